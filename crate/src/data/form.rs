@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::json::{Outline, Value as Text, outline, value};
-use super::rows::table_reader;
 use super::source::DataSource;
+use super::table::table_reader;
 use super::text::TextReader;
 use crate::config::{DataSettings, Form};
 use crate::error::{Refusal, Result, word};

@@ -22,6 +22,8 @@ mod shape;
 mod source;
 mod split;
 mod store;
+mod suggest;
+mod table;
 mod text;
 
 pub use batch::{Batch, Batches, IGNORE_INDEX};

@@ -1,17 +1,14 @@
 //! The rows of a file of each form, with the line at which each begins.
 
-use std::cell::Cell;
-use std::io::{self, Read};
-use std::rc::Rc;
-
 use serde_json::{Map, Value};
 
 use super::form::Found;
 use super::json::{self, Outline, ROW_BYTES, outline};
-use super::source::{DataSource, unreadable};
+use super::source::DataSource;
+use super::table::Table;
 use super::text::TextReader;
 use crate::config::Form;
-use crate::error::{Refusal, Result, shown, word};
+use crate::error::{Result, shown};
 
 /// A row, or why it cannot be read.
 pub(super) type Row = std::result::Result<Map<String, Value>, String>;
@@ -102,7 +99,7 @@ fn not_json(error: &serde_json::Error) -> String {
     format!("not JSON: {}", shown(&error.to_string()))
 }
 
-fn too_long() -> String {
+pub(super) fn too_long() -> String {
     format!("a row of more than {} MiB", ROW_BYTES >> 20)
 }
 
@@ -192,108 +189,4 @@ fn end_of_array(reader: &mut TextReader<'_>, inside: bool) -> Result<(Option<(us
         None => (None, false),
         Some(_) => (Some((reader.line(), Err("expected nothing after the array".to_owned()))), false),
     })
-}
-
-/// Counts what csv takes of a text.
-struct Counted<'a> {
-    reader: TextReader<'a>,
-    counts: Rc<Counts>,
-}
-
-#[derive(Default)]
-struct Counts {
-    quotes: Cell<usize>,
-    /// Bytes since the record before.
-    record: Cell<usize>,
-}
-
-impl Read for Counted<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let count = self.reader.read(buf)?;
-        let read = buf.get(..count).unwrap_or_default();
-        self.counts.quotes.update(|quotes| quotes + read.iter().filter(|byte| **byte == b'"').count());
-        self.counts.record.update(|bytes| bytes + count);
-        if self.counts.record.get() > ROW_BYTES {
-            let found = format!("{} or more; a quote may not be closed", too_long());
-            let refusal = Refusal::new(word!("data.row")).expected("a record of a table").found(found);
-            return Err(io::Error::other(crate::error::Error::from(refusal)));
-        }
-        Ok(count)
-    }
-}
-
-/// Records of a table.
-struct Table<'a> {
-    records: csv::StringRecordsIntoIter<Counted<'a>>,
-    counts: Rc<Counts>,
-    names: Option<Vec<String>>,
-    /// The record before, whose last field may be the rest of the file.
-    before: Option<csv::StringRecord>,
-    ended: bool,
-}
-
-impl<'a> Table<'a> {
-    fn new(reader: TextReader<'a>, delimiter: u8) -> Self {
-        let counts = Rc::new(Counts::default());
-        let records = table_reader(Counted { reader, counts: Rc::clone(&counts) }, delimiter).into_records();
-        Self { records, counts, names: None, before: None, ended: false }
-    }
-
-    fn record(&mut self, file: &str) -> Result<Option<csv::StringRecord>> {
-        self.counts.record.set(0);
-        self.records.next().transpose().map_err(|error| {
-            let reason = error.to_string();
-            match error.into_kind() {
-                csv::ErrorKind::Io(error) => unreadable(error, file),
-                _ => Refusal::new(word!("data.row")).of(file).expected("records of a table").found(reason).into(),
-            }
-        })
-    }
-
-    fn next(&mut self, file: &str) -> Result<Option<(usize, Row)>> {
-        let fault = |fault: String| Ok(Some((1, Err(fault))));
-        if self.ended {
-            return Ok(None);
-        }
-        if self.names.is_none() {
-            let Some(names) = self.record(file)? else {
-                self.ended = true;
-                return fault("expected a first line of names".to_owned());
-            };
-            let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
-            let twice = names.iter().enumerate().find(|(at, name)| names.iter().take(*at).any(|other| other == *name));
-            if let Some((_, name)) = twice {
-                self.ended = true;
-                return fault(format!("expected distinct names of columns, found {} twice", shown(name)));
-            }
-            self.names = Some(names);
-            self.before = self.record(file)?;
-        }
-        let Some(record) = self.before.take() else { return Ok(None) };
-        self.before = self.record(file)?;
-        let (names, last) = (self.names.as_deref().unwrap_or_default(), self.before.is_none());
-        let line = record.position().map_or(1, |position| position.line() as usize);
-        // Quotes that are written come in pairs.
-        let unclosed = last && self.counts.quotes.get() % 2 == 1 && record.iter().next_back().is_some_and(|field| field.contains('\n'));
-        let row = if unclosed {
-            Err("a quote that is not closed".to_owned())
-        } else if record.len() == names.len() {
-            Ok(names.iter().zip(&record).map(|(name, field)| (name.clone(), cell(field))).collect())
-        } else {
-            Err(format!("expected {} fields as in the first line, found {}", names.len(), record.len()))
-        };
-        Ok(Some((line, row)))
-    }
-}
-
-/// Reads records of any number of fields between `delimiter`.
-pub(super) fn table_reader<R: Read>(reader: R, delimiter: u8) -> csv::Reader<R> {
-    csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(reader)
-}
-
-/// A field of a table: a text, but for lists and objects written in JSON, as messages are.
-fn cell(field: &str) -> Value {
-    let structured = field.starts_with("[{") || field.starts_with("[\"") || field.starts_with("{\"");
-    let read = if structured { serde_json::from_str(field).ok() } else { None };
-    read.unwrap_or_else(|| Value::from(field))
 }

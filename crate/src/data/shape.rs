@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::answers::Chat;
 use super::chat::{chat, from_share, messages_of};
+use super::suggest::{listed, pairs, unknown};
 use crate::config::Columns;
 use crate::error::{Refusal, Result, shown, word};
 
@@ -45,9 +46,6 @@ pub(super) struct Read {
 }
 
 type Fields = Map<String, Value>;
-
-/// The shapes that rows have.
-const SHAPES: &str = "rows have messages, conversations, prompt and completion, instruction and output, text, or input_ids";
 
 /// Reads a row. Of a model `with_template` an instruction is a chat.
 pub(super) fn read_row(row: &Fields, columns: Option<&Columns>, with_template: bool) -> Result<Read> {
@@ -99,47 +97,6 @@ fn kind(value: &Value) -> &'static str {
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     }
-}
-
-fn listed(row: &Fields) -> String {
-    const SHOWN: usize = 12;
-    let mut keys: Vec<String> = row.keys().take(SHOWN).map(|key| shown(key)).collect();
-    if row.len() > SHOWN {
-        keys.push(format!("{} more", row.len() - SHOWN));
-    }
-    if keys.is_empty() { "no key".to_owned() } else { keys.join(", ") }
-}
-
-/// The refusal of a row of no shape, with columns that might fit.
-fn unknown(row: &Fields) -> crate::error::Error {
-    const QUESTIONS: [&str; 9] = ["prompt", "question", "query", "instruction", "input", "user", "source", "problem", "context"];
-    const ANSWERS: [&str; 10] =
-        ["completion", "answer", "response", "output", "assistant", "target", "solution", "reply", "label", "chosen"];
-    const TEXTS: [&str; 5] = ["content", "body", "document", "story", "sentence"];
-    let find = |names: &[&str]| {
-        let found = names.iter().find_map(|name| row.iter().find(|(key, value)| key.eq_ignore_ascii_case(name) && value.is_string()));
-        found.map(|(key, _)| shown(key))
-    };
-    let texts = row.iter().filter(|(_, value)| value.is_string()).map(|(key, _)| shown(key));
-    let columns = match (find(&QUESTIONS), find(&ANSWERS), find(&TEXTS).or_else(|| texts.clone().next())) {
-        (Some(prompt), Some(completion), _) => format!("{{\"prompt\": \"{prompt}\", \"completion\": \"{completion}\"}}"),
-        (_, _, Some(text)) if texts.count() == 1 => format!("{{\"text\": \"{text}\"}}"),
-        (_, _, Some(text)) => format!("{{\"text\": \"{text}\"}}, or {{\"prompt\": …, \"completion\": …}}"),
-        _ => "{\"text\": …}, or {\"prompt\": …, \"completion\": …}".to_owned(),
-    };
-    let refusal = Refusal::new(word!("data.shape")).expected("keys that say what is learned").found(listed(row));
-    refusal.hint(format!("{SHAPES}; where they have other names, give columns: {columns}")).into()
-}
-
-/// The refusal of pairs of answers.
-fn pairs(row: &Fields) -> crate::error::Error {
-    let columns = match &row["chosen"] {
-        Value::String(_) if row.get("prompt").is_some_and(Value::is_string) => "{\"prompt\": \"prompt\", \"completion\": \"chosen\"}",
-        Value::String(_) => "{\"text\": \"chosen\"}",
-        _ => "{\"messages\": \"chosen\"}",
-    };
-    let refusal = Refusal::new(word!("data.shape")).expected("one answer").found("pairs of chosen and rejected answers");
-    refusal.hint(format!("preferences are not trained; to learn the chosen answers give columns: {columns}")).into()
 }
 
 /// The text of a key.
@@ -231,6 +188,9 @@ fn tokens(row: &Fields) -> Result<Record> {
 }
 
 fn by_columns(row: &Fields, columns: &Columns, with_template: bool) -> Result<Read> {
+    if let Some(both) = lists_of(row, columns)? {
+        return Ok(both);
+    }
     let mut used = Vec::new();
     let mut get = |column: &Option<String>| column.as_ref().map(|pattern| filled(pattern, row, &mut used)).transpose();
     let record = if let Some(name) = &columns.messages {
@@ -249,6 +209,15 @@ fn by_columns(row: &Fields, columns: &Columns, with_template: bool) -> Result<Re
         }
     };
     Ok(Read { record, used, alpaca: false })
+}
+
+/// Prompt and completion that are lists of messages by their columns, if they are.
+fn lists_of(row: &Fields, columns: &Columns) -> Result<Option<Read>> {
+    let list = |column: &Option<String>| column.as_ref().and_then(|key| Some((key.clone(), row.get(key)?.as_array()?)));
+    let (Some((prompt, asked)), Some((completion, said))) = (list(&columns.prompt), list(&columns.completion)) else { return Ok(None) };
+    let record = Record::Chat(chat(row, &[asked.as_slice(), said].concat(), asked.len())?);
+    let used = [prompt, completion, "tools".into(), "documents".into(), "chat_template_kwargs".into()].to_vec();
+    Ok(Some(Read { record, used, alpaca: false }))
 }
 
 /// The value of a column: that of a key, or a pattern with the values of its keys.

@@ -1,0 +1,60 @@
+//! What a row that cannot be read may mean: the columns that would fit.
+
+use serde_json::{Map, Value};
+
+use crate::error::{Refusal, shown, word};
+
+type Fields = Map<String, Value>;
+
+/// The shapes that rows have.
+const SHAPES: &str = "rows have messages, conversations, prompt and completion, instruction and output, text, or input_ids";
+
+pub(super) fn listed(row: &Fields) -> String {
+    const SHOWN: usize = 12;
+    let mut keys: Vec<String> = row.keys().take(SHOWN).map(|key| shown(key)).collect();
+    if row.len() > SHOWN {
+        keys.push(format!("{} more", row.len() - SHOWN));
+    }
+    if keys.is_empty() { "no key".to_owned() } else { keys.join(", ") }
+}
+
+/// The refusal of a row of no shape, with columns that might fit.
+pub(super) fn unknown(row: &Fields) -> crate::error::Error {
+    const QUESTIONS: [&str; 9] = ["prompt", "question", "query", "instruction", "input", "user", "source", "problem", "context"];
+    const ANSWERS: [&str; 10] =
+        ["completion", "answer", "response", "output", "assistant", "target", "solution", "reply", "label", "chosen"];
+    const TEXTS: [&str; 5] = ["content", "body", "document", "story", "sentence"];
+    let find = |names: &[&str]| {
+        let found = names.iter().find_map(|name| row.iter().find(|(key, value)| key.eq_ignore_ascii_case(name) && value.is_string()));
+        found.map(|(key, _)| shown(key))
+    };
+    let texts = row.iter().filter(|(_, value)| value.is_string()).map(|(key, _)| shown(key));
+    let is_message = |item: &Value| item.get("role").or(item.get("from")).is_some_and(Value::is_string);
+    let messages = row.iter().find(|(_, value)| value.as_array().and_then(|list| list.first()).is_some_and(is_message));
+    if let Some((key, _)) = messages {
+        let refusal = Refusal::new(word!("data.shape")).expected("keys that say what is learned").found(listed(row));
+        return refusal
+            .hint(format!("{SHAPES}; for the messages of another key give columns: {{\"messages\": \"{}\"}}", shown(key)))
+            .into();
+    }
+    let columns = match (find(&QUESTIONS), find(&ANSWERS), find(&TEXTS).or_else(|| texts.clone().next())) {
+        (Some(prompt), Some(completion), _) => format!("{{\"prompt\": \"{prompt}\", \"completion\": \"{completion}\"}}"),
+        (_, _, Some(text)) if texts.count() == 1 => format!("{{\"text\": \"{text}\"}}"),
+        (_, _, Some(text)) => format!("{{\"text\": \"{text}\"}}, or {{\"prompt\": …, \"completion\": …}}"),
+        _ => "{\"text\": …}, or {\"prompt\": …, \"completion\": …}".to_owned(),
+    };
+    let refusal = Refusal::new(word!("data.shape")).expected("keys that say what is learned").found(listed(row));
+    refusal.hint(format!("{SHAPES}; where they have other names, give columns: {columns}")).into()
+}
+
+/// The refusal of pairs of answers.
+pub(super) fn pairs(row: &Fields) -> crate::error::Error {
+    let columns = match &row["chosen"] {
+        Value::String(_) if row.get("prompt").is_some_and(Value::is_string) => "{\"prompt\": \"prompt\", \"completion\": \"chosen\"}",
+        Value::String(_) => "{\"text\": \"chosen\"}",
+        Value::Array(_) if row.get("prompt").is_some_and(Value::is_array) => "{\"prompt\": \"prompt\", \"completion\": \"chosen\"}",
+        _ => "{\"messages\": \"chosen\"}",
+    };
+    let refusal = Refusal::new(word!("data.shape")).expected("one answer").found("pairs of chosen and rejected answers");
+    refusal.hint(format!("preferences are not trained; to learn the chosen answers give columns: {columns}")).into()
+}

@@ -1,0 +1,160 @@
+//! The records of a table, as RFC 4180 has them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::json::ROW_BYTES;
+use super::rows::{Row, too_long};
+use super::source::unreadable;
+use super::text::TextReader;
+use crate::error::{Refusal, Result, shown, word};
+
+/// Counts what csv takes of a text.
+struct Counted<'a> {
+    reader: TextReader<'a>,
+    counts: Rc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    quotes: Cell<usize>,
+    /// Bytes since the record before.
+    record: Cell<usize>,
+    lines: RefCell<Lines>,
+}
+
+/// Where lines end: csv counts no carriage returns.
+#[derive(Default)]
+struct Lines {
+    offset: u64,
+    /// The byte before was a carriage return, or ended a line.
+    after_return: bool,
+    after_end: bool,
+    /// The byte after the end of each line that is not passed yet, and whether the line is empty.
+    ends: VecDeque<(u64, bool)>,
+    passed: usize,
+}
+
+impl Lines {
+    fn take(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.offset += 1;
+            match byte {
+                b'\n' if self.after_return => self.after_return = false,
+                b'\n' | b'\r' => {
+                    self.ends.push_back((self.offset, self.after_end));
+                    self.after_end = true;
+                    self.after_return = *byte == b'\r';
+                    continue;
+                }
+                _ => (self.after_return, self.after_end) = (false, false),
+            }
+        }
+    }
+
+    /// The line of the record that begins at this byte, or after empty lines there.
+    fn line_of(&mut self, byte: u64) -> usize {
+        let before = |(end, empty): &(u64, bool), passed: bool| *end <= byte || passed && *empty;
+        while self.ends.front().is_some_and(|end| before(end, true)) {
+            self.ends.pop_front();
+            self.passed += 1;
+        }
+        self.passed + 1
+    }
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buf)?;
+        let read = buf.get(..count).unwrap_or_default();
+        self.counts.quotes.update(|quotes| quotes + read.iter().filter(|byte| **byte == b'"').count());
+        self.counts.lines.borrow_mut().take(read);
+        self.counts.record.update(|bytes| bytes + count);
+        if self.counts.record.get() > ROW_BYTES {
+            let found = format!("{} or more; a quote may not be closed", too_long());
+            let refusal = Refusal::new(word!("data.row")).expected("a record of a table").found(found);
+            return Err(io::Error::other(crate::error::Error::from(refusal)));
+        }
+        Ok(count)
+    }
+}
+
+/// Records of a table.
+pub(super) struct Table<'a> {
+    records: csv::StringRecordsIntoIter<Counted<'a>>,
+    counts: Rc<Counts>,
+    names: Option<Vec<String>>,
+    /// The record before, whose last field may be the rest of the file.
+    before: Option<csv::StringRecord>,
+    ended: bool,
+}
+
+impl<'a> Table<'a> {
+    pub fn new(reader: TextReader<'a>, delimiter: u8) -> Self {
+        let counts = Rc::new(Counts::default());
+        let records = table_reader(Counted { reader, counts: Rc::clone(&counts) }, delimiter).into_records();
+        Self { records, counts, names: None, before: None, ended: false }
+    }
+
+    fn record(&mut self, file: &str) -> Result<Option<csv::StringRecord>> {
+        self.counts.record.set(0);
+        self.records.next().transpose().map_err(|error| {
+            let reason = error.to_string();
+            match error.into_kind() {
+                csv::ErrorKind::Io(error) => unreadable(error, file),
+                _ => Refusal::new(word!("data.row")).of(file).expected("records of a table").found(reason).into(),
+            }
+        })
+    }
+
+    pub fn next(&mut self, file: &str) -> Result<Option<(usize, Row)>> {
+        let fault = |fault: String| Ok(Some((1, Err(fault))));
+        if self.ended {
+            return Ok(None);
+        }
+        if self.names.is_none() {
+            let Some(names) = self.record(file)? else {
+                self.ended = true;
+                return fault("expected a first line of names".to_owned());
+            };
+            let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
+            let twice = names.iter().enumerate().find(|(at, name)| names.iter().take(*at).any(|other| other == *name));
+            if let Some((_, name)) = twice {
+                self.ended = true;
+                return fault(format!("expected distinct names of columns, found {} twice", shown(name)));
+            }
+            self.names = Some(names);
+            self.before = self.record(file)?;
+        }
+        let Some(record) = self.before.take() else { return Ok(None) };
+        self.before = self.record(file)?;
+        let (names, last) = (self.names.as_deref().unwrap_or_default(), self.before.is_none());
+        let line = record.position().map_or(1, |position| self.counts.lines.borrow_mut().line_of(position.byte()));
+        // Quotes that are written come in pairs.
+        let unclosed = last && self.counts.quotes.get() % 2 == 1 && record.iter().next_back().is_some_and(|field| field.contains('\n'));
+        let row = if unclosed {
+            Err("a quote that is not closed".to_owned())
+        } else if record.len() == names.len() {
+            Ok(names.iter().zip(&record).map(|(name, field)| (name.clone(), cell(field))).collect())
+        } else {
+            Err(format!("expected {} fields as in the first line, found {}", names.len(), record.len()))
+        };
+        Ok(Some((line, row)))
+    }
+}
+
+/// Reads records of any number of fields between `delimiter`.
+pub(super) fn table_reader<R: Read>(reader: R, delimiter: u8) -> csv::Reader<R> {
+    csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(reader)
+}
+
+/// A field of a table: a text, but for lists and objects written in JSON, as messages are.
+fn cell(field: &str) -> Value {
+    let structured = field.starts_with("[{") || field.starts_with("[\"") || field.starts_with("{\"");
+    let read = if structured { serde_json::from_str(field).ok() } else { None };
+    read.unwrap_or_else(|| Value::from(field))
+}
