@@ -243,6 +243,8 @@ fn phases_that_do_not_fit_and_jumps_of_the_rate_are_told() {
     let late = write(&place, "late.json", r#"{"schedule": {"type": "cosine", "total_steps": 8}}"#);
     let message = train(&["--train-config", &late]);
     assert!(message[0].starts_with("a cosine over 8 steps in a run of 4: the run ends at step 4 with a rate of"), "{message:?}");
+    let early = write(&place, "early.json", r#"{"schedule": {"type": "linear", "total_steps": 2}}"#);
+    assert_eq!(train(&["--train-config", &early]), ["a line over 2 steps in a run of 4: the last 2 steps have a rate of 0"]);
     assert!(train(&["--schedule", "cosine"]).is_empty());
     // Rates of 0 in all steps.
     let nothing = [&short(&config, &data)[..], &["--warmup-steps", "3", "--stop-at", "1"]].concat();

@@ -199,6 +199,16 @@ fn the_end_of_a_turn_is_learned_told_and_ends_an_answer() {
     assert_eq!(step.tokens, 2);
     assert!(step.digest.starts_with("f4f8ff1ddeba8f62"), "{}", step.digest);
     assert!(step.warned("data.end.turn").contains("<|im_end|>"));
+    // What a run has learned to stop at, its checkpoint and every export say too.
+    let place = folder("inputs-turn-end");
+    let [run, exported] = ["run", "exported"].map(|name| text(&place.join(name)));
+    let args = ["--device", "cpu", "--steps", "1", "--batch-size", "1", "--seq-len", "64", "--out", &run];
+    succeed(&[&["train", "--model", &input("turn-end/model"), "--data", &input("turn-end/chat.jsonl")], &args[..]].concat());
+    succeed(&["export", "--checkpoint", &run, "--to", &exported]);
+    for folder in [&run, &exported] {
+        let config: Value = serde_json::from_slice(&std::fs::read(Path::new(folder).join("generation_config.json")).unwrap()).unwrap();
+        assert_eq!(config["eos_token_id"], json!([256, 258]), "{folder}");
+    }
     let asked = ["--prompt", "2+2?", "--temperature", "0", "--max-tokens", "40", "--device", "cpu"];
     let answer = succeed(&[&["generate", "--model", &input("turn-end/always-im-end")], &asked[..]].concat());
     assert_eq!(answer.last()["end"], json!("stop"));
@@ -341,11 +351,34 @@ fn every_file_of_a_tokenizer_is_carried() {
 }
 
 #[test]
+fn every_command_knows_the_day() {
+    let place = folder("inputs-day");
+    let model = place.join("model");
+    std::fs::create_dir_all(&model).unwrap();
+    for file in std::fs::read_dir(input("forms/model")).unwrap() {
+        let path = file.unwrap().path();
+        std::fs::copy(&path, model.join(path.file_name().unwrap())).unwrap();
+    }
+    let template = "{% for m in messages %}{{ strftime_now('%Y') }} {{ m.content }}<|im_end|>{% endfor %}";
+    write(&model, "chat_template.jinja", template);
+    let (model, data) = (text(&model), input("content/parts.jsonl"));
+    let shown = succeed(&["data", &data, "--model", &model]).last()["preview"].to_string();
+    assert!(shown.contains("20") && !shown.contains("2024"), "{shown}");
+    succeed(&["evaluate", "--model", &model, "--data", &data, "--device", "cpu"]);
+    succeed(&["chat", "--model", &model, "--message", "a", "--max-tokens", "1", "--device", "cpu"]);
+    let messages = write(&place, "messages.json", r#"[{"role": "user", "content": "a"}]"#);
+    succeed(&["score", "--model", &model, "--messages", &messages, "--device", "cpu"]);
+}
+
+#[test]
 fn evaluation_reads_what_training_reads() {
     let tokens = |data: &str| {
         let args = ["evaluate", "--model", &input("evaluation/model"), "--data", &input(&format!("evaluation/{data}")), "--device", "cpu"];
         succeed(&args).last()["tokens"].clone()
     };
+    let cut = ["evaluate", "--model", &input("long/model"), "--data", &input("long/long.jsonl"), "--seq-len", "64", "--device", "cpu"];
+    let told = warnings(&succeed(&cut));
+    assert!(told.iter().any(|(code, message)| code == "data.long" && message.starts_with("4 of 5 examples")), "{told:?}");
     // Four answers of a character, each with its end; eight ids. JSON lines are such by whatever name.
     assert_eq!([tokens("val.jsonl"), tokens("val.txt"), tokens("val.tokens")], [json!(8), json!(8), json!(7)]);
 }

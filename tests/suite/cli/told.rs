@@ -29,6 +29,34 @@ fn steps_with_a_plus_come_after_those_that_were_made() {
 }
 
 #[test]
+fn an_evaluation_has_the_digest_of_the_data_that_were_evaluated() {
+    let place = folder("told-evaluated");
+    let (config, data) = tiny(&place);
+    let [a, b] =
+        [("a.txt", "the slithy toves "), ("b.txt", "And mimsy were the wabe ")].map(|(name, words)| write(&place, name, words.repeat(9)));
+    let [out, best, exported] = ["run", "best", "exported"].map(|name| text(&place.join(name)));
+    let kept = ["--eval-every", "2", "--keep-best", &best, "--out", &out];
+    let first = succeed(&[&short(&config, &data)[..], &["--validation-data", &a], &kept[..]].concat());
+    assert_eq!(first.with("best").len(), 2);
+    let evaluated = |folder: &str| -> Value {
+        let saved: Value = serde_json::from_slice(&std::fs::read(Path::new(folder).join("checkpoint.json")).unwrap()).unwrap();
+        json!([saved["progress"]["evaluation"]["data_digest"], saved["data_digest"]])
+    };
+    let of_a = evaluated(&out);
+    assert!(of_a[0].is_string() && of_a[0] != of_a[1], "{of_a}");
+    succeed(&["export", "--checkpoint", &out, "--format", "safetensors", "--to", &exported]);
+    assert!(run(&["verify", &exported]).good);
+    let card = std::fs::read_to_string(Path::new(&exported).join("README.md")).unwrap();
+    assert!(card.contains(&format!("on other data (SHA-256 {})", of_a[0].as_str().unwrap())), "{card}");
+    // Losses on other data are not compared with those.
+    let more =
+        ["train", "--resume", &out, "--data", &data, "--validation-data", &b, "--steps", "+2", "--override", "steps", "--device", "cpu"];
+    let second = succeed(&[&more[..], &kept[..]].concat());
+    assert_eq!(second.with("best").len(), 1, "{:?}", second.lines);
+    assert_ne!(evaluated(&best)[0], of_a[0]);
+}
+
+#[test]
 fn each_receipt_is_that_of_its_own_files() {
     let (out, _) = checkpoint();
     let place = folder("told-receipts");

@@ -118,6 +118,63 @@ fn answers_can_be_read_and_not_learned() {
 }
 
 #[test]
+fn an_answer_follows_the_prompt_that_the_model_sees_when_it_is_used() {
+    let row = serde_json::json!({"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}]});
+    let shown = |template: &str| {
+        let tokenizer = with_template(template);
+        let data = Dataset::from_bytes(row.to_string().as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap();
+        (read(&tokenizer, &data), learned_of(&tokenizer, &data).concat())
+    };
+    // A system message that stands in the last turn while that is the user's, as in Mistral's templates.
+    let last = "{% for m in messages %}{% if m.role == 'user' %}[INST] {% if loop.last %}{{ messages[0].content + '\n\n' }}{% endif %}{{ m.content }}[/INST]\
+        {% elif m.role == 'assistant' %} {{ m.content }}<|im_end|>{% endif %}{% endfor %}";
+    assert_eq!(shown(last), ("[INST] Be brief.\n\n2+2?[/INST] 4".to_owned(), " 4<|im_end|>".to_owned()));
+    let chatml = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n2+2?<|im_end|>\n<|im_start|>assistant\n4<|im_end|>";
+    let suffix =
+        CHATML.replace("{% endif %}{% for c in", "{% if m.role == 'user' and loop.last %} /think{% endif %}{% endif %}{% for c in");
+    assert_eq!(shown(&suffix), (chatml.replace("2+2?", "2+2? /think"), "4<|im_end|>".to_owned()));
+    let length = format!("{{{{ messages | length }}}}{CHATML}");
+    assert_eq!(shown(&length), (format!("2{chatml}"), "4<|im_end|>".to_owned()));
+    let prompted = format!("{{% if add_generation_prompt %}}!{{% endif %}}{CHATML}");
+    assert_eq!(shown(&prompted), (format!("!{chatml}"), "4<|im_end|>".to_owned()));
+}
+
+#[test]
+fn an_answer_that_is_read_alone_is_not_learned_with_all_else() {
+    let row = serde_json::json!({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "secret", "weight": 0},
+        {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]});
+    let tokenizer = with_template(CHATML);
+    let text = row.to_string();
+    let settings = DataSettings { loss_on: LossOn::All, ..DataSettings::default() };
+    let data =
+        Dataset::read(&[&DataFile { name: "a.jsonl", bytes: text.as_bytes() }], Ok::<_, tabtune::Error>(&tokenizer), &settings).unwrap();
+    let learned = learned_of(&tokenizer, &data).concat();
+    assert!(!learned.contains("secret") && learned.starts_with("user\na<|im_end|>\n<|im_start|>assistant\n"), "{learned}");
+    assert!(learned.ends_with("<|im_start|>assistant\nd<|im_end|>\n") && read(&tokenizer, &data).contains("secret<|im_end|>"), "{learned}");
+}
+
+#[test]
+fn chosen_answers_are_learned_after_their_prompt() {
+    let row = serde_json::json!({"prompt": [{"role": "user", "content": "a"}], "chosen": [{"role": "assistant", "content": "b"}],
+        "rejected": [{"role": "assistant", "content": "c"}]})
+    .to_string();
+    let tokenizer = with_template(CHATML);
+    let settings = |columns: Option<&str>| DataSettings {
+        columns: columns.map(|text| serde_json::from_str(text).unwrap()),
+        ..DataSettings::default()
+    };
+    let read = |text: &str, columns| {
+        Dataset::read(&[&DataFile { name: "a.jsonl", bytes: text.as_bytes() }], Ok::<_, tabtune::Error>(&tokenizer), &settings(columns))
+    };
+    let columns = r#"{"prompt": "prompt", "completion": "chosen"}"#;
+    let refused = read(&row, None).unwrap_err().to_string();
+    assert!(refused.contains(columns), "{refused}");
+    assert_eq!(learned_of(&tokenizer, &read(&row, Some(columns)).unwrap()), ["b<|im_end|>"]);
+    let refused = read(&"{\"dialogue\": [{\"role\": \"user\", \"content\": \"a\"}]}\n".repeat(2), None).unwrap_err().to_string();
+    assert!(refused.contains(r#"columns: {"messages": "dialogue"}"#), "{refused}");
+}
+
+#[test]
 fn an_end_that_is_written_is_not_learned_twice() {
     let row = |completion: &str| serde_json::json!({"prompt": "hi", "completion": completion});
     assert_eq!(taught(CHATML, &row("yo")), ["yo<|im_end|>"]);
