@@ -102,7 +102,7 @@ test('bad data and settings are refused by name, and the model can be used again
     unfit: 'TabtuneError BAD_OPTION config.invalid',
     tokens: 'TabtuneError BAD_OPTION config.invalid',
     vanishing: 'TabtuneError BAD_OPTION config.invalid',
-    empty: 'TabtuneError BAD_OPTION data.too-short',
+    empty: 'TabtuneError BAD_OPTION data.empty',
     short: 'TabtuneError BAD_OPTION data.too-short',
     utf8: 'TabtuneError BAD_OPTION data.encoding',
     json: 'TabtuneError BAD_OPTION data.row',
