@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::corpus::{Dataset, Part};
-use super::store::{Entry, LEARNED};
+use super::entries::Entry;
+use super::store::LEARNED;
 use crate::error::Result;
 
 /// A target that does not count.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::batch::Batches;
+use super::entries::{Entry, EntrySlice};
 use super::files;
 use super::hash::DataHash;
 use super::pack::Piece;
@@ -12,7 +13,7 @@ use super::read::{DataReader, check_ids};
 use super::report::{Account, DataWarning, FileSummary};
 use super::source::{DataFile, DataSource};
 use super::split::split;
-use super::store::{Entry, ExampleStore, TokenStore};
+use super::store::{ExampleStore, TokenStore};
 use crate::config::{DataSettings, Form};
 use crate::error::{Error, Fault, Result};
 use crate::tokenizer::Tokenizer;
@@ -21,14 +22,14 @@ use crate::tokenizer::Tokenizer;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Part<'a> {
     Text { tokens: &'a TokenStore, start: usize, end: usize },
-    Examples { entries: &'a [Entry], tokens: &'a TokenStore },
+    Examples { entries: EntrySlice<'a>, tokens: &'a TokenStore },
 }
 
 impl<'a> Part<'a> {
     /// Its examples; none of a stream.
-    pub fn entries(self) -> &'a [Entry] {
+    pub fn entries(self) -> EntrySlice<'a> {
         match self {
-            Self::Text { .. } => &[],
+            Self::Text { .. } => EntrySlice::default(),
             Self::Examples { entries, .. } => entries,
         }
     }
@@ -195,10 +196,7 @@ impl Dataset {
                 let end = end.min(tokens.len());
                 Part::Text { tokens, start: start.min(end), end }
             }
-            Content::Examples(ExampleStore { entries, tokens }) => {
-                let end = end.min(entries.len());
-                Part::Examples { entries: entries.get(start.min(end)..end).unwrap_or_default(), tokens }
-            }
+            Content::Examples(ExampleStore { entries, tokens }) => Part::Examples { entries: entries.slice(start..end), tokens },
         }
     }
 
@@ -233,6 +231,16 @@ impl Dataset {
             Content::Text(tokens) => tokens.read(range),
             Content::Examples(_) => Ok(Cow::Borrowed(&[])),
         }
+    }
+
+    /// Refuses an id that a vocabulary of `size` tokens does not have.
+    ///
+    /// # Errors
+    /// `model.token-range`, and those of the storage.
+    pub fn check_vocabulary(&self, size: usize) -> Result<()> {
+        let (Content::Text(tokens) | Content::Examples(ExampleStore { tokens, .. })) = &self.content;
+        tokens.check(size)?;
+        self.validation.as_ref().map_or(Ok(()), |validation| validation.check_vocabulary(size))
     }
 
     /// Whether they are examples, not one text.

@@ -4,6 +4,7 @@ mod answers;
 mod batch;
 mod chat;
 mod corpus;
+mod entries;
 mod example;
 mod files;
 mod form;

@@ -1,10 +1,11 @@
 //! The account of a dataset: lengths, sequences, and what is left out of them.
 
 use super::corpus::{Dataset, Part};
+use super::entries::{Entry, EntrySlice};
 use super::loader::{Fit, Loader};
 use super::pack::Pieces;
 use super::report::{DataReport, DataWarning, FileReport, Lengths, RowPlace, TokenCounts};
-use super::store::{Entry, LEARNED};
+use super::store::LEARNED;
 use crate::config::{OnLong, TrainConfig};
 use crate::error::word;
 
@@ -151,7 +152,7 @@ impl Dataset {
     }
 }
 
-fn lengths(entries: &[Entry]) -> Option<Lengths> {
+fn lengths(entries: EntrySlice<'_>) -> Option<Lengths> {
     let mut lengths: Vec<u32> = entries.iter().map(|entry| entry.len() as u32).collect();
     lengths.sort_unstable();
     let at = |percent: usize| lengths.get((lengths.len() * percent).div_ceil(100).max(1) - 1).map(|length| *length as usize);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::entries::{Entry, EntrySlice};
 use super::report::NAMED_ROWS;
-use super::store::Entry;
 use crate::config::{DataOrder, OnLong};
 use crate::error::{Error, Fault, Result};
 use crate::random;
@@ -29,7 +29,7 @@ impl Piece {
     }
 
     /// Positions that it takes in a sequence.
-    pub fn pairs(self, entries: &[Entry], seq_len: usize) -> usize {
+    pub fn pairs(self, entries: EntrySlice<'_>, seq_len: usize) -> usize {
         entries.get(self.example as usize).map_or(0, |entry| entry.pairs().saturating_sub(self.start as usize).min(seq_len))
     }
 }
@@ -60,7 +60,7 @@ fn name_row(rows: &mut Vec<u32>, example: &Entry) {
 
 impl Pieces {
     /// Cuts examples into pieces of at most `seq_len` pairs.
-    pub fn of(examples: &[Entry], seq_len: usize, on_long: OnLong) -> Self {
+    pub fn of(examples: EntrySlice<'_>, seq_len: usize, on_long: OnLong) -> Self {
         let mut all = Self { examples: examples.len(), ..Self::default() };
         for (index, example) in examples.iter().enumerate() {
             let long = example.pairs() > seq_len;
@@ -100,7 +100,7 @@ impl Pieces {
     }
 
     /// Pieces of the rows before `row`.
-    fn before_row(&self, row: u32, entries: &[Entry]) -> usize {
+    fn before_row(&self, row: u32, entries: EntrySlice<'_>) -> usize {
         let is_before = |entry: &Entry| entry.row() < row;
         match &self.list {
             Some(list) => list.partition_point(|piece| entries.get(piece.example as usize).is_some_and(is_before)),
@@ -169,7 +169,7 @@ impl Mixture {
 
     /// Indices of the pieces of an epoch, in the order of the data: those of a file as many whole times as its weight says, and so large a share
     /// of them as is left of it, drawn by seed and epoch.
-    fn items(&self, pieces: &Pieces, entries: &[Entry], seed: u64, epoch: u64) -> Vec<u32> {
+    fn items(&self, pieces: &Pieces, entries: EntrySlice<'_>, seed: u64, epoch: u64) -> Vec<u32> {
         if self.files.is_empty() {
             return (0..pieces.len() as u32).collect();
         }
@@ -203,7 +203,7 @@ pub(super) struct Packing {
 /// The sequences of an epoch: each piece by itself, or several that fit into `seq_len` positions. In the data's own order a sequence takes pieces
 /// until the next one does not fit; else the shuffled pieces are packed in pools, the longest first, each where it leaves the least room
 /// ("best fit, decreasing"), and the sequences of a pool are shuffled.
-pub(super) fn windows(pieces: &Pieces, entries: &[Entry], mixture: &Mixture, how: Packing) -> Windows {
+pub(super) fn windows(pieces: &Pieces, entries: EntrySlice<'_>, mixture: &Mixture, how: Packing) -> Windows {
     let Packing { seq_len, packing, order, seed, epoch } = how;
     let pairs = |item: u32| pieces.get(item as usize).map_or(0, |piece| piece.pairs(entries, seq_len));
     let mut items = mixture.items(pieces, entries, seed, epoch);

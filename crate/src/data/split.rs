@@ -1,11 +1,11 @@
 //! The rows that are kept for evaluation.
 
+use super::entries::Entries;
 use super::pack::shuffle;
-use super::store::Entry;
 use crate::config::{DataSettings, ValidationRows};
 
 /// Puts the examples that are trained on before those that are kept for evaluation. → how many they are. Those of a row stay together.
-pub(super) fn split(entries: &mut Vec<Entry>, share: f64, settings: &DataSettings) -> usize {
+pub(super) fn split(entries: &mut Entries, share: f64, settings: &DataSettings) -> usize {
     let rows = entries.last().map_or(0, |last| last.row() as usize + 1);
     // Of a single row nothing can be kept back.
     let train_rows = ((rows as f64 * share) as usize).max(1);
@@ -22,9 +22,5 @@ pub(super) fn split(entries: &mut Vec<Entry>, share: f64, settings: &DataSetting
             *kept = true;
         }
     }
-    // The order of the data stays on both sides.
-    let evaluated: Vec<Entry> = entries.extract_if(.., |entry| kept.get(entry.row() as usize).copied().unwrap_or(false)).collect();
-    let trained = entries.len();
-    entries.extend(evaluated);
-    trained
+    entries.partition(|entry| kept.get(entry.row() as usize).copied().unwrap_or(false))
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::entries::{DOCUMENT, Entries, Entry};
 use super::example::Example;
 use super::hash::le_bytes;
 use super::source::TokenStorage;
@@ -21,6 +22,8 @@ pub(super) const LEARNED: u32 = 1 << 31;
 #[derive(Clone, Default)]
 pub(super) struct TokenStore {
     memory: Vec<u32>,
+    /// The largest of all ids.
+    largest: u32,
     storage: Option<Rc<dyn TokenStorage>>,
     /// Ids in storage, which come before those in memory, and the byte at which they begin.
     stored: usize,
@@ -39,7 +42,8 @@ impl TokenStore {
     }
 
     pub fn of(memory: Vec<u32>) -> Self {
-        Self { memory, ..Self::default() }
+        let largest = memory.iter().copied().max().unwrap_or(0);
+        Self { memory, largest, ..Self::default() }
     }
 
     pub fn len(&self) -> usize {
@@ -51,7 +55,9 @@ impl TokenStore {
     /// # Errors
     /// Fails where the storage does.
     pub fn extend(&mut self, ids: impl IntoIterator<Item = u32>) -> Result<()> {
-        self.memory.extend(ids);
+        let mut largest = self.largest;
+        self.memory.extend(ids.into_iter().inspect(|id| largest = largest.max(*id & !LEARNED)));
+        self.largest = largest;
         let most = if self.stored == 0 { IN_MEMORY } else { AT_ONCE };
         if self.memory.len() >= most { self.store() } else { Ok(()) }
     }
@@ -83,6 +89,23 @@ impl TokenStore {
         Ok(())
     }
 
+    /// Refuses an id that a vocabulary of `size` tokens does not have.
+    ///
+    /// # Errors
+    /// `model.token-range` with the first such id, and those of the storage.
+    pub fn check(&self, size: usize) -> Result<()> {
+        let beyond = |id: &u32| (*id & !LEARNED) as usize >= size;
+        let starts = (0..self.len()).step_by(AT_ONCE).take_while(|_| beyond(&self.largest));
+        for start in starts {
+            let ids = self.read(start..start + AT_ONCE)?;
+            if let Some(at) = ids.iter().position(beyond) {
+                let id = i64::from(ids.get(at).copied().unwrap_or(0) & !LEARNED);
+                return Err(Error::TokenRange { id, position: start + at, vocab_size: size });
+            }
+        }
+        Ok(())
+    }
+
     /// The ids of a range, cut at the end.
     ///
     /// # Errors
@@ -103,64 +126,10 @@ impl TokenStore {
     }
 }
 
-/// An example in the store.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
-    start: u32,
-    length: u32,
-    /// Index of its row among the rows of all files, and whether it is a document.
-    row: u32,
-    /// Index of the first target that is learned.
-    first: u32,
-    /// Targets that are learned.
-    learned: u32,
-}
-
-/// Marks the row of a document.
-const DOCUMENT: u32 = 1 << 31;
-
-impl Entry {
-    /// Tokens.
-    pub fn len(&self) -> usize {
-        self.length as usize
-    }
-
-    /// Pairs of an input and a target.
-    pub fn pairs(&self) -> usize {
-        self.len().saturating_sub(1)
-    }
-
-    /// Tells if one of the targets from `start`, `seq_len` of them, is learned. All of a document are.
-    pub fn teaches(&self, start: usize, seq_len: usize) -> bool {
-        let learned = self.learned > 0 && start < self.pairs() && seq_len > 0;
-        learned && (self.document() || (self.first as usize) <= start.saturating_add(seq_len))
-    }
-
-    /// Targets that are learned.
-    pub fn learned(&self) -> usize {
-        self.learned as usize
-    }
-
-    pub fn row(&self) -> u32 {
-        self.row & !DOCUMENT
-    }
-
-    /// Tells if it is a document, which may go into several sequences.
-    pub fn document(&self) -> bool {
-        self.row & DOCUMENT != 0
-    }
-
-    /// Where its tokens from `start`, `pairs` + 1 of them, are in the store.
-    pub fn range(&self, start: usize, pairs: usize) -> Range<usize> {
-        let first = self.start as usize + start;
-        first..first + pairs.saturating_add(1).min(self.len().saturating_sub(start))
-    }
-}
-
 /// Examples one after the other.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ExampleStore {
-    pub entries: Vec<Entry>,
+    pub entries: Entries,
     pub tokens: TokenStore,
 }
 
@@ -177,10 +146,6 @@ impl ExampleStore {
         };
         let first = targets().next().map_or(0, |(index, _)| index as u32);
         let row = if example.document { row | DOCUMENT } else { row };
-        if self.entries.len() == self.entries.capacity() {
-            // To double millions of entries takes more memory than to copy them a few times more often.
-            self.entries.reserve_exact(self.entries.len() / 4 + 1024);
-        }
         self.entries.push(Entry { start, length, row, first, learned: targets().count() as u32 });
         self.tokens.extend(example.ids.iter().zip(&example.counted).map(|(id, counted)| if *counted { id | LEARNED } else { *id }))
     }

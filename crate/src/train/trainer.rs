@@ -65,6 +65,7 @@ impl Trainer {
 
     fn assemble(model: Model, mut dataset: Dataset, loader: Loader, config: TrainConfig, progress: Progress) -> Result<Self> {
         dataset.mask_documents(config.document_mask)?;
+        dataset.check_vocabulary(model.config().vocab_size)?;
         let max = model.config().max_position_embeddings;
         if config.seq_len > max {
             return Err(Error::ContextExceeded { found: config.seq_len, max });

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::io::Read;
 use std::rc::Rc;
 
-use tabtune::config::{DataSettings, Form, OnBadRow, TrainConfig, ValidationRows};
+use tabtune::config::{DataOrder, DataSettings, Form, OnBadRow, TrainConfig, ValidationRows};
 use tabtune::data::{Batch, DataFile, DataReader, DataSource, Dataset, Loader, TokenStorage};
 use tabtune::tokenizer::Tokenizer;
 use tabtune::{Error, random};
@@ -272,5 +272,34 @@ fn no_bytes_bring_the_reader_down() {
                 read(name, &bytes, &DataSettings { form: Some(form), partial: case % 3 == 0, ..DataSettings::default() });
             }
         }
+    }
+}
+
+/// More examples than a block of entries has, by their numbers, in the order of the file on both sides.
+#[test]
+fn many_rows_stay_in_order_on_both_sides() {
+    const ROWS: usize = 150_000;
+    let lines: String = (0..ROWS).map(|row| format!("{{\"input_ids\": [{}, {}, 7]}}\n", row % 500, row / 500)).collect();
+    let tokenizer = tokenizer();
+    let last = DataSettings { validation_fraction: 0.4, validation_rows: ValidationRows::Last, ..DataSettings::default() };
+    let random = DataSettings { validation_rows: ValidationRows::Random, ..last.clone() };
+    let rows_of = |batches: &mut dyn Iterator<Item = Batch>| -> Vec<usize> {
+        let row = |ids: &[i32]| ids[0] as usize + 500 * ids[1] as usize;
+        batches.flat_map(|batch| batch.inputs.chunks(2).map(row).collect::<Vec<_>>()).collect()
+    };
+    for settings in [last, random] {
+        let file = DataFile { name: "rows.jsonl", bytes: lines.as_bytes() };
+        let data = Dataset::read(&[&file], Ok::<_, Error>(&tokenizer), &settings).unwrap();
+        let config =
+            TrainConfig { batch_size: 1000, seq_len: 2, packing: false, data_order: DataOrder::Sequential, ..TrainConfig::default() };
+        let mut loader = Loader::for_run(&data, &config).unwrap();
+        let trained = rows_of(&mut (0..ROWS * 6 / 10 / 1000).map(|_| loader.next(&data).unwrap()));
+        let evaluated = rows_of(&mut data.validation_batches(1000, 2).map(Result::unwrap));
+        assert!(trained.is_sorted() && evaluated.is_sorted());
+        assert_eq!((trained.len(), evaluated.len()), (90_000, 60_000));
+        let mut all = [trained, evaluated].concat();
+        assert_eq!(all.is_sorted(), settings.validation_rows == ValidationRows::Last);
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..ROWS));
     }
 }
