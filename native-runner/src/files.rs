@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use tabtune::bundle::{Bundle, ByteSource, OpenOptions, PortableModelImportRequest, VerifyPolicy, truncated};
+use tabtune::bundle::{Bundle, ByteSource, CARRIED_FILES, OpenOptions, PortableModelImportRequest, VerifyPolicy, truncated};
 use tabtune::checkpoint::{Checkpoint, MANIFEST};
 
 use crate::container;
@@ -124,7 +124,7 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
         let weights = all.iter().any(|p| has_ending(p, &["gguf", "safetensors"]));
         // Pickles are refused by name where nothing else has weights.
         // The documents of a tokenizer go with the model.
-        let of_tokenizer = |p: &Path| ["tokenizer.model", "merges.txt"].contains(&file_name(p).as_str());
+        let of_tokenizer = |p: &Path| CARRIED_FILES.contains(&file_name(p).as_str());
         let of_model = |p: &Path| has_ending(p, &["gguf", "json", "safetensors", "jinja"]) || of_tokenizer(p);
         let read = |p: &Path| of_model(p) || !weights && has_ending(p, &["bin", "pt", "pth", "ckpt"]);
         paths = all.into_iter().filter(|p| read(p) && !of_run(p)).collect();

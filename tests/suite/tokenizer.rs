@@ -276,9 +276,9 @@ fn chat_templates_have_a_budget() {
         assert_eq!((refused.code(), refused.kind()), ("template.budget", "BAD_MODEL_FILE"), "{endless}");
     }
     // Imported unrendered, refused when it is used.
-    let large = with_template(&" ".repeat((1 << 20) + 1), &none);
+    let large = with_template(&"x".repeat((1 << 20) + 1), &none);
     assert_eq!(large.render_chat(&nothing, false).unwrap_err().code(), "template.budget");
-    assert_eq!(with_template(&" ".repeat(1 << 20), &none).render_chat(&nothing, false).unwrap().text, " ".repeat(1 << 20));
+    assert_eq!(with_template(&"x".repeat(1 << 20), &none).render_chat(&nothing, false).unwrap().text, "x".repeat(1 << 20));
     for wrong in ["{{ strftime_now('%d') }}", "{% if %}", "{{ messages[0].content.nothing() }}", "{{ raise_exception('no') }}"] {
         let refused = with_template(wrong, &none).render_chat(&said, false).unwrap_err();
         assert_eq!(refused.code(), "tokenizer.template", "{wrong}");

@@ -41,6 +41,9 @@ fn published_context(model_type: &str) -> usize {
     }
 }
 
+/// Dimensions of a head of Qwen3 where its configuration states none (transformers).
+const QWEN3_HEAD_DIM: usize = 128;
+
 /// Keys that are absent, with the values that stand for them.
 type Taken = Vec<(&'static str, usize)>;
 
@@ -145,7 +148,11 @@ impl<'a> Keys<'a> {
         }
         let word = match inner.text("rope_type")? {
             Some(word) => word,
-            None => inner.text("type")?.unwrap_or("default"),
+            None => match inner.text("type")? {
+                Some(word) => word,
+                None if inner.get("factor").is_some() => return Err(missing(&format!("{key}.rope_type"))),
+                None => "default",
+            },
         };
         let need = |name: &str| inner.number(name)?.ok_or_else(|| missing(&format!("{key}.{name}")));
         let scaling = match word {
@@ -185,7 +192,7 @@ fn llama(keys: &Keys<'_>, model_type: &str, taken: &mut Taken) -> Result<ModelCo
         num_hidden_layers: keys.need("num_hidden_layers")?,
         num_attention_heads: heads,
         num_key_value_heads: keys.count("num_key_value_heads")?.unwrap_or(heads),
-        head_dim: head_dim(keys.count("head_dim")?, hidden_size, heads)?,
+        head_dim: head_dim(keys.count("head_dim")?.or((model_type == "qwen3").then_some(QWEN3_HEAD_DIM)), hidden_size, heads)?,
         max_position_embeddings: context,
         norm_eps: keys.number("rms_norm_eps")?.unwrap_or(1e-6),
         rope_theta,

@@ -110,6 +110,7 @@ pub use stream::{Chunk, FileInfo, FileStream, StreamTensor, StreamValues};
 pub(crate) use tensors::unreadable;
 pub use tensors::{Bundle, SourceFormat, dequantise};
 pub use tokenizer_binding::{PortableTokenizerBinding, TokenizerAsset};
+pub use tokenizer_files::CARRIED_FILES;
 pub(crate) use transposed::Transposed;
 pub use verify::{Check, Verification, verify, verify_files};
 pub(crate) use written::Known;

@@ -9,6 +9,7 @@ use super::refusal::Warning;
 use super::sha256::Digest;
 use super::source::base_name;
 use super::state::MANIFEST_FILE;
+use super::tokenizer_files::CARRIED_FILES;
 
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,8 +136,8 @@ impl ReceiptFile {
             _ if name.ends_with(".state_dict.json") => "weights",
             (_, "safetensors" | "gguf") => "weights",
             ("config.json" | "generation_config.json", _) => "config",
-            ("tokenizer.json" | "tokenizer_config.json" | "special_tokens_map.json", _)
-            | ("tokenizer.model" | "added_tokens.json" | "vocab.json" | "merges.txt", _) => "tokenizer",
+            ("tokenizer.json" | "tokenizer_config.json" | "special_tokens_map.json", _) => "tokenizer",
+            _ if CARRIED_FILES.contains(&name) => "tokenizer",
             (_, "jinja") => "template",
             ("README.md", _) => "card",
             (MANIFEST_FILE, _) => "manifest",

@@ -14,13 +14,28 @@ const MAX_TOKENIZER_BYTES: u64 = 256 << 20;
 pub(super) const TOKENIZER_FILES: [&str; 4] = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json"];
 
 /// Documents of a tokenizer for other programs, which go with the model.
-pub(super) const CARRIED_FILES: [&str; 4] = ["tokenizer.model", "added_tokens.json", "vocab.json", "merges.txt"];
+pub const CARRIED_FILES: [&str; 11] = [
+    "tokenizer.model",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "tokenizer.model.v3",
+    "tekken.json",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "qwen.tiktoken",
+    "vocab.txt",
+    TEMPLATES,
+];
+
+/// Chat templates as older programs wrote them beside a processor.
+const TEMPLATES: &str = "chat_template.json";
 
 /// The tokenizer of `tokenizer.json` and the documents beside it, or of `vocab.json` with `merges.txt`, if there is one. Other files of a
 /// tokenizer by themselves are refused by name.
 pub(super) fn hf_tokenizer(files: &Files) -> Result<Option<Tokenizer>> {
     let [json, settings, template, specials] = TOKENIZER_FILES;
-    let [pieces, added, vocab, merges] = CARRIED_FILES;
+    let [_, added, vocab, merges, ..] = CARRIED_FILES;
     let read = |name: &str| document(files, name, MAX_DOCUMENT_BYTES);
     let config: Value = read("config.json")?.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
     let documents = HfDocuments {
@@ -34,8 +49,9 @@ pub(super) fn hf_tokenizer(files: &Files) -> Result<Option<Tokenizer>> {
         model_type: config["model_type"].as_str().unwrap_or_default().to_string(),
     };
     let found = Tokenizer::from_documents_of(documents)?;
-    let alone = [pieces, vocab, merges].into_iter().find(|name| found.is_none() && find(files, name).is_some());
-    match alone {
+    let serves = |name: &&str| ![added, TEMPLATES].contains(name);
+    let alone = CARRIED_FILES.into_iter().filter(serves).find(|name| find(files, name).is_some());
+    match alone.filter(|_| found.is_none()) {
         Some(name) => {
             let refusal = Refusal::new(word!("tokenizer.model.unsupported")).stage("bind").of(name).found(format!("{name} alone"));
             Err(refusal.expected("tokenizer.json, or vocab.json with merges.txt").hint(SAVE_TOKENIZER).into())

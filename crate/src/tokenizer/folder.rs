@@ -70,12 +70,25 @@ impl Tokenizer {
         let template = match chat_template {
             Some(bytes) => {
                 assets.push((TEMPLATE_FILE.to_owned(), bytes.to_vec()));
-                Some(std::str::from_utf8(bytes).map_err(|e| bad(TEMPLATE_FILE, e))?.to_owned())
+                Some(template_text(bytes)?.to_owned())
             }
             None => templates::template_of(config),
         };
         Self::assemble(config, template, assets)
     }
+}
+
+/// The text of a chat template. Refuses an empty file and a page of HTML, which a failed download leaves.
+fn template_text(bytes: &[u8]) -> Result<&str> {
+    let text = std::str::from_utf8(bytes).map_err(|e| bad(TEMPLATE_FILE, e))?;
+    let begins = |mark: &str| text.trim_start().get(..mark.len()).is_some_and(|start| start.eq_ignore_ascii_case(mark));
+    if text.trim().is_empty() {
+        return Err(bad(TEMPLATE_FILE, "an empty file: fetch it again, or delete it so that the template of tokenizer_config.json counts"));
+    }
+    if begins("<!doctype") || begins("<html") {
+        return Err(bad(TEMPLATE_FILE, "a page of HTML, not a template: the download went wrong"));
+    }
+    Ok(text)
 }
 
 /// The JSON of the document `name`; an empty object without it.

@@ -68,6 +68,9 @@ pub struct Tokenizer {
     assets: Arc<Vec<(String, Vec<u8>)>>,
 }
 
+/// The name of the template for conversations with tools.
+const TOOL_TEMPLATE: &str = "tool_use";
+
 fn bad(what: &str, reason: impl ToString) -> Error {
     // Messages of the libraries may quote the file.
     Error::Tokenizer { what: what.to_owned(), reason: shown(&reason.to_string()) }
@@ -228,7 +231,8 @@ impl Tokenizer {
 
     /// Whether the chat template writes the day.
     pub fn asks_for_date(&self) -> bool {
-        self.chat_template().is_some_and(|template| template.contains("strftime_now"))
+        let tools = self.named.iter().filter(|(name, _)| name == TOOL_TEMPLATE).map(|(_, template)| template.as_str());
+        self.chat_template().into_iter().chain(tools).any(|template| template.contains("strftime_now"))
     }
 
     /// The chat template's text.
@@ -241,9 +245,17 @@ impl Tokenizer {
         &self.named
     }
 
+    /// The template of a conversation: with tools the one that is named `tool_use`, if there is one, as transformers has it.
+    fn template_for(&self, conversation: &Conversation) -> Option<&str> {
+        let tools = conversation.names.get("tools").is_some_and(|tools| !tools.is_null());
+        let named = self.named.iter().find(|(name, _)| tools && name == TOOL_TEMPLATE).map(|(_, template)| template.as_str());
+        self.template.as_deref().map(|template| named.unwrap_or(template))
+    }
+
     /// The conversation as the model was trained to read it. `add_generation_prompt` opens the assistant's turn at the end.
     pub fn render_chat(&self, conversation: &Conversation, add_generation_prompt: bool) -> Result<Rendered> {
-        let source = self.template.as_deref().ok_or_else(|| Error::Template { reason: "the model has no chat template".to_owned() })?;
+        let absent = || Error::Template { reason: "the model has no chat template".to_owned() };
+        let source = self.template_for(conversation).ok_or_else(absent)?;
         chat::render(source, conversation, add_generation_prompt, &self.specials)
     }
 

@@ -119,3 +119,20 @@ fn what_is_not_built_is_refused_by_name() {
     let whole = with(with(llama(), "model_type", json!("mistral")), "sliding_window", json!(64));
     assert!(config_from_hf(&whole).is_ok(), "a window as long as the context changes nothing");
 }
+
+/// As transformers has it.
+#[test]
+fn a_head_of_qwen3_has_128_dimensions_unless_stated() {
+    assert_eq!(config_from_hf(&with(llama(), "model_type", json!("qwen3"))).unwrap().head_dim, 128);
+}
+
+/// A factor alone does not say what it scales.
+#[test]
+fn rope_scaling_without_a_type_is_refused() {
+    for key in ["rope_scaling", "rope_parameters"] {
+        let refused = config_from_hf(&with(llama(), key, json!({"factor": 2.0}))).unwrap_err();
+        assert_eq!(refused.code(), "bundle.config.key-missing");
+        assert!(refused.to_string().contains(&format!("{key}.rope_type")), "{refused}");
+    }
+    assert_eq!(config_from_hf(&with(llama(), "rope_parameters", json!({"rope_theta": 3e4}))).unwrap().rope_theta, 3e4);
+}

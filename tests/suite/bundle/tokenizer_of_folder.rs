@@ -37,6 +37,10 @@ fn every_document_of_a_tokenizer_is_carried_byte_for_byte() {
         ("added_tokens.json", b"{ }\r\n".to_vec()),
         ("vocab.json", b"{\"a\":0,  \"b\":1}".to_vec()),
         ("merges.txt", b"#version: 0.2\r\n".to_vec()),
+        ("tekken.json", b"{ } ".to_vec()),
+        ("sentencepiece.bpe.model", vec![1, 2]),
+        ("vocab.txt", b"a\nb\r\n".to_vec()),
+        ("chat_template.json", b"{\"chat_template\":  \"\"}".to_vec()),
     ];
     let bundle = opened(2, &documents);
     assert_eq!(codes(&bundle), []);
@@ -172,4 +176,20 @@ fn other_files_of_a_tokenizer_are_refused_with_the_way_out() {
         let documents = [("vocab.json", br#"{"a": 0, "b": 1, "ab": 2}"#.to_vec()), ("merges.txt", merges.as_bytes().to_vec())];
         assert_eq!(refused(&documents).0, "tokenizer.invalid", "{merges}");
     }
+}
+
+#[test]
+fn a_template_that_is_none_is_refused_with_the_tokenizer() {
+    let tokenizer = json!({"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}});
+    for (template, says) in [("", "an empty file"), (" \n", "an empty file"), ("<!DOCTYPE html><p>", "a page of HTML")] {
+        let documents = vec![("tokenizer.json", tokenizer.to_string().into()), ("chat_template.jinja", template.as_bytes().to_vec())];
+        let bundle = opened(2, &documents);
+        assert!(bundle.tokenizer.is_none());
+        let told: Vec<String> = bundle.warnings.iter().map(|warning| warning.message()).collect();
+        assert!(told.iter().any(|message| message.contains(says)), "{told:?}");
+    }
+    // That of another program alone serves nothing here, and is told.
+    let bundle = opened(2, &[("tekken.json", b"{}".to_vec())]);
+    assert!(codes(&bundle).iter().any(|(code, _)| *code == "tokenizer.model.unsupported"), "{:?}", codes(&bundle));
 }
