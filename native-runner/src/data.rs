@@ -14,7 +14,7 @@ use tabtune::tokenizer::Tokenizer;
 use tabtune::word;
 
 use crate::error::{Result, unreadable, unwritable};
-use crate::files::file_name;
+use crate::files::{file_name, has_ending};
 
 /// Files, each of which is opened when it is read.
 #[derive(Debug, Default)]
@@ -63,7 +63,8 @@ impl DataFiles {
 fn texts_of(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).map_err(|e| unreadable(folder.display(), e))?;
     let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
-    let is_text = |path: &PathBuf| path.is_file() && path.extension().is_some_and(|end| end == "txt" || end == "md");
+    // Files that begin with a dot are not shown to people.
+    let is_text = |path: &PathBuf| path.is_file() && has_ending(path, &["txt", "md"]) && !file_name(path).starts_with('.');
     let mut texts: Vec<PathBuf> = paths.map_err(|e| unreadable(folder.display(), e))?.into_iter().filter(is_text).collect();
     texts.sort();
     if texts.is_empty() {

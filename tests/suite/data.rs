@@ -301,7 +301,7 @@ fn bad_data_is_a_typed_error() {
     let refuse = |bytes: &[u8], format: Form| Dataset::from_bytes(bytes, format, &tokenizer, 0.0).unwrap_err();
     assert_eq!(refuse(b"", Form::Text).code(), "data.empty");
     assert_eq!(refuse(b"a", Form::Text).code(), "data.too-short");
-    assert_eq!(refuse(b"\n \n", Form::Jsonl).code(), "data.too-short");
+    assert_eq!(refuse(b"\n \n", Form::Jsonl).code(), "data.empty");
     let not_text = refuse(b"ab\xffcd", Form::Text);
     assert_eq!((not_text.code(), not_text.to_string().contains("at 2")), ("data.encoding", true));
     let good = r#"{"prompt":"a","completion":"b"}"#;

@@ -111,7 +111,11 @@ fn names(row: &Fields) -> Result<Fields> {
                     return Err(refusal.found(shown(text)).into());
                 }
             },
-            ("tools" | "documents", value) => drop(names.insert(key.clone(), value.clone())),
+            ("tools" | "documents", list @ Value::Array(_)) => drop(names.insert(key.clone(), list.clone())),
+            ("tools" | "documents", other) => {
+                let refusal = Refusal::new(word!("data.shape")).expected(format!("{key}: a list, or its JSON"));
+                return Err(refusal.found(shown(&other.to_string())).into());
+            }
             ("chat_template_kwargs", Value::Object(given)) => {
                 if let Some(name) = given.keys().find(|name| ["messages", "add_generation_prompt"].contains(&name.as_str())) {
                     let refusal = Refusal::new(word!("data.shape")).expected("chat_template_kwargs: names of the template's own");

@@ -53,9 +53,12 @@ struct Head {
 /// Finds the form of a file, or looks for the form that is given.
 ///
 /// # Errors
-/// `data.form.contradicts`, and those of the file and of its encoding.
+/// `data.empty`, `data.form.contradicts`, and those of the file and of its encoding.
 pub(super) fn find(source: &dyn DataSource, settings: &DataSettings) -> Result<Found> {
     let (head, hint) = (Head::of(source, settings.partial)?, hint_of(source.name()));
+    if head.whole && head.text.trim().is_empty() {
+        return Err(Refusal::new(word!("data.empty")).of(source.name()).expected("text or rows").found("white space alone").into());
+    }
     let form = match settings.form {
         Some(form) => form,
         None => form_of(source, &head, hint, settings.partial)?,

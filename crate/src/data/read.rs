@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::corpus::{Content, Dataset};
 use super::files::{Opened, are_tokens, opened, whole_text};
-use super::records::Records;
+use super::records::{NO_END, Records};
 use super::report::{Account, FileReport, RowPlace};
 use super::rows::Rows;
 use super::source::{DataSource, TokenStorage, unreadable};
@@ -117,11 +117,17 @@ impl<'a> DataReader<'a> {
     pub fn finish(mut self) -> Result<Dataset> {
         while self.advance()? {}
         self.records.check()?;
+        if self.ids.len() == 0 && self.records.examples.entries.is_empty() && !self.records.settings.partial {
+            let files = self.records.account.file_reports();
+            let first = files.first().map_or_else(String::new, |file| file.name.clone());
+            let found = if self.stream { "no text" } else { "no rows" };
+            return Err(Refusal::new(word!("data.empty")).of(&first).expected("text or rows").found(found).into());
+        }
         let Records { settings, tokenizer, mut account, hash, mut examples, .. } = self.records;
         let ends = tokenizer.map_or(&[][..], Tokenizer::eos);
         let pad = tokenizer.and_then(|tokenizer| tokenizer.pad().or(ends.first().copied())).unwrap_or(0);
         if self.several && self.stream && ends.is_empty() && tokenizer.is_some() {
-            account.end_unknown();
+            account.end_unknown(NO_END);
         }
         if let Some(tokenizer) = tokenizer {
             account.ends(tokenizer);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::answers::conversation;
+use super::answers::{Rule, conversation};
 use super::example::{Encoded, Example, completion, document};
 use super::files::placed;
 use super::hash::DataHash;
@@ -15,6 +15,10 @@ use crate::tokenizer::Tokenizer;
 
 /// Maximum number of faulty rows that are reported.
 const FAULTS: usize = 100;
+
+/// Why a model does not learn to stop.
+pub(super) const NO_END: &str = "the tokenizer names no token that ends a text";
+const NO_TURN_END: &str = "the chat template ends answers with no token that ends a turn or a text";
 
 /// Encodes rows.
 pub(super) struct Records<'a> {
@@ -99,6 +103,9 @@ impl<'a> Records<'a> {
                 let (examples, rule) = conversation(&chat, loss_on, tokenizer)?;
                 self.account.chat(rule);
                 self.account.turn_ends(&examples, rule, tokenizer);
+                if rule != Rule::Whole && !examples.iter().all(|example| ends(example, tokenizer)) {
+                    self.account.end_unknown(NO_TURN_END);
+                }
                 examples
             }
             Record::Completion { prompt, completion: said } => {
@@ -135,8 +142,14 @@ impl<'a> Records<'a> {
             self.account.warn(word, Some(place), message.to_owned());
         }
         if tokenizer.eos().is_empty() {
-            self.account.end_unknown();
+            self.account.end_unknown(NO_END);
         }
         encoded.example
     }
+}
+
+/// Tells if the last learned token of an example ends a turn or a text.
+fn ends(example: &Example, tokenizer: &Tokenizer) -> bool {
+    let last = example.counted.iter().rposition(|counted| *counted);
+    last.and_then(|at| example.ids.get(at)).is_some_and(|id| tokenizer.is_special(*id) || tokenizer.eos().contains(id))
 }

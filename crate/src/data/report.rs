@@ -152,7 +152,7 @@ pub(super) struct Account {
     turn_ends: Vec<u32>,
     /// Texts of the tokens that end a text, or a turn.
     end_texts: Vec<String>,
-    end_unknown: bool,
+    end_unknown: Option<&'static str>,
 }
 
 impl Account {
@@ -224,8 +224,9 @@ impl Account {
         &self.turn_ends
     }
 
-    pub fn end_unknown(&mut self) {
-        self.end_unknown = true;
+    /// Notes why the model does not learn to stop.
+    pub fn end_unknown(&mut self, reason: &'static str) {
+        self.end_unknown = Some(reason);
     }
 
     /// Notes keys of a row that are not read.
@@ -291,9 +292,8 @@ impl Account {
             );
             add(word!("data.end.turn"), self.turn_ends.len(), Vec::new(), message);
         }
-        if self.end_unknown {
-            let message = "the tokenizer names no token that ends a text: the model does not learn to stop".to_owned();
-            add(word!("data.end.unknown"), 1, Vec::new(), message);
+        if let Some(reason) = self.end_unknown {
+            add(word!("data.end.unknown"), 1, Vec::new(), format!("{reason}: the model does not learn to stop"));
         }
         warnings
     }

@@ -134,8 +134,11 @@ fn alpaca(row: &Fields, with_template: bool) -> Result<Read> {
         let said = turns.flat_map(|(said, answer)| [("user", said), ("assistant", answer)]);
         Record::Chat(Chat::of_texts((!system.is_empty()).then_some(("system", system)).into_iter().chain(said)))
     } else {
-        let before: String = history.iter().map(|(said, answer)| layout("", said, "") + answer + "\n\n").collect();
-        Record::Completion { prompt: before + &layout(&system, &instruction, &input), completion: output }
+        // What the system says stands before everything else.
+        let of_turn = |turn: usize| if turn == 0 { system.as_str() } else { "" };
+        let before = history.iter().enumerate().map(|(turn, (said, answer))| layout(of_turn(turn), said, "") + answer + "\n\n");
+        let prompt = before.collect::<String>() + &layout(of_turn(history.len()), &instruction, &input);
+        Record::Completion { prompt, completion: output }
     };
     Ok(Read { record, used, alpaca: !with_template })
 }

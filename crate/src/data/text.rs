@@ -63,6 +63,7 @@ impl<'a> TextReader<'a> {
             }
             [] => return Err(refuse(word!("data.empty")).expected("text or rows").found("an empty file").into()),
             [0xef, 0xbb, 0xbf, ..] => 3,
+            [0xff, 0xfe, 0, 0, ..] => return Err(Error::DataEncoding { file: self.name.to_owned(), byte_offset: 2 }),
             [0xff, 0xfe, ..] => {
                 self.encoding = Encoding::Utf16(u16::from_le_bytes);
                 2
@@ -71,7 +72,11 @@ impl<'a> TextReader<'a> {
                 self.encoding = Encoding::Utf16(u16::from_be_bytes);
                 2
             }
-            _ => 0,
+            // UTF-16 without its mark, UTF-32, or no text at all.
+            bytes => match bytes.iter().take(4).position(|byte| *byte == 0) {
+                Some(byte_offset) => return Err(Error::DataEncoding { file: self.name.to_owned(), byte_offset }),
+                None => 0,
+            },
         };
         self.raw.drain(..mark);
         self.offset = mark;

@@ -1,10 +1,15 @@
 //! What `export`, `convert` and `adapter merge` write.
 
+use std::fmt;
+use std::rc::Rc;
+
 use futures_lite::future::block_on;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tabtune::bundle::{ByteSource, Conversion, Warning};
+use tabtune::bundle::{Bundle, ByteSource, Conversion, FileStream, Warning};
+use tabtune::config::Precision;
 use tabtune::error::Word;
-use tabtune::export::{self, ExportOptions, ExportSource, GgufTypes};
+use tabtune::export::{self, ExportDtype, ExportOptions, ExportSource, GgufTypes};
 
 use crate::args::{CardArgs, ExportFormat, OutputArgs};
 use crate::error::{Result, RunError};
@@ -12,8 +17,10 @@ use crate::files::{base_sources, file_name};
 use crate::output::Output;
 use crate::place::{Folder, OneFile, Place};
 
+/// What is told of a merge of which little is left.
+const LOST: Word = tabtune::error::word!("export.lora.lost");
 /// Warnings that an export itself makes, known when it is written.
-const OWN: [Word; 2] = [tabtune::error::word!("export.lora.lost"), tabtune::error::word!("adapter.base.unnamed")];
+const OWN: [Word; 2] = [LOST, tabtune::error::word!("adapter.base.unnamed")];
 
 /// What is told of values that are allowed.
 const NON_FINITE: Word = tabtune::error::word!("tensor.non-finite");
@@ -94,12 +101,54 @@ pub fn base(args: &OutputArgs) -> Result<Vec<Box<dyn ByteSource>>> {
     if whole { base_sources(&args.base) } else { Ok(Vec::new()) }
 }
 
-/// How much of an adapter is left in what was written, in words.
-fn survival(conversions: &[Conversion]) -> Option<String> {
-    let shares: Vec<(f64, &str)> = conversions.iter().filter_map(|one| Some((one.survival?, one.tensor.as_str()))).collect();
-    let (least, name) = shares.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0))?;
-    let mean = shares.iter().map(|(share, _)| share).sum::<f64>() / shares.len() as f64;
-    Some(format!("of the adapter's change {mean:.6} is left in the mean, {least:.6} at least ({name})"))
+/// How much of an adapter's change is left in what it was merged into.
+#[derive(Debug, Serialize)]
+pub struct Survival {
+    mean: f64,
+    least: f64,
+    /// The tensor of which the least is left.
+    tensor: String,
+}
+
+impl Survival {
+    fn of(conversions: &[Conversion]) -> Option<Self> {
+        let shares: Vec<(f64, &str)> = conversions.iter().filter_map(|one| Some((one.survival?, one.tensor.as_str()))).collect();
+        let (least, tensor) = shares.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0))?;
+        let mean = shares.iter().map(|(share, _)| share).sum::<f64>() / shares.len() as f64;
+        Some(Self { mean, least, tensor: tensor.to_owned() })
+    }
+}
+
+impl fmt::Display for Survival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mean, least, tensor } = self;
+        write!(f, "of the adapter's change {mean:.6} is left in the mean, {least:.6} at least ({tensor})")
+    }
+}
+
+/// Tells the warnings of an export by these words.
+fn warn_of(stream: &FileStream, words: &[Word]) {
+    for told in stream.receipt().into_iter().flat_map(|receipt| &receipt.warnings) {
+        if let Some(word) = words.iter().find(|word| word.text() == told.code) {
+            let warning = Warning::new(*word, &told.subject);
+            log::warn!("{} [{}]", warning.message(), warning.code);
+        }
+    }
+}
+
+/// How much of the adapter that is merged into a model is left in weights of this precision, with a warning where that is little.
+/// Every weight is read and rounded for it.
+pub fn survival_in(bundle: &Rc<Bundle>, precision: Precision) -> Result<Option<Survival>> {
+    let dtype = match precision {
+        Precision::F32 => ExportDtype::F32,
+        Precision::Bf16 => ExportDtype::Bf16,
+    };
+    let options = ExportOptions { dtype, allow_non_finite: true, ..ExportOptions::default() };
+    let source = ExportSource::of_bundle(bundle)?.summed(bundle)?;
+    let mut stream = block_on(tabtune::portable::export(&source, Vec::new(), &options))?;
+    while block_on(stream.next_chunk())?.is_some() {}
+    warn_of(&stream, &[LOST]);
+    Ok(stream.receipt().and_then(|receipt| Survival::of(&receipt.conversions)))
 }
 
 /// Writes the files, prints their paths, and with `--json` the receipt too.
@@ -112,16 +161,11 @@ pub fn write(source: &ExportSource, base: Vec<Box<dyn ByteSource>>, options: &Ex
     let mut stream = block_on(tabtune::portable::export(source, base, options))?;
     let written = place.write(&mut stream)?;
     let files: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
-    for told in stream.receipt().into_iter().flat_map(|receipt| &receipt.warnings) {
-        if let Some(word) = OWN.into_iter().find(|word| word.text() == told.code) {
-            let warning = Warning::new(word, &told.subject);
-            log::warn!("{} [{}]", warning.message(), warning.code);
-        }
-    }
+    warn_of(&stream, &OWN);
     for (name, count) in stream.non_finite() {
         log::warn!("{name} has {count} values that are NaN or infinite [{}]", NON_FINITE.text());
     }
-    let survived = stream.receipt().and_then(|receipt| survival(&receipt.conversions));
+    let survived = stream.receipt().and_then(|receipt| Survival::of(&receipt.conversions)).map(|survival| survival.to_string());
     output.line(&json!({ "files": files, "receipt": stream.receipt() }), || {
         files.iter().cloned().chain(survived).collect::<Vec<_>>().join("\n")
     })

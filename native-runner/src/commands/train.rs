@@ -3,6 +3,7 @@
 mod driver;
 
 use std::path::Path;
+use std::rc::Rc;
 
 use futures_lite::future::block_on;
 use serde_json::{Map, Value, json};
@@ -19,7 +20,7 @@ use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{Trainer, check_limits, memory_plan};
 
 use self::driver::{Best, Driver};
-use super::{Outcome, open_device, tokenizer_of};
+use super::{Outcome, open_device, outgoing, tokenizer_of};
 use crate::args::{DeviceName, TrainArgs, Verify};
 use crate::data::DataFiles;
 use crate::error::{Result, RunError};
@@ -44,9 +45,11 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     if args.profile && args.device == DeviceName::Cpu {
         return Err(RunError::Usage("--profile: expected --device wgpu: the CPU launches no kernels".into()));
     }
-    let mut run = prepare(args)?;
+    let mut run = prepare(args, output)?;
     if args.eval_every.is_some() {
         run.trainer.check_evaluation()?;
+    } else if !args.validation_data.is_empty() {
+        log::warn!("--validation-data: nothing evaluates it; give --eval-every too");
     }
     for place in place.iter().chain(best.as_ref().map(Best::place)) {
         let stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
@@ -103,12 +106,12 @@ fn tell_fallbacks(names: &[&str], output: &Output) -> Result<()> {
     })
 }
 
-fn prepare(args: &TrainArgs) -> Result<Run> {
+fn prepare(args: &TrainArgs, output: &Output) -> Result<Run> {
     let given = settings::given(&args.settings)?;
     let data = Data { training: DataFiles::of(&args.data.data)?, validation: DataFiles::of(&args.validation_data)? };
     match (&args.resume, &args.model, &args.config) {
         (Some(folder), ..) => resume(args, folder, given, &data),
-        (_, Some(path), _) => fine_tune(args, path, settings::settle(given, None)?, &data),
+        (_, Some(path), _) => fine_tune(args, path, settings::settle(given, None)?, &data, output),
         (.., Some(path)) => from_scratch(args, path, settings::settle(given, None)?, &data),
         _ => Err(RunError::Usage("expected --model, --config or --resume".into())),
     }
@@ -177,15 +180,20 @@ fn resume(args: &TrainArgs, folder: &Path, mut given: Map<String, Value>, data: 
     Ok(Run { trainer, assets, origin })
 }
 
-fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
+fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data, output: &Output) -> Result<Run> {
     let (adapter, apart) = (args.adapter.as_deref().or(args.merge_adapter.as_deref()), args.adapter.is_some());
     let bundle =
         open_wanted(path, Wanted { adapter, apart, exact: !apart, resize_vocabulary: args.resize_vocabulary, ..Wanted::default() })?;
+    let bundle = Rc::new(bundle);
     let given = settings::given(&args.settings)?;
     let config = settings::dated(settings::with_files_of_adapter(config, &given, &bundle)?, bundle.tokenizer.as_ref());
     let dataset = data.set(tokenizer_of(&bundle, path), &config)?;
     let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
     let device = training_device(args, &bundle.config, &config, Some(&bundle))?;
+    let survived = args.merge_adapter.as_ref().map(|_| outgoing::survival_in(&bundle, config.precision)).transpose()?.flatten();
+    if let Some(told) = survived {
+        output.line(&json!({ "survival": told }), || told.to_string())?;
+    }
     let model = block_on(Model::for_run(&bundle, &config, &device.inner(), &Interrupt::none()))?;
     if !args.allow_non_finite {
         model.check_finite()?;

@@ -53,7 +53,9 @@ fn every_command_writes_the_same() {
                 // The weights that a run begins with, saved after a step of next to nothing, which moves what is 0 alone.
                 let begun = to("train");
                 let train = ["train", "--model", &model, "--merge-adapter", &factors, "--data", &data, "--device", "cpu", "--train-config"];
-                succeed(&[&train[..], &[&still, "--out", &begun]].concat());
+                let told = succeed(&[&train[..], &[&still, "--out", &begun]].concat());
+                let survival = &told.with("survival")[0]["survival"];
+                assert!(survival["mean"].as_f64().unwrap() > 0.99, "{survival}");
                 let tensors = |bytes: &[u8]| {
                     let file = safetensors::SafeTensors::deserialize(bytes).unwrap();
                     let floats = |data: &[u8]| -> Vec<f32> {

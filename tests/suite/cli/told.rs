@@ -176,3 +176,15 @@ fn a_signal_that_the_caller_ignores_ends_nothing() {
     let lines = String::from_utf8(status.stdout).unwrap();
     assert!(status.status.code() == Some(0) && lines.contains("\"done\":true") && lines.contains("\"step\":60"), "{lines}");
 }
+
+#[test]
+fn token_ids_beyond_the_vocabulary_are_refused_before_the_first_step() {
+    let (model, _) = checkpoint();
+    let place = folder("told-tokens");
+    let ids: Vec<u8> = (0..400u32).map(|at| if at == 399 { 99_999 } else { at % 5 }).flat_map(u32::to_le_bytes).collect();
+    let data = write(&place, "ids.tokens", ids);
+    let settings = ["--steps", "1", "--batch-size", "1", "--seq-len", "8", "--device", "cpu"];
+    let (code, message) = refuse(&[&["train", "--model", &model, "--data", &data], &settings[..]].concat());
+    assert_eq!(code, "model.token-range");
+    assert!(message.contains("99999 at position 399"), "{message}");
+}

@@ -260,3 +260,38 @@ fn what_was_thought_has_the_names_that_templates_look_for() {
         assert!(read(&tokenizer, &data).starts_with("c|c|b"), "{name}: {}", read(&tokenizer, &data));
     }
 }
+
+#[test]
+fn tools_choose_the_template_that_is_named_for_them() {
+    let document = Tokenizer::from_parts(byte_level("qwen2")).unwrap().assets().remove(0).1;
+    let template = |name: &str, text: &str| serde_json::json!({"name": name, "template": format!("{text}{CHATML}")});
+    let config = serde_json::json!({"chat_template": [template("tool_use", "{{ tools | length }} tools"), template("default", "none")]});
+    let tokenizer = Tokenizer::from_hf(&document, Some(config.to_string().as_bytes()), None).unwrap();
+    let said = |role: &str, content: &str| serde_json::json!({"role": role, "content": content});
+    let messages = [said("user", "a"), said("assistant", "b")];
+    let text = |tools: serde_json::Value| {
+        let row = serde_json::json!({"messages": messages, "tools": tools}).to_string();
+        Dataset::from_bytes(row.as_bytes(), Form::Jsonl, &tokenizer, 0.0).map(|data| read(&tokenizer, &data))
+    };
+    assert!(text(serde_json::json!([{"name": "f"}])).unwrap().starts_with("1 tools<|im_start|>"));
+    assert!(text(serde_json::Value::Null).unwrap().starts_with("none<|im_start|>"));
+    for wrong in [serde_json::json!({"name": "f"}), serde_json::json!(3), serde_json::json!("no JSON")] {
+        let refused = text(wrong).unwrap_err();
+        assert_eq!(refused.code(), "data.shape");
+        assert!(refused.to_string().contains("tools: a list"), "{refused}");
+    }
+}
+
+/// Nothing that a tokenizer knows as special stands after an answer.
+#[test]
+fn answers_without_an_end_are_told() {
+    let said = |role: &str, content: &str| serde_json::json!({"role": role, "content": content});
+    let row = serde_json::json!({"messages": [said("user", "a"), said("assistant", "b")]}).to_string();
+    let codes = |template: &str| {
+        let tokenizer = with_template(template);
+        let data = Dataset::from_bytes(row.as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap();
+        data.reading_warnings().iter().map(|warning| warning.code).collect::<Vec<_>>()
+    };
+    assert!(codes("{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}").contains(&"data.end.unknown"));
+    assert!(!codes(CHATML).contains(&"data.end.unknown"));
+}

@@ -2,7 +2,7 @@
 
 use tabtune::config::{Columns, DataSettings, Form, OnBadRow, TrainConfig};
 use tabtune::data::{DataFile, DataSource, Dataset, Loader};
-use tabtune::tokenizer::Tokenizer;
+use tabtune::tokenizer::{Tokenizer, TokenizerParts};
 
 use super::super::tokenizer::byte_level;
 
@@ -247,4 +247,40 @@ fn joint_is_encoded_once() {
     let batch = Loader::new(&data, 1, 2, 0).unwrap().next(&data).unwrap();
     assert_eq!((batch.inputs, batch.targets), (vec![2, 3], vec![-100, 2]));
     assert_eq!(codes(&data), ["data.boundary", "data.end.unknown"]);
+}
+
+#[test]
+fn files_without_a_row_are_empty() {
+    for (name, bytes) in [("a.csv", &b"prompt,completion\n"[..]), ("a.json", b"[]"), ("a.jsonl", b" \n\n")] {
+        let refused = read(name, bytes).unwrap_err();
+        assert_eq!(refused.code(), "data.empty", "{name}: {refused}");
+    }
+}
+
+#[test]
+fn wide_characters_without_a_mark_are_told_by_their_first_zero() {
+    let wide: Vec<u8> = LINES.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let wider: Vec<u8> = LINES.chars().flat_map(|c| (c as u32).to_le_bytes()).collect();
+    let marked: Vec<u8> = [0xff, 0xfe, 0, 0].into_iter().chain(wider.iter().copied()).collect();
+    let big: Vec<u8> = LINES.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    for (bytes, at) in [(wide, 1), (wider, 1), (marked, 2), (big, 0)] {
+        match read("a.jsonl", &bytes) {
+            Err(tabtune::Error::DataEncoding { byte_offset, .. }) => assert_eq!(byte_offset, at),
+            other => panic!("{other:?}"),
+        }
+    }
+    // A zero further on is a character like others.
+    assert!(read("a.txt", b"four\0bytes").is_ok());
+}
+
+/// The first turn has the system's text, whatever follows.
+#[test]
+fn what_the_system_says_stands_before_the_history() {
+    let row = r#"{"system": "SYS", "history": [["q1", "a1"]], "instruction": "q2", "output": "a2"}"#;
+    let plain = Tokenizer::from_parts(TokenizerParts { chat_template: None, ..byte_level("gpt-2") }).unwrap();
+    let data = Dataset::from_bytes(row.as_bytes(), Form::Jsonl, &plain, 0.0).unwrap();
+    let batch = data.evaluation_batches(1, 500, None).next().unwrap().unwrap();
+    let text = plain.decode(&batch.inputs.iter().map(|&id| id as u32).collect::<Vec<_>>()).unwrap();
+    assert!(text.starts_with("SYS\n\n### Instruction:\nq1\n\n### Response:\na1\n\n"), "{text}");
+    assert_eq!(text.matches("SYS").count(), 1, "{text}");
 }
