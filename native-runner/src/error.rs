@@ -4,6 +4,8 @@ use tabtune::checkpoint::can_override;
 use tabtune::error::Word;
 use tabtune::word;
 
+use crate::signals::Signal;
+
 /// `Result` with [`RunError`].
 pub type Result<T> = std::result::Result<T, RunError>;
 
@@ -53,6 +55,9 @@ pub enum RunError {
     /// The system does not let signals be heard.
     #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
+    /// A signal came before the output was written.
+    #[error("ended by {}: nothing was written", .0.name)]
+    Ended(Signal),
     /// stdout is closed or full.
     #[error("cannot write to stdout: {0}")]
     Stdout(std::io::Error),
@@ -90,6 +95,7 @@ impl RunError {
             RunError::Occupied { .. } => word!("output.occupied").text(),
             RunError::Locked { .. } => word!("run.locked").text(),
             RunError::Signals(_) => word!("cli.internal").text(),
+            RunError::Ended(_) => word!("cli.ended").text(),
             RunError::Stdout(_) => word!("cli.stdout").text(),
         }
     }

@@ -37,7 +37,10 @@ fn main() -> ExitCode {
             let known = failure.downcast_ref::<RunError>();
             let code = known.map_or(tabtune::word!("cli.internal").text(), RunError::code);
             Output::new(json).failure(code, &format!("{failure:#}"), &known.map(RunError::list).unwrap_or_default());
-            ExitCode::FAILURE
+            match known {
+                Some(RunError::Ended(signal)) => ExitCode::from(signal.status()),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ use self::disk::{check_room, fill_new, flush_folder, list, make_folder, mark, oc
 pub use self::one_file::{OneFile, Place};
 use crate::error::{Result, RunError, unwritable};
 use crate::files::{COMPLETE, FileSource};
+use crate::signals::Signals;
 
 /// Locked by the process that writes into the folder; contains its mark.
 const LOCK: &str = ".tabtune.lock";
@@ -73,10 +74,15 @@ impl Folder {
 
     /// Writes the files of `stream`: all of them, or none. Returns their paths.
     pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
+        self.write_until(stream, None)
+    }
+
+    /// The same, which one of `signals` ends: then nothing was written.
+    fn write_until(&self, stream: &mut FileStream, signals: Option<&Signals>) -> Result<Vec<PathBuf>> {
         self.check_names(stream)?;
         let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
         let part = self.path.join(temporary(&self.mark));
-        let filled = fill_new(&part, self.checkpoints, stream);
+        let filled = fill_new(&part, self.checkpoints, stream, signals);
         let placed = filled.and_then(|()| if self.checkpoints { self.replace(&part) } else { self.move_up(&part, &names) });
         if placed.is_err() {
             // The first failure is the one to report. What is left carries this process's mark.

@@ -22,6 +22,7 @@ mod places_table;
 mod refusals;
 mod registers;
 mod runs;
+mod signals;
 mod told;
 
 use std::path::{Path, PathBuf};

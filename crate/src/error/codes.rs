@@ -84,6 +84,7 @@ codes! {
     "checkpoint.none" => CheckpointCorrupt, Page, "no checkpoint of this run, or none of this generation";
     "checkpoint.run" => CheckpointCorrupt, Page, "the stored record of a run cannot be read";
     "checkpoint.version" => CheckpointVersion, Both, "a checkpoint of a newer version of tabtune";
+    "cli.ended" => BadOption, Core, "a signal came before the output was written";
     "cli.internal" => BadOption, Core, "a failure of the command line without a code of its own";
     "cli.json" => BadOption, Core, "a file of settings or cases that is not the expected JSON";
     "cli.stdout" => BadOption, Core, "the output could not be written";

@@ -10,6 +10,7 @@ use tabtune::bundle::FileStream;
 use tabtune::checkpoint::sha256;
 
 use crate::error::{Result, RunError, unwritable};
+use crate::signals::Signals;
 
 pub fn occupied(place: &Path, found: String) -> RunError {
     RunError::Occupied { place: place.display().to_string(), found }
@@ -75,8 +76,9 @@ pub fn temporary(mark: &str) -> String {
     format!(".tabtune-{mark}")
 }
 
-/// Writes the files of `stream` into the new folder `part`. `sealed`: the last document contains the digests of the pieces before it.
-pub fn fill_new(part: &Path, sealed: bool, stream: &mut FileStream) -> Result<()> {
+/// Writes the files of `stream` into the new folder `part`. `sealed`: the last document contains the digests of the pieces before it. One of
+/// `signals` ends it between two pieces.
+pub fn fill_new(part: &Path, sealed: bool, stream: &mut FileStream, signals: Option<&Signals>) -> Result<()> {
     fs::create_dir(part).map_err(|e| unwritable(part.display(), e))?;
     let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
     let mut next = block_on(stream.next_chunk())?;
@@ -85,6 +87,9 @@ pub fn fill_new(part: &Path, sealed: bool, stream: &mut FileStream) -> Result<()
         let refused = |e: std::io::Error| unwritable(path.display(), e);
         let mut file = File::create_new(&path).map_err(refused)?;
         while let Some(chunk) = next.take_if(|chunk| chunk.file == index) {
+            if let Some(signal) = signals.and_then(Signals::taken) {
+                return Err(RunError::Ended(signal));
+            }
             if sealed {
                 stream.hashed(&sha256(&chunk.bytes))?;
             }

@@ -8,7 +8,8 @@ use tabtune::bundle::FileStream;
 
 use super::Folder;
 use super::disk::{check_room, fill_new, flush_folder, make_folder, mark, occupied, parent, rename, temporary, try_out};
-use crate::error::{Result, unwritable};
+use crate::error::{Result, RunError, unwritable};
+use crate::signals::Signals;
 
 /// A file that does not exist yet, and the receipt that may stand beside it.
 pub struct OneFile {
@@ -30,12 +31,12 @@ impl OneFile {
         Ok(file)
     }
 
-    /// Writes the one file of `stream`, and its receipt as `<path>.receipt.json`. Returns the paths of the files.
-    pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
+    /// Writes the one file of `stream`, and its receipt as `<path>.receipt.json`, unless one of `signals` comes. Returns the paths of the files.
+    fn write(&self, stream: &mut FileStream, signals: &Signals) -> Result<Vec<PathBuf>> {
         check_room(parent(&self.path), stream.files().len(), stream.files().iter().map(|file| file.bytes).sum())?;
         let part = parent(&self.path).join(temporary(&self.mark));
         let names: Vec<PathBuf> = stream.files().iter().map(|file| part.join(&file.name)).collect();
-        let written = fill_new(&part, false, stream)
+        let written = fill_new(&part, false, stream, Some(signals))
             .and_then(|()| self.check_free())
             .and_then(|()| names.iter().zip(self.places()).try_for_each(|(written, place)| rename(written, &place)));
         // The first failure is the one to report.
@@ -69,14 +70,15 @@ pub enum Place {
 }
 
 impl Place {
-    /// Writes the files of `stream`; their paths.
+    /// Writes the files of `stream`, unless a signal comes; their paths.
     pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
+        let signals = Signals::listen().map_err(RunError::Signals)?;
         match self {
             Self::Folder(folder) => {
                 folder.check_room(stream, stream.files().iter().map(|file| file.bytes).sum())?;
-                folder.write(stream)
+                folder.write_until(stream, Some(&signals))
             }
-            Self::File(file) => file.write(stream),
+            Self::File(file) => file.write(stream, &signals),
         }
     }
 }
