@@ -31,4 +31,5 @@ mod shader_contract;
 mod shader_lint;
 mod tokenizer;
 mod train;
+mod varying;
 mod witness;

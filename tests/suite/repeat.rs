@@ -19,11 +19,10 @@ use tabtune_tests::{as_a_gpu, block_on, gpu, in_full, weights};
 use crate::adapter::{adapted, base, dataset, opened, settings, shape};
 use crate::report_every::{State, losses, state, states, trainer};
 
-/// Runs a test of [`alone`] in a process of its own.
-fn run_alone(name: &str) {
+/// Runs a test of this name in a process of its own.
+pub fn run_alone(name: &str) {
     let program = std::env::current_exe().unwrap();
-    let name = format!("repeat::alone::{name}");
-    let output = Command::new(program).args([&name, "--exact", "--ignored", "--nocapture"]).output().unwrap();
+    let output = Command::new(program).args([name, "--exact", "--ignored", "--nocapture"]).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (told, errors) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success() && told.contains("1 passed"), "{told}\n{errors}");
@@ -31,37 +30,37 @@ fn run_alone(name: &str) {
 
 #[test]
 fn steps_that_run_as_recorded_have_the_bits_of_those_that_are_launched() {
-    run_alone("same_bits");
+    run_alone("repeat::alone::same_bits");
 }
 
 #[test]
 fn steps_with_other_numbers_of_targets_run_as_recorded() {
-    run_alone("masked");
+    run_alone("repeat::alone::masked");
 }
 
 #[test]
 fn memory_of_a_recording_is_that_of_a_step() {
-    run_alone("same_memory");
+    run_alone("repeat::alone::same_memory");
 }
 
 #[test]
 fn step_that_is_refused_changes_nothing_when_it_ran_as_recorded() {
-    run_alone("refused");
+    run_alone("repeat::alone::refused");
 }
 
 #[test]
 fn tensors_that_others_hold_keep_their_values() {
-    run_alone("held");
+    run_alone("repeat::alone::held");
 }
 
 #[test]
 fn third_step_is_recorded_where_pages_have_grown() {
-    run_alone("first_try");
+    run_alone("repeat::alone::first_try");
 }
 
 #[test]
 fn launches_that_are_observed_are_launched() {
-    run_alone("observed");
+    run_alone("repeat::alone::observed");
 }
 
 const STEPS: u64 = 12;

@@ -121,7 +121,7 @@ fn params_have_the_recorded_fields() {
 /// What varies from step to step has 256 bytes in the buffer of a recording (`gpu/graph.rs`): 8 words for the noise, and the rest.
 #[test]
 fn parameters_that_vary_fit_their_slot() {
-    let varying: Vec<_> = catalogue().filter(|kernel| kernel.varies()).collect();
+    let varying: Vec<_> = catalogue().filter(|kernel| kernel.varies).collect();
     assert!(varying.len() >= 14, "{} kernels", varying.len());
     for kernel in varying {
         assert!(kernel.params.len() + 8 <= 64, "{}: {} parameters", kernel.name, kernel.params.len());

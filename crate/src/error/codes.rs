@@ -219,6 +219,7 @@ codes! {
     "json.version" => BadModelFile, Core, "another version of the state dict's format than 1";
     "kernel.foreign-backend" => ShaderFailed, Core, "tensors of a backend that has no kernels of tabtune";
     "kernel.mixed-devices" => ShaderFailed, Core, "tensors of two devices in one operation";
+    "kernel.parameter" => BadOption, Core, "a parameter of a kernel that differs from step to step and is not declared as varying";
     "loop.running" => Busy, Page, "the trainer is already running";
     "manifest.json" => BadModelFile, Core, "a manifest that is not the expected JSON";
     "manifest.optimizer.absent" => Warning, Core, "groups without their optimizer file: the weights alone are used";

@@ -8,6 +8,9 @@
 /// for each storage type ([`Stored`](crate::gpu::Stored)), and its twin sees the weights in f32. `of two4` and `of three4` are for several
 /// matrices in f32 or bf16, the first buffers.
 ///
+/// Parameters of which one differs from step to step, as a rate does, are declared as `varying`: `struct Params { … } varying`. A recorded
+/// step has all others as they were when it was recorded, and refuses a step in which one of them is another (`kernel.parameter`).
+///
 /// Stems that share an entry point name its text, `through "chunks/pairs"`.
 ///
 /// A kernel of one's own comes with its text, which is compiled behind `common.wgsl` ([`COMMON`](crate::gpu::COMMON)):
@@ -87,6 +90,11 @@ macro_rules! kernel {
         [$stem, $(concat!($stem, "_", $storage)),+]
     };
 
+    // Whether parameters differ from step to step.
+    (@varies varying) => {
+        true
+    };
+
     // How many buffers there are; `mut` belongs to the one after it.
     (@count $($($name:ident)+),*) => {
         <[&str]>::len(&[$(stringify!($($name)+)),*])
@@ -150,7 +158,7 @@ macro_rules! kernel {
     (
         $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(of $weights:ident)? $(through $entry:literal)? $(text ($text:expr))? [$group:literal],
         ($($read:ident),*) -> ($($($written:ident)+),+),
-        $(#[$params_meta:meta])* struct $params:ident { $($(#[$field_meta:meta])* $field:ident : $field_type:ty),+ $(,)? },
+        $(#[$params_meta:meta])* struct $params:ident { $($(#[$field_meta:meta])* $field:ident : $field_type:ty),+ $(,)? } $($varying:ident)?,
         twin $twin:expr
         $(; $($variants:tt)*)?
     ) => {
@@ -161,6 +169,8 @@ macro_rules! kernel {
         impl $crate::gpu::KernelParams for $params {
             const FIELDS: &'static [(&'static str, &'static str)] =
                 &[$((stringify!($field), <$field_type as $crate::gpu::Field>::WGSL)),+];
+
+            const VARIES: bool = false $(|| $crate::kernel!(@varies $varying))?;
 
             fn words(&self) -> Vec<u32> {
                 let mut words = Vec::new();

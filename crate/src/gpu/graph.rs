@@ -9,7 +9,7 @@ use cubecl::bytes::Bytes;
 use cubecl::client::Graph;
 use cubecl::server::Handle;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Refusal, Result, word};
 use crate::gpu::launch::{CubeBackend, CubeTensor, count_dispatches, dispatches};
 use crate::gpu::{AnyKernel, Buffer};
 
@@ -20,15 +20,36 @@ fn aligned(bytes: usize) -> usize {
     bytes.next_multiple_of(ALIGNMENT)
 }
 
-/// A launch whose parameters differ from run to run.
-struct Varying {
-    kernel: &'static str,
+/// A launch, with its parameters in one run.
+struct Run {
+    kernel: &'static AnyKernel,
     params: Vec<u32>,
 }
 
 /// Parameters of launches, in their order.
 #[derive(Default)]
-pub struct Varied(Vec<Varying>);
+pub struct Varied(Vec<Run>);
+
+impl Varied {
+    /// Those that differ from run to run.
+    fn varying(&self) -> impl Iterator<Item = &Run> {
+        self.0.iter().filter(|run| run.kernel.varies)
+    }
+
+    /// Refuses parameters that are not declared as varying and differ in another run of the same launches.
+    fn check(&self, other: &Self) -> Result<()> {
+        let fixed = self.0.iter().zip(&other.0).filter(|(run, _)| !run.kernel.varies);
+        for (run, other) in fixed {
+            if let Some(at) = run.params.iter().zip(&other.params).position(|(a, b)| a != b) {
+                let field = run.kernel.params.get(at).map_or("noise", |(name, _)| name);
+                let refusal = Refusal::new(word!("kernel.parameter")).of(run.kernel.name).subject(field);
+                let refusal = refusal.expected("the same in each step, or parameters declared as varying").found("another in this step");
+                return Err(refusal.hint("write `varying` after the struct of its parameters in kernel!").into());
+            }
+        }
+        Ok(())
+    }
+}
 
 /// What becomes of this thread's launches.
 enum Fate {
@@ -83,16 +104,14 @@ pub(super) fn records() -> bool {
 }
 
 /// Where a launch of this thread has its parameters.
-pub(super) fn place(kernel: &AnyKernel, params: &[u32]) -> Params {
+pub(super) fn place(kernel: &'static AnyKernel, params: &[u32]) -> Params {
     TAPE.with_borrow_mut(|tape| {
-        let Some(Tape { fate, varied: Varied(varied) }) = tape else { return Params::Own };
-        let index = varied.len();
-        if kernel.varies() {
-            varied.push(Varying { kernel: kernel.name, params: params.to_vec() });
-        }
+        let Some(Tape { fate, varied }) = tape else { return Params::Own };
+        let index = varied.varying().count();
+        varied.0.push(Run { kernel, params: params.to_vec() });
         match fate {
             Fate::Rehearsed { .. } => Params::Nowhere,
-            Fate::Recorded(slots) if kernel.varies() && index < slots.count => {
+            Fate::Recorded(slots) if kernel.varies && index < slots.count => {
                 Params::Slot(part(&slots.handle, slots.first + index * ALIGNMENT, params.len().next_multiple_of(4)))
             }
             Fate::Recorded(_) => Params::Own,
@@ -171,8 +190,8 @@ impl RunBuffer {
     }
 
     /// Uploads what the next run reads. `false`, and nothing is written, if there are more parameters than slots.
-    pub fn write(&self, inputs: &[&[i32]], Varied(varied): &Varied) -> bool {
-        if varied.len() > self.slots {
+    pub fn write(&self, inputs: &[&[i32]], varied: &Varied) -> bool {
+        if varied.varying().count() > self.slots {
             return false;
         }
         let size = self.whole.shape().num_elements() * 4;
@@ -182,7 +201,7 @@ impl RunBuffer {
             bytes.resize(aligned(bytes.len()), 0);
         };
         inputs.iter().for_each(|input| add(bytemuck::cast_slice(input)));
-        varied.iter().for_each(|launch| add(bytemuck::cast_slice(&launch.params)));
+        varied.varying().for_each(|launch| add(bytemuck::cast_slice(&launch.params)));
         bytes.resize(size, 0);
         self.whole.client.write(&self.whole.handle, Bytes::from_bytes_vec(bytes));
         true
@@ -239,12 +258,20 @@ impl Recording {
 
     /// Goes through `work` without launching anything: the parameters that the launches have in this run. `None` if `work` would launch
     /// others than were recorded, or would copy a buffer that somebody else holds.
+    ///
+    /// # Errors
+    ///
+    /// `kernel.parameter` for a parameter that is not declared as varying and is another than it was recorded, and those of `work`.
     pub fn rehearse(&self, work: impl FnOnce() -> Result<()>) -> Result<Option<Varied>> {
         let (result, tape) = with_tape(Fate::Rehearsed { shared: false }, work);
         result?;
         let Some(Tape { fate: Fate::Rehearsed { shared: false }, varied }) = tape else { return Ok(None) };
-        let kernels = |Varied(list): &Varied| list.iter().map(|launch| launch.kernel).collect::<Vec<_>>();
-        Ok((kernels(&varied) == kernels(&self.varied)).then_some(varied))
+        let kernels = |Varied(list): &Varied| list.iter().map(|launch| launch.kernel.name).collect::<Vec<_>>();
+        if kernels(&varied) != kernels(&self.varied) {
+            return Ok(None);
+        }
+        self.varied.check(&varied)?;
+        Ok(Some(varied))
     }
 
     /// Runs the launches.

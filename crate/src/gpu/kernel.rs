@@ -143,6 +143,8 @@ pub struct AnyKernel {
     pub bindings: &'static [Binding],
     /// Fields of the parameters in order: name and WGSL type.
     pub params: &'static [(&'static str, &'static str)],
+    /// Whether they change from step to step: declared as `varying`. Caching them would gain nothing.
+    pub varies: bool,
     /// Invocations of a workgroup.
     pub workgroup: u32,
     /// The definition on weights in f32; [`Self::define`] decodes them first.
@@ -151,9 +153,6 @@ pub struct AnyKernel {
 
 /// The kernels that a file declares, each with those that it has for other storage types of the weights.
 pub type Kernels = &'static [&'static [&'static AnyKernel]];
-
-/// Parameters that change with every step: those of the optimizers' kernels and of dropout.
-const VARYING: [&str; 9] = ["alpha", "rate", "w", "eps1", "relative_step", "refresh_low", "noise", "row", "step_low"];
 
 /// Text put in front of every shader.
 pub const COMMON: &str = crate::kernel!(@source "common");
@@ -170,7 +169,10 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
     /// For [`kernel!`](crate::kernel), which counts the bindings.
     pub const fn new(name: &'static str, source: &'static str, bindings: &'static [Binding], workgroup: u32, twin: AnyTwin) -> Self {
         assert!(bindings.len() == R + W);
-        Self { any: AnyKernel { name, source, entry: None, chunk: None, bindings, params: P::FIELDS, workgroup, twin }, types: PhantomData }
+        Self {
+            any: AnyKernel { name, source, entry: None, chunk: None, bindings, params: P::FIELDS, varies: P::VARIES, workgroup, twin },
+            types: PhantomData,
+        }
     }
 
     /// The same with another shader.
@@ -213,11 +215,6 @@ impl AnyKernel {
     /// How many bindings are only read; the others follow them.
     pub fn reads(&self) -> usize {
         self.bindings.iter().take_while(|binding| binding.access == Access::Read).count()
-    }
-
-    /// Whether its parameters change with every step, so that caching them would gain nothing.
-    pub fn varies(&self) -> bool {
-        self.params.iter().any(|(name, _)| VARYING.contains(name))
     }
 
     /// Computes what the kernel defines: the buffers that it reads, those that it writes, and its parameters as words.

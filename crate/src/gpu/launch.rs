@@ -182,7 +182,7 @@ fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], 
         graph::Params::Own => None,
     };
     count_dispatches(1);
-    VARYING.set(VARYING.get() + usize::from(kernel.varies()));
+    VARYING.set(VARYING.get() + usize::from(kernel.varies));
     trace::record(|| {
         let words = tensors.iter().map(|t| words_for(t.shape().num_elements(), t.dtype)).collect();
         Launched { kernel, words, params: params.to_vec(), groups }
@@ -202,7 +202,7 @@ fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], 
             // The parameters travel as CubeCL's info buffer: bound last, cached by value, and no submit as a buffer write would cost.
             let mut info: Vec<u64> =
                 params.chunks(2).map(|pair| u64::from(pair[0]) | (u64::from(pair.get(1).copied().unwrap_or(0)) << 32)).collect();
-            if kernel.varies() {
+            if kernel.varies {
                 // Cached, they would evict those that are used again. Longer ones are not cached.
                 info.resize(LONGEST_KEPT + 1, 0);
             }

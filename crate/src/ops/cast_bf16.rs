@@ -23,7 +23,7 @@ crate::kernel! {
         first_pair_high: u32,
         /// What rounds the writes.
         noise: Noise,
-    },
+    } varying,
     twin twin
 }
 

@@ -33,7 +33,7 @@ crate::kernel! {
         step_low: u32,
         /// Its high word.
         step_high: u32,
-    },
+    } varying,
     twin |[x], [y], p| {
         for e in 0..p.n {
             let [word, ..] = philox([e, p.micro_batch, p.step_low, p.step_high], [p.key_low, p.key_high]);

@@ -20,7 +20,7 @@ crate::kernel! {
         row: u32,
         /// Bound of the norm; 0 is none.
         max_norm: f32,
-    },
+    } varying,
     twin twin
 }
 

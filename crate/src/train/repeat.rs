@@ -208,10 +208,11 @@ impl Trainer {
         let inputs = [Placed::inputs(self.model(), &submit.batches[0])?, vec![&factor[..]]].concat();
         let before = self.optim.state_steps();
         let conclude = |trainer: &mut Self| trainer.conclude(recorded.passed.clone(), submit.learning_rate);
-        let varied = match &recorded.conclusion {
-            Some(conclusion) => conclusion.rehearse(|| conclude(self))?,
-            None => Some(Varied::default()),
+        let rehearsed = match &recorded.conclusion {
+            Some(conclusion) => conclusion.rehearse(|| conclude(self)),
+            None => Ok(Some(Varied::default())),
         };
+        let varied = rehearsed.inspect_err(|_| self.optim.go_back(&before))?;
         let written = varied.is_some_and(|varied| {
             let buffer = self.repeats.get_mut().buffer.as_ref();
             buffer.is_some_and(|buffer| buffer.write(&inputs, &varied))

@@ -30,7 +30,7 @@ crate::kernel! {
         relative_step: u32,
         /// What rounds the writes.
         noise: Noise,
-    },
+    } varying,
     twin twin
 }
 

@@ -16,7 +16,7 @@ crate::kernel! {
         cols: u32,
         /// max(t^decay_rate, 1 − beta2_cap).
         w: f32,
-    },
+    } varying,
     twin twin
 }
 

@@ -21,7 +21,7 @@ crate::kernel! {
         relative_step: u32,
         /// 1: p is packed bf16.
         packed: u32,
-    },
+    } varying,
     twin twin
 }
 

@@ -22,7 +22,7 @@ crate::kernel! {
         cols: u32,
         /// ε₁.
         eps1: f32,
-    },
+    } varying,
     twin twin
 }
 

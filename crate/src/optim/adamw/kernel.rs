@@ -21,7 +21,7 @@ crate::kernel! {
         alpha: f32,
         /// ε.
         eps: f32,
-    },
+    } varying,
     twin twin;
 
     /// The same for n a multiple of 4, with four elements per thread.

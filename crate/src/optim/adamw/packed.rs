@@ -26,7 +26,7 @@ crate::kernel! {
         eps: f32,
         /// What rounds the writes.
         noise: Noise,
-    },
+    } varying,
     twin twin
 }
 

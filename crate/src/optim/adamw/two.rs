@@ -46,7 +46,7 @@ crate::kernel! {
         other_alpha: f32,
         /// Its ε.
         other_eps: f32,
-    },
+    } varying,
     twin twin
 }
 crate::kernel! {
@@ -102,7 +102,7 @@ crate::kernel! {
         other_step_high: u32,
         /// How its values are written back.
         other_rounding: u32,
-    },
+    } varying,
     twin packed_twin
 }
 

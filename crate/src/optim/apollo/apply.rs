@@ -28,7 +28,7 @@ crate::kernel! {
         alpha: f32,
         /// What rounds the writes.
         noise: Noise,
-    },
+    } varying,
     twin twin
 }
 

@@ -40,7 +40,7 @@ crate::kernel! {
         refresh_low: u32,
         /// Refresh index, high word.
         refresh_high: u32,
-    },
+    } varying,
     twin twin
 }
 

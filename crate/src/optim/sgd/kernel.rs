@@ -18,7 +18,7 @@ crate::kernel! {
         d: f32,
         /// What rounds the writes.
         noise: Noise,
-    },
+    } varying,
     twin twin
 }
 

@@ -24,7 +24,7 @@ crate::kernel! {
         nesterov: u32,
         /// What rounds the writes.
         noise: Noise,
-    },
+    } varying,
     twin twin
 }
 
