@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::adapter::{attach_adapter, merge_adapter};
 use super::decode::Encoding;
+use super::fit::refuse_non_finite;
 use super::gguf_model::open_gguf;
 use super::hf_folder::open_folder;
 use super::pieces::{PIECE_ELEMENTS, Pieces};
 use super::refusal::{Warning, known_mark};
 use super::safetensors::SafetensorsFile;
 use super::source::{ByteSource, base_name, for_each_chunk, read_document};
-use super::state::{ModelStateTensorManifest, PortableModelImportRequest, SelectionReport, select};
+use super::state::{ModelStateTensorManifest, NonFinitePolicy, PortableModelImportRequest, SelectionReport, select};
 use super::tensors::{Bundle, Entry};
 use crate::error::{Error, Refusal, Result, word};
 
@@ -49,7 +50,12 @@ pub struct OpenOptions {
 /// Opens the files of one model like [`open_bundle`], with options.
 pub fn open_bundle_with(files: Files, mut options: OpenOptions) -> Result<Bundle> {
     let adapter = options.adapter.take();
+    options.request.as_ref().map_or(Ok(()), PortableModelImportRequest::check_for_model)?;
     let mut bundle = open_base(files, &options)?;
+    if options.request.as_ref().is_some_and(|request| request.non_finite == NonFinitePolicy::Refuse) {
+        let count = |name: String| bundle.non_finite(&name).map(|count| (name, count));
+        refuse_non_finite(&bundle.names().into_iter().map(count).collect::<Result<Vec<_>>>()?)?;
+    }
     if let Some(adapter) = adapter {
         match options.apart {
             true => attach_adapter(&mut bundle, adapter)?,

@@ -265,6 +265,7 @@ codes! {
     "remap.source.unselected" => Warning, Core, "a tensor to be renamed that is not selected";
     "remap.target.collision" => BadOption, Core, "two tensors that would get one name";
     "remap.target.invalid" => BadOption, Core, "a new name that is empty, too long or has control characters";
+    "request.unsupported" => BadOption, Core, "a field of a request that the opening or the conversion of a model does not honour";
     "run.evaluation" => Warning, Both, "an evaluation failed: the run goes on";
     "run.locked" => Busy, Both, "the run is being trained in another tab, or another process writes into its folder";
     "run.memory" => Warning, Page, "a step needs more memory than the GPU has: the run is paused";

@@ -18,6 +18,7 @@ mod gguf_keys;
 mod pieces;
 mod prefixes;
 mod quants;
+mod requests;
 mod tokenizer_binding;
 mod tokenizer_of_folder;
 mod tokenizer_of_gguf;

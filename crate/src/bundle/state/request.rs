@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::json::{document, typed};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, Refusal, Result, word};
 
 /// Which tensors of a source are taken. All includes empty is everything; an exclude wins over an include.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,6 +128,26 @@ impl PortableModelImportRequest {
             let key = if wrong.path.is_empty() { "request".to_string() } else { format!("request/{}", wrong.path) };
             Error::InvalidConfig(vec![Fault::new(key, "the fields of a request", wrong.found)])
         })
+    }
+
+    /// Refuses what the opening of a model does not do: it reads values when they are asked for, compares no digests, and takes patterns and new
+    /// names by the names in the files.
+    ///
+    /// # Errors
+    /// `request.unsupported` for each such field that asks for something else than the default.
+    pub fn check_for_model(&self) -> Result<()> {
+        let deferred = self.materialization_policy != TensorMaterializationPolicy::default();
+        let fields = [
+            ("materialization_policy", deferred, "a model's values are read when they are asked for"),
+            ("verify", self.verify != VerifyPolicy::default(), "no digests are compared: tabtune verify and verifyFiles do that"),
+            ("names", self.names != NamePolicy::default(), "patterns and new names go by the names in the files"),
+        ];
+        let refused = fields.into_iter().filter(|(_, asked, _)| *asked).map(|(field, _, reason)| {
+            let refusal = Refusal::new(word!("request.unsupported")).of("request").subject(field);
+            refusal.expected("nothing of it, when a model is opened or converted").hint(reason)
+        });
+        let refused: Vec<Refusal> = refused.collect();
+        if refused.is_empty() { Ok(()) } else { Err(Error::Refused(refused)) }
     }
 
     /// The same request with its patterns ascending, each once: equal for requests that mean the same, so that their digests are.
