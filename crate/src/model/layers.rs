@@ -38,10 +38,11 @@ impl Linear {
         (self.lora_A, self.lora_B, self.low_rank) = (None, None, None);
     }
 
-    /// The matrix in an operation with `x`, if a product with it is all that the layer does.
+    /// The matrix in an operation with `x`, if a product with it is all that the layer does. What an adapter leaves frozen goes the way of packed
+    /// matrices, so that gradients have the same bits however the base is stored.
     pub(super) fn alone(&self, x: &Tensor<2>) -> Option<Tensor<2>> {
         let alone = self.bias.is_none() && self.low_rank.is_none();
-        self.weight.dense().filter(|_| alone).map(|weight| weight.beside(x))
+        self.weight.dense().filter(|weight| alone && matches!(weight, Weight::Trained(_))).map(|weight| weight.beside(x))
     }
 
     /// x [N, in] → [N, out], without dropout.

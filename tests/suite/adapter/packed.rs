@@ -62,6 +62,40 @@ fn adapter_beside_a_packed_base_has_the_bits_of_the_decoded_one() {
     }
 }
 
+/// Two steps of SGD, whose weights have the bits of the gradients: losses and trained weights.
+fn steps_with(targets: &[&str], rank: u64, types: &str, storage: &str, device: &Device) -> (Vec<f64>, Trained) {
+    let adapter = json!({ "r": rank, "target_modules": targets });
+    let sgd = json!({ "type": "sgd", "momentum": 0.0, "weight_decay": 0.0 });
+    let changes = json!({ "base_storage": storage, "steps": 2, "learning_rate": 0.5, "optimizer": sgd, "max_grad_norm": 0.0 });
+    let config = settings(adapter, changes);
+    let mut trainer = Trainer::new(adapted(&opened(&base(&shape(), types)), &config, device), dataset(), config).unwrap();
+    let losses = (0..2).map(|_| block_on(trainer.step()).unwrap().loss).collect();
+    (losses, weights(trainer.model()))
+}
+
+/// Matrices of one input of which some are targets: every subset of queries, keys and values, and of gate and up. In the full form each with
+/// each, every rank and type.
+#[test]
+fn some_targets_of_one_input_have_the_bits_of_the_decoded_base() {
+    let subset = |names: &[&'static str], bits: usize| -> Vec<&'static str> {
+        names.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1).map(|(_, name)| *name).collect()
+    };
+    let (ranks, types) = ([1, 7, 16], ["q8_0", "q4_0", "f16"]);
+    let all = (0..8).flat_map(|a| (0..4).flat_map(move |b| (0..9).map(move |c| (a, b, c))));
+    let cases: Vec<(usize, usize, usize)> = if in_full() { all.collect() } else { (0..8).map(|at| (at, at % 4, at)).collect() };
+    for device in devices().into_iter().chain(as_a_gpu()) {
+        for &(attention, gated, kind) in &cases {
+            let mut targets = [subset(&["q_proj", "k_proj", "v_proj"], attention), subset(&["gate_proj", "up_proj"], gated)].concat();
+            if targets.is_empty() {
+                targets.push("o_proj");
+            }
+            let (rank, types) = (ranks[kind % 3], types[kind / 3 % 3]);
+            let [packed, decoded] = ["stored", "f32"].map(|storage| steps_with(&targets, rank, types, storage, &device));
+            assert!(packed == decoded, "{targets:?} of rank {rank} beside {types}: other bits on {}", device.info().adapter);
+        }
+    }
+}
+
 /// Two steps of GPT-2 of this width: trained weights and the bits of the logits of 1, 2, 3 and 33 rows.
 fn run_gpt2(width: usize, types: &str, storage: &str, device: &Device) -> (Trained, Vec<Vec<u32>>) {
     let mut config = gpt2();
