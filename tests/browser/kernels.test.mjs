@@ -1,6 +1,6 @@
 // Every kernel case that the Rust tests recorded, again in a real browser: the kernel agrees with its twin. Its mutants failed natively, but for
-// those that take a native driver too long to compile (`unproven`); every eighth runs here, so that these tests are seen to be able to fail, of the
-// unproven every third, and all of them with TABTUNE_FULL=1.
+// those that take a native driver too long to compile (`unproven`); every sixteenth runs here, so that these tests are seen to be able to fail, of the
+// unproven every sixth, and all of them with TABTUNE_FULL=1.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -39,7 +39,7 @@ test('every shader has recorded cases', () => {
 
 const checks = manifests.filter(({ again, unproven }) => full || unproven || !again).sort((a, b) => (a.name < b.name ? -1 : 1));
 for (const [index, { name, unproven }] of checks.entries()) {
-  const mutated = full || index % (unproven ? 3 : 8) === 0;
+  const mutated = full || index % (unproven ? 6 : 16) === 0;
   test(`parity in the browser: ${name}`, async () => {
     const result = await opened.page.evaluate(async (asked) => (await import('/browser/replay.mjs')).replay(...asked), [name, mutated]);
     assert.deepEqual([...opened.record.errors.splice(0), ...result.errors], []);

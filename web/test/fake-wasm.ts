@@ -34,10 +34,6 @@ export class Sha256 {
 }
 export const version = (): string => 'fake';
 export const setPanicHook = (onPanic: (message: string) => void): void => void (currentWorker().state.onPanic = onPanic);
-export function panicForTest(): never {
-  currentWorker().state.onPanic('panicked at src/lib.rs:1: for a test');
-  throw new WebAssembly.RuntimeError('unreachable');
-}
 export const requestAbort = (): void => void (currentWorker().state.abortAsked = true);
 export const clearAbort = (): void => void (currentWorker().state.abortAsked = false);
 export const inspectData = ({ files }: JsData, _config: string, partial: boolean): unknown =>

@@ -36,7 +36,9 @@ pub use inspect::{inspect_file, inspect_model};
 pub use interrupt::{clear_abort, request_abort};
 pub use measure::measure_gpu;
 pub use model::{ModelHandle, estimate};
-pub use panic::{panic_for_test, set_panic_hook};
+#[cfg(feature = "replay")]
+pub use panic::panic_for_test;
+pub use panic::set_panic_hook;
 pub use session::Session;
 pub use settings::preview_schedule;
 pub use stream::FileStream;

@@ -22,7 +22,8 @@ pub fn set_panic_hook(on_panic: Function) {
     }));
 }
 
-/// Panics, to test how a crash of the core is recovered from.
+/// Panics, to test how a crash of the core is recovered from: the released core has nothing of it.
+#[cfg(feature = "replay")]
 #[wasm_bindgen(js_name = panicForTest)]
 pub fn panic_for_test() {
     std::panic::panic_any("a panic that a test asked for");

@@ -15,7 +15,10 @@ let armed = plan.at ? [plan.at] : [];
 
 const ACTIONS = {
   destroy: () => device.destroy(),
-  panic: () => instance.exports.panicForTest(),
+  panic: () => {
+    if (!instance.exports.panicForTest) throw new Error('the released core has no panic for tests: TABTUNE_CORE=quick');
+    instance.exports.panicForTest();
+  },
   oversized: () => void device.createBuffer({ size: Math.ceil(device.limits.maxBufferSize / 4) * 4 + 1024, usage: GPUBufferUsage.STORAGE }),
   shader: () => void device.createShaderModule({ code: 'fn main( {' }),
   // Of this kind an error would be thrown by the browser at the transaction's end.

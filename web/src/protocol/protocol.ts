@@ -89,8 +89,6 @@ export const REQUESTS = {
     ask: record({ protocol: count, version: text, wasmHash: text, wasmUrl: optional(text), wasmBinary: optional(buffer) }),
     reply: record({ protocol: count, version: text, wasmHash: text }),
   },
-  /** For tests of recovery: the core panics, and no reply comes. */
-  'core.panic': { ask: nothing, reply: nothing },
   /** A read of the device: a frozen tab may have lost it without notice. */
   'device.look': { ask: nothing, reply: nothing },
   /** What the GPU does at most, and each kernel as a part of that. */

@@ -11,7 +11,7 @@ import { interruptible } from './lane.js';
 import { openSource, openSources, reading } from './sources.js';
 import { openData } from './data.js';
 import type { RunData } from './data.js';
-import { estimate, extractAdapter, inspectData, inspectFile, inspectModel, ModelHandle, panicForTest, parsed, previewSchedule, verifyFiles } from './wasm.js';
+import { estimate, extractAdapter, inspectData, inspectFile, inspectModel, ModelHandle, parsed, previewSchedule, verifyFiles } from './wasm.js';
 import { phase, ready } from './worker-state.js';
 import type { Context, WorkerState } from './worker-state.js';
 
@@ -45,10 +45,6 @@ export function handlersOf(state: WorkerState): Handlers {
       }
       state.wasmFrom = { url: wasmUrl, binary: wasmBinary };
       return { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH };
-    },
-    'core.panic': async () => {
-      await state.core();
-      panicForTest();
     },
     'device.look': () => state.trainer.look().then(nothing),
     'device.measure': (_, context) => state.measure(context),

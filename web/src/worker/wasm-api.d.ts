@@ -18,8 +18,6 @@ export interface JsData {
 export function version(): string;
 /** Receives the message of a panic, before its trap. */
 export function setPanicHook(onPanic: (message: string) => void): void;
-/** Panics; for tests of recovery. */
-export function panicForTest(): never;
 /** Sets a flag that long calls check between micro-batches, batches, tokens, tensors and pieces, and then reject with `call.aborted`. */
 export function requestAbort(): void;
 export function clearAbort(): void;
