@@ -15,6 +15,8 @@ use crate::signals::Signals;
 pub struct OneFile {
     path: PathBuf,
     mark: String,
+    /// What ends this process from now on, before the file is written.
+    signals: Signals,
 }
 
 impl OneFile {
@@ -24,19 +26,19 @@ impl OneFile {
         if path.file_name().is_none() {
             return Err(unwritable(path.display(), "expected the name of a file").into());
         }
-        let file = Self { path: path.to_path_buf(), mark: mark() };
+        let file = Self { path: path.to_path_buf(), mark: mark(), signals: Signals::listen().map_err(RunError::Signals)? };
         file.check_free()?;
         make_folder(parent(path))?;
         try_out(parent(path), &file.mark)?;
         Ok(file)
     }
 
-    /// Writes the one file of `stream`, and its receipt as `<path>.receipt.json`, unless one of `signals` comes. Returns the paths of the files.
-    fn write(&self, stream: &mut FileStream, signals: &Signals) -> Result<Vec<PathBuf>> {
+    /// Writes the one file of `stream`, and its receipt as `<path>.receipt.json`, unless a signal comes. Returns the paths of the files.
+    pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
         check_room(parent(&self.path), stream.files().len(), stream.files().iter().map(|file| file.bytes).sum())?;
         let part = parent(&self.path).join(temporary(&self.mark));
         let names: Vec<PathBuf> = stream.files().iter().map(|file| part.join(&file.name)).collect();
-        let written = fill_new(&part, false, stream, Some(signals))
+        let written = fill_new(&part, false, stream, Some(&self.signals))
             .and_then(|()| self.check_free())
             .and_then(|()| names.iter().zip(self.places()).try_for_each(|(written, place)| rename(written, &place)));
         // The first failure is the one to report.
@@ -72,13 +74,12 @@ pub enum Place {
 impl Place {
     /// Writes the files of `stream`, unless a signal comes; their paths.
     pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
-        let signals = Signals::listen().map_err(RunError::Signals)?;
         match self {
             Self::Folder(folder) => {
                 folder.check_room(stream, stream.files().iter().map(|file| file.bytes).sum())?;
-                folder.write_until(stream, Some(&signals))
+                folder.write(stream)
             }
-            Self::File(file) => file.write(stream, &signals),
+            Self::File(file) => file.write(stream),
         }
     }
 }

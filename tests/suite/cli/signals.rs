@@ -10,7 +10,7 @@ use super::*;
 /// A model of 61 MB, which takes a while to encode.
 fn large(place: &Path) -> String {
     let config = json!({"model_type": "llama", "vocab_size": 60_000, "hidden_size": 256, "intermediate_size": 4, "num_hidden_layers": 1,
-        "num_attention_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5, "tie_word_embeddings": true});
+        "num_attention_heads": 4, "max_position_embeddings": 8, "rms_norm_eps": 1e-5, "tie_word_embeddings": true});
     let layer = |name: &str| format!("model.layers.0.{name}.weight");
     let mut shapes = vec![("model.embed_tokens.weight".to_owned(), vec![60_000, 256]), ("model.norm.weight".to_owned(), vec![256])];
     shapes.extend(["input_layernorm", "post_attention_layernorm"].map(|name| (layer(name), vec![256])));

@@ -151,21 +151,20 @@ fn a_first_row_longer_than_what_is_looked_at_is_a_row() {
 #[test]
 fn texts_without_words_are_cut_where_it_changes_nothing() {
     let letters: Vec<char> = "αβγδεζηθικλμνξοπρστυφχψω,.\n!0123456789".chars().collect();
-    for key in 0..2 {
-        let text: String = (0..400_000).map(|at| letters[drawn(key, at, 0, letters.len())]).collect();
-        for tokenizer in [tokenizer(), Tokenizer::from_parts(byte_level("llama-bpe")).unwrap()] {
-            let (whole, _) = tokenizer.encode_with_starts(&text).unwrap();
-            assert!(tokenizer.encode(&text).unwrap() == whole, "in pieces, of one text");
-            let data = Dataset::read(&[&Drops("a.txt", text.as_bytes())], Ok::<_, Error>(&tokenizer), &DataSettings::default()).unwrap();
-            assert!(data.ids(0..usize::MAX).unwrap()[..] == whole, "in pieces, as it is read");
-        }
+    // More than is read at once.
+    let text: String = (0..200_000).map(|at| letters[drawn(0, at, 0, letters.len())]).collect();
+    for tokenizer in [tokenizer(), Tokenizer::from_parts(byte_level("llama-bpe")).unwrap()] {
+        let (whole, _) = tokenizer.encode_with_starts(&text).unwrap();
+        assert!(tokenizer.encode(&text).unwrap() == whole, "in pieces, of one text");
+        let data = Dataset::read(&[&Drops("a.txt", text.as_bytes())], Ok::<_, Error>(&tokenizer), &DataSettings::default()).unwrap();
+        assert!(data.ids(0..usize::MAX).unwrap()[..] == whole, "in pieces, as it is read");
     }
 }
 
 /// A tokenizer that puts a space in front of every text cannot be cut where there is none.
 #[test]
 fn texts_that_cannot_be_cut_are_read_whole() {
-    for (spaces, text) in [(false, "truthuniversally\n".repeat(45_000)), (true, "A truth. It is known! ".repeat(36_000))] {
+    for (spaces, text) in [(false, "truthuniversally\n".repeat(23_000)), (true, "A truth. It is known! ".repeat(18_000))] {
         for tokenizer in [true, false].map(|prefix| Tokenizer::from_parts(sentence_piece(prefix)).unwrap()) {
             let (whole, _) = tokenizer.encode_with_starts(&text).unwrap();
             let data = Dataset::read(&[&Drops("a.txt", text.as_bytes())], Ok::<_, Error>(&tokenizer), &DataSettings::default()).unwrap();
