@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::corpus::{Dataset, Part};
+use super::corpus::Dataset;
 use super::entries::Entry;
+use super::part::Part;
 use super::store::LEARNED;
 use crate::error::Result;
 

@@ -5,10 +5,9 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::batch::Batches;
-use super::entries::{Entry, EntrySlice};
 use super::files;
 use super::hash::DataHash;
-use super::pack::Piece;
+use super::part::Part;
 use super::read::{DataReader, check_ids};
 use super::report::{Account, DataWarning, FileSummary};
 use super::source::{DataFile, DataSource};
@@ -17,41 +16,6 @@ use super::store::{ExampleStore, TokenStore};
 use crate::config::{DataSettings, Form};
 use crate::error::{Error, Fault, Result};
 use crate::tokenizer::Tokenizer;
-
-/// One side of the split.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Part<'a> {
-    Text { tokens: &'a TokenStore, start: usize, end: usize },
-    Examples { entries: EntrySlice<'a>, tokens: &'a TokenStore },
-}
-
-impl<'a> Part<'a> {
-    /// Its examples; none of a stream.
-    pub fn entries(self) -> EntrySlice<'a> {
-        match self {
-            Self::Text { .. } => EntrySlice::default(),
-            Self::Examples { entries, .. } => entries,
-        }
-    }
-
-    /// The marked ids of a piece of an example.
-    pub fn ids_of(self, piece: Piece, seq_len: usize) -> Result<Cow<'a, [u32]>> {
-        match self {
-            Self::Examples { entries, tokens } => match entries.get(piece.example as usize) {
-                Some(entry) => tokens.read(entry.range(piece.start as usize, seq_len)),
-                None => Ok(Cow::Borrowed(&[])),
-            },
-            Self::Text { .. } => Ok(Cow::Borrowed(&[])),
-        }
-    }
-
-    fn tokens(self) -> usize {
-        match self {
-            Self::Text { start, end, .. } => end - start,
-            Self::Examples { entries, .. } => entries.iter().map(Entry::len).sum(),
-        }
-    }
-}
 
 /// The contents of files.
 #[derive(Debug, Clone)]

@@ -38,6 +38,13 @@ impl Entry {
         learned && (self.document() || (self.first as usize) <= start.saturating_add(seq_len))
     }
 
+    /// How many of the targets from `start`, `seq_len` of them, are learned, where these are all from the first on; else `None`.
+    pub fn learned_within(&self, start: usize, seq_len: usize) -> Option<usize> {
+        let (first, len) = (self.first as usize, self.len());
+        let end = len.min(start.saturating_add(seq_len).saturating_add(1));
+        (first + self.learned() == len).then(|| end.saturating_sub(first.max(start + 1)))
+    }
+
     /// Targets that are learned.
     pub fn learned(&self) -> usize {
         self.learned as usize

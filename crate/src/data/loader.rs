@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
-use super::corpus::{Dataset, Part};
+use super::corpus::Dataset;
 use super::pack::{Mixture, Packing, Pieces, Windows, offset_below, shuffle, windows};
+use super::part::Part;
 use crate::config::{DataOrder, OnLong, TrainConfig};
 use crate::error::{Error, Fault, Result};
 

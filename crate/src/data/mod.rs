@@ -13,6 +13,7 @@ mod json;
 mod loader;
 mod overview;
 mod pack;
+mod part;
 mod preview;
 mod read;
 mod records;

@@ -1,9 +1,12 @@
 //! The account of a dataset: lengths, sequences, and what is left out of them.
 
-use super::corpus::{Dataset, Part};
+use std::borrow::Cow;
+
+use super::corpus::Dataset;
 use super::entries::{Entry, EntrySlice};
 use super::loader::{Fit, Loader};
 use super::pack::Pieces;
+use super::part::Part;
 use super::report::{DataReport, DataWarning, FileReport, Lengths, RowPlace, TokenCounts};
 use super::store::LEARNED;
 use crate::config::{OnLong, TrainConfig};
@@ -13,6 +16,8 @@ use crate::error::word;
 const SEQ_LEN_STEP: usize = 64;
 const PACKED_SEQ_LEN: usize = 256;
 const MAX_SEQ_LEN: usize = 1024;
+/// Ids that are read at once.
+const READ_AT_ONCE: usize = 256 << 10;
 /// Bars of a histogram of lengths.
 const BARS: usize = 32;
 
@@ -101,19 +106,31 @@ impl Dataset {
         if told.is_empty() { told } else { format!("({told})") }
     }
 
-    /// The tokens of the pieces, and those that are learned. Only pieces of examples that are cut are read for it.
+    /// The tokens of the pieces, and those that are learned. Of examples that are cut only those with several answers are read for it, many at once:
+    /// each call of a storage costs as much as thousands of ids.
     fn counted(&self, pieces: &Pieces, seq_len: usize) -> TokenCounts {
         let part = self.train();
         let mut counts = TokenCounts { total: 0, learned: 0 };
+        let (mut read, mut first): (Cow<'_, [u32]>, usize) = (Cow::Borrowed(&[]), 0);
         for piece in (0..pieces.len()).filter_map(|at| pieces.get(at)) {
             let Some(entry) = part.entries().get(piece.example as usize) else { continue };
             if entry.pairs() <= seq_len {
                 counts.total += entry.len();
                 counts.learned += entry.learned();
-            } else if let Ok(ids) = part.ids_of(piece, seq_len) {
-                counts.total += ids.len();
-                counts.learned += ids.iter().skip(1).filter(|id| **id & LEARNED != 0).count();
+                continue;
             }
+            let range = entry.range(piece.start as usize, seq_len);
+            counts.total += range.len();
+            if let Some(learned) = entry.learned_within(piece.start as usize, seq_len) {
+                counts.learned += learned;
+                continue;
+            }
+            if range.start < first || range.end > first + read.len() {
+                first = range.start;
+                read = part.tokens_from(first, range.len().max(READ_AT_ONCE)).unwrap_or_default();
+            }
+            let ids = read.get(range.start - first..range.end - first).unwrap_or_default();
+            counts.learned += ids.iter().skip(1).filter(|id| **id & LEARNED != 0).count();
         }
         counts
     }

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use super::corpus::{Dataset, Part};
+use super::corpus::Dataset;
 use super::pack::{Piece, Pieces};
+use super::part::Part;
 use super::report::RowPlace;
 use super::store::LEARNED;
 use crate::config::TrainConfig;

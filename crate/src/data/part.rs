@@ -1,0 +1,51 @@
+//! One side of a split: what is trained on, or what is kept for evaluation.
+
+use std::borrow::Cow;
+
+use super::entries::{Entry, EntrySlice};
+use super::pack::Piece;
+use super::store::TokenStore;
+use crate::error::Result;
+
+/// One side of the split.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Part<'a> {
+    Text { tokens: &'a TokenStore, start: usize, end: usize },
+    Examples { entries: EntrySlice<'a>, tokens: &'a TokenStore },
+}
+
+impl<'a> Part<'a> {
+    /// Its examples; none of a stream.
+    pub fn entries(self) -> EntrySlice<'a> {
+        match self {
+            Self::Text { .. } => EntrySlice::default(),
+            Self::Examples { entries, .. } => entries,
+        }
+    }
+
+    /// The marked ids of a piece of an example.
+    pub fn ids_of(self, piece: Piece, seq_len: usize) -> Result<Cow<'a, [u32]>> {
+        match self {
+            Self::Examples { entries, tokens } => match entries.get(piece.example as usize) {
+                Some(entry) => tokens.read(entry.range(piece.start as usize, seq_len)),
+                None => Ok(Cow::Borrowed(&[])),
+            },
+            Self::Text { .. } => Ok(Cow::Borrowed(&[])),
+        }
+    }
+
+    /// Marked ids of the examples from the place `first` of their store on.
+    pub fn tokens_from(self, first: usize, count: usize) -> Result<Cow<'a, [u32]>> {
+        match self {
+            Self::Examples { tokens, .. } => tokens.read(first..first.saturating_add(count)),
+            Self::Text { .. } => Ok(Cow::Borrowed(&[])),
+        }
+    }
+
+    pub fn tokens(self) -> usize {
+        match self {
+            Self::Text { start, end, .. } => end - start,
+            Self::Examples { entries, .. } => entries.iter().map(Entry::len).sum(),
+        }
+    }
+}
