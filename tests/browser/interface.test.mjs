@@ -9,8 +9,8 @@ import { root } from '../../web/toolchain.mjs';
 
 /** What wasm-bindgen adds, and what only tests of the module itself call. */
 const OTHERS = /^(initSync|default|.*\.(free|\[Symbol\.dispose\]))$/;
-/** What the quick core has besides, to replay recorded trajectories and reference cases. */
-const OF_THE_QUICK_CORE = ['replay', 'Session.evaluateOn', 'Session.gradientsOn', 'Session.stepOn', 'Session.trained'];
+/** What the quick core has besides, to replay recorded trajectories and reference cases, and to crash. */
+const OF_THE_QUICK_CORE = ['panicForTest', 'replay', 'Session.evaluateOn', 'Session.gradientsOn', 'Session.stepOn', 'Session.trained'];
 
 /** The functions and methods of a declaration file: parameters, and whether they give a promise. */
 function callsOf(path) {
