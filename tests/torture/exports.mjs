@@ -13,7 +13,7 @@ const FULL = {
   merged: [...folders('stored', 'bf16'), ...gguf('f32', 'q8_0', 'q4_k_m')],
 };
 const SHORT = {
-  dense: [...folders('bf16'), ...gguf('f16', 'q4_k'), { format: 'json', encoding: 'base64' }, ...gguf('q8_0')],
+  dense: [...folders('bf16'), ...gguf('f16'), { format: 'json', encoding: 'base64' }, ...gguf('q8_0')],
   blocks: [{ format: 'gguf', type: 'as-base', base: true }],
   merged: [...folders('stored')],
 };

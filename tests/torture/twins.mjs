@@ -37,14 +37,18 @@ function models(made, short) {
   const others = short ? [] : ['llama-3', 'llama-tied', 'qwen3', 'qwen3-tied'];
   return [
     { name: 'qwen2', ask: [...ggufOf(GGUF_TYPES), ...folders(DTYPES), SHARDED] },
-    { name: 'gpt2', ask: [...ggufOf(types), ...folders(dtypes)] },
+    { name: 'gpt2', ask: [...ggufOf(short ? ['f16'] : types), ...folders(dtypes)] },
     // Rows that the blocks of 256 divide.
     { name: 'wide', ask: [...ggufOf(short ? ['q5_1', 'q6_k', 'q4_k_m'] : types), ...folders(dtypes)] },
     ...others.map((name) => ({ name, ask: [...ggufOf(types), ...folders(dtypes), SHARDED] })),
     { name: 'gguf', ask: [...JSONS, ...folders(dtypes), ...ggufOf(['as-base'], { base: ['llama3.gguf'] })] },
     { name: 'split', ask: [...ggufOf(['as-base'], { base: QWEN3_PARTS }), ...folders(dtypes)] },
     { name: 'tiny', ask: [...JSONS, ...ggufOf(['as-base', 'q8_0'], { base: ['qwen2.gguf'] }), ...ggufOf(['as-base'], { base: ['llama3.gguf'] })] },
-    { name: 'tiny', adapter: 'qwen2-patterns', ask: [...ggufOf(types), ...ggufOf(types, { base: ['qwen2.gguf'] }), ...folders(DTYPES), ...JSONS] },
+    {
+      name: 'tiny',
+      adapter: 'qwen2-patterns',
+      ask: [...ggufOf(short ? ['q8_0'] : types), ...ggufOf(short ? ['q4_k_m'] : types, { base: ['qwen2.gguf'] }), ...folders(short ? ['bf16'] : DTYPES), ...JSONS],
+    },
   ];
 }
 
