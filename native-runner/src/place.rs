@@ -32,8 +32,6 @@ pub struct Folder {
     mark: String,
     /// Held until this process ends, however it ends. `None` where the file system has no locks.
     lock: Option<File>,
-    /// What ends this process before an output is written. A run hears its signals itself, and saves what it has.
-    signals: Option<Signals>,
 }
 
 impl Folder {
@@ -54,9 +52,8 @@ impl Folder {
     }
 
     fn claim(path: &Path, checkpoints: bool) -> Result<Self> {
-        let signals = if checkpoints { None } else { Some(Signals::listen().map_err(RunError::Signals)?) };
         let created = make_folder(path)?;
-        let mut folder = Self { path: path.to_path_buf(), checkpoints, created, mark: mark(), lock: None, signals };
+        let mut folder = Self { path: path.to_path_buf(), checkpoints, created, mark: mark(), lock: None };
         folder.take_lock()?;
         folder.check_contents()?;
         try_out(path, &folder.mark)?;
@@ -78,9 +75,11 @@ impl Folder {
     /// Writes the files of `stream`: all of them, or none. Returns their paths.
     pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
         self.check_names(stream)?;
+        // A run hears its signals itself, and saves what it has.
+        let signals = if self.checkpoints { None } else { Some(Signals::listen().map_err(RunError::Signals)?) };
         let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
         let part = self.path.join(temporary(&self.mark));
-        let filled = fill_new(&part, self.checkpoints, stream, self.signals.as_ref());
+        let filled = fill_new(&part, self.checkpoints, stream, signals.as_ref());
         let placed = filled.and_then(|()| if self.checkpoints { self.replace(&part) } else { self.move_up(&part, &names) });
         if placed.is_err() {
             // The first failure is the one to report. What is left carries this process's mark.

@@ -15,8 +15,6 @@ use crate::signals::Signals;
 pub struct OneFile {
     path: PathBuf,
     mark: String,
-    /// What ends this process from now on, before the file is written.
-    signals: Signals,
 }
 
 impl OneFile {
@@ -26,7 +24,7 @@ impl OneFile {
         if path.file_name().is_none() {
             return Err(unwritable(path.display(), "expected the name of a file").into());
         }
-        let file = Self { path: path.to_path_buf(), mark: mark(), signals: Signals::listen().map_err(RunError::Signals)? };
+        let file = Self { path: path.to_path_buf(), mark: mark() };
         file.check_free()?;
         make_folder(parent(path))?;
         try_out(parent(path), &file.mark)?;
@@ -35,10 +33,11 @@ impl OneFile {
 
     /// Writes the one file of `stream`, and its receipt as `<path>.receipt.json`, unless a signal comes. Returns the paths of the files.
     pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
+        let signals = Signals::listen().map_err(RunError::Signals)?;
         check_room(parent(&self.path), stream.files().len(), stream.files().iter().map(|file| file.bytes).sum())?;
         let part = parent(&self.path).join(temporary(&self.mark));
         let names: Vec<PathBuf> = stream.files().iter().map(|file| part.join(&file.name)).collect();
-        let written = fill_new(&part, false, stream, Some(&self.signals))
+        let written = fill_new(&part, false, stream, Some(&signals))
             .and_then(|()| self.check_free())
             .and_then(|()| names.iter().zip(self.places()).try_for_each(|(written, place)| rename(written, &place)));
         // The first failure is the one to report.

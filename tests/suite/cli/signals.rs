@@ -37,8 +37,12 @@ fn a_signal_leaves_nothing_of_an_output() {
         let convert = [&["convert", "--model", &model, "--to", &to, "--json"], asked].concat();
         let mut child = Command::new(binary()).args(convert).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let begun = |folder: &Path| {
-            let names = fs::read_dir(folder).map(|all| all.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>());
-            names.unwrap_or_default().iter().any(|name| name.to_string_lossy().starts_with(".tabtune-"))
+            // Beside it a place is tried out with files of such names.
+            let entries = fs::read_dir(folder).map(|all| all.map(Result::unwrap).collect::<Vec<_>>());
+            entries
+                .unwrap_or_default()
+                .iter()
+                .any(|entry| entry.path().is_dir() && entry.file_name().to_string_lossy().starts_with(".tabtune-"))
         };
         while !(begun(&place) || begun(Path::new(&to))) {
             assert!(child.try_wait().unwrap().is_none(), "it ended before it could be ended");
