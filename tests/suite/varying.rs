@@ -31,7 +31,7 @@ const TEXT: &str = r"
 ";
 
 tabtune::kernel! {
-    /// What varies is declared.
+    /// Its rate is declared as varying.
     DECLARED = "declared" text (TEXT) [64], (g, gate) -> (mut p),
     /// How many elements, and the rate.
     struct Declared {
@@ -44,7 +44,7 @@ tabtune::kernel! {
 }
 
 tabtune::kernel! {
-    /// It is not.
+    /// Its rate is not.
     UNDECLARED = "undeclared" text (TEXT) [64], (g, gate) -> (mut p),
     /// How many elements, and the rate.
     struct Undeclared {

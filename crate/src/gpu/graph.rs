@@ -31,7 +31,7 @@ struct Run {
 pub struct Varied(Vec<Run>);
 
 impl Varied {
-    /// Those that differ from run to run.
+    /// The parameters that differ from run to run.
     fn varying(&self) -> impl Iterator<Item = &Run> {
         self.0.iter().filter(|run| run.kernel.varies)
     }

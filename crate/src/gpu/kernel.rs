@@ -143,7 +143,7 @@ pub struct AnyKernel {
     pub bindings: &'static [Binding],
     /// Fields of the parameters in order: name and WGSL type.
     pub params: &'static [(&'static str, &'static str)],
-    /// Whether they change from step to step: declared as `varying`. Caching them would gain nothing.
+    /// True if they change from step to step, declared as `varying`: caching them would gain nothing.
     pub varies: bool,
     /// Invocations of a workgroup.
     pub workgroup: u32,

@@ -4,7 +4,7 @@
 pub trait KernelParams: Copy {
     /// Names and WGSL types of the fields.
     const FIELDS: &'static [(&'static str, &'static str)];
-    /// Whether the fields change from step to step, as rates and noise do. A recorded step has all others as they were when it was recorded.
+    /// True if the fields change from step to step, as rates and noise do. A recorded step has all others as they were when it was recorded.
     const VARIES: bool;
     /// The struct as words.
     fn words(&self) -> Vec<u32>;

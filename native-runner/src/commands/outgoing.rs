@@ -17,7 +17,7 @@ use crate::files::{base_sources, file_name};
 use crate::output::Output;
 use crate::place::{Folder, OneFile, Place};
 
-/// What is told of a merge of which little is left.
+/// The word for a merge of which little is left.
 const LOST: Word = tabtune::error::word!("export.lora.lost");
 /// Warnings that an export itself makes, known when it is written.
 const OWN: [Word; 2] = [LOST, tabtune::error::word!("adapter.base.unnamed")];

@@ -1,4 +1,4 @@
-//! What a request may ask of the opening of a model: each field is honoured, or refused by its name.
+//! Every field of a request that opens a model is honoured, or refused by its name.
 
 use serde_json::{Value, json};
 use tabtune::bundle::{Bundle, ByteSource, OpenOptions, open_bundle_with};
