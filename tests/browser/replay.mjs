@@ -29,9 +29,15 @@ function difference(found, expected) {
   return largest;
 }
 
-async function pipelineOf(device, code) {
-  const module = device.createShaderModule({ code });
-  return device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint: 'main' } });
+/** The pipelines by their shaders' texts: several checks have the same, and compiling takes most of the time. */
+const pipelines = new Map();
+
+function pipelineOf(device, code) {
+  if (!pipelines.has(code)) {
+    const module = device.createShaderModule({ code });
+    pipelines.set(code, device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint: 'main' } }));
+  }
+  return pipelines.get(code);
 }
 
 function storage(device, words) {
@@ -96,10 +102,10 @@ export async function replay(name, mutated) {
   const { kernel, bound, caught, again, cases } = manifest;
   const [source, mutant] = [[], []];
   // Two compilers at once.
-  const pipelines = await Promise.all([manifest.source, ...(mutated ? [manifest.mutant] : [])].map((code) => pipelineOf(device, code)));
-  for (const test of again ? [cases[caught]] : cases) source.push(await runCase(device, pipelines[0], test, wordsOf));
+  const [original, changed] = await Promise.all([manifest.source, ...(mutated ? [manifest.mutant] : [])].map((code) => pipelineOf(device, code)));
+  for (const test of again ? [cases[caught]] : cases) source.push(await runCase(device, original, test, wordsOf));
   for (const test of mutated ? [...cases.slice(caught), ...cases.slice(0, caught)] : []) {
-    mutant.push(await runCase(device, pipelines[1], test, wordsOf));
+    mutant.push(await runCase(device, changed, test, wordsOf));
     if (mutant.at(-1) > bound) break;
   }
   // An error of the last submission is reported after it.

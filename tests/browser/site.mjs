@@ -28,7 +28,8 @@ export function serve(folders = { '/dist/': built.package, '/demo/': built.demo 
   const ranges = [];
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, 'http://localhost');
-    const headers = { 'cache-control': 'no-store', 'cross-origin-resource-policy': 'same-origin', ...more };
+    // As servers of packages let browsers keep what is large, and compiled code with it.
+    const headers = { 'cache-control': pathname.endsWith('.wasm') ? 'max-age=3600' : 'no-store', 'cross-origin-resource-policy': 'same-origin', ...more };
     if (policy !== null) headers['content-security-policy'] = policy;
     if (pathname === '/') {
       response.writeHead(200, { ...headers, 'content-type': TYPES['.html'] }).end(EMPTY);

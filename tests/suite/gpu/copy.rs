@@ -12,12 +12,13 @@ fn part(n: usize, before: usize, after: usize) -> Case {
 
 #[test]
 fn u32_copy_copies_every_word_and_leaves_the_rest() {
-    // The last size needs more workgroups than one dimension of a dispatch has.
-    let whole = [1, 255, 256, 257, 4099, 65_536 * 256 + 3].map(|n| part(n, 0, 0));
+    let whole = [1, 255, 256, 257, 4099].map(|n| part(n, 0, 0));
     let parts = [(1, 1, 0), (1, 0, 1), (255, 256, 3), (256, 7, 4099), (257, 4099, 257), (4099, 1, 1)];
     let cases: Vec<Case> = whole.into_iter().chain(parts.map(|(n, before, after)| part(n, before, after))).collect();
     for flip in [("x[params.x_start + i]", "x[i]"), ("y[params.y_start + i]", "y[i]"), ("i < params.n", "i <= params.n")] {
         check(&cases, 0.0, flip);
     }
-    check(&cases, 0.0, ("= x[params.x_start + i]", "= x[params.x_start + i] ^ 1u"));
+    // More workgroups than one dimension of a dispatch has.
+    let large = part(65_536 * 256 + 3, 0, 0);
+    check(&[large], 0.0, ("= x[params.x_start + i]", "= x[params.x_start + i] ^ 1u"));
 }

@@ -10,7 +10,7 @@ use tabtune::gpu::read_f32;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, Span};
 use tabtune::train::{evaluate, loss_sum};
-use tabtune_tests::{block_on, devices};
+use tabtune_tests::{block_on, devices, in_full};
 
 const T: usize = 32;
 
@@ -62,7 +62,9 @@ fn batches(model: &Model) -> Vec<Batch> {
 #[test]
 fn accuracy_is_the_share_of_targets_that_the_arg_max_gives() {
     for device in devices() {
-        for vocab in [61, 300_000] {
+        // A large vocabulary is counted in parts by kernels, not by their twins.
+        let vocabularies: &[usize] = if device.info().backend == "cpu" && !in_full() { &[61] } else { &[61, 300_000] };
+        for &vocab in vocabularies {
             let model = model(vocab, &device);
             let batches = if vocab == 61 { batches(&model) } else { batches(&model).split_off(1) };
             let (mut hits, mut counted, mut sum) = (0, 0, 0.0);
