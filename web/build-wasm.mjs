@@ -113,7 +113,9 @@ async function compile(kind, { folder, wasm }, onLine, tools) {
   const core = ['--locked', '--lib', '--crate-type', 'cdylib', '--manifest-path', join('crate', 'Cargo.toml'), '--target', TARGET];
   await run('cargo', ['rustc', ...core, ...COMPILED[kind].options, '--', ...LINKER], { quiet: true, onLine });
   await tools;
-  await run('wasm-bindgen', ['--target', 'web', '--out-dir', folder, '--out-name', 'tabtune', compiledAs(kind)], { quiet: true, onLine });
+  // A third of the quick module are names of functions, which every page would load; unreached.mjs and wasm-opt read those of the released one.
+  const names = kind === 'quick' ? ['--remove-name-section'] : [];
+  await run('wasm-bindgen', ['--target', 'web', ...names, '--out-dir', folder, '--out-name', 'tabtune', compiledAs(kind)], { quiet: true, onLine });
   if (kind !== 'release') return;
   const shaders = filesOf(join(root, 'shaders')).filter((file) => file.endsWith('.wgsl'));
   writeFileSync(wasm, withoutComments(withoutUnreached(readFileSync(wasm)), shaders));

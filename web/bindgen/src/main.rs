@@ -1,4 +1,5 @@
-//! `wasm-bindgen --target web --out-dir FOLDER [--out-name NAME] FILE`: the JavaScript and the types around a compiled module.
+//! `wasm-bindgen --target web --out-dir FOLDER [--out-name NAME] [--remove-name-section] FILE`: the JavaScript and the types around
+//! a compiled module.
 
 use std::env;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use wasm_bindgen_cli_support::Bindgen;
 
 fn main() -> Result<()> {
-    let (mut input, mut out_dir, mut out_name) = (None, None, None);
+    let (mut input, mut out_dir, mut out_name, mut removes_names) = (None, None, None, false);
     let mut words = env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word}: expected a value after it, found none"));
@@ -19,11 +20,12 @@ fn main() -> Result<()> {
             }
             "--out-dir" => out_dir = Some(PathBuf::from(value()?)),
             "--out-name" => out_name = Some(value()?),
+            "--remove-name-section" => removes_names = true,
             "--target" => match value()?.as_str() {
                 "web" => {}
                 other => bail!("--target: expected web, found {other}"),
             },
-            _ if word.starts_with("--") => bail!("{word}: expected --target, --out-dir or --out-name"),
+            _ if word.starts_with("--") => bail!("{word}: expected --target, --out-dir, --out-name or --remove-name-section"),
             _ => input = Some(PathBuf::from(word)),
         }
     }
@@ -31,7 +33,7 @@ fn main() -> Result<()> {
     let out_dir = out_dir.context("expected --out-dir FOLDER, found none")?;
     let mut bindgen = Bindgen::new();
     // With the module's default place, beside the script: a page need not say where it is.
-    bindgen.web(true)?.typescript(true).omit_default_module_path(false).input_path(&input);
+    bindgen.web(true)?.typescript(true).omit_default_module_path(false).remove_name_section(removes_names).input_path(&input);
     if let Some(name) = &out_name {
         bindgen.out_name(name);
     }
