@@ -36,7 +36,7 @@ pub use gate::Gate;
 pub use groups::{ResolvedGroup, resolved_groups};
 pub use module::OptimSettings;
 pub use norm::{SquareSum, blocks_of, clip_factor, global_norm, sum_of_squares};
-pub use rule::{Layout, Rule, Update};
+pub use rule::{Layout, Member, Rule, Stepped, Update};
 pub use saved::{ReadSaved, SavedState};
 pub use sgd::Sgd;
 pub use state::{StateData, StateTensor};
@@ -83,12 +83,6 @@ impl Slot {
         !(self.frozen || self.rests)
     }
 
-    /// Its rule, if that is AdamW.
-    fn adamw(&self) -> Option<&Adamw> {
-        let rule: &dyn Any = &*self.rule;
-        rule.downcast_ref()
-    }
-
     /// Refuses another shape or dtype than that of the parameter, which may come flattened.
     fn check_tensors<const D: usize>(&self, p: &Tensor<D>, grad: &Tensor<D>) -> Result<()> {
         let ParamInfo { name, shape, dtype, .. } = &self.info;
@@ -126,8 +120,6 @@ pub struct Optim {
     slots: BTreeMap<String, Slot>,
     /// A buffer of one word, bound in place of a buffer that a kernel does not read.
     unread: Option<Buffer>,
-    /// What AdamW binds for the second of two parameters where there is none.
-    spare: Option<adamw::two::Spare>,
     recorded: BTreeMap<String, Recorded>,
     /// The step of the run, where parameters that rest count fewer.
     run_step: Option<u64>,
@@ -183,7 +175,6 @@ impl Optim {
             clip: None,
             slots,
             unread: None,
-            spare: None,
             recorded: BTreeMap::new(),
             run_step: None,
         })

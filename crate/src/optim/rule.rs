@@ -21,7 +21,28 @@ pub trait Rule: Any + Debug + Send {
     /// # Errors
     ///
     /// Those of its kernels. An error ends the run: the parameter and its state are lost.
-    fn step(&mut self, update: &Update<'_>, p: Buffer, grad: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)>;
+    fn step(&mut self, update: &Update<'_>, p: Buffer, grad: Buffer, state: Vec<Buffer>) -> Result<Stepped>;
+
+    /// One step of `own`, the parameter of this rule, and of `others`, whose rules have this rule's type, in that order. One by one, unless the
+    /// rule launches less for several.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::step`].
+    fn step_many(&mut self, own: Member<'_>, others: Vec<(&mut dyn Rule, Member<'_>)>) -> Result<Vec<Stepped>> {
+        let mut stepped = vec![own.step(self)?];
+        for (rule, other) in others {
+            stepped.push(other.step(rule)?);
+        }
+        Ok(stepped)
+    }
+
+    /// Whether the two tensors of the state of `parameter` lie side by side in one buffer, where the device has such buffers: kernels that step
+    /// several parameters bind few.
+    fn pairs_state(&self, parameter: &ParamInfo) -> bool {
+        let _ = parameter;
+        false
+    }
 
     /// Bytes on the device that the rule keeps in addition to its state, and that are not saved.
     fn side_bytes(&self, parameter: &ParamInfo) -> u64 {
@@ -45,6 +66,29 @@ pub trait Rule: Any + Debug + Send {
     fn faults(&self, rate: f64) -> Vec<Fault> {
         let _ = rate;
         Vec::new()
+    }
+}
+
+/// A stepped parameter and its new state, in the order of its layout.
+pub type Stepped = (Buffer, Vec<Buffer>);
+
+/// A parameter in a step of several.
+#[derive(Debug)]
+pub struct Member<'a> {
+    /// Its step.
+    pub update: Update<'a>,
+    /// The parameter.
+    pub p: Buffer,
+    /// Its gradient.
+    pub grad: Buffer,
+    /// Its state, in the order of the layout.
+    pub state: Vec<Buffer>,
+}
+
+impl Member<'_> {
+    /// Its step alone.
+    pub fn step<R: Rule + ?Sized>(self, rule: &mut R) -> Result<Stepped> {
+        rule.step(&self.update, self.p, self.grad, self.state)
     }
 }
 

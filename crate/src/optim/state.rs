@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use burn::tensor::{DType, Device, Tensor};
 
-use super::adamw::two;
 use super::saved::SavedState;
 use super::{Optim, Slot};
 use crate::error::{Error, Fault, Result};
@@ -43,11 +42,10 @@ impl Slot {
         Ok(State { step: 0, tensors })
     }
 
-    /// Zeros for m and v of AdamW, where they lie side by side.
+    /// Zeros for the two tensors of a state that lie side by side.
     fn beside(&self, device: &Device) -> Result<Option<Buffer>> {
         let (elements, dtype) = (self.info.elements(), self.info.dtype);
-        let fits = self.adamw().is_some() && two::fits(&self.info);
-        if fits { persistent(device, || zeros_beside(elements, dtype, device)) } else { Ok(None) }
+        if self.rule.pairs_state(&self.info) { persistent(device, || zeros_beside(elements, dtype, device)) } else { Ok(None) }
     }
 }
 

@@ -1,12 +1,14 @@
-//! A step of parameters: each by its rule, those of AdamW two by two.
+//! A step of parameters: those whose rules have one type together.
+
+use std::any::TypeId;
+use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Device, Tensor};
 
-use super::adamw::two::{self, Half};
-use super::rule::{Recorded, Update};
+use super::rule::{Member, Recorded, Rule, Update};
 use super::state::State;
 use super::{Gate, Optim, ParamInfo, Slot};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::gpu::Buffer;
 use crate::gpu::noise::{Noise, Rounding};
 
@@ -19,15 +21,6 @@ pub(crate) struct Moved {
     grad: Buffer,
 }
 
-/// A parameter by AdamW that waits for another one.
-struct Waiting {
-    name: String,
-    p: Buffer,
-    grad: Buffer,
-    step: u64,
-    moments: Buffer,
-}
-
 /// What an update depends on beside its parameter.
 struct Common<'a> {
     device: &'a Device,
@@ -38,23 +31,17 @@ struct Common<'a> {
     unread: Buffer,
 }
 
-/// What stays the same in the updates of a parameter.
-#[derive(Clone, Copy)]
-struct Constant {
-    rate_scale: f64,
-    key: [u32; 2],
-    rounding: Rounding,
-}
-
-impl Slot {
-    fn constant(&self) -> Constant {
-        Constant { rate_scale: self.rate_scale * self.fallback.unwrap_or(1.0), key: self.key, rounding: self.rounding }
-    }
+/// The parameters of a step whose rules have one type; of each its name, its step, the number of tensors of its state, and the place of that.
+#[derive(Default)]
+struct Batch<'a> {
+    members: Vec<(&'a mut dyn Rule, Member<'a>)>,
+    ends: Vec<(String, u64, usize, &'a mut Option<State>)>,
 }
 
 impl Common<'_> {
-    fn update<'a>(&'a self, parameter: &'a ParamInfo, constant: Constant, step: u64, recorded: Recorded) -> Update<'a> {
-        let Constant { rate_scale, key, rounding } = constant;
+    /// The `step` of a parameter with what stays the same in all of its steps: its factor of the rate, the key of its noise, its rounding.
+    fn update<'a>(&'a self, parameter: &'a ParamInfo, constant: (f64, [u32; 2], Rounding), step: u64, recorded: Recorded) -> Update<'a> {
+        let (rate_scale, key, rounding) = constant;
         Update {
             parameter,
             device: self.device,
@@ -91,76 +78,62 @@ impl Optim {
         let Some(Moved { p, device, .. }) = moved.first() else { return Ok(Vec::new()) };
         let (unread, device) = (self.word(p), &device.clone());
         let common = Common { device, seed: self.seed, run_step: self.run_step, rate, gate, unread };
+        let mut slots: Vec<Option<&mut Slot>> = moved.iter().map(|_| None).collect();
+        let places: BTreeMap<&str, usize> = moved.iter().enumerate().map(|(at, Moved { name, .. })| (name.as_str(), at)).collect();
+        for (name, slot) in &mut self.slots {
+            if let Some(at) = places.get(name.as_str()) {
+                slots[*at] = Some(slot);
+            }
+        }
         let mut stepped = Vec::with_capacity(moved.len());
-        let mut waiting = [None, None];
-        for Moved { name, p, grad, .. } in moved {
+        let mut batches: Vec<(TypeId, Batch<'_>)> = Vec::new();
+        for (Moved { name, p, grad, .. }, slot) in moved.into_iter().zip(slots) {
             let recorded = self.recorded.remove(&name);
-            let slot = self.slots.get_mut(&name).ok_or_else(|| Error::UnexpectedTensors(vec![name.clone()]))?;
+            let slot = slot.ok_or_else(|| Error::UnexpectedTensors(vec![name.clone()]))?;
             slot.check_devices(&p, &grad, recorded.as_ref())?;
-            let State { step, tensors } = match slot.state.take() {
+            let State { step, tensors: state } = match slot.state.take() {
                 Some(state) => state,
                 None => slot.zeros(device)?,
             };
             let step = step + 1;
-            let moments = match tensors.as_slice() {
-                [m, v] if recorded.is_none() => Buffer::whole(m, v),
-                _ => None,
-            };
-            if let Some(moments) = moments {
-                drop(tensors);
-                let this = Waiting { name, p, grad, step, moments };
-                let place = &mut waiting[usize::from(slot.info.dtype == DType::BF16)];
-                match place.take() {
-                    Some(other) => self.step_two(other, Some(this), &common, &mut stepped)?,
-                    None => *place = Some(this),
-                }
+            // A tensor without elements needs no dispatch; its step still counts.
+            if slot.info.elements() == 0 {
+                slot.state = Some(State { step, tensors: state });
+                stepped.push((name, p));
                 continue;
             }
-            // A tensor without elements needs no dispatch; its step still counts.
-            let (p, tensors) = if slot.info.elements() == 0 {
-                (p, tensors)
-            } else {
-                let update = common.update(&slot.info, slot.constant(), step, recorded.unwrap_or_default());
-                let (p, tensors) = slot.rule.step(&update, p, grad, tensors)?;
-                if tensors.len() != slot.layout.0.len() {
-                    return Err(update.another_state(slot.layout.0.len(), tensors.len()));
-                }
-                (p, tensors)
-            };
-            slot.state = Some(State { step, tensors });
-            stepped.push((name, p));
+            let Slot { info, rule, state: place, rate_scale, fallback, key, rounding, layout, .. } = slot;
+            let constant = (*rate_scale * fallback.unwrap_or(1.0), *key, *rounding);
+            let update = common.update(info, constant, step, recorded.unwrap_or_default());
+            let of: TypeId = (**rule).type_id();
+            let at = batches.iter().position(|(other, _)| *other == of).unwrap_or_else(|| {
+                batches.push((of, Batch::default()));
+                batches.len() - 1
+            });
+            let batch = &mut batches[at].1;
+            batch.members.push((&mut **rule, Member { update, p, grad, state }));
+            batch.ends.push((name, step, layout.0.len(), place));
         }
-        for alone in waiting.into_iter().flatten() {
-            self.step_two(alone, None, &common, &mut stepped)?;
+        for (_, Batch { members, ends }) in batches {
+            let mut members = members.into_iter();
+            let Some((rule, own)) = members.next() else { continue };
+            let made = rule.step_many(own, members.collect())?;
+            if made.len() != ends.len() {
+                let names: Vec<String> = ends.into_iter().map(|(name, ..)| name).collect();
+                return Err(Error::StateMismatch(vec![Fault::new(
+                    names.join(", "),
+                    format!("{} stepped parameters", names.len()),
+                    made.len(),
+                )]));
+            }
+            for ((name, step, expected, place), (p, tensors)) in ends.into_iter().zip(made) {
+                if tensors.len() != expected {
+                    return Err(Error::StateMismatch(vec![Fault::new(name, format!("a state of {expected} tensors"), tensors.len())]));
+                }
+                *place = Some(State { step, tensors });
+                stepped.push((name, p));
+            }
         }
         Ok(stepped)
-    }
-
-    /// A step of one or two parameters whose m and v lie side by side.
-    fn step_two(&mut self, first: Waiting, other: Option<Waiting>, common: &Common<'_>, stepped: &mut Vec<(String, Buffer)>) -> Result<()> {
-        let mut spare = self.spare.take();
-        let mut kept = vec![(first.name.clone(), first.step)];
-        kept.extend(other.iter().map(|other| (other.name.clone(), other.step)));
-        let slots: Vec<&Slot> = kept.iter().map(|(name, _)| self.slot(name)).collect::<Result<_>>()?;
-        let updates =
-            slots.iter().zip(&kept).map(|(slot, (_, step))| common.update(&slot.info, slot.constant(), *step, Recorded::default()));
-        let updates: Vec<Update<'_>> = updates.collect();
-        let mut of_each = slots.iter().zip(&updates);
-        let mut half = |Waiting { p, grad, moments, .. }: Waiting| {
-            let (slot, update) = of_each.next()?;
-            Some(Half { rule: slot.adamw()?, update, p, g: grad, moments })
-        };
-        let first = half(first).expect("m and v lie side by side for AdamW alone");
-        let made = two::step(first, other.and_then(half), &mut spare)?;
-        drop(updates);
-        self.spare = spare;
-        for ((name, step), [p, moments]) in kept.into_iter().zip(made) {
-            if let Some(slot) = self.slots.get_mut(&name) {
-                let tensors = moments.halves(slot.info.elements(), slot.info.dtype).into();
-                slot.state = Some(State { step, tensors });
-            }
-            stepped.push((name, p));
-        }
-        Ok(())
     }
 }

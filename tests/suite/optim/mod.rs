@@ -9,6 +9,7 @@ mod module;
 mod projector;
 mod rounding;
 mod state;
+mod together;
 mod truth;
 
 use burn::tensor::{DType, Tensor, TensorData};

@@ -5,13 +5,15 @@ pub mod kernel;
 pub mod packed;
 pub mod two;
 
+use std::any::Any;
+
 use burn::tensor::DType;
 
 use crate::config::AdamwConfig;
 use crate::error::Result;
 use crate::gpu::{Buffer, Kernels, run};
 use crate::optim::ParamInfo;
-use crate::optim::rule::{Layout, Rule, Update};
+use crate::optim::rule::{Layout, Member, Rule, Stepped, Update};
 
 /// The kernels of this folder.
 pub(crate) static KERNELS: Kernels =
@@ -19,17 +21,21 @@ pub(crate) static KERNELS: Kernels =
 
 /// AdamW (arXiv:1711.05101).
 #[derive(Debug)]
-pub struct Adamw(AdamwConfig);
+pub struct Adamw {
+    config: AdamwConfig,
+    /// What a launch for two parameters binds for the second of them, where this one has no other beside it.
+    spare: Option<two::Spare>,
+}
 
 impl Adamw {
     /// The rule with these settings.
     pub fn new(config: AdamwConfig) -> Self {
-        Self(config)
+        Self { config, spare: None }
     }
 
     /// The scalars of a step.
     fn params(&self, u: &Update<'_>) -> kernel::Params {
-        let AdamwConfig { beta1, beta2, eps, weight_decay, .. } = self.0;
+        let AdamwConfig { beta1, beta2, eps, weight_decay, .. } = self.config;
         let (w1, w2) = ((1.0 - beta1) as f32, (1.0 - beta2) as f32);
         kernel::Params { n: u.n(), w1, w2, d: u.decay(weight_decay), alpha: u.alpha(beta1, beta2), eps: eps as f32 }
     }
@@ -44,7 +50,19 @@ impl Rule for Adamw {
         true
     }
 
-    fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
+    fn pairs_state(&self, parameter: &ParamInfo) -> bool {
+        two::fits(parameter)
+    }
+
+    fn step_many(&mut self, own: Member<'_>, others: Vec<(&mut dyn Rule, Member<'_>)>) -> Result<Vec<Stepped>> {
+        let others = others.into_iter().map(|(rule, member)| {
+            let rule: &mut dyn Any = rule;
+            (rule.downcast_mut().expect("rules of one type are stepped together"), member)
+        });
+        two::step_all(std::iter::once((self, own)).chain(others).collect())
+    }
+
+    fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<Stepped> {
         let params = self.params(u);
         let kernel::Params { n, w1, w2, d, alpha, eps } = params;
         let [m, v] = u.state(state)?;

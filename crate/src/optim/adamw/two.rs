@@ -10,7 +10,7 @@ use crate::gpu::noise::{Noise, Rounding, Writes};
 use crate::gpu::{Buffer, Words, run};
 use crate::optim::ParamInfo;
 use crate::optim::gate::{factor, open};
-use crate::optim::rule::Update;
+use crate::optim::rule::{Member, Stepped, Update};
 use crate::random::Stream;
 
 crate::kernel! {
@@ -165,39 +165,63 @@ pub fn fits(parameter: &ParamInfo) -> bool {
     parameter.dtype == DType::BF16 || parameter.elements().is_multiple_of(4)
 }
 
-/// A parameter in a step of two: its rule and scalars, itself, its gradient, and its m and v side by side.
-pub struct Half<'a> {
-    /// The rule.
-    pub rule: &'a Adamw,
-    /// Its step.
-    pub update: &'a Update<'a>,
-    /// The parameter.
-    pub p: Buffer,
-    /// The gradient.
-    pub g: Buffer,
-    /// m and v.
-    pub moments: Buffer,
+/// A parameter in a step of two: its rule, its step, itself, its gradient, and its m and v side by side.
+struct Half<'a, 'u> {
+    rule: &'a mut Adamw,
+    update: Update<'u>,
+    p: Buffer,
+    g: Buffer,
+    moments: Buffer,
 }
 
 /// Buffers of a few words that stand for a second tensor where there is none.
-pub type Spare = [Buffer; 3];
+pub(super) type Spare = [Buffer; 3];
 
-/// Parameter and moments of each, stepped; `spare`, of which a launch for one makes use, is given back. Both are of one dtype.
-pub fn step(first: Half<'_>, other: Option<Half<'_>>, spare: &mut Option<Spare>) -> Result<Vec<[Buffer; 2]>> {
-    let (packed, gate) = (first.update.parameter.dtype == DType::BF16, first.update.gate.clone());
-    let one = |half: &Half<'_>| {
+/// A step of parameters: of those of one dtype whose m and v lie side by side two at a time, of each other alone.
+pub(super) fn step_all(members: Vec<(&mut Adamw, Member<'_>)>) -> Result<Vec<Stepped>> {
+    let mut stepped: Vec<Option<Stepped>> = members.iter().map(|_| None).collect();
+    let mut waiting = [None, None];
+    for (at, (rule, member)) in members.into_iter().enumerate() {
+        let moments = match member.state.as_slice() {
+            [m, v] if member.update.noise.rounding != Rounding::Given => Buffer::whole(m, v),
+            _ => None,
+        };
+        let Some(moments) = moments else {
+            stepped[at] = Some(member.step(rule)?);
+            continue;
+        };
+        let Member { update, p, grad, state } = member;
+        // What is uniquely owned is changed in place.
+        drop(state);
+        let place = &mut waiting[usize::from(update.parameter.dtype == DType::BF16)];
+        let this = (at, Half { rule, update, p, g: grad, moments });
+        match place.take() {
+            Some(first) => step(first, Some(this), &mut stepped)?,
+            None => *place = Some(this),
+        }
+    }
+    for alone in waiting.into_iter().flatten() {
+        step(alone, None, &mut stepped)?;
+    }
+    Ok(stepped.into_iter().map(|each| each.expect("each was stepped")).collect())
+}
+
+/// One launch for one or two parameters of one dtype, each with its place among the `stepped`.
+fn step((at, first): (usize, Half<'_, '_>), other: Option<(usize, Half<'_, '_>)>, stepped: &mut [Option<Stepped>]) -> Result<()> {
+    let of = |half: &Half<'_, '_>| {
         let (n, dtype) = (half.update.n(), half.update.parameter.dtype);
-        (half.rule.params(half.update), distance(n as usize, dtype) as u32, half.update.noise)
+        (half.rule.params(&half.update), distance(n as usize, dtype) as u32, half.update.noise)
     };
-    let a = one(&first);
+    let a = of(&first);
     let nothing = (kernel::Params { n: 0, ..a.0 }, 0, a.2);
-    let b = other.as_ref().map_or(nothing, one);
-    let alone = other.is_none();
-    let [g1, p1, s1] = match other {
-        Some(half) => [half.g, half.p, half.moments],
-        None => spare.take().unwrap_or_else(|| [(); 3].map(|()| first.g.empty_like([4], DType::F32))),
+    let b = other.as_ref().map_or(nothing, |(_, half)| of(half));
+    let Half { rule, update, p, g, moments } = first;
+    let ([g1, p1, s1], other) = match other {
+        Some((at, half)) => ([half.g, half.p, half.moments], Some((at, half.update))),
+        None => (rule.spare.take().unwrap_or_else(|| [(); 3].map(|()| g.empty_like([4], DType::F32))), None),
     };
-    let (read, written) = ([first.g, g1.clone(), gate], [first.p, first.moments, p1, s1]);
+    let packed = update.parameter.dtype == DType::BF16;
+    let (read, written) = ([g, g1.clone(), update.gate.clone()], [p, moments, p1, s1]);
     let threads = |n: u32| if packed { n.div_ceil(2) } else { n / 4 };
     let groups = (threads(a.0.n) + threads(b.0.n)).div_ceil(256);
     let [p0, s0, p1, s1] = if packed {
@@ -205,11 +229,13 @@ pub fn step(first: Half<'_>, other: Option<Half<'_>>, spare: &mut Option<Spare>)
     } else {
         run(&KERNEL, read, written, &params(a, b), groups)?
     };
-    if alone {
-        *spare = Some([g1, p1, s1]);
-        return Ok(vec![[p0, s0]]);
+    let halves = |moments: Buffer, update: &Update<'_>| moments.halves(update.parameter.elements(), update.parameter.dtype).into();
+    stepped[at] = Some((p0, halves(s0, &update)));
+    match other {
+        Some((at, update)) => stepped[at] = Some((p1, halves(s1, &update))),
+        None => rule.spare = Some([g1, p1, s1]),
     }
-    Ok(vec![[p0, s0], [p1, s1]])
+    Ok(())
 }
 
 /// Scalars, distance from m to v in words, noise.
