@@ -24,7 +24,7 @@ pub(super) struct State {
 
 /// Makes what is kept in buffers of its own: where every buffer has a page, as in browsers, small states would keep the large pages that
 /// activations left.
-fn persistent<T: Send>(device: &Device, make: impl Fn() -> Result<T> + Send) -> Result<T> {
+pub(super) fn persistent<T: Send>(device: &Device, make: impl Fn() -> Result<T> + Send) -> Result<T> {
     device.memory_persistent_allocations((), move |()| make())
 }
 

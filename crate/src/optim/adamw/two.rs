@@ -11,6 +11,7 @@ use crate::gpu::{Buffer, Words, run};
 use crate::optim::ParamInfo;
 use crate::optim::gate::{factor, open};
 use crate::optim::rule::{Member, Stepped, Update};
+use crate::optim::state::persistent;
 use crate::random::Stream;
 
 crate::kernel! {
@@ -218,7 +219,13 @@ fn step((at, first): (usize, Half<'_, '_>), other: Option<(usize, Half<'_, '_>)>
     let Half { rule, update, p, g, moments } = first;
     let ([g1, p1, s1], other) = match other {
         Some((at, half)) => ([half.g, half.p, half.moments], Some((at, half.update))),
-        None => (rule.spare.take().unwrap_or_else(|| [(); 3].map(|()| g.empty_like([4], DType::F32))), None),
+        None => {
+            let spare = match rule.spare.take() {
+                Some(spare) => spare,
+                None => persistent(update.device, || Ok([(); 3].map(|()| g.empty_like([4], DType::F32))))?,
+            };
+            (spare, None)
+        }
     };
     let packed = update.parameter.dtype == DType::BF16;
     let (read, written) = ([g, g1.clone(), update.gate.clone()], [p, moments, p1, s1]);
