@@ -8,7 +8,7 @@ use minijinja::{Environment, Error as JinjaError, State, filters as builtin, fun
 
 use super::json::printed;
 use super::values::{Arguments, Generator, View, dict, is_namespace, items_of, pair, pairs_of, wrong};
-use super::{format, json, text};
+use super::{format, globals, json, text};
 
 /// Maximum width of an indentation and of a centred text.
 const WIDTH: i64 = 1 << 10;
@@ -91,6 +91,8 @@ pub(crate) fn add(env: &mut Environment<'_>) {
     });
     env.add_test("odd", |value: Value| f64::try_from(value).map(|number| number.rem_euclid(2.0) == 1.0));
     env.add_test("even", |value: Value| f64::try_from(value).map(|number| number.rem_euclid(2.0) == 0.0));
+    env.add_function("cycler", |items: Rest<Value>| globals::cycler(items.to_vec()));
+    env.add_function("joiner", globals::joiner);
     env.add_function("dict", |given: Given| dict(&given.into_values()));
     env.add_function("namespace", |given: Given| functions::namespace(Some(dict(&given.into_values())?.into())));
 }

@@ -3,6 +3,7 @@
 mod expressions;
 mod filters;
 mod format;
+mod globals;
 mod json;
 mod methods;
 mod source;
