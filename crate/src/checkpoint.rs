@@ -215,6 +215,7 @@ impl Checkpoint {
             notices.push(Notice { code: word!("run.nothing-left").text(), subject: None, message });
             config.steps = done;
         }
+        notices.extend(agreement::other_validation(&self.manifest, &dataset).filter(|_| !other_data));
         let loader = if other_data { self.loader_of(digest, &mut notices) } else { self.manifest.loader.clone() };
         let model = Model::for_run(&self.bundle, &config, device, interrupt).await?;
         let mut progress = self.manifest.progress;

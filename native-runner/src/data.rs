@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
 use tabtune::config::DataSettings;
-use tabtune::data::{DataReader, DataSource, Dataset, TokenStorage};
+use tabtune::data::{DataReader, DataSource, DataWarning, Dataset, TokenStorage};
 use tabtune::error::Refusal;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::word;
@@ -18,7 +18,11 @@ use crate::files::{file_name, has_ending};
 
 /// Files, each of which is opened when it is read.
 #[derive(Debug, Default)]
-pub struct DataFiles(Vec<DataPath>);
+pub struct DataFiles {
+    files: Vec<DataPath>,
+    /// Names of the entries of folders that are not read.
+    passed_over: Vec<String>,
+}
 
 #[derive(Debug)]
 struct DataPath {
@@ -29,17 +33,17 @@ struct DataPath {
 impl DataFiles {
     /// The files, and of folders their `.txt` and `.md` files in the order of their names.
     pub fn of(paths: &[PathBuf]) -> Result<Self> {
-        let mut files = Vec::new();
+        let mut all = Self::default();
         for path in paths {
-            let found = if path.is_dir() { texts_of(path)? } else { vec![path.clone()] };
-            files.extend(found.into_iter().map(|path| DataPath { name: file_name(&path), path }));
+            let found = if path.is_dir() { texts_of(path, &mut all.passed_over)? } else { vec![path.clone()] };
+            all.files.extend(found.into_iter().map(|path| DataPath { name: file_name(&path), path }));
         }
-        Ok(Self(files))
+        Ok(all)
     }
 
     /// The files as the crate takes them.
     pub fn files(&self) -> Vec<&dyn DataSource> {
-        self.0.iter().map(|file| file as &dyn DataSource).collect()
+        self.files.iter().map(|file| file as &dyn DataSource).collect()
     }
 
     /// These files and others.
@@ -47,29 +51,40 @@ impl DataFiles {
         [self.files(), others.files()].concat()
     }
 
+    /// What is told of entries of folders that are not read.
+    pub fn passed_over(&self) -> Option<DataWarning> {
+        DataWarning::passed_over(&self.passed_over)
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.files.is_empty()
     }
 
     /// Reads the data. Tokens that are too many for memory are in a temporary file meanwhile.
     pub fn read(&self, tokenizer: Result<&Tokenizer>, settings: &DataSettings) -> Result<Dataset> {
         let storage: Rc<dyn TokenStorage> = Rc::new(TemporaryFile::default());
-        Ok(DataReader::open(&self.files(), tokenizer, settings, Some(storage))?.finish()?)
+        let files = self.files();
+        let mut reader = DataReader::open(&files, tokenizer, settings, Some(storage))?;
+        reader.passed_over(&self.passed_over);
+        Ok(reader.finish()?)
     }
 }
 
-/// The texts of a folder, sorted by name.
-fn texts_of(folder: &Path) -> Result<Vec<PathBuf>> {
+/// The texts of a folder, sorted by name. `passed_over` gets the names of its other entries.
+fn texts_of(folder: &Path, passed_over: &mut Vec<String>) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).map_err(|e| unreadable(folder.display(), e))?;
     let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
-    // Files that begin with a dot are not shown to people.
-    let is_text = |path: &PathBuf| path.is_file() && has_ending(path, &["txt", "md"]) && !file_name(path).starts_with('.');
-    let mut texts: Vec<PathBuf> = paths.map_err(|e| unreadable(folder.display(), e))?.into_iter().filter(is_text).collect();
-    texts.sort();
+    let mut paths = paths.map_err(|e| unreadable(folder.display(), e))?;
+    // What begins with a dot is not shown to people.
+    paths.retain(|path| !file_name(path).starts_with('.'));
+    paths.sort();
+    let (texts, others): (Vec<PathBuf>, Vec<PathBuf>) =
+        paths.into_iter().partition(|path| path.is_file() && has_ending(path, &["txt", "md"]));
     if texts.is_empty() {
         return Err(unreadable(folder.display(), "expected .txt or .md files in the folder, found none").into());
     }
+    passed_over.extend(others.iter().map(|path| file_name(path)));
     Ok(texts)
 }
 

@@ -25,11 +25,11 @@ export class Log {
     const evaluations = new Map(this.#entries.flatMap((entry) => (entry.type === 'eval' ? [[entry.step, entry] as const] : [])));
     const rows = this.#entries.flatMap((entry) => {
       if (entry.type !== 'step') return [];
-      const { step, loss, gradNorm, learningRate, tokens, secs } = entry;
+      const { step, epoch, loss, gradNorm, learningRate, tokens, secs } = entry;
       const evaluation = evaluations.get(step);
-      return [[step, loss, gradNorm, learningRate, tokens, secs, evaluation?.loss ?? '', evaluation?.perplexity ?? '', evaluation?.accuracy ?? ''].join(',')];
+      return [[step, epoch, loss, gradNorm, learningRate, tokens, secs, evaluation?.loss ?? '', evaluation?.perplexity ?? '', evaluation?.accuracy ?? ''].join(',')];
     });
-    return new Blob([['step,loss,grad_norm,learning_rate,tokens,secs,validation_loss,validation_perplexity,validation_accuracy', ...rows, ''].join('\n')], { type: 'text/csv' });
+    return new Blob([['step,epoch,loss,grad_norm,learning_rate,tokens,secs,validation_loss,validation_perplexity,validation_accuracy', ...rows, ''].join('\n')], { type: 'text/csv' });
   }
 
   /** The same with the samples; `about` tells which run it is. */

@@ -33,6 +33,7 @@ const TITLES: Readonly<Record<string, string>> = {
   'checkpoint.head': 'The newest checkpoint could not be told from the list; the newest whole one is used',
   'checkpoint.environment': 'This checkpoint was written by another GPU or version: the numbers may differ slightly',
   'checkpoint.data.changed': 'The run goes on with another text than it was saved with',
+  'checkpoint.validation.changed': 'The run is evaluated on another text than before',
   'checkpoint.version': 'It was written by a newer version of tabtune: reload the page for the newest version',
   'checkpoint.run': 'The record of this run is damaged',
   'checkpoint.none': 'There is no whole checkpoint',

@@ -85,7 +85,7 @@ describe.each<[string, () => Promise<(Model | Trainer) & AsyncDisposable>]>([
     };
     const report = await asked.evaluateRows(rows, { metric, top: 1, lossOn: 'last' });
     expect(report).toEqual({ metric: 4, values: [2, 4, 6], loss: 0.5, accuracy: 1, tokens: 3 });
-    expect(seen.map(({ row, loss, accuracy }) => [row, loss, accuracy])).toEqual([1, 2, 3].map((line) => [{ file: 0, line }, 0.5, 1]));
+    expect(seen.map(({ row, loss, accuracy }) => [row, loss, accuracy])).toEqual([1, 2, 3].map((line) => [{ file: 0, line, row: line }, 0.5, 1]));
     expect(seen[0]?.tokens.map(({ id, learned, logprob }) => [id, learned, logprob])).toEqual([[97, false, undefined], [98, true, -0.5]]);
     const questions = [{ loss_on: 'last' }, ...[1, 2, 3].flatMap(() => [{ ids: [97, 98], options: { top: 1 } }, { messages: MESSAGES }])];
     expect(fake.asked).toEqual(questions);

@@ -50,7 +50,7 @@ export async function scoredAs(requestJson: string, base: boolean): Promise<unkn
 export function rowsOf({ files }: JsData): unknown {
   const lines = files.flatMap((file) => new TextDecoder().decode(file.read(0, file.size)).split('\n')).filter((line) => line !== '');
   const segment = (id: number, learned: boolean): unknown => ({ text: String.fromCharCode(id), tokens: [{ id, text: String.fromCharCode(id) }], learned });
-  return lines.map((_, index) => ({ row: { file: 0, line: index + 1 }, segments: [segment(97, false), segment(98, true)] }));
+  return lines.map((_, index) => ({ row: { file: 0, line: index + 1, row: index + 1 }, segments: [segment(97, false), segment(98, true)] }));
 }
 
 /** Weights on the device. */

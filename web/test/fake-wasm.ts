@@ -157,7 +157,7 @@ export class Session {
     const weight = progress.weight * (1 - rate) + Math.sin(progress.batch + 1) / 1000;
     this.progress = { ...progress, step, batch: progress.batch + 1, weight };
     this.#timed += 1;
-    return { step, loss: 1.35 + Math.abs(progress.weight), gradNorm: 0.6 + 1 / step, learningRate: rate, tokens: batch * seq * micro, secs: fake.stepMillis / 1000 };
+    return { step, epoch: step / 10, loss: 1.35 + Math.abs(progress.weight), gradNorm: 0.6 + 1 / step, learningRate: rate, tokens: batch * seq * micro, secs: fake.stepMillis / 1000 };
   }
   skipBatch(): void {
     this.progress = { ...this.progress, batch: this.progress.batch + 1 };

@@ -30,6 +30,6 @@ describe('protocol', () => {
   });
   it('messages_of_the_wrong_form_are_refused', () => {
     expect(() => pageMessage({ type: 'request', id: '1', tag: 'a', ask: 1 }, 'm')).toThrow('m.id');
-    expect(() => workerMessage({ type: 'events', events: [{ type: 'step', step: 1 }] }, 'm')).toThrow('m.events[0].loss');
+    expect(() => workerMessage({ type: 'events', events: [{ type: 'step', step: 1 }] }, 'm')).toThrow('m.events[0].epoch');
   });
 });

@@ -29,7 +29,7 @@ export function requestOf(run: string, seed: number, more: Partial<SaveRequest> 
   return { run, label: 'label', ...streamed(contentsOf(seed, length)), meta, ...rest };
 }
 
-export const stepEntry = (step: number, loss = step / 10): HistoryEntry => ({ type: 'step', step, loss, gradNorm: 1, learningRate: 1e-3, tokens: 64, secs: 0.1 });
+export const stepEntry = (step: number, loss = step / 10): HistoryEntry => ({ type: 'step', step, epoch: step / 10, loss, gradNorm: 1, learningRate: 1e-3, tokens: 64, secs: 0.1 });
 
 /** The model's bytes of a loaded generation. */
 export async function modelOf(store: CheckpointStore, run: string, generation?: number): Promise<number[]> {

@@ -189,7 +189,7 @@ describe('protocol', () => {
     const posts: number[] = [];
     const outbox = new Outbox(() => posts.push(performance.now()), 1);
     for (let step = 1; step <= 3000; step++) {
-      outbox.push({ type: 'step', step, loss: 1, gradNorm: 1, learningRate: 1, tokens: 1, secs: 0 });
+      outbox.push({ type: 'step', step, epoch: 0.5, loss: 1, gradNorm: 1, learningRate: 1, tokens: 1, secs: 0 });
       vi.advanceTimersByTime(1);
     }
     expect(posts.length).toBeLessThanOrEqual(31);

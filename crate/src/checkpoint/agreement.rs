@@ -6,8 +6,9 @@ use super::Checkpoint;
 use super::manifest::{MANIFEST, Manifest};
 use super::settings::GROUPS;
 use crate::bundle::{ModelStateGroupAssignment, ModelStateTensorManifest, TensorRecord, check_groups};
+use crate::data::Dataset;
 use crate::error::{Error, Fault, Refusal, Result, shown, word};
-use crate::train::group_accounts;
+use crate::train::{Notice, group_accounts};
 
 /// Refuses tensors that the manifest lists and the files do not have, those that it does not list, and those of another dtype, shape, file or
 /// role; all of them are told.
@@ -62,4 +63,15 @@ fn settled(group: &ModelStateGroupAssignment) -> ModelStateGroupAssignment {
         scheduler.start = None;
     }
     group
+}
+
+/// The warning that the data that are evaluated are not those of the last evaluation.
+pub(super) fn other_validation(manifest: &Manifest, dataset: &Dataset) -> Option<Notice> {
+    let (saved, found) = (manifest.progress.evaluation?.data_digest.to_string(), dataset.evaluated_digest());
+    let message = format!(
+        "the run goes on with other data to evaluate on, so that losses before and after cannot be compared: SHA-256 {found}, and the last \
+         evaluation had {saved}"
+    );
+    let code = word!("checkpoint.validation.changed").text();
+    (saved != found).then_some(Notice { code, subject: None, message })
 }

@@ -6,6 +6,7 @@ use serde_json::Map;
 
 use super::form::{Found, find, hint_of};
 use super::json::ROW_BYTES;
+use super::place::RowPlace;
 use super::report::FileSummary;
 use super::rows::Rows;
 use super::shape::{Record, read_row};
@@ -93,7 +94,10 @@ pub(super) fn characters(files: &[&dyn DataSource], settings: &DataSettings) -> 
         }
         // Rows that cannot be read are reported when they are learned, unless there are no others.
         let mut rows = Rows::open(source, &found, settings.partial)?;
+        let mut number = 0;
         while let Some((line, row)) = rows.next()? {
+            number += 1;
+            let place = RowPlace { file: 0, line, row: number }.of_fault(found.form);
             let row = row.map_err(|reason| Refusal::new(word!("data.row")).found(reason).into());
             match row.and_then(|row| read_row(&row, settings.columns.as_ref(), false)).map(|read| read.record) {
                 Ok(Record::Completion { prompt, completion }) => characters.extend(prompt.chars().chain(completion.chars())),
@@ -101,27 +105,26 @@ pub(super) fn characters(files: &[&dyn DataSource], settings: &DataSettings) -> 
                 Ok(Record::Chat(_) | Record::Tokens { .. }) => {
                     let refusal = Refusal::new(word!("data.template")).expected("texts, or prompts and completions");
                     let refusal = refusal.found("rows for a model with a tokenizer").hint("open a model, or give a tokenizer");
-                    fault.get_or_insert((source.name(), line, refusal.into()));
+                    fault.get_or_insert((source.name(), place, refusal.into()));
                 }
-                Err(error) => drop(fault.get_or_insert((source.name(), line, error))),
+                Err(error) => drop(fault.get_or_insert((source.name(), place, error))),
             }
         }
     }
     match fault {
-        Some((name, line, error)) if characters.is_empty() => Err(placed(error, name, line).into()),
+        Some((name, place, error)) if characters.is_empty() => Err(placed(error, name, &place).into()),
         _ => Ok(characters.into_iter().collect()),
     }
 }
 
-/// The fault of a row, with its file and line.
-pub(super) fn placed(error: Error, file: &str, line: usize) -> Refusal {
+/// The fault of a row, with its file and where it is there.
+pub(super) fn placed(error: Error, file: &str, place: &str) -> Refusal {
     let refusal = match error {
         Error::Refused(mut list) if list.len() == 1 => list.remove(0),
         Error::Template { reason } => Refusal::new(word!("data.template")).expected("a chat that the model's template takes").hint(reason),
         other => Refusal::new(word!("data.row")).expected("a row that can be tokenized").hint(other.to_string()),
     };
-    let line = format!("line {line}");
-    let subject = refusal.subject.as_ref().map_or_else(|| line.clone(), |subject| format!("{line}, {subject}"));
+    let subject = refusal.subject.as_ref().map_or_else(|| place.to_owned(), |subject| format!("{place}, {subject}"));
     refusal.of(file).subject(&subject)
 }
 

@@ -59,21 +59,30 @@ pub(super) fn find(source: &dyn DataSource, settings: &DataSettings) -> Result<F
     if head.whole && head.text.trim().is_empty() {
         return Err(Refusal::new(word!("data.empty")).of(source.name()).expected("text or rows").found("white space alone").into());
     }
-    let form = match settings.form {
-        Some(form) => form,
-        None => form_of(source, &head, hint, settings.partial)?,
-    };
-    if let Some(expected) = head.contradiction(settings.form) {
-        let refusal = Refusal::new(word!("data.form.contradicts")).of(source.name()).expected(expected);
-        let found = form_of(source, &head, None, settings.partial)?.name();
-        return Err(refusal.found(found).hint("leave the form out, so that it is found by the contents").into());
+    let found = form_of(source, &head, settings.form.or(hint), settings.partial)?;
+    // Everything can be learned as a text.
+    let form = settings.form.unwrap_or(found);
+    if form != found && form != Form::Text {
+        let refusal = Refusal::new(word!("data.form.contradicts")).of(source.name()).expected(described(form));
+        return Err(refusal.found(found.name()).hint("leave the form out, so that it is found by the contents").into());
     }
     let delimiter = match form {
         Form::Tsv => b'\t',
-        Form::Csv => head.delimiter(hint.or(Some(form))).unwrap_or(b','),
+        Form::Csv => head.delimiter(settings.form.or(hint).or(Some(form))).unwrap_or(b','),
         _ => 0,
     };
     Ok(Found { form, hint, delimiter })
+}
+
+/// The form in words.
+fn described(form: Form) -> &'static str {
+    match form {
+        Form::Jsonl => "jsonl: lines of JSON objects",
+        Form::Json => "json: an array of objects, or an object",
+        Form::Csv => "csv: fields between commas or semicolons, with their names in the first line",
+        Form::Tsv => "tsv: fields between tabs, with their names in the first line",
+        Form::Text | Form::Tokens => form.name(),
+    }
 }
 
 /// Finds the form by the contents; a broken file has the form that its name speaks of.
@@ -149,16 +158,6 @@ impl Head {
         }
         let complete = self.lines().count().min(LINES) - usize::from(!self.whole && self.lines().count() <= LINES);
         2 * self.lines().take(complete).filter(is_object).count() > complete
-    }
-
-    /// The expected beginning of a text that does not begin as its given form.
-    fn contradiction(&self, given: Option<Form>) -> Option<&'static str> {
-        let first = self.text.trim_start().bytes().next()?;
-        match given {
-            Some(Form::Jsonl) if first != b'{' => Some("jsonl: lines of JSON objects"),
-            Some(Form::Json) if !matches!(first, b'[' | b'{') => Some("json: an array of objects, or an object"),
-            _ => None,
-        }
     }
 
     /// Finds the byte that separates the fields of a table: as many fields in each of the first records as names in the first of them. Where the file's name

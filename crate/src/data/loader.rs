@@ -145,6 +145,11 @@ impl Loader {
         Ok(batch)
     }
 
+    /// Passes over the data so far, in fractions.
+    pub fn epochs(&self) -> f64 {
+        self.state.epoch as f64 + self.state.cursor as f64 / self.items_per_epoch().max(1) as f64
+    }
+
     /// Sequences of this epoch.
     pub fn items_per_epoch(&self) -> usize {
         self.order.len()

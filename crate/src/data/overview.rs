@@ -7,10 +7,11 @@ use super::entries::{Entry, EntrySlice};
 use super::loader::{Fit, Loader};
 use super::pack::Pieces;
 use super::part::Part;
-use super::report::{DataReport, DataWarning, FileReport, Lengths, RowPlace, TokenCounts};
+use super::place::RowPlace;
+use super::report::{DataReport, DataWarning, FileReport, Lengths, TokenCounts};
 use super::store::LEARNED;
-use crate::config::{OnLong, TrainConfig};
-use crate::error::word;
+use crate::config::{Form, OnLong, TrainConfig};
+use crate::error::{shown, word};
 
 /// The step of sequence lengths that data propose, and the least and the most of them.
 const SEQ_LEN_STEP: usize = 64;
@@ -21,20 +22,43 @@ const READ_AT_ONCE: usize = 256 << 10;
 /// Bars of a histogram of lengths.
 const BARS: usize = 32;
 
+/// The form of the file of a row.
+fn form_of(files: &[FileReport], row: RowPlace) -> Form {
+    files.get(row.file).map_or(Form::Jsonl, |file| file.form)
+}
+
 impl DataWarning {
-    /// The message with the lines of the first rows, and of several `files` the names of theirs.
+    /// What is told of entries of folders of texts that are not read, by their names.
+    pub fn passed_over(names: &[String]) -> Option<Self> {
+        const NAMED: usize = 5;
+        let named: Vec<_> = names.iter().take(NAMED).map(|name| shown(name)).collect();
+        let more = names.len() - named.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let message = format!("of a folder its .txt and .md files are read, and nothing else: not {}{more}", named.join(", "));
+        let code = word!("data.folder").text();
+        (!names.is_empty()).then_some(Self { code, count: 1, rows: Vec::new(), message })
+    }
+
+    /// The message with the places of the first rows, and of several `files` the names of theirs.
     pub fn sentence(&self, files: &[FileReport]) -> String {
-        let place = |row: &RowPlace| match files.get(row.file).filter(|_| files.len() > 1) {
-            Some(file) => format!("{} of {}", row.line, file.name),
-            None => row.line.to_string(),
+        let place = |row: &RowPlace| {
+            let (word, number) = row.told(form_of(files, *row));
+            match files.get(row.file).filter(|_| files.len() > 1) {
+                Some(file) => (word, format!("{number} of {}", file.name)),
+                None => (word, number.to_string()),
+            }
         };
-        let places: Vec<String> = self.rows.iter().map(place).collect();
-        match (places.as_slice(), self.count.saturating_sub(places.len())) {
-            ([], _) => self.message.clone(),
-            ([line], 0) => format!("{} (line {line})", self.message),
-            (_, 0) => format!("{} (lines {})", self.message, places.join(", ")),
-            (_, more) => format!("{} (lines {} and {more} more)", self.message, places.join(", ")),
-        }
+        let places: Vec<(&str, String)> = self.rows.iter().map(place).collect();
+        let [(first, _), others @ ..] = places.as_slice() else { return self.message.clone() };
+        let more = self.count.saturating_sub(places.len());
+        let list = if others.iter().all(|(word, _)| word == first) {
+            let numbers: Vec<&str> = places.iter().map(|(_, number)| number.as_str()).collect();
+            format!("{first}{} {}", if self.count > 1 { "s" } else { "" }, numbers.join(", "))
+        } else {
+            places.iter().map(|(word, number)| format!("{word} {number}")).collect::<Vec<_>>().join(", ")
+        };
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{} ({list}{rest})", self.message)
     }
 }
 
@@ -98,8 +122,12 @@ impl Dataset {
             None => format!("{} read as {}", file.name, file.form.name()),
         };
         let warning = |warning: &DataWarning| {
-            let lines: Vec<String> = warning.rows.iter().map(|row| format!("line {}", row.line)).collect();
-            if lines.is_empty() { warning.code.to_owned() } else { format!("{} of {}", warning.code, lines.join(", ")) }
+            let place = |row: &RowPlace| {
+                let (word, number) = row.told(form_of(self.files(), *row));
+                format!("{word} {number}")
+            };
+            let places: Vec<String> = warning.rows.iter().map(place).collect();
+            if places.is_empty() { warning.code.to_owned() } else { format!("{} of {}", warning.code, places.join(", ")) }
         };
         let files = self.files().iter().map(file);
         let told = files.chain(self.account().warnings().iter().map(warning)).collect::<Vec<_>>().join("; ");

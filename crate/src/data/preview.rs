@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::corpus::Dataset;
 use super::pack::{Piece, Pieces};
 use super::part::Part;
-use super::report::RowPlace;
+use super::place::RowPlace;
 use super::store::LEARNED;
 use crate::config::TrainConfig;
 use crate::error::Result;

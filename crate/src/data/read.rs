@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 
 use super::corpus::{Content, Dataset};
 use super::files::{Opened, are_tokens, opened, whole_text};
+use super::place::RowPlace;
 use super::records::{NO_END, Records};
-use super::report::{Account, FileReport, RowPlace};
+use super::report::{Account, DataWarning, FileReport};
 use super::rows::Rows;
 use super::source::{DataSource, TokenStorage, unreadable};
 use super::store::{ExampleStore, TokenStore};
@@ -150,6 +151,13 @@ impl<'a> DataReader<'a> {
         Ok(Current { file, rows: 0, kind })
     }
 
+    /// Tells which entries of folders of texts are not read, by their names.
+    pub fn passed_over(&mut self, names: &[String]) {
+        if let Some(warning) = DataWarning::passed_over(names) {
+            self.records.account.warn(word!("data.folder"), None, warning.message);
+        }
+    }
+
     /// Notes a name that speaks of another form.
     fn named(&mut self, file: &Opened<'_>) {
         let found = file.found;
@@ -163,7 +171,8 @@ impl<'a> DataReader<'a> {
     /// Reads a part of a file. → whether more of it is left.
     fn read_on(&mut self, current: &mut Current<'a>) -> Result<bool> {
         let name = current.file.source.name();
-        let place = |line: usize, account: &Account| RowPlace { file: account.files(), line };
+        let place = |line: usize, row: usize, account: &Account| RowPlace { file: account.files(), line, row };
+        let form = current.file.found.form;
         match &mut current.kind {
             Kind::Text { reader, pending, enough } => self.text(reader, pending, enough),
             Kind::Ids { reader, pending, offset } => {
@@ -174,18 +183,18 @@ impl<'a> DataReader<'a> {
                 current.rows = 1;
                 let text = whole_text(current.file.source, self.records.settings.partial);
                 let row = text.map(|text| Map::from_iter([("text".to_owned(), Value::from(text))]));
-                let place = place(1, &self.records.account);
-                self.records.row(place, name, row, None)?;
+                let place = place(1, 1, &self.records.account);
+                self.records.row(place, (name, form), row, None)?;
                 Ok(false)
             }
             Kind::Rows(rows) => {
                 for _ in 0..ROWS_AT_ONCE {
                     let Some((line, row)) = rows.next()? else { return Ok(false) };
                     current.rows += 1;
-                    let form = current.file.found.form.name();
-                    let row = row.map_err(|fault| Refusal::new(word!("data.row")).expected(format!("a row of {form}")).found(fault).into());
-                    let place = place(line, &self.records.account);
-                    self.records.row(place, name, row, self.records.settings.columns.as_ref())?;
+                    let expected = || format!("a row of {}", form.name());
+                    let row = row.map_err(|fault| Refusal::new(word!("data.row")).expected(expected()).found(fault).into());
+                    let place = place(line, current.rows, &self.records.account);
+                    self.records.row(place, (name, form), row, self.records.settings.columns.as_ref())?;
                 }
                 Ok(true)
             }

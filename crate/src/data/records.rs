@@ -6,10 +6,11 @@ use super::answers::{Rule, conversation};
 use super::example::{Encoded, Example, completion, document};
 use super::files::placed;
 use super::hash::DataHash;
-use super::report::{Account, RowPlace};
+use super::place::RowPlace;
+use super::report::Account;
 use super::shape::{Read, Record, read_row};
 use super::store::ExampleStore;
-use crate::config::{Columns, DataSettings, OnBadRow};
+use crate::config::{Columns, DataSettings, Form, OnBadRow};
 use crate::error::{Error, Refusal, Result, word};
 use crate::tokenizer::Tokenizer;
 
@@ -49,8 +50,8 @@ impl<'a> Records<'a> {
         if self.faults.is_empty() || goes_on { Ok(()) } else { Err(Error::Refused(std::mem::take(&mut self.faults))) }
     }
 
-    /// Reads a row, or notes its fault.
-    pub fn row(&mut self, place: RowPlace, file: &str, row: Result<Map<String, Value>>, columns: Option<&Columns>) -> Result<()> {
+    /// Reads a row of a file of this name and form, or notes its fault.
+    pub fn row(&mut self, place: RowPlace, file: (&str, Form), row: Result<Map<String, Value>>, columns: Option<&Columns>) -> Result<()> {
         let Some(tokenizer) = self.tokenizer else { return Ok(()) };
         let read = row.and_then(|row| {
             let read = read_row(&row, columns, tokenizer.has_chat_template())?;
@@ -78,9 +79,9 @@ impl<'a> Records<'a> {
         Ok(())
     }
 
-    fn fault(&mut self, place: RowPlace, file: &str, error: Error) {
+    fn fault(&mut self, place: RowPlace, (file, form): (&str, Form), error: Error) {
         self.faulty += 1;
-        let refusal = placed(error, file, place.line);
+        let refusal = placed(error, file, &place.of_fault(form));
         if self.settings.on_bad_row == OnBadRow::Skip {
             self.account.warn(
                 word!("data.row.skipped"),

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::answers::Rule;
 use super::example::Example;
+use super::place::RowPlace;
 use super::shape::Record;
 use crate::config::{DataSettings, Form};
 use crate::error::{Result, Word, shown, word};
@@ -15,16 +16,6 @@ use crate::tokenizer::{Date, Tokenizer};
 const PLACES: usize = 1 << 16;
 /// Rows that a warning names.
 pub(super) const NAMED_ROWS: usize = 5;
-
-/// A row of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RowPlace {
-    /// Index of the file in the report.
-    pub file: usize,
-    /// Line at which the row begins, from 1.
-    pub line: usize,
-}
 
 /// A file as it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

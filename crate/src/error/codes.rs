@@ -83,6 +83,7 @@ codes! {
     "checkpoint.manifest" => CheckpointCorrupt, Page, "a stored manifest that cannot be read";
     "checkpoint.none" => CheckpointCorrupt, Page, "no checkpoint of this run, or none of this generation";
     "checkpoint.run" => CheckpointCorrupt, Page, "the stored record of a run cannot be read";
+    "checkpoint.validation.changed" => Warning, Core, "a resume with other data to evaluate on than the last evaluation had: the losses cannot be compared";
     "checkpoint.version" => CheckpointVersion, Both, "a checkpoint of a newer version of tabtune";
     "cli.ended" => BadOption, Core, "a signal came before the output was written";
     "cli.internal" => BadOption, Core, "a failure of the command line without a code of its own";
@@ -100,6 +101,7 @@ codes! {
     "data.end.turn" => Warning, Core, "chats whose turns end with a token that ends no text by the tokenizer's files: it is learned, and generation stops there";
     "data.end.unknown" => Warning, Core, "a tokenizer that names no token that ends a text: the model does not learn to stop";
     "data.end.written" => Warning, Core, "rows whose text has an end token already: it is not put there a second time";
+    "data.folder" => Warning, Core, "a folder with entries other than its .txt and .md files, which are not read";
     "data.form" => Warning, Core, "a file whose name speaks of another form than its contents have: it is read by its contents";
     "data.form.contradicts" => BadOption, Core, "a file that does not have the form that was given, or token ids beside other forms";
     "data.gzip" => BadOption, Both, "a gzip file that cannot be unpacked";

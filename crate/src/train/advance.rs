@@ -53,7 +53,7 @@ impl Trainer {
     /// Submits a step; with gradient release it is done, and its report is known.
     async fn submit(&mut self, batches: &[Batch], loader: LoaderState) -> Result<Option<StepReport>> {
         let clock = Stopwatch::start();
-        let step = self.progress.completed_steps + 1;
+        let (step, epoch) = (self.progress.completed_steps + 1, self.loader.epochs());
         let learning_rate = self.learning_rate(step);
         let tokens = batches.iter().map(|batch| batch.counted() as u64).sum();
         let counted = self.progress.tokens.saturating_add(tokens);
@@ -65,12 +65,12 @@ impl Trainer {
                 return Err(Error::NonFiniteReleased { step, value: grad_norm });
             }
             (self.progress.completed_steps, self.progress.tokens, self.progress.last_loss) = (step, counted, Some(loss));
-            return Ok(Some(StepReport { step, loss, grad_norm, learning_rate, tokens, secs: clock.secs() }));
+            return Ok(Some(StepReport { step, epoch, loss, grad_norm, learning_rate, tokens, secs: clock.secs() }));
         }
         let before = Before { loader, tokens: self.progress.tokens, state_steps: self.optim.state_steps() };
         let scale = 1.0 / tokens.max(1) as f64;
         let partials = self.submit_step(&Submit { batches, step, learning_rate, scale }).await?;
-        self.outstanding.submitted(Submitted { step, scale, tokens, learning_rate, before, clock }, batches.len(), partials);
+        self.outstanding.submitted(Submitted { step, epoch, scale, tokens, learning_rate, before, clock }, batches.len(), partials);
         (self.progress.completed_steps, self.progress.tokens) = (step, counted);
         Ok(None)
     }

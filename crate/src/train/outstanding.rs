@@ -20,6 +20,8 @@ const LAG: usize = 2;
 pub(super) struct Submitted {
     /// Counted from 1.
     pub step: u64,
+    /// Passes over the data at its end.
+    pub epoch: f64,
     /// What makes the mean of the losses' sums: one over the counted targets.
     pub scale: f64,
     /// Counted targets.
@@ -172,12 +174,12 @@ impl Outstanding {
 impl Submitted {
     /// The report of a step from its row; name and number of partials of each of its gradients.
     fn judged(&self, row: &[u32], gradients: &[(String, usize)], secs: f64) -> Result<StepReport> {
-        let Self { step, learning_rate, tokens, .. } = *self;
+        let Self { step, epoch, learning_rate, tokens, .. } = *self;
         let value = |word: u32| f64::from(f32::from_bits(word));
         let loss = row[gate::HEAD..].iter().map(|&loss| value(loss)).sum::<f64>() * self.scale;
         let grad_norm = value(row[2]).sqrt();
         if row[0] == gate::TAKEN {
-            return Ok(StepReport { step, loss, grad_norm, learning_rate, tokens, secs });
+            return Ok(StepReport { step, epoch, loss, grad_norm, learning_rate, tokens, secs });
         }
         if !loss.is_finite() {
             return Err(Error::NonFinite { step, tensor: "loss".into(), value: loss });

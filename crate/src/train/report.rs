@@ -15,6 +15,8 @@ use crate::schedule;
 pub struct StepReport {
     /// Counted from 1.
     pub step: u64,
+    /// Passes over the data at its end, in fractions.
+    pub epoch: f64,
     /// Mean over the step's counted targets before the update, in nats.
     pub loss: f64,
     /// Global 2-norm before clipping.

@@ -30,10 +30,12 @@ struct DataInspection {
     preview: Vec<Preview>,
 }
 
-/// The data of a run: `{ files, validation, storage }`, the last of them if tokens may be too many for memory.
+/// The data of a run: `{ files, validation, passedOver, storage }`. The third are names of entries of folders that are not read, if any, and the
+/// last is there if tokens may be too many for memory.
 pub(super) struct JsData {
     files: Vec<JsSource>,
     validation: Vec<JsSource>,
+    passed_over: Vec<String>,
     storage: Option<Rc<dyn TokenStorage>>,
 }
 
@@ -41,9 +43,12 @@ impl JsData {
     pub(super) fn new(object: &JsValue) -> JsResult<Self> {
         let field = |key: &str| Reflect::get(object, &JsValue::from_str(key));
         let list = |key: &str| field(key)?.dyn_into::<Array>()?.iter().map(JsSource::new).collect::<JsResult<Vec<_>>>();
+        let passed_over = field("passedOver")?;
+        let names = if passed_over.is_undefined() { Array::new() } else { passed_over.dyn_into()? };
+        let passed_over = names.iter().filter_map(|name| name.as_string()).collect();
         let storage = field("storage")?;
         let storage = if storage.is_undefined() { None } else { Some(Rc::new(JsStorage::new(storage)?) as Rc<dyn TokenStorage>) };
-        Ok(Self { files: list("files")?, validation: list("validation")?, storage })
+        Ok(Self { files: list("files")?, validation: list("validation")?, passed_over, storage })
     }
 
     /// The name by which the user knows them.
@@ -60,20 +65,27 @@ impl JsData {
     /// Reads the data; token ids need no tokenizer.
     pub(super) async fn read(&self, tokenizer: Result<&Tokenizer>, settings: &DataSettings) -> Result<Dataset> {
         if self.validation.is_empty() {
-            return self.set(&self.files, tokenizer, settings).await;
+            return self.set(&self.files, &self.passed_over, tokenizer, settings).await;
         }
         if settings.validation_fraction > 0.0 {
             let fault = Fault::new("validation_fraction", "0 where validation data are given", settings.validation_fraction);
             return Err(Error::InvalidConfig(vec![fault]));
         }
         let tokenizer = tokenizer?;
-        let training = self.set(&self.files, Ok(tokenizer), settings).await?;
-        Ok(training.with_validation(self.set(&self.validation, Ok(tokenizer), settings).await?))
+        let training = self.set(&self.files, &self.passed_over, Ok(tokenizer), settings).await?;
+        Ok(training.with_validation(self.set(&self.validation, &[], Ok(tokenizer), settings).await?))
     }
 
-    async fn set(&self, files: &[JsSource], tokenizer: Result<&Tokenizer>, settings: &DataSettings) -> Result<Dataset> {
+    async fn set(
+        &self,
+        files: &[JsSource],
+        passed_over: &[String],
+        tokenizer: Result<&Tokenizer>,
+        settings: &DataSettings,
+    ) -> Result<Dataset> {
         let files: Vec<&dyn DataSource> = files.iter().map(|file| file as &dyn DataSource).collect();
         let mut reader = DataReader::open(&files, tokenizer, settings, self.storage.clone())?;
+        reader.passed_over(passed_over);
         while reader.advance()? {
             interrupt().pause().await?;
         }

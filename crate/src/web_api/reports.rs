@@ -138,6 +138,7 @@ pub(super) struct SessionInfo {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Step {
     pub(super) step: u64,
+    pub(super) epoch: f64,
     pub(super) loss: f64,
     pub(super) grad_norm: f64,
     pub(super) learning_rate: f64,
@@ -146,8 +147,8 @@ pub(super) struct Step {
 }
 
 impl From<StepReport> for Step {
-    fn from(StepReport { step, loss, grad_norm, learning_rate, tokens, secs }: StepReport) -> Self {
-        Self { step, loss, grad_norm, learning_rate, tokens, secs }
+    fn from(StepReport { step, epoch, loss, grad_norm, learning_rate, tokens, secs }: StepReport) -> Self {
+        Self { step, epoch, loss, grad_norm, learning_rate, tokens, secs }
     }
 }
 

@@ -3,7 +3,8 @@
 use std::io::IsTerminal;
 
 use serde::Serialize;
-use tabtune::data::{DataReport, Dataset, FileSummary, Loader, Preview};
+use serde_json::json;
+use tabtune::data::{DataReport, Dataset, FileReport, FileSummary, Loader, Preview};
 use tabtune::error::escaped;
 
 use super::{Outcome, tokenizer_of};
@@ -33,6 +34,9 @@ pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
     let Some(path) = &args.model else {
         for file in Dataset::summaries(&files.files(), &config.data_settings())? {
             output.line(&file, || summary(&file))?;
+        }
+        if let Some(warning) = files.passed_over() {
+            output.line(&json!({ "warning": warning }), || format!("warning: {} [{}]", warning.message, warning.code))?;
         }
         return Ok(Outcome::Good);
     };
@@ -111,13 +115,15 @@ fn text(shown: &Shown) -> String {
         lines.push(format!("warning: {} [{}]", escaped(&warning.sentence(&report.files)), warning.code));
     }
     lines.push(format!("digest: {}", report.digest));
-    lines.extend(preview.iter().map(|example| example_text(example, std::io::stdout().is_terminal())));
+    let colours = std::io::stdout().is_terminal();
+    lines.extend(preview.iter().map(|example| example_text(example, &report.files, colours)));
     lines.join("\n")
 }
 
 /// An example: what is learned in green in a terminal, and between angle brackets in any case.
-fn example_text(example: &Preview, colours: bool) -> String {
-    let head = example.row.map_or_else(|| "the beginning".to_string(), |row| format!("line {}", row.line));
+fn example_text(example: &Preview, files: &[FileReport], colours: bool) -> String {
+    let place = example.row.and_then(|row| Some(row.told(files.get(row.file)?.form)));
+    let head = place.map_or_else(|| "the beginning".to_string(), |(word, number)| format!("{word} {number}"));
     let mut text = format!("\n── {head} (⟦learned⟧)\n");
     for segment in &example.segments {
         // Line ends stay; what a terminal would act on does not.

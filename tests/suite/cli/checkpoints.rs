@@ -111,6 +111,36 @@ fn resume_goes_on_with_other_data_where_data_is_named_and_says_so() {
 }
 
 #[test]
+fn resume_with_other_data_to_evaluate_on_says_so() {
+    let place = folder("other-validation");
+    let (config, data) = tiny(&place);
+    let out = text(&place.join("run"));
+    let [first, second] = ["a.txt", "b.txt"].map(|name| write(&place, name, POEM.repeat(if name == "a.txt" { 3 } else { 4 })));
+    let run = ["train", "--config", &config, "--data", &data, "--device", "cpu", "--steps", "2", "--seq-len", "16", "--out", &out];
+    succeed(&[&run[..], &["--validation-data", &first, "--eval-every", "2"]].concat());
+    let resume = |file: &str| {
+        let args = [
+            "train",
+            "--resume",
+            &out,
+            "--data",
+            &data,
+            "--validation-data",
+            file,
+            "--device",
+            "cpu",
+            "--steps",
+            "3",
+            "--override",
+            "steps",
+        ];
+        let answer = succeed(&args);
+        answer.with("warning").iter().any(|line| line["warning"]["code"] == "checkpoint.validation.changed")
+    };
+    assert_eq!([resume(&first), resume(&second)], [false, true]);
+}
+
+#[test]
 fn weights_that_are_no_numbers_are_refused_at_the_start_unless_they_are_allowed() {
     let (out, data) = checkpoint();
     let place = folder("non-finite");

@@ -14,7 +14,7 @@ fn train_prints_a_line_per_step_and_the_end() {
     let steps = answer.with("grad_norm");
     assert_eq!(steps.iter().map(|line| line["step"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3, 4]);
     for line in steps {
-        for key in ["loss", "grad_norm", "learning_rate", "tokens", "secs"] {
+        for key in ["epoch", "loss", "grad_norm", "learning_rate", "tokens", "secs"] {
             assert!(line[key].is_number(), "{key} in {line}");
         }
         assert_eq!(line["tokens"], json!(32));

@@ -103,8 +103,27 @@ fn form_that_is_given_holds_and_a_contradiction_is_refused() {
     let given = |form| DataSettings { form: Some(form), ..DataSettings::default() };
     let text = read_as("rows.jsonl", LINES.as_bytes(), &given(Form::Text)).unwrap();
     assert!(!text.has_examples() && codes(&text).is_empty());
-    for (form, bytes) in [(Form::Json, &b"a,b\nc,d"[..]), (Form::Jsonl, b"[1]"), (Form::Json, b"plain")] {
-        assert_eq!(read_as("x", bytes, &given(form)).unwrap_err().code(), "data.form.contradicts", "{form:?}");
+    let (table, tabs, array) = ("a,b\nc,d", "a\tb\nc\td", format!("[{}]", LINES.trim().replace('\n', ",")));
+    for (form, bytes) in [
+        (Form::Json, table),
+        (Form::Jsonl, "[1]"),
+        (Form::Json, "plain"),
+        (Form::Json, LINES),
+        (Form::Jsonl, array.as_str()),
+        (Form::Jsonl, table),
+        (Form::Csv, LINES),
+        (Form::Csv, array.as_str()),
+        (Form::Csv, tabs),
+        (Form::Tsv, table),
+        (Form::Tsv, LINES),
+    ] {
+        let found = read_as("x", bytes.as_bytes(), &given(form)).map(|_| ()).unwrap_err();
+        assert_eq!(found.code(), "data.form.contradicts", "{form:?} of {bytes}: {found}");
+    }
+    // A name says less than what is given, and one column needs no comma.
+    for (form, bytes) in [(Form::Csv, "text\none\ntwo\n"), (Form::Tsv, "prompt\tcompletion\na\tb\n")] {
+        let data = read_as("rows.jsonl", bytes.as_bytes(), &given(form)).unwrap();
+        assert!(data.has_examples(), "{form:?}");
     }
     assert_eq!(read("a.txt", b"\x1f\x8b\x08\0").unwrap_err().code(), "data.gzip");
     assert_eq!(read("a.txt", b"PAR1....PAR1").unwrap_err().code(), "data.parquet");
@@ -143,10 +162,10 @@ fn all_faulty_rows_are_found_and_may_be_left_out() {
         ("a.csv", "prompt,completion\ra,b\rc\r", "line 3"),
         ("a.csv", "prompt,completion\r\n\"a\r\nb\",c\r\nd\r\n", "line 4"),
         ("a.csv", "prompt,completion\n\n\na,b\nc\n", "line 5"),
-        ("a.json", "[{\"text\": \"a\"},\n{\"text\": ", "line 2"),
-        ("a.json", "[{\"text\": \"a\"}\n{\"text\": \"b\"}]", "line 2"),
-        ("a.json", "[{\"text\": \"a\"}]\nmore", "line 2"),
-        ("a.json", "[1]", "line 1"),
+        ("a.json", "[{\"text\": \"a\"},\n{\"text\": ", "row 2 (line 2)"),
+        ("a.json", "[{\"text\": \"a\"}\n{\"text\": \"b\"}]", "row 2 (line 2)"),
+        ("a.json", "[{\"text\": \"a\"}]\nmore", "row 2 (line 2)"),
+        ("a.json", "[1]", "row 1 (line 1)"),
     ] {
         let refused = read(name, bytes.as_bytes()).unwrap_err();
         let tabtune::Error::Refused(list) = &refused else { panic!("{bytes}: {refused}") };

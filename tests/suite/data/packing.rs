@@ -64,7 +64,7 @@ fn packed_windows_have_each_example_once_an_epoch() {
     for epoch in 0..2 {
         let windows = loader.items_per_epoch();
         let batches: Vec<Batch> = (0..windows).map(|_| loader.next(&data).unwrap()).collect();
-        assert_eq!(loader.state().epoch, epoch);
+        assert_eq!((loader.state().epoch, loader.epochs()), (epoch, (epoch + 1) as f64));
         let mut found: Vec<Vec<i32>> = batches.iter().flat_map(documents).map(|(inputs, _)| inputs).collect();
         orders.push(found.clone());
         let mut all = expected.clone();
@@ -81,6 +81,7 @@ fn packed_windows_have_each_example_once_an_epoch() {
             let at = loader.state();
             resumed.restore(&data, tabtune::data::LoaderState { cursor: 3, ..at }).unwrap();
             assert_eq!(resumed.next(&data).unwrap(), batches[3]);
+            assert_eq!(resumed.epochs(), 4.0 / windows as f64);
         }
     }
     assert_ne!(orders[0], orders[1]);

@@ -54,6 +54,51 @@ fn every_word_reaches_the_terminal() {
     std::fs::remove_dir_all(place).unwrap();
 }
 
+/// A model for rows of a few signs.
+fn model() -> String {
+    cli::text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/inputs/forms/model"))
+}
+
+#[test]
+fn rows_of_json_are_told_by_their_number() {
+    let place = cli::folder("data-rows-of-json");
+    let good = r#"{"prompt": "2+2?", "completion": "4"}"#;
+    let written = r#"{"prompt": "2+2?", "completion": "4<|im_end|>"}"#;
+    let data = cli::write(&place, "rows.json", format!("[{good}, {good}, {written}, {{}}]"));
+    let (_, message) = cli::refuse(&["data", &data, "--model", &model()]);
+    assert!(message.contains("row 4 (line 1)"), "{message}");
+    let lines = cli::write(&place, "rows.jsonl", format!("{good}\n\n{written}\n"));
+    let data = cli::write(&place, "rows.json", format!("[{good}, {good}, {written}]"));
+    for (files, said) in
+        [(vec![&data], "(row 3)"), (vec![&lines], "(line 3)"), (vec![&data, &lines], "(row 3 of rows.json, line 3 of rows.jsonl)")]
+    {
+        let model = model();
+        let mut args = vec!["data"];
+        args.extend(files.iter().map(|file| file.as_str()));
+        args.extend(["--model", &model]);
+        let plain = String::from_utf8(cli::output(&args).stdout).unwrap();
+        assert!(plain.lines().any(|line| line.contains("data.end.written") && line.contains(said)), "{plain}");
+    }
+    std::fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn entries_of_folders_that_are_not_read_are_told() {
+    let place = cli::folder("data-folder");
+    std::fs::create_dir_all(place.join("texts/sub")).unwrap();
+    for name in ["a.txt", "b.md", "c.pdf", ".hidden", "sub/d.txt"] {
+        cli::write(&place.join("texts"), name, "2+2=4 ".repeat(200));
+    }
+    let texts = cli::text(&place.join("texts"));
+    let model = model();
+    for more in [&["--model", &model][..], &[]] {
+        let plain = String::from_utf8(cli::output(&[&["data", &texts], more].concat()).stdout).unwrap();
+        let line = plain.lines().find(|line| line.contains("data.folder")).unwrap_or_else(|| panic!("{plain}"));
+        assert!(line.contains("not c.pdf, sub [") && !line.contains("hidden"), "{line}");
+    }
+    std::fs::remove_dir_all(place).unwrap();
+}
+
 /// Bytes of base64.
 fn decoded(text: &str) -> Vec<u8> {
     let digit = |letter: u8| match letter {

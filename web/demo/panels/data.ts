@@ -27,6 +27,7 @@ export class DataPanel {
   readonly #prompt = byId('column-prompt', HTMLSelectElement);
   readonly #completion = byId('column-completion', HTMLSelectElement);
   #preview: DataPreview = [];
+  #files: DataReport | undefined;
   #data: DataInput | undefined;
   /** The data, if they were found to be one stream. */
   #stream: DataInput | undefined;
@@ -110,13 +111,14 @@ export class DataPanel {
     const warnings = report.warnings.map(({ message, code, rows, count }) => {
       const item = make('li', escaped(message));
       const name = (file: number): string => (files.length > 1 ? ` of ${escaped(files[file]?.name ?? '')}` : '');
-      const at = rows.map(({ file, line }) => `${grouped(line)}${name(file)}`).join(', ');
-      const place = at === '' ? '' : `${count === 1 ? 'Line' : 'Lines'} ${at}${count > rows.length ? `, ${grouped(count)} in all` : ''} · `;
+      const at = rows.map((row) => `${placeOf(row, report)}${name(row.file)}`).join(', ');
+      const place = at === '' ? '' : `${at}${count > rows.length ? `, ${grouped(count)} in all` : ''} · `;
       item.append(' ', make('span', `${place}${code}`, 'meta'));
       return item;
     });
     byId('lesson-warnings', HTMLUListElement).replaceChildren(...warnings);
     this.#preview = preview;
+    this.#files = report;
     this.#examples();
     byId('lesson-report', HTMLElement).hidden = false;
   }
@@ -145,7 +147,7 @@ export class DataPanel {
     const boxes = byId('lesson-tokens', HTMLInputElement).checked;
     const items = this.#preview.map(({ row, segments }) => {
       const item = make('li');
-      item.append(make('p', row ? `Line ${grouped(row.line)}` : 'The beginning', 'meta'));
+      item.append(make('p', row && this.#files ? placeOf(row, this.#files) : 'The beginning', 'meta'));
       const text = make('p', '', 'example');
       let left = SHOWN_TOKENS;
       for (const { text: said, tokens, learned } of segments) {
@@ -169,6 +171,11 @@ export class DataPanel {
     });
     byId('lesson-examples', HTMLOListElement).replaceChildren(...items);
   }
+}
+
+/** How people find a row: JSON may have many on a line. */
+function placeOf({ file, line, row }: NonNullable<DataPreview[number]['row']>, { files }: Pick<DataReport, 'files'>): string {
+  return files[file]?.form === 'json' ? `Row ${grouped(row)}` : `Line ${grouped(line)}`;
 }
 
 /** What was refused: of many rows the lines of each fault, with its words once. */

@@ -60,7 +60,7 @@ export class Figures {
       this.#due = false;
       const last = this.#last.at(-1);
       this.#progress(last?.step ?? 0);
-      if (last) byId('f-step', HTMLElement).replaceChildren(grouped(last.step), ' ', make('small', `of ${grouped(this.#total)}`));
+      if (last) byId('f-step', HTMLElement).replaceChildren(grouped(last.step), ' ', make('small', `of ${grouped(this.#total)} · epoch ${last.epoch.toFixed(2)}`));
       else byId('f-step', HTMLElement).textContent = '–';
       byId('f-loss', HTMLElement).textContent = last?.loss.toFixed(3) ?? '–';
       byId('f-time', HTMLElement).textContent = last ? secs(last.secs) : '–';

@@ -54,10 +54,10 @@ async function toFile(input: DataFile, path: string, signal?: AbortSignal): Prom
   return blobSpec(name, await reading(how, copy.catch(gone)));
 }
 
-/** The texts of a folder, by their names. */
-async function textsOf(folder: FileSystemDirectoryHandle, path: string): Promise<FileSystemFileHandle[]> {
+/** The texts of a folder, by their names. `passedOver` gets the names of its other entries, but of what begins with a dot, which is not shown to people. */
+async function textsOf(folder: FileSystemDirectoryHandle, path: string, passedOver: string[]): Promise<FileSystemFileHandle[]> {
   const names: string[] = [];
-  for await (const [name, { kind }] of folder.entries()) if (kind === 'file' && /\.(txt|md)$/i.test(name)) names.push(name);
+  for await (const [name, { kind }] of folder.entries()) if (!name.startsWith('.')) (kind === 'file' && /\.(txt|md)$/i.test(name) ? names : passedOver).push(name);
   if (names.length === 0) throw badOption(path, 'a folder with .txt or .md files', 'one without');
   return Promise.all(names.sort().map((name) => folder.getFileHandle(name)));
 }
@@ -70,18 +70,18 @@ interface Part {
   weight: number;
 }
 
-async function parts(input: DataInput, path: string, weight: number): Promise<Part[]> {
+async function parts(input: DataInput, path: string, weight: number, passedOver: string[]): Promise<Part[]> {
   if (Array.isArray(input) || isOf(input, 'FileList')) {
     const list = [...(input as ArrayLike<DataFile> & Iterable<DataFile>)];
     if (list.length === 0) throw badOption(path, 'at least one file', 'none');
-    return (await Promise.all(list.map((part, at) => parts(part, `${path}[${at}]`, weight)))).flat();
+    return (await Promise.all(list.map((part, at) => parts(part, `${path}[${at}]`, weight, passedOver)))).flat();
   }
   if (isWeighted(input)) {
     const { files, weight: share = 1 }: { files?: unknown; weight?: unknown } = own(input);
     positive(share, `${path}.weight`);
-    return parts(files as DataInput, `${path}.files`, Number(share));
+    return parts(files as DataInput, `${path}.files`, Number(share), passedOver);
   }
-  if (isFolder(input)) return (await textsOf(input, path)).map((file) => ({ file, path, weight }));
+  if (isFolder(input)) return (await textsOf(input, path, passedOver)).map((file) => ({ file, path, weight }));
   return [{ file: input as DataFile, path, weight }];
 }
 
@@ -112,13 +112,14 @@ export function withWeights<T extends { dataWeights?: number[] | undefined }>(se
 
 /** @internal Training data, and those that are evaluated. Small files are copied. */
 export async function toData(input: DataInput, validation: DataInput | undefined, signal?: AbortSignal): Promise<GivenData> {
-  const listed = await parts(input, 'data', 1);
-  const evaluated = validation === undefined ? [] : await parts(validation, 'validationData', 1);
+  const passedOver: string[] = [];
+  const listed = await parts(input, 'data', 1, passedOver);
+  const evaluated = validation === undefined ? [] : await parts(validation, 'validationData', 1, passedOver);
   const read = (list: Part[]): Promise<SourceSpec[]> => Promise.all(list.map(({ file, path }) => toFile(file, path, signal)));
   const [files, kept] = [await read(listed), await read(evaluated)];
   if (evaluated.some(({ weight }) => weight !== 1)) throw badOption('validationData', 'files without a weight', 'a weight');
   const weights = listed.some(({ weight }) => weight !== 1) ? listed.map(({ weight }) => weight) : undefined;
   const [first] = files;
   const name = `${first?.name ?? ''}${files.length > 1 ? ` and ${files.length - 1} more` : ''}`;
-  return { spec: { files, validation: kept }, name, weights };
+  return { spec: { files, validation: kept, passedOver: passedOver.sort() }, name, weights };
 }

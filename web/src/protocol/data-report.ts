@@ -4,8 +4,8 @@ import type { Parsed } from './parse.js';
 
 const form = oneOf('text', 'jsonl', 'json', 'csv', 'tsv', 'tokens');
 
-/** A row: the index of its file in the report, and the line at which it begins. */
-const rowPlace = record({ file: count, line: count });
+/** A row: the index of its file in the report, the line at which it begins, and its number among the rows of the file. */
+const rowPlace = record({ file: count, line: count, row: count });
 
 export const dataReport = record({
   /** The files, each with the form that was found or given; streams have no rows. */

@@ -52,8 +52,8 @@ const sourceSpec = variant('kind', {
 });
 export type SourceSpec = Parsed<typeof sourceSpec>;
 
-/** Files of training data, and those that are evaluated. */
-const dataSpec = record({ files: listOf(sourceSpec), validation: listOf(sourceSpec) });
+/** Files of training data, those that are evaluated, and names of entries of folders that are not read. */
+const dataSpec = record({ files: listOf(sourceSpec), validation: listOf(sourceSpec), passedOver: listOf(text) });
 export type DataSpec = Parsed<typeof dataSpec>;
 
 /** Files of a model, an import request as JSON, and the files of an adapter. */

@@ -12,6 +12,8 @@ import type { JsSource } from './wasm.js';
 export interface RunData {
   files: JsSource[];
   validation: JsSource[];
+  /** Names of entries of folders that are not read. */
+  passedOver: string[];
   storage: TokenStorage | undefined;
 }
 
@@ -21,8 +23,8 @@ const GZIP = '31,139';
 const PARQUET = '80,65,82,49';
 
 /** Opens data: files of gzip are unpacked, those of Parquet become JSON lines. */
-export async function openData({ files, validation }: DataSpec, signal: AbortSignal, onProgress: OnProgress): Promise<RunData> {
-  return withStorage({ files: await opened(files, signal, onProgress), validation: await opened(validation, signal, onProgress) });
+export async function openData({ files, validation, passedOver }: DataSpec, signal: AbortSignal, onProgress: OnProgress): Promise<RunData> {
+  return withStorage({ files: await opened(files, signal, onProgress), validation: await opened(validation, signal, onProgress), passedOver });
 }
 
 /** These data with storage for their tokens, if they may need it. */
@@ -52,7 +54,7 @@ export function dataIn(kept: Blob, list: readonly KeptData[]): Promise<RunData> 
     return { validation, source: blobSource(name, kept.slice(at - bytes, at)) };
   });
   const of = (wanted: boolean): JsSource[] => sources.filter(({ validation }) => validation === wanted).map(({ source }) => source);
-  return withStorage({ files: of(false), validation: of(true) });
+  return withStorage({ files: of(false), validation: of(true), passedOver: [] });
 }
 
 async function opened(specs: SourceSpec[], signal: AbortSignal, onProgress: OnProgress): Promise<JsSource[]> {

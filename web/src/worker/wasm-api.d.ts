@@ -13,6 +13,8 @@ export interface JsSource {
 export interface JsData {
   files: JsSource[];
   validation: JsSource[];
+  /** Names of entries of folders that are not read. */
+  passedOver?: string[];
   storage?: { append(bytes: Uint8Array): number; read(offset: number, length: number): Uint8Array } | undefined;
 }
 export function version(): string;

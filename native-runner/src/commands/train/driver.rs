@@ -233,5 +233,6 @@ impl Driver<'_> {
 
 fn shown(report: &StepReport) -> String {
     let rate = report.tokens as f64 / report.secs.max(1e-9);
-    format!("loss {:.4} · norm {:.3} · rate {:.3e} · {rate:.0} tokens/s", report.loss, report.grad_norm, report.learning_rate)
+    let StepReport { epoch, loss, grad_norm, learning_rate, .. } = report;
+    format!("epoch {epoch:.2} · loss {loss:.4} · norm {grad_norm:.3} · rate {learning_rate:.3e} · {rate:.0} tokens/s")
 }

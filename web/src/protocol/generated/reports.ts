@@ -5,6 +5,8 @@ import { count, flag, listOf, number, oneOf, optional, record, text } from '../p
 export const stepFields = {
   /** Counted from 1. */
   step: count,
+  /** Passes over the data at its end, in fractions. */
+  epoch: number,
   /** Mean over the step's counted targets before the update, in nats. */
   loss: number,
   /** Global 2-norm before clipping. */
