@@ -154,3 +154,27 @@ test('tokens of large data are in a file, and give the steps of those in memory'
   assert.deepEqual(one, other);
   assert.deepEqual([found.opened, found.left], [[1, 0], 0]);
 });
+
+test('of a folder the texts are read, and what else is in it is told', async () => {
+  const found = await inPage(
+    `async (tabtune, { weights }) => {
+      const bytes = Uint8Array.from(atob(weights), (c) => c.charCodeAt(0));
+      const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('texts', { create: true });
+      const write = async (into, name) => {
+        const writable = await (await into.getFileHandle(name, { create: true })).createWritable();
+        await writable.write('to be read '.repeat(40));
+        await writable.close();
+      };
+      for (const name of ['b.md', 'a.txt', 'rows.csv', '.hidden.txt']) await write(folder, name);
+      await write(await folder.getDirectoryHandle('more', { create: true }), 'c.txt');
+      const model = await tabtune.openModel(new File([bytes], 'tiny.gguf'));
+      const { report } = await tabtune.inspectData(folder, { model, seqLen: 16 });
+      await model.dispose();
+      return { files: report.files.map(({ name }) => name), warnings: report.warnings.filter(({ code }) => code === 'data.folder').map(({ message }) => message) };
+    }`,
+    { weights: MODEL },
+  );
+  assert.deepEqual(found.files, ['a.txt', 'b.md']);
+  assert.equal(found.warnings.length, 1);
+  assert.match(found.warnings[0], /not more, rows\.csv$/);
+});
