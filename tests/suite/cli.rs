@@ -65,7 +65,7 @@ impl Answer {
     }
 
     /// Lines that have `key`.
-    fn with(&self, key: &str) -> Vec<&Value> {
+    pub fn with(&self, key: &str) -> Vec<&Value> {
         self.lines.iter().filter(|line| line.get(key).is_some()).collect()
     }
 }

@@ -48,4 +48,4 @@ it.each(['old-typescript', 'typescript'])('the_declarations_compile_with_%s', (c
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-});
+}, 120_000);

@@ -113,6 +113,11 @@ impl Dataset {
         Self { validation: Some(Box::new(Self { train_items: 0, ..validation })), ..self }
     }
 
+    /// The data for evaluation alone, if there are any.
+    pub(super) fn others_evaluated(&self) -> Option<&Self> {
+        self.validation.as_deref()
+    }
+
     /// The data that are evaluated: others than these, or their end.
     fn evaluated(&self) -> &Self {
         self.validation.as_deref().unwrap_or(self)

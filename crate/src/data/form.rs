@@ -79,8 +79,8 @@ fn described(form: Form) -> &'static str {
     match form {
         Form::Jsonl => "jsonl: lines of JSON objects",
         Form::Json => "json: an array of objects, or an object",
-        Form::Csv => "csv: fields between commas or semicolons, with their names in the first line",
-        Form::Tsv => "tsv: fields between tabs, with their names in the first line",
+        Form::Csv => "csv: fields between commas, first their names",
+        Form::Tsv => "tsv: fields between tabs, first their names",
         Form::Text | Form::Tokens => form.name(),
     }
 }
@@ -108,7 +108,9 @@ fn form_of(source: &dyn DataSource, head: &Head, hint: Option<Form>, partial: bo
                 Some(Err(error)) => error.is_eof() && !head.whole,
                 None => false,
             };
-        return Ok(if is_rows || hint == Some(Form::Json) { Form::Json } else { Form::Text });
+        if is_rows || hint == Some(Form::Json) {
+            return Ok(Form::Json);
+        }
     }
     // A first line that is none is a fault of its row.
     if hint == Some(Form::Jsonl) && head.of_objects(hint) {
@@ -177,16 +179,20 @@ impl Head {
                 // The last one may be cut.
                 rows.pop();
             }
-            let fits = rows.iter().all(|row| row.len() == names.len());
-            let table = fits && !rows.is_empty() && distinct && names.len() >= 2 && names.iter().all(is_name);
-            (table || (named && names.len() >= 2)).then_some(names.len())
+            let fits = !rows.is_empty() && distinct && names.len() >= 2 && rows.iter().all(|row| row.len() == names.len());
+            let table = fits && (named || names.iter().all(is_name));
+            (table || (named && names.len() >= 2)).then_some((table, names.len()))
         };
-        let found = [b',', b'\t', b';'].into_iter().filter_map(|delimiter| Some((fields(delimiter)?, delimiter)));
-        let most = found.max_by_key(|(fields, _)| *fields).map(|(_, delimiter)| delimiter);
-        match hint {
-            Some(Form::Csv) => most.or(Some(b',')),
-            Some(Form::Tsv) => most.or(Some(b'\t')),
-            _ => most,
-        }
+        let own = match hint {
+            Some(Form::Csv) => Some(b','),
+            Some(Form::Tsv) => Some(b'\t'),
+            _ => None,
+        };
+        // Where the rows fit no separator, they are faults of the one that the name speaks of.
+        let found = [b',', b'\t', b';'].into_iter().filter_map(|delimiter| {
+            let (fits, count) = fields(delimiter)?;
+            Some((fits, !fits && own == Some(delimiter), count, delimiter))
+        });
+        found.max_by_key(|(fits, own, count, _)| (*fits, *own, *count)).map(|(.., delimiter)| delimiter).or(own)
     }
 }

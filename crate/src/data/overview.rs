@@ -82,9 +82,15 @@ impl Dataset {
 
     /// Everything a person should know of the data, as a run of these settings learns them.
     pub fn warnings(&self, loader: &Loader) -> Vec<DataWarning> {
-        let Fit { cut, skipped, untaught, .. } = loader.fit();
-        [self.account().warnings(), self.lengths(self.train(), loader.state().seq_len, [cut, skipped, untaught], loader.named_rows())]
-            .concat()
+        let (Fit { cut, skipped, untaught, .. }, seq_len) = (loader.fit(), loader.state().seq_len);
+        let lengths = self.lengths(self.train(), seq_len, [cut, skipped, untaught], loader.named_rows());
+        // Rows are those of the training files alone: of others the message says where they are.
+        let of_evaluated = |other: &Self| {
+            let told = |warning: &DataWarning| format!("of the data for evaluation: {}", warning.sentence(other.files()));
+            let warnings = other.evaluation_warnings(seq_len).into_iter();
+            warnings.map(|warning| DataWarning { message: told(&warning), rows: Vec::new(), ..warning }).collect()
+        };
+        [self.account().warnings(), lengths, self.others_evaluated().map(of_evaluated).unwrap_or_default()].concat()
     }
 
     /// Everything a person should know of the data as they are evaluated in windows of so many targets.

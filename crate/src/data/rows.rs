@@ -95,8 +95,11 @@ impl<'a> Rows<'a> {
     }
 }
 
-fn not_json(error: &serde_json::Error) -> String {
-    format!("not JSON: {}", shown(&error.to_string()))
+/// The fault of a text that begins at `line` of its file.
+fn not_json(error: &serde_json::Error, line: usize) -> String {
+    let text = error.to_string();
+    let words = text.split(" at line ").next().unwrap_or_default();
+    format!("not JSON: {} at line {} column {}", shown(words), line + error.line().saturating_sub(1), error.column())
 }
 
 pub(super) fn too_long() -> String {
@@ -111,8 +114,8 @@ fn object(value: Value) -> Row {
 }
 
 /// A row from its JSON.
-fn parsed(text: &str) -> Row {
-    serde_json::from_str(text).map_err(|error| not_json(&error)).and_then(object)
+fn parsed(text: &str, line: usize) -> Row {
+    serde_json::from_str(text).map_err(|error| not_json(&error, line)).and_then(object)
 }
 
 fn next_line(reader: &mut TextReader<'_>) -> Result<Option<(usize, Row)>> {
@@ -125,7 +128,7 @@ fn next_line(reader: &mut TextReader<'_>) -> Result<Option<(usize, Row)>> {
             return Ok(Some((number, Err(too_long()))));
         }
         if !line.trim().is_empty() {
-            return Ok(Some((number, parsed(&line))));
+            return Ok(Some((number, parsed(&line, number))));
         }
     }
 }
@@ -136,7 +139,7 @@ fn one(reader: &mut TextReader<'_>) -> Result<Row> {
     loop {
         let more = reader.fill()?;
         if more.is_empty() {
-            return Ok(parsed(&text));
+            return Ok(parsed(&text, 1));
         }
         if text.len() + more.len() > ROW_BYTES {
             return Ok(Err(too_long()));
@@ -170,13 +173,13 @@ fn next_item(reader: &mut TextReader<'_>, begun: &mut bool, inside: bool) -> Res
     let line = reader.line();
     Ok(match json::value(reader)? {
         json::Value::Whole(text) => {
-            let row = serde_json::from_str(&text).map_err(|error| not_json(&error));
+            let row = serde_json::from_str(&text).map_err(|error| not_json(&error, line));
             // After what is no JSON, nothing has a meaning.
             let goes_on = row.is_ok();
             (Some((line, row.and_then(object))), goes_on)
         }
         json::Value::Cut(text) if text.is_empty() => return fault(reader, "expected an object, found the end of the file"),
-        json::Value::Cut(text) => (Some((line, parsed(&text))), false),
+        json::Value::Cut(text) => (Some((line, parsed(&text, line))), false),
         json::Value::TooLong => (Some((line, Err(too_long()))), true),
     })
 }

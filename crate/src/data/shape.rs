@@ -117,14 +117,19 @@ fn alpaca(row: &Fields, with_template: bool) -> Result<Read> {
         Some(_) => text(row, key),
     };
     let (instruction, input, output, system) = (text(row, "instruction")?, optional("input")?, text(row, "output")?, optional("system")?);
+    let no_history =
+        |found: &Value| Refusal::new(word!("data.shape")).expected("history as a list of pairs of texts").found(shown(&found.to_string()));
+    let turns = match row.get("history") {
+        None | Some(Value::Null) => &[],
+        Some(Value::String(nothing)) if nothing.is_empty() => &[],
+        Some(Value::Array(turns)) => turns.as_slice(),
+        Some(other) => return Err(no_history(other).into()),
+    };
     let mut history = Vec::new();
-    for turn in row.get("history").and_then(Value::as_array).into_iter().flatten() {
+    for turn in turns {
         match turn.as_array().map(Vec::as_slice) {
             Some([Value::String(said), Value::String(answer)]) => history.push((said.clone(), answer.clone())),
-            _ => {
-                let refusal = Refusal::new(word!("data.shape")).expected("history as a list of pairs of texts");
-                return Err(refusal.found(shown(&turn.to_string())).into());
-            }
+            _ => return Err(no_history(turn).into()),
         }
     }
     let used = ["instruction", "input", "output", "system", "history"].map(str::to_owned).to_vec();

@@ -139,7 +139,7 @@ impl<'a> Table<'a> {
         let row = if unclosed {
             Err("a quote that is not closed".to_owned())
         } else if record.len() == names.len() {
-            Ok(names.iter().zip(&record).map(|(name, field)| (name.clone(), cell(field))).collect())
+            Ok(names.iter().zip(&record).map(|(name, field)| (name.clone(), cell(name, field))).collect())
         } else {
             Err(format!("expected {} fields as in the first line, found {}", names.len(), record.len()))
         };
@@ -152,9 +152,30 @@ pub(super) fn table_reader<R: Read>(reader: R, delimiter: u8) -> csv::Reader<R> 
     csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(reader)
 }
 
-/// A field of a table: a text, but for lists and objects written in JSON, as messages are.
-fn cell(field: &str) -> Value {
-    let structured = field.starts_with("[{") || field.starts_with("[\"") || field.starts_with("{\"");
-    let read = if structured { serde_json::from_str(field).ok() } else { None };
-    read.unwrap_or_else(|| Value::from(field))
+/// Columns whose fields are lists or objects, written in JSON.
+const STRUCTURED: [&str; 12] = [
+    "messages",
+    "conversations",
+    "tools",
+    "documents",
+    "chat_template_kwargs",
+    "history",
+    "input_ids",
+    "labels",
+    "assistant_masks",
+    "attention_mask",
+    "chosen",
+    "rejected",
+];
+
+/// A field of a table: a text, but for columns that are structured, and for lists of messages in any column.
+fn cell(name: &str, field: &str) -> Value {
+    let read = if field.starts_with(['[', '{']) { serde_json::from_str(field).ok() } else { None };
+    let is_message =
+        |item: &Value| [["role", "content"], ["from", "value"]].iter().any(|keys| keys.iter().all(|key| item.get(key).is_some()));
+    let structured = |value: &Value| {
+        let messages = value.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(is_message));
+        messages || STRUCTURED.contains(&name)
+    };
+    read.filter(structured).unwrap_or_else(|| Value::from(field))
 }

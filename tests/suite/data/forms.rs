@@ -134,6 +134,47 @@ fn form_that_is_given_holds_and_a_contradiction_is_refused() {
 }
 
 #[test]
+fn fields_of_a_table_are_texts_but_for_columns_of_structure() {
+    let same = |name: &str, table: &str, rows: &str| {
+        assert_eq!(read(name, table.as_bytes()).unwrap().digest(), read("rows.jsonl", rows.as_bytes()).unwrap().digest(), "{table}");
+    };
+    same(
+        "a.csv",
+        "prompt,completion\nExtract,\"{\"\"name\"\": \"\"Bob\"\"}\"\nList,\"[\"\"a\"\", {\"\"b\"\": 1}]\"\n",
+        "{\"prompt\": \"Extract\", \"completion\": \"{\\\"name\\\": \\\"Bob\\\"}\"}\n{\"prompt\": \"List\", \"completion\": \"[\\\"a\\\", {\\\"b\\\": 1}]\"}\n",
+    );
+    same(
+        "h.csv",
+        "instruction,output,history\ni,o,\"[[\"\"a\"\", \"\"b\"\"]]\"\nj,p,\n",
+        "{\"instruction\": \"i\", \"output\": \"o\", \"history\": [[\"a\", \"b\"]]}\n{\"instruction\": \"j\", \"output\": \"p\"}\n",
+    );
+    // What is no history is no empty one.
+    for history in ["\"earlier\"", "{\"user\": \"x\"}", "3", "[[\"a\"]]"] {
+        let row = format!("{{\"instruction\": \"i\", \"output\": \"o\", \"history\": {history}}}");
+        assert_eq!(read("rows.jsonl", row.as_bytes()).unwrap_err().code(), "data.shape", "{history}");
+    }
+}
+
+#[test]
+fn names_of_columns_may_have_separators_and_brackets() {
+    let columns = |prompt: &str, completion: &str| DataSettings {
+        columns: Some(Columns { prompt: Some(prompt.into()), completion: Some(completion.into()), ..Columns::default() }),
+        ..DataSettings::default()
+    };
+    let plain = read_as("a.csv", b"q,a\nx,y\nz,w\n", &columns("q", "a")).unwrap().digest();
+    for (name, bytes, prompt, completion, form) in [
+        ("h.tsv", "Question (short, plain, clear)\tAnswer\nx\ty\nz\tw\n", "Question (short, plain, clear)", "Answer", Form::Tsv),
+        ("h.csv", "Question (short; plain; clear),Answer\nx,y\nz,w\n", "Question (short; plain; clear)", "Answer", Form::Csv),
+        ("sql.csv", "[id],[text]\nx,y\nz,w\n", "[id]", "[text]", Form::Csv),
+    ] {
+        for form in [None, Some(form)] {
+            let settings = DataSettings { form, ..columns(prompt, completion) };
+            assert_eq!(read_as(name, bytes.as_bytes(), &settings).unwrap().digest(), plain, "{name} {form:?}");
+        }
+    }
+}
+
+#[test]
 fn all_faulty_rows_are_found_and_may_be_left_out() {
     let lines = format!("{LINES}{{\"prompt\": 1}}\n{LINES}not JSON\n{LINES}");
     let refused = read("rows.jsonl", lines.as_bytes()).unwrap_err();

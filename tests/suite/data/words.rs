@@ -99,6 +99,41 @@ fn entries_of_folders_that_are_not_read_are_told() {
     std::fs::remove_dir_all(place).unwrap();
 }
 
+#[test]
+fn faults_of_json_have_the_line_of_the_file() {
+    let place = cli::folder("data-lines-of-json");
+    let pretty = cli::write(
+        &place,
+        "rows.json",
+        "[\n {\n  \"prompt\": \"a\",\n  \"completion\": \"b\"\n },\n {\n  \"prompt\": \"a\"\n  \"completion\": \"b\"\n }\n]\n",
+    );
+    let lines = cli::write(&place, "rows.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\"}\nnot JSON\n");
+    for (file, said) in [(pretty, "row 2 (line 6)"), (lines, "line 2")] {
+        let (_, message) = cli::refuse(&["data", &file, "--model", &model()]);
+        let line = if said == "line 2" { "at line 2 column" } else { "at line 8 column" };
+        assert!(message.contains(said) && message.contains(line), "{message}");
+    }
+    std::fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn what_is_told_of_data_for_evaluation_reaches_the_terminal() {
+    let place = cli::folder("data-validation-words");
+    let data = cli::write(&place, "rows.jsonl", "{\"prompt\": \"2+2?\", \"completion\": \"4\"}\n".repeat(4));
+    let rows = "{\"prompt\": \"2+2?\", \"completion\": \"4\", \"extra\": 1}\nnot JSON\n{\"prompt\": \"2+2?\", \"completion\": \"4\"}\n";
+    let validation = cli::write(&place, "rows.txt", rows);
+    let model = model();
+    let args = ["train", "--device", "cpu", "--model", &model, "--data", &data, "--validation-data", &validation, "--on-bad-row", "skip"];
+    let answer = cli::succeed(&[&args[..], &["--eval-every", "1", "--steps", "1"]].concat());
+    let told: Vec<&Value> = answer.with("warning").into_iter().map(|line| &line["warning"]).collect();
+    for (code, place) in [("data.columns.unused", "(line 1)"), ("data.row.skipped", "(line 2)"), ("data.form", "")] {
+        let found = told.iter().find(|warning| warning["code"] == code).unwrap_or_else(|| panic!("{code}: {told:?}"));
+        let message = found["message"].as_str().unwrap();
+        assert!(message.contains("for evaluation") && message.contains(place), "{message}");
+    }
+    std::fs::remove_dir_all(place).unwrap();
+}
+
 /// Bytes of base64.
 fn decoded(text: &str) -> Vec<u8> {
     let digit = |letter: u8| match letter {
