@@ -2,7 +2,6 @@
 //! last `checkpoint.json`, which names the SHA-256 of each piece of the others. A checkpoint folder is also a Hugging Face folder.
 
 mod agreement;
-mod earlier;
 mod manifest;
 mod pieces;
 mod settings;
@@ -15,6 +14,7 @@ pub use pieces::{pieces_of, sha256};
 pub use settings::can_override;
 pub use write::{Origin, with_evaluation, write};
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -26,7 +26,6 @@ use crate::data::{Dataset, LoaderState};
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::interrupt::Interrupt;
 use crate::model::{Model, open_model, open_model_with};
-use crate::optim::{Optim, ParamInfo};
 use crate::schedule;
 use crate::train::{Notice, Progress, Trainer};
 use state::TensorFile;
@@ -88,7 +87,7 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Opens the files of one checkpoint and verifies each byte. Refuses a missing, cut or changed file and a newer format. That of an adapter
+    /// Opens the files of one checkpoint and verifies each byte. Refuses a missing, cut or changed file and another format. That of an adapter
     /// needs the files of its `base`, which it does not contain.
     ///
     /// # Errors
@@ -152,10 +151,8 @@ impl Checkpoint {
         let bundle = if manifest.train.adapter.is_some() { beside(&mut manifest, sources, base)? } else { open_model(sources)? };
         let (weights, optimizer) = (TensorFile::open(weights)?, TensorFile::open(optimizer)?);
         let checkpoint = Self { manifest, bundle: Rc::new(bundle), weights, optimizer };
-        if let Some(said) = &checkpoint.manifest.tensors {
-            agreement::check_tensors(said, &checkpoint.found())?;
-            agreement::check_groups_of(&checkpoint)?;
-        }
+        agreement::check_tensors(&checkpoint.manifest.tensors, &checkpoint.found())?;
+        agreement::check_groups_of(&checkpoint)?;
         Ok(checkpoint)
     }
 
@@ -176,10 +173,7 @@ impl Checkpoint {
 
     /// The warning that the run continues in another environment, if that may give other bits.
     pub fn other_environment(&self, now: &Environment) -> Option<Notice> {
-        let of_version_1 =
-            || Environment { version: self.manifest.written_by.clone(), adapter: String::new(), kernels: now.kernels.clone() };
-        let saved = self.manifest.environment.clone().unwrap_or_else(of_version_1);
-        let changes = saved.differs(now)?;
+        let changes = self.manifest.environment.differs(now)?;
         let message = format!("saved elsewhere ({changes}): the next steps may differ from the unbroken run's in their last digits");
         Some(Notice { code: word!("checkpoint.environment").text(), subject: None, message })
     }
@@ -207,15 +201,19 @@ impl Checkpoint {
         let unnamed = (other_data && !named).then(|| Fault::new(settings::DATA, rule(), found().trim_end()));
         let other_groups = if settings::takes_groups(overrides) { None } else { agreement::groups_fault(&self.manifest)? };
         let other = unnamed.into_iter().chain(other_groups).collect();
-        let mut config = settings::accept(saved, config.unwrap_or_else(|| saved.clone()), overrides, other)?;
         let mut notices = Vec::new();
+        let given = config.unwrap_or_else(|| saved.clone());
+        let (given, overrides) = self.with_steps_of(&dataset, given, overrides, &mut notices)?;
+        let overrides = overrides.as_ref();
+        let mut config = settings::accept(saved, given, overrides, other)?;
         let done = self.manifest.progress.completed_steps;
         if config.steps <= done {
             let message = format!("{} steps are asked for, and the run has made {done}: nothing is left to do", config.steps);
             notices.push(Notice { code: word!("run.nothing-left").text(), subject: None, message });
             config.steps = done;
         }
-        notices.extend(agreement::other_validation(&self.manifest, &dataset).filter(|_| !other_data));
+        let evaluates = dataset.validation_tokens() > 0;
+        notices.extend(agreement::other_validation(&self.manifest, &dataset).filter(|_| evaluates && !other_data));
         let loader = if other_data { self.loader_of(digest, &mut notices) } else { self.manifest.loader.clone() };
         let model = Model::for_run(&self.bundle, &config, device, interrupt).await?;
         let mut progress = self.manifest.progress;
@@ -224,7 +222,7 @@ impl Checkpoint {
         }
         progress.schedule_start = schedule::resolve_start(&config.schedule, progress.schedule_start, progress.completed_steps);
         notices.extend(self.jump_of_rate(&config, progress)?);
-        let with_state = self.with_state(&model.parameters(), settings::takes_groups(overrides))?;
+        let with_state = self.with_state(settings::takes_groups(overrides));
         let mut trainer = Trainer::resume(model, dataset, loader, config, progress)?;
         let dropped = trainer.optim_mut().load_state(self.optimizer.saved_state(), &with_state, device, interrupt).await?;
         if !dropped.is_empty() {
@@ -233,6 +231,31 @@ impl Checkpoint {
         }
         trainer.add_notices(notices);
         Ok(trainer)
+    }
+
+    /// The settings with the steps of as many epochs as the run was begun for, where other batches give other ones. Its steps then count as
+    /// overridden.
+    fn with_steps_of<'a>(
+        &self,
+        dataset: &Dataset,
+        given: TrainConfig,
+        overrides: &'a [String],
+        notices: &mut Vec<Notice>,
+    ) -> Result<(TrainConfig, Cow<'a, [String]>)> {
+        let saved = &self.manifest.train;
+        let batches = |config: &TrainConfig| (config.batch_size, config.gradient_accumulation_steps);
+        let same = batches(saved) == batches(&given) || dataset.digest() != self.manifest.data_digest;
+        if same || given.epochs.is_none() || (given.epochs, given.steps) != (saved.epochs, saved.steps) {
+            return Ok((given, overrides.into()));
+        }
+        // Steps that were given since are no matter of epochs.
+        if saved.clone().with_steps_of(dataset)?.steps != saved.steps {
+            return Ok((given, overrides.into()));
+        }
+        let config = given.with_steps_of(dataset)?;
+        let message = format!("as many epochs are {} steps now, and were {}", config.steps, saved.steps);
+        notices.push(Notice { code: word!("run.steps").text(), subject: None, message });
+        Ok((config, [overrides, &["steps".to_owned()]].concat().into()))
     }
 
     /// The warning that the next rate is more than a quarter away from the last one, where the saved settings did not plan it.
@@ -264,20 +287,12 @@ impl Checkpoint {
         LoaderState { epoch: 0, cursor: 0, digest, ..self.manifest.loader.clone() }
     }
 
-    /// The parameters whose state was saved: by the groups, or by the files where the groups are not taken. Version 2 names them, version 1
-    /// does not: there each that was trained has state from the first step on.
-    fn with_state(&self, parameters: &[ParamInfo], other_groups: bool) -> Result<Vec<String>> {
-        if let Some(names) = &self.manifest.with_state {
-            return Ok(names.clone());
+    /// The parameters whose state was saved: by the groups, or by the files where the groups are not taken.
+    fn with_state(&self, other_groups: bool) -> Vec<String> {
+        if other_groups {
+            return self.stated_parameters();
         }
-        if let Some(groups) = &self.manifest.groups {
-            let members = groups.iter().flat_map(|group| &group.members).filter(|member| !member.state.is_empty());
-            return Ok(if other_groups { self.stated_parameters() } else { members.map(|member| member.parameter.clone()).collect() });
-        }
-        if self.manifest.progress.completed_steps == 0 {
-            return Ok(Vec::new());
-        }
-        let saved = Optim::new(&self.manifest.train, parameters)?;
-        Ok(parameters.iter().map(|parameter| parameter.name.clone()).filter(|name| !saved.frozen(name)).collect())
+        let members = self.manifest.groups.iter().flat_map(|group| &group.members).filter(|member| !member.state.is_empty());
+        members.map(|member| member.parameter.clone()).collect()
     }
 }

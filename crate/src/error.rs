@@ -227,12 +227,12 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// A checkpoint of a newer format.
-    #[error("checkpoint format {found}: this version reads up to {supported}")]
+    /// A checkpoint of another format.
+    #[error("checkpoint format {found}: this version reads {supported}")]
     CheckpointVersion {
         /// Format of the file.
         found: u64,
-        /// Newest readable format.
+        /// The format that is read.
         supported: u64,
     },
     /// A file of a checkpoint has another length than its manifest says.
@@ -250,7 +250,7 @@ pub enum Error {
     CheckpointHash {
         /// The file.
         file: String,
-        /// Which piece, from 0; a checkpoint of version 1 has one a file.
+        /// Which piece, from 0.
         piece: u64,
         /// By the manifest.
         expected: String,

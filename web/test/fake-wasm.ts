@@ -1,5 +1,4 @@
 /** A stand-in for the wasm core: the same face, arithmetic instead of a model. For tests only; it is never in a build. */
-import { createHash } from 'node:crypto';
 
 import type { JsData, JsSource } from '../src/worker/wasm-api.js';
 import { currentWorker } from './fake-gpu.js';
@@ -21,16 +20,6 @@ export { LoadedModel, TokenStream } from './fake-tokens.js';
 export default async function init(): Promise<unknown> {
   fake.loads += 1;
   return undefined;
-}
-/** By Node's own SHA-256. */
-export class Sha256 {
-  readonly #hash = createHash('sha256');
-  update(bytes: Uint8Array): void {
-    this.#hash.update(bytes);
-  }
-  finish(): string {
-    return this.#hash.digest('hex');
-  }
 }
 export const version = (): string => 'fake';
 export const setPanicHook = (onPanic: (message: string) => void): void => void (currentWorker().state.onPanic = onPanic);

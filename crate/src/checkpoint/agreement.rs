@@ -36,15 +36,15 @@ pub(super) fn check_groups_of(checkpoint: &Checkpoint) -> Result<()> {
         let TensorRecord { path: model_tree_path, role, dtype, shape, .. } = record;
         (key.clone(), ModelStateTensorManifest { state_key: key, model_tree_path, role, dtype, shape })
     };
-    let tensors = checkpoint.tensors().into_iter().map(manifest).collect();
+    let tensors = checkpoint.manifest.tensors.clone().into_iter().map(manifest).collect();
     let steps = checkpoint.steps()?;
-    check_groups(&tensors, &checkpoint.groups()?, &|key| steps.get(key).copied(), MANIFEST)
+    check_groups(&tensors, &checkpoint.manifest.groups, &|key| steps.get(key).copied(), MANIFEST)
 }
 
 /// The difference between the saved groups and those of the saved settings, if there is one. Where tensors lie and how far members are does
 /// not count.
 pub(super) fn groups_fault(manifest: &Manifest) -> Result<Option<Fault>> {
-    let Some(saved) = &manifest.groups else { return Ok(None) };
+    let saved = &manifest.groups;
     let resolved = group_accounts(&manifest.model, &manifest.train, None, &|_| None)?;
     let rule = "the groups that the saved settings resolve to (groups overrides)";
     if saved.len() != resolved.len() {

@@ -1,15 +1,14 @@
-//! `checkpoint.json`: what it says, and the versions of it that are read.
+//! `checkpoint.json`: what it says.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::corrupt;
-use super::earlier::{complete_groups, complete_settings};
 use super::pieces::count_of;
 use crate::bundle::{
     Base, ByteSource, Fields, Identity, Json, ModelStateGroupAssignment, TensorRecord, TokenizerAccount, Wrong, base_of, files_of,
-    groups_of, json_document, json_typed, tensors_of,
+    groups_of, json_document, tensors_of,
 };
 use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::data::LoaderState;
@@ -17,13 +16,11 @@ use crate::error::{Error, Result};
 use crate::gpu::launch;
 use crate::train::{Progress, check_rate};
 
-/// Newest format that this version reads and the one it writes.
-pub const FORMAT_VERSION: u64 = 4;
+/// The format that is read and written.
+pub const FORMAT_VERSION: u64 = 1;
 /// The document that makes a checkpoint complete.
 pub const MANIFEST: &str = "checkpoint.json";
 pub(super) const FORMAT: &str = "tabtune.checkpoint";
-/// Maximum number of tensors in a file.
-const MAX_TENSORS: usize = 100_000;
 /// Maximum size of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 /// Maximum count: JavaScript's numbers are exact up to it.
@@ -38,11 +35,7 @@ pub struct FileRecord {
     /// Size.
     pub bytes: u64,
     /// SHA-256 of each piece of 8 MiB, the last one shorter, in lower-case hex.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pieces: Option<Vec<String>>,
-    /// SHA-256 of the whole file, lower-case hex: version 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sha256: Option<String>,
+    pub pieces: Vec<String>,
 }
 
 /// What the bits of a run depend on in addition to its settings.
@@ -83,12 +76,12 @@ impl Environment {
 pub struct Manifest {
     /// Always `tabtune.checkpoint`.
     pub format: String,
-    /// At most [`FORMAT_VERSION`].
+    /// Always [`FORMAT_VERSION`].
     pub version: u64,
     /// Version of tabtune that wrote it.
     pub written_by: String,
-    /// What the state is a state of; `None` before version 3.
-    pub identity: Option<Identity>,
+    /// What the state is a state of.
+    pub identity: Identity,
     /// Shape of the model.
     pub model: ModelConfig,
     /// Storage of its matrices.
@@ -101,19 +94,16 @@ pub struct Manifest {
     pub loader: LoaderState,
     /// SHA-256 of the token stream.
     pub data_digest: String,
-    /// The parameters that have optimizer state: version 2. Since version 3 the members of the groups say it.
-    #[serde(skip_serializing)]
-    pub with_state: Option<Vec<String>>,
     /// What the run started from; `None` if that is unknown or the model was new.
     pub base: Option<Base>,
-    /// Every tensor of `model.safetensors` and `optimizer.safetensors`; `None` before version 3.
-    pub tensors: Option<BTreeMap<String, TensorRecord>>,
-    /// The groups with their members, settings in force and steps; `None` before version 3.
-    pub groups: Option<Vec<ModelStateGroupAssignment>>,
-    /// The tokenizer, whose documents are among the files; `None` without one and before version 3.
+    /// Every tensor of `model.safetensors` and `optimizer.safetensors`.
+    pub tensors: BTreeMap<String, TensorRecord>,
+    /// The groups with their members, settings in force and steps.
+    pub groups: Vec<ModelStateGroupAssignment>,
+    /// The tokenizer, whose documents are among the files; `None` without one.
     pub tokenizer: Option<TokenizerAccount>,
-    /// Where it was saved; `None` in version 1, which only has `written_by`.
-    pub environment: Option<Environment>,
+    /// Where it was saved.
+    pub environment: Environment,
     /// The other files.
     pub files: Vec<FileRecord>,
 }
@@ -121,7 +111,7 @@ pub struct Manifest {
 /// Reads `checkpoint.json`.
 ///
 /// # Errors
-/// `checkpoint.version` for a newer version; `checkpoint.corrupt` names the path of a missing or unknown field and of an impossible value.
+/// `checkpoint.version` for another version; `checkpoint.corrupt` names the path of a missing or unknown field and of an impossible value.
 pub fn read(source: &dyn ByteSource) -> Result<Manifest> {
     let len = usize::try_from(source.len()).ok().filter(|_| source.len() <= MAX_MANIFEST_BYTES);
     let len = len.ok_or_else(|| corrupt(MANIFEST, format!("{} bytes, at most {MAX_MANIFEST_BYTES}", source.len())))?;
@@ -136,75 +126,42 @@ pub fn read(source: &dyn ByteSource) -> Result<Manifest> {
         return Err(corrupt("format", format!("expected \"{FORMAT}\", found \"{}\"", format.unwrap_or_default())));
     }
     let version: u64 = fields.take("version").map_err(wrong)?;
-    if version == 0 || version > FORMAT_VERSION {
+    if version != FORMAT_VERSION {
         return Err(Error::CheckpointVersion { found: version, supported: FORMAT_VERSION });
     }
     check_counts(document)?;
-    let manifest = of_fields(fields, version).map_err(wrong)?;
-    manifest.files.iter().enumerate().try_for_each(|(index, file)| check_file(index, file, version >= 2))?;
+    let manifest = of_fields(fields).map_err(wrong)?;
+    manifest.files.iter().enumerate().try_for_each(|(index, file)| check_file(index, file))?;
     if let Some(rate) = manifest.progress.manual_learning_rate {
         check_rate(&manifest.train, "manual_learning_rate", rate).map_err(|error| corrupt("progress.manual_learning_rate", error))?;
     }
     Ok(manifest)
 }
 
-fn of_fields(mut fields: Fields<'_>, version: u64) -> Result<Manifest, Wrong> {
-    let (newer, accounted) = (version >= 2, version >= 3);
-    if newer {
-        fields.need(&["base"])?;
-    }
-    if accounted {
-        fields.need(&["tokenizer"])?;
-    }
-    let mut base = if newer { base_of(&mut fields)? } else { None };
-    if let Some(base) = base.as_mut().filter(|base| !accounted && base.name.is_empty()) {
-        name_base(base);
-    }
-    let tensors = if accounted { Some(tensors_of(&mut fields)?) } else { None };
-    let mut groups = tensors.as_ref().map(|tensors| groups_of(&mut fields, tensors.len())).transpose()?;
-    groups.iter_mut().for_each(|groups| complete_groups(groups));
+fn of_fields(mut fields: Fields<'_>) -> Result<Manifest, Wrong> {
+    fields.need(&["base", "tokenizer"])?;
+    let base = base_of(&mut fields)?;
+    let tensors = tensors_of(&mut fields)?;
     let manifest = Manifest {
         format: FORMAT.to_string(),
-        version,
+        version: FORMAT_VERSION,
         written_by: fields.take("written_by")?,
-        identity: if accounted { Some(fields.take("identity")?) } else { None },
+        identity: fields.take("identity")?,
         model: fields.take("model")?,
         precision: fields.take("precision")?,
-        train: settings(fields.value("train"))?,
+        train: fields.take("train")?,
         progress: fields.take("progress")?,
         loader: fields.take("loader")?,
         data_digest: fields.take("data_digest")?,
-        with_state: if newer && !accounted { Some(with_state(&mut fields)?) } else { None },
         base,
+        groups: groups_of(&mut fields, tensors.len())?,
         tensors,
-        groups,
-        tokenizer: if accounted { fields.take("tokenizer")? } else { None },
-        environment: if newer { Some(fields.take("environment")?) } else { None },
+        tokenizer: fields.take("tokenizer")?,
+        environment: fields.take("environment")?,
         files: files_of(&mut fields)?,
     };
     fields.end()?;
     Ok(manifest)
-}
-
-fn settings(document: Json<'_>) -> Result<TrainConfig, Wrong> {
-    let mut train = json_typed(document, "train")?;
-    complete_settings(&mut train, document);
-    Ok(train)
-}
-
-/// The names of version 2, which are those of a file's tensors.
-fn with_state(fields: &mut Fields<'_>) -> Result<Vec<String>, Wrong> {
-    let value = fields.value("with_state");
-    if value.list().is_some_and(|names| names.count() > MAX_TENSORS) {
-        return Err(Wrong::new("with_state", format!("more than {MAX_TENSORS} names")));
-    }
-    json_typed(value, "with_state")
-}
-
-/// Gives the base of version 2, which has no name, that of its first file of weights.
-fn name_base(base: &mut Base) {
-    let weights = |name: &&String| [".gguf", ".safetensors"].iter().any(|end| name.to_ascii_lowercase().ends_with(end));
-    base.name = base.files.iter().map(|file| &file.name).find(weights).cloned().unwrap_or_default();
 }
 
 /// Refuses impossible counts.
@@ -225,21 +182,13 @@ fn check_counts(manifest: Json<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a record whose digests do not match its version and length in number and form.
-fn check_file(index: usize, file: &FileRecord, newer: bool) -> Result<()> {
-    let path = |key: &str| format!("files[{index}].{key}");
-    let (digests, other, expected, key) = match newer {
-        true => (file.pieces.clone(), file.sha256.is_some(), count_of(file.bytes), "pieces"),
-        false => (file.sha256.clone().map(|digest| vec![digest]), file.pieces.is_some(), 1, "sha256"),
-    };
-    let digests = digests.ok_or_else(|| corrupt(&path(key), "the field is absent"))?;
-    if other {
-        return Err(corrupt(&path(key), "expected either pieces or sha256"));
-    }
+/// Refuses a record whose digests do not match its length in number and form.
+fn check_file(index: usize, file: &FileRecord) -> Result<()> {
+    let expected = count_of(file.bytes);
     let hex = |digest: &String| digest.len() == 64 && digest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    let count = u64::try_from(digests.len()).ok();
-    if count != Some(expected) || !digests.iter().all(hex) {
-        return Err(corrupt(&path(key), format!("expected {expected} SHA-256 in lower-case hex for {} bytes", file.bytes)));
+    if u64::try_from(file.pieces.len()) != Ok(expected) || !file.pieces.iter().all(hex) {
+        let reason = format!("expected {expected} SHA-256 in lower-case hex for {} bytes", file.bytes);
+        return Err(corrupt(&format!("files[{index}].pieces"), reason));
     }
     Ok(())
 }

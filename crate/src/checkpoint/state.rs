@@ -1,17 +1,15 @@
-//! What a checkpoint says of its state, in the words of a state dict, whatever its version.
+//! What a checkpoint says of its state, in the words of a state dict.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::write::{identity, record_of};
+use super::write::record_of;
 use super::{Checkpoint, OPTIMIZER, WEIGHTS};
 use crate::bundle::{
-    ADAPTER_PREFIX, ADAPTER_WEIGHTS, ByteSource, Identity, ModelStateGroupAssignment, SafetensorsFile, SafetensorsTensor, SourceSpan,
-    StateWord, TensorRecord, TensorRole,
+    ADAPTER_PREFIX, ADAPTER_WEIGHTS, ByteSource, SafetensorsFile, SafetensorsTensor, SourceSpan, StateWord, TensorRecord, TensorRole,
 };
 use crate::error::Result;
 use crate::optim::SavedState;
-use crate::train::{MemberState, group_accounts};
 
 /// A safetensors file of a checkpoint, whose values are read on demand.
 pub(super) struct TensorFile {
@@ -51,16 +49,6 @@ impl TensorFile {
 }
 
 impl Checkpoint {
-    /// What the state is a state of.
-    pub fn identity(&self) -> Identity {
-        self.manifest.identity.clone().unwrap_or_else(|| identity(&self.manifest.model, self.manifest.progress))
-    }
-
-    /// Every tensor of the checkpoint by its key. Before version 3 names tell paths and roles.
-    pub fn tensors(&self) -> BTreeMap<String, TensorRecord> {
-        self.manifest.tensors.clone().unwrap_or_else(|| self.found())
-    }
-
     /// The tensors of the files, by what their headers and names say.
     pub(super) fn found(&self) -> BTreeMap<String, TensorRecord> {
         let of = |file: &TensorFile, name: &str| -> Vec<(String, TensorRecord)> {
@@ -92,35 +80,6 @@ impl Checkpoint {
         of(&self.weights).into_iter().chain(of(&self.optimizer)).collect()
     }
 
-    /// The groups that the checkpoint accounts for. Before version 3 they are those of its settings, with the state of its optimizer file.
-    ///
-    /// # Errors
-    /// Those of reading the optimizer file, and `optim.groups` for settings that do not cover the model.
-    pub fn groups(&self) -> Result<Vec<ModelStateGroupAssignment>> {
-        if let Some(groups) = &self.manifest.groups {
-            return Ok(groups.clone());
-        }
-        let states = self.member_states()?;
-        let start = self.manifest.progress.schedule_start;
-        group_accounts(&self.manifest.model, &self.manifest.train, start, &|name| states.get(name).cloned())
-    }
-
-    /// The state tensors of the optimizer file by parameter.
-    fn member_states(&self) -> Result<BTreeMap<String, MemberState>> {
-        let steps = self.steps()?;
-        let mut states: BTreeMap<String, MemberState> = BTreeMap::new();
-        for tensor in &self.optimizer.tensors {
-            let Some((parameter, word)) = tensor.name.rsplit_once(':') else { continue };
-            let Some(word) = StateWord::from_text(word) else { continue };
-            let state = states.entry(parameter.to_string()).or_default();
-            state.words.push(word);
-            if let (StateWord::Step, Some(step)) = (word, steps.get(&tensor.name)) {
-                state.step = *step;
-            }
-        }
-        Ok(states)
-    }
-
     /// The value of every U64 [] of the optimizer file whose name ends with `:step`.
     ///
     /// # Errors
@@ -141,6 +100,6 @@ impl Checkpoint {
             TensorRole::State(StateWord::Step) => key.rsplit_once(':').map(|(parameter, _)| parameter.to_string()),
             _ => None,
         };
-        self.tensors().iter().filter_map(parameter).collect()
+        self.manifest.tensors.iter().filter_map(parameter).collect()
     }
 }

@@ -54,27 +54,25 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result
         format: manifest::FORMAT.into(),
         version: FORMAT_VERSION,
         written_by: env!("CARGO_PKG_VERSION").into(),
-        identity: Some(identity(trainer.model().config(), trainer.progress())),
+        identity: identity(trainer.model().config(), trainer.progress()),
         model: trainer.model().config().clone(),
         precision: trainer.model().precision(),
         train: trainer.config().clone(),
         progress: trainer.progress(),
         loader: trainer.loader_state(),
         data_digest: trainer.dataset().digest(),
-        with_state: None,
         base: origin.base.clone(),
-        tensors: Some(tensors),
-        groups: Some(trainer.groups()),
+        tensors,
+        groups: trainer.groups(),
         tokenizer: tokenizer.map(|(binding, _)| binding.account()),
-        environment: Some(origin.environment.clone()),
+        environment: origin.environment.clone(),
         files: Vec::new(),
     };
     stream.push_sealed(MANIFEST, move |digests| {
         let records = files.iter().zip(digests).map(|(file, pieces)| FileRecord {
             name: file.name.clone(),
             bytes: file.bytes,
-            pieces: Some(pieces.clone()),
-            sha256: None,
+            pieces: pieces.clone(),
         });
         let manifest = Manifest { files: records.collect(), ..manifest.clone() };
         document(&manifest)
@@ -105,7 +103,7 @@ fn document(manifest: &Manifest) -> Result<Vec<u8>> {
 }
 
 /// What the state of a run is a state of.
-pub(super) fn identity(model: &ModelConfig, progress: Progress) -> Identity {
+fn identity(model: &ModelConfig, progress: Progress) -> Identity {
     Identity {
         model_family: model.model_type.clone(),
         revision: String::new(),

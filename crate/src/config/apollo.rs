@@ -181,23 +181,6 @@ impl ApolloConfig {
         }
     }
 
-    /// These settings as the versions meant them that knew no `growth_limit`: what they did not say was this.
-    #[must_use]
-    pub fn before_growth_limit(self) -> Self {
-        let scale = match self.scale {
-            ApolloScale::Auto => ApolloScale::Square(if self.mini { 128.0 } else { 1.0 }),
-            given => given,
-        };
-        Self {
-            rank: self.rank.or(Some(1)),
-            scale,
-            growth_limit: Some(1.01),
-            projected: Projected::All,
-            adamw_learning_rate_scale: 1.0,
-            ..self
-        }
-    }
-
     /// The rules that these values break at this rate.
     pub(super) fn check(&self, rules: &mut Rules<'_>, learning_rate: f64) {
         rules.moments(self.beta1, self.beta2, self.eps);

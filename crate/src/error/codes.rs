@@ -84,7 +84,7 @@ codes! {
     "checkpoint.none" => CheckpointCorrupt, Page, "no checkpoint of this run, or none of this generation";
     "checkpoint.run" => CheckpointCorrupt, Page, "the stored record of a run cannot be read";
     "checkpoint.validation.changed" => Warning, Core, "a resume with other data to evaluate on than the last evaluation had: the losses cannot be compared";
-    "checkpoint.version" => CheckpointVersion, Both, "a checkpoint of a newer version of tabtune";
+    "checkpoint.version" => CheckpointVersion, Both, "a checkpoint of another format, as a newer version of tabtune writes";
     "cli.ended" => BadOption, Core, "a signal came before the output was written";
     "cli.internal" => BadOption, Core, "a failure of the command line without a code of its own";
     "cli.json" => BadOption, Core, "a file of settings or cases that is not the expected JSON";
@@ -275,6 +275,7 @@ codes! {
     "run.private" => Warning, Page, "this window keeps no files: checkpoints are gone when it closes";
     "run.recovered" => Warning, Page, "the run was put together again after a loss";
     "run.sample" => Warning, Page, "a sample failed: the run goes on";
+    "run.steps" => Warning, Core, "a resume with other batches of a run by epochs: it has other steps";
     "run.unlocked" => Warning, Page, "the browser has no Web Locks: nothing keeps a second tab out";
     "run.unprotected" => Warning, Page, "autosave is off";
     "safetensors.count.limit" => BadModelFile, Core, "more than 100,000 tensors";

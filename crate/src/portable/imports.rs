@@ -14,7 +14,7 @@ use crate::bundle::{
     NamePolicy, OpenOptions, PortableTokenizerBinding, ROPE_FREQS, StateManifest, StatedDigests, base_name, byte_len, from_gguf,
     gguf_files, open_bundle, open_bundle_with, summed_gguf,
 };
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Manifest};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 
@@ -35,17 +35,15 @@ pub(super) fn boxed(files: &[Rc<dyn ByteSource>]) -> Vec<Box<dyn ByteSource>> {
     files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect()
 }
 
-/// Reads a checkpoint folder of any version and verifies its bytes. Before version 3 its groups are those of its settings, and names tell
-/// paths and roles.
+/// Reads a checkpoint folder and verifies its bytes.
 ///
 /// # Errors
 /// What [`Checkpoint::open`] refuses; `checkpoint.corrupt` for a tokenizer that is not the one that the manifest describes.
 pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
     let checkpoint = Checkpoint::open(boxed(files), None)?;
-    let (identity, records, groups) = (checkpoint.identity(), checkpoint.tensors(), checkpoint.groups()?);
+    let Manifest { identity, tensors: records, groups, tokenizer: said, base, .. } = checkpoint.manifest().clone();
     let bound = PortableTokenizerBinding::from_hf_folder(files)?;
-    let said = &checkpoint.manifest().tokenizer;
-    if said.is_some() && *said != bound.as_ref().map(|(binding, _)| binding.account()) {
+    if said.is_some() && said != bound.as_ref().map(|(binding, _)| binding.account()) {
         let reason = "it does not describe the documents beside it".to_string();
         return Err(Error::CheckpointCorrupt { what: "tokenizer".into(), reason });
     }
@@ -70,12 +68,9 @@ pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
     }
     state.files = sources.into_iter().map(|source| header(source, safetensors_header_bytes(source)?)).collect::<Result<_>>()?;
     state.inputs = files.iter().map(Input::of).collect();
-    if checkpoint.manifest().groups.is_some() {
-        let mut manifest = StateManifest::new(identity, records, groups.clone());
-        manifest.base.clone_from(&checkpoint.manifest().base);
-        manifest.tokenizer.clone_from(said);
-        state.manifest = Some(manifest);
-    }
+    let mut manifest = StateManifest::new(identity, records, groups.clone());
+    (manifest.base, manifest.tokenizer) = (base, said);
+    state.manifest = Some(manifest);
     state.groups = groups;
     let mut companions = Companions::of_model(checkpoint.bundle(), bound);
     companions.base.clone_from(&checkpoint.manifest().base);

@@ -72,8 +72,8 @@ pub fn checkpoint_source(checkpoint: &Checkpoint, data_name: &str) -> Result<Exp
         adapter_settings: adapter,
         base: manifest.base.clone(),
         training: Some(training_record(&manifest.train, manifest.progress, &manifest.data_digest, data_name, None)?),
-        identity: checkpoint.identity(),
-        groups: checkpoint.groups()?,
+        identity: manifest.identity.clone(),
+        groups: manifest.groups.clone(),
         state: checkpoint.state_stream(),
         ..ExportSource::of_bundle(&bundle)?
     })

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::bundle::{OptimizerAccount, SchedulerAccount};
-use crate::config::{ApolloConfig, OptimizerConfig, ScheduleConfig};
+use crate::config::{OptimizerConfig, ScheduleConfig};
 use crate::error::{Error, Fault, Refusal, Result, Word, word};
 
 /// The hyperparameter that is the run's peak rate and no setting of an update rule.
@@ -20,10 +20,8 @@ const WORDS: [(&str, f64, Option<&str>); 5] = [
 ];
 /// A number, or a word that is not set.
 const SCALE: &str = "scale";
-/// A number > 1 or null; APOLLO's accounts of before it have none of [`ADDED`].
+/// A number > 1 or null.
 const GROWTH_LIMIT: &str = "growth_limit";
-/// Settings of APOLLO that came with `growth_limit`, or that could be absent until then.
-const ADDED: [&str; 5] = [GROWTH_LIMIT, "projected", "adamw_learning_rate_scale", "rank", SCALE];
 /// Below it every integer is exact in an f64.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
@@ -50,27 +48,12 @@ pub fn optimizer_account(optimizer: &OptimizerConfig, learning_rate: f64) -> Res
     Ok(account)
 }
 
-/// Adds to `account`, if it is one of APOLLO of before `growth_limit`, what its settings meant then.
-pub fn complete_account(account: &mut OptimizerAccount) {
-    if account.kind != "apollo" || account.hyperparameters.contains_key(GROWTH_LIMIT) {
-        return;
-    }
-    let mini = account.hyperparameters.get("mini") == Some(&1.0);
-    let then = ApolloConfig { mini, ..ApolloConfig::default() }.before_growth_limit();
-    let then = optimizer_account(&OptimizerConfig::Apollo(then), 0.0).expect("these settings are finite").hyperparameters;
-    for (key, value) in then.into_iter().filter(|(key, _)| ADDED.contains(&key.as_str())) {
-        account.hyperparameters.entry(key).or_insert(value);
-    }
-}
-
 /// The settings of an update rule that its plain data say.
 ///
 /// # Errors
 /// `state.group.kind` for a kind that tabtune does not train, `state.group.hyperparameter` for a value that is absent, unknown, not finite
 /// or out of its range.
 pub fn optimizer_config(account: &OptimizerAccount) -> Result<OptimizerConfig> {
-    let mut account = account.clone();
-    complete_account(&mut account);
     let empty: Map<String, Value> = [(KIND.to_string(), account.kind.as_str().into())].into_iter().collect();
     let defaults: OptimizerConfig = serde_json::from_value(empty.into()).map_err(|_| refuse(word!("state.group.kind"), &account.kind))?;
     let (_, mut settings) = split(&defaults)?;

@@ -1,8 +1,8 @@
 //! Where a run stands.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
-use crate::bundle::{Evaluation, EvaluationRecord};
+use crate::bundle::Evaluation;
 
 /// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -20,14 +20,6 @@ pub struct Progress {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_loss: Option<f64>,
     /// The last whole evaluation.
-    #[serde(default, skip_serializing_if = "Option::is_none", alias = "evaluation_loss", deserialize_with = "of_known_step")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Evaluation>,
-}
-
-/// An evaluation; none where an older checkpoint has its loss alone, and not its step.
-fn of_known_step<'de, D: Deserializer<'de>>(document: D) -> Result<Option<Evaluation>, D::Error> {
-    Ok(match Option::deserialize(document)? {
-        Some(EvaluationRecord::Of(evaluation)) => Some(evaluation),
-        Some(EvaluationRecord::Loss(_)) | None => None,
-    })
 }

@@ -18,7 +18,6 @@ mod session;
 mod settings;
 mod source;
 mod stream;
-mod sums;
 mod tokens;
 
 use std::cell::RefCell;
@@ -42,7 +41,6 @@ pub use panic::set_panic_hook;
 pub use session::Session;
 pub use settings::preview_schedule;
 pub use stream::FileStream;
-pub use sums::Sha256;
 pub use tokens::{LoadedModel, TokenStream};
 
 thread_local! {

@@ -55,8 +55,8 @@ fn manifest_lists_every_tensor_of_the_files_and_the_tokenizer() {
     }
     assert_eq!(tokenizer["assets"].as_array().unwrap().len(), 2);
     let checkpoint = opened(files).unwrap();
-    assert_eq!(checkpoint.tensors()["model.embed_tokens.weight:momentum"].role.to_string(), "state:momentum");
-    assert!(checkpoint.tensors().values().any(|tensor| tensor.role == TensorRole::Parameter));
+    assert_eq!(checkpoint.manifest().tensors["model.embed_tokens.weight:momentum"].role.to_string(), "state:momentum");
+    assert!(checkpoint.manifest().tensors.values().any(|tensor| tensor.role == TensorRole::Parameter));
     assert_eq!(checkpoint.steps().unwrap()["model.embed_tokens.weight:step"], 2);
 }
 

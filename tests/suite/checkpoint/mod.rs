@@ -56,21 +56,6 @@ pub fn replaced(mut files: Files, name: &str, bytes: Vec<u8>) -> Files {
     })
 }
 
-/// The same checkpoint as version 2 said it: which parameters have state, and nothing of tensors, groups and the tokenizer.
-pub fn as_version_2(files: Files) -> Files {
-    edited(files, |json| {
-        let document = json.as_object_mut().unwrap();
-        document["version"] = 2.into();
-        let groups = document.remove("groups").unwrap();
-        let members = groups.as_array().unwrap().iter().flat_map(|group| group["members"].as_array().unwrap());
-        let mut names: Vec<Value> =
-            members.filter(|member| member["state"] != serde_json::json!({})).map(|member| member["parameter"].clone()).collect();
-        names.sort_by_key(|name| name.to_string());
-        document.insert("with_state".into(), names.into());
-        ["identity", "tensors", "tokenizer"].iter().for_each(|key| drop(document.remove(*key)));
-    })
-}
-
 /// Name, dtype and shape of each tensor of a safetensors file, read from its header alone.
 pub fn safetensors_of(bytes: &[u8]) -> Vec<(String, String, Value)> {
     let len = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;

@@ -138,6 +138,29 @@ fn resume_with_other_data_to_evaluate_on_says_so() {
         answer.with("warning").iter().any(|line| line["warning"]["code"] == "checkpoint.validation.changed")
     };
     assert_eq!([resume(&first), resume(&second)], [false, true]);
+    // Nothing is evaluated without them.
+    let answer = succeed(&["train", "--resume", &out, "--data", &data, "--device", "cpu", "--steps", "3", "--override", "steps"]);
+    assert!(answer.with("warning").iter().all(|line| line["warning"]["code"] != "checkpoint.validation.changed"));
+}
+
+#[test]
+fn epochs_of_a_run_are_other_steps_with_other_batches() {
+    let place = folder("epochs");
+    let (config, data) = tiny(&place);
+    let out = text(&place.join("run"));
+    let run = ["train", "--config", &config, "--data", &data, "--device", "cpu", "--seq-len", "16", "--batch-size", "1", "--epochs", "2"];
+    let answer = succeed(&[&run[..], &["--stop-at", "1", "--out", &out]].concat());
+    assert_eq!(answer.with("grad_norm").len(), 1);
+    let resume = |more: &[&str]| {
+        let answer = succeed(&[&["train", "--resume", &out, "--data", &data, "--device", "cpu"], more].concat());
+        let told = answer.with("warning").iter().any(|line| line["warning"]["code"] == "run.steps");
+        let steps = answer.with("grad_norm");
+        (told, steps.last().unwrap()["step"].as_u64().unwrap(), steps.last().unwrap()["epoch"].as_f64().unwrap())
+    };
+    let (told, steps, epoch) = resume(&[]);
+    assert!(!told && epoch == 2.0, "{epoch}");
+    let (told, fewer, epoch) = resume(&["--batch-size", "2", "--override", "batch_size"]);
+    assert!(told && fewer == steps.div_ceil(2) && epoch <= 2.0, "{fewer} of {steps}, epoch {epoch}");
 }
 
 #[test]

@@ -147,12 +147,6 @@ fn shared(files: Files) -> SharedFiles {
     files.into_iter().map(|(name, bytes)| Rc::new(MemorySource::new(name, bytes)) as Rc<dyn ByteSource>).collect()
 }
 
-fn golden(name: &str) -> SharedFiles {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/checkpoints").join(name);
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    shared(files.map(|path| (path.file_name().unwrap().to_str().unwrap().to_string(), std::fs::read(&path).unwrap())).collect())
-}
-
 fn imported(files: &SharedFiles) -> ImportedBundle {
     block_on(PortableModelBundle::import_checkpoint(files, &PortableModelImportRequest::default())).unwrap()
 }
@@ -179,22 +173,6 @@ fn checkpoint_is_imported_as_the_state_of_its_run() {
     let opened = open_checkpoint(&files).unwrap();
     assert_eq!(opened.state.files.len(), 2);
     assert_eq!(opened.state.manifest.unwrap().tokenizer, live.manifest().tokenizer);
-}
-
-/// line 29: older formats too; what they do not say follows from their settings and names.
-#[test]
-fn checkpoints_of_older_formats_are_imported() {
-    let v1 = imported(&golden("v1")).bundle.state_dict;
-    assert_eq!(v1.identity.checkpoint_ref.as_deref(), Some("step-5"));
-    let members: Vec<_> = v1.groups().iter().flat_map(|group| &group.members).collect();
-    assert_eq!((v1.groups().len(), members.len()), (2, 11));
-    assert_eq!(v1.groups().iter().map(|group| group.applied_steps).collect::<Vec<_>>(), [0, 5]);
-    assert!(v1.groups()[0].parameter_semantics.frozen && v1.groups()[0].members.iter().all(|member| member.state.is_empty()));
-    let v2 = imported(&golden("v2"));
-    let kinds: Vec<&str> = v2.bundle.state_dict.groups().iter().map(|group| group.optimizer.kind.as_str()).collect();
-    assert_eq!(kinds, ["apollo", "sgd", "adafactor", "apollo"]);
-    assert_eq!(v2.bundle.companions.base.unwrap().files.len(), 2);
-    assert!(v2.checks.values().all(|check| serde_json::to_value(check).unwrap() == json!("absent")));
 }
 
 #[test]

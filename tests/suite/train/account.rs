@@ -211,28 +211,6 @@ fn hyperparameters_that_tabtune_cannot_train_are_refused_by_name() {
     }
 }
 
-/// Accounts of before `growth_limit` have neither it nor what came with it, and their defaults were others.
-#[test]
-fn hyperparameters_of_earlier_versions_mean_what_they_did() {
-    let earlier = |settings: serde_json::Value, gone: &[&str]| {
-        let rule: OptimizerConfig = serde_json::from_value(settings).unwrap();
-        let mut account = optimizer_account(&rule, 0.1).unwrap();
-        ["growth_limit", "projected", "adamw_learning_rate_scale"]
-            .iter()
-            .chain(gone)
-            .for_each(|key| _ = account.hyperparameters.remove(*key));
-        optimizer_config(&account).unwrap()
-    };
-    let then = |mini: bool, rank: u64, scale: f64| {
-        let settings = json!({"type": "apollo", "mini": mini, "rank": rank, "scale": scale, "growth_limit": 1.01, "projected": "all",
-            "adamw_learning_rate_scale": 1.0});
-        serde_json::from_value::<OptimizerConfig>(settings).unwrap()
-    };
-    assert_eq!(earlier(json!({"type": "apollo", "rank": 2}), &["scale"]), then(false, 2, 1.0));
-    assert_eq!(earlier(json!({"type": "apollo", "rank": 2, "scale": 5}), &[]), then(false, 2, 5.0));
-    assert_eq!(earlier(json!({"type": "apollo", "mini": true}), &["scale"]), then(true, 1, 128.0));
-}
-
 #[test]
 fn schedules_come_back_and_others_are_refused() {
     let schedules = [

@@ -48,7 +48,7 @@ fn resume_across_turns_is_bitwise_with_clipping_and_accumulation() {
 fn saved_state(steps: u64) -> Vec<String> {
     let mut run = start(3, config("f32"), &cpu()).unwrap();
     go(&mut run, steps);
-    let names = open(save(&run)).manifest().tensors.as_ref().unwrap().keys().cloned().collect::<Vec<_>>();
+    let names = open(save(&run)).manifest().tensors.keys().cloned().collect::<Vec<_>>();
     names.into_iter().filter_map(|name| Some(name.strip_suffix(":step")?.to_string())).collect()
 }
 

@@ -8,7 +8,7 @@ import { draws, makeModels } from '../make-models.mjs';
 const FLIPS = 1000;
 const SEED = 10;
 const GOLDEN = join(root, 'tests', 'golden');
-const TEXT = join(GOLDEN, 'checkpoints', 'v1-data.txt');
+const TEXT = join(GOLDEN, 'text.txt');
 const RECEIPT = /receipt\.json$/;
 
 /** Operation → the files that it reads, besides documents, and its command with the options that say where it writes. */

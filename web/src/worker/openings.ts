@@ -105,7 +105,7 @@ export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume
 /** Compares the environments: the core compares versions, but in a browser only the worker knows the GPU. */
 function elsewhere(saved: string, device: string, { warnings }: SessionInfo): SessionInfo['warnings'] {
   const code = 'checkpoint.environment' satisfies Word;
-  // Documents of version 1 do not contain it.
+  // Not every browser tells it.
   if (saved === '' || saved === device || warnings.some((warning) => warning.code === code)) return [];
   return [{ code, message: `saved on ${escaped(saved)}, going on with ${escaped(device)}: the next steps may differ from the unbroken run's in their last digits` }];
 }

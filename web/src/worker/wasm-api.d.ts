@@ -104,13 +104,6 @@ export class Session {
   exportModel(optionsJson: string, base: JsSource[]): Promise<FileStream>;
   free(): void;
 }
-/** SHA-256 of bytes that come piece by piece. */
-export class Sha256 {
-  update(bytes: Uint8Array): void;
-  /** In hexadecimal digits; frees the sum. */
-  finish(): string;
-  free(): void;
-}
 export class TokenStream {
   private constructor();
   next(): Promise<unknown>;

@@ -10,7 +10,7 @@ import { coreSession, estimate as estimateReport, fileReport, inspection, modelD
 import { dataInspection, dataPreview, fileSummaries } from '../protocol/data-report.js';
 import { extraction, verification } from '../protocol/written.js';
 
-export { ModelHandle, Session, Sha256, clearAbort, estimate, extractAdapter, initDevice, inspectData, inspectFile, inspectModel, measureGpu, previewSchedule, requestAbort, setPanicHook, verifyFiles, version } from 'tabtune-wasm';
+export { ModelHandle, Session, clearAbort, estimate, extractAdapter, initDevice, inspectData, inspectFile, inspectModel, measureGpu, previewSchedule, requestAbort, setPanicHook, verifyFiles, version } from 'tabtune-wasm';
 export type { FileStream, JsSource, LoadedModel, TokenStream } from 'tabtune-wasm';
 
 /** Instances whose constructors have run. */

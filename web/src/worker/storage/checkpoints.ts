@@ -219,7 +219,7 @@ export class CheckpointStore {
   /** Imports a `.tabtune` file or a folder's files, verified, as a new run. */
   importFile(given: Blob | readonly NamedFile[], signal?: AbortSignal, onProgress?: OnProgress): Promise<CheckpointInfo> {
     return this.#connection.hold(async () => {
-      const parcel = given instanceof Blob ? await readContainer(given) : await readFolder(given, signal, onProgress);
+      const parcel = given instanceof Blob ? await readContainer(given) : await readFolder(given);
       const { run, label } = parcel.manifest;
       const { manifest, record } = await takeIn(this.#connection, parcel, { run, label, phase: 'import', signal, onProgress });
       return infoOf(manifest, record);

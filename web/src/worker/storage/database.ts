@@ -23,7 +23,7 @@ interface Stores extends DBSchema {
   manifests: { key: [string, number]; value: unknown };
   heads: { key: string; value: unknown };
   runs: { key: string; value: unknown };
-  /** Since version 2: `[run, generation it was saved with]`. */
+  /** `[run, generation it was saved with]` */
   history: { key: [string, number]; value: unknown };
 }
 export type Database = IDBPDatabase<Stores>;
@@ -64,9 +64,8 @@ export async function openDatabase(watch: Watch): Promise<Database> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let givenUp = false;
     openDB<Stores>(NAME, VERSION, {
-      upgrade(database, from) {
-        if (from < 1) for (const store of ['chunks', 'manifests', 'heads', 'runs'] as const) database.createObjectStore(store);
-        if (from < 2) database.createObjectStore('history');
+      upgrade(database) {
+        for (const store of STORES) if (!database.objectStoreNames.contains(store)) database.createObjectStore(store);
       },
       blocked() {
         timer = setTimeout(() => {

@@ -14,7 +14,7 @@ export const absent = (run: string): TabtuneError =>
   fault('checkpoint.none', `run ${quoted(run)} has no checkpoint in this browser`);
 
 export const tooNew = (format: number, supported: number): TabtuneError =>
-  fault('checkpoint.version', `checkpoint format ${format}: this version reads up to ${supported}. Update the page.`);
+  fault('checkpoint.version', `checkpoint format ${format}: this version reads ${supported}. Update the page.`);
 
 export const vanished = (run: string, what: string): TabtuneError =>
   fault('storage.vanished', `${what} of run ${quoted(run)} went away during the save: site data was cleared, or the run was removed`);

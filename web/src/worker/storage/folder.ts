@@ -1,9 +1,7 @@
 /** A checkpoint as a folder of files: what the native runner writes and reads, and what a user may pick. */
-import { aborted } from '../../protocol/errors.js';
 import type { NamedFile, OnProgress } from '../../protocol/reports.js';
-import { count, listOf, optional, record, ParseError, text } from '../../protocol/parse.js';
+import { count, listOf, record, ParseError, text } from '../../protocol/parse.js';
 import type { Parsed } from '../../protocol/parse.js';
-import { Sha256 } from '../wasm.js';
 import { sha256 } from './chunks.js';
 import { CHUNK_BYTES } from './database.js';
 import { corrupt, quoted, tooNew } from './faults.js';
@@ -14,21 +12,20 @@ import { bytesOf, carried, chunksIn } from './parcel.js';
 import type { Parcel } from './parcel.js';
 import { drop, fileSink, pour } from './sinks.js';
 
-/** Newest version of `checkpoint.json` that is read: 1 has one digest per file, 2 one per piece of 8 MiB, 3 also tensors and groups, 4 also adapters, which the core reads. */
-const NEWEST_VERSION = 4;
+/** The version of `checkpoint.json` that is read. */
+const DOCUMENT_VERSION = 1;
 const MAX_DOCUMENT_BYTES = 64 << 20;
 
 const documentParser = record({
   train: record({ steps: count }),
   progress: record({ completed_steps: count }),
-  written_by: optional(text),
-  environment: optional(record({ version: text, adapter: text })),
-  files: listOf(record({ name: text, bytes: count, sha256: optional(text), pieces: optional(listOf(text)) })),
+  environment: record({ version: text, adapter: text }),
+  files: listOf(record({ name: text, bytes: count, pieces: listOf(text) })),
 });
 type Document = Parsed<typeof documentParser>;
 
 /** Checks the files of a folder against its `checkpoint.json`. Files that it does not name are ignored. */
-export async function readFolder(given: readonly NamedFile[], signal?: AbortSignal, onProgress?: OnProgress): Promise<Parcel> {
+export async function readFolder(given: readonly NamedFile[]): Promise<Parcel> {
   const files = new Map(given.map(({ name, blob }) => [name, blob]));
   const document = files.get(CHECKPOINT_JSON);
   if (document === undefined) throw corrupt(`${CHECKPOINT_JSON} is absent: these are not the files of a checkpoint`, 'checkpoint.corrupt', { path: CHECKPOINT_JSON });
@@ -42,8 +39,7 @@ export async function readFolder(given: readonly NamedFile[], signal?: AbortSign
     const blob = files.get(file.name);
     if (blob === undefined) throw corrupt(`${quoted(file.name)} is absent`, 'checkpoint.corrupt', { path: file.name });
     if (blob.size !== file.bytes) throw corrupt(`${quoted(file.name)}: expected ${file.bytes} bytes, found ${blob.size}`, 'checkpoint.file.length');
-    const sums = file.pieces ?? (await sumsOfWhole(file.name, blob, file.sha256, signal, onProgress));
-    const chunks = chunksFrom(sums, file, index);
+    const chunks = chunksFrom(file.pieces, file, index);
     index += chunks.length;
     listed.push({ name: file.name, bytes: file.bytes, chunks });
   }
@@ -56,10 +52,9 @@ export async function readFolder(given: readonly NamedFile[], signal?: AbortSign
   return { manifest: manifestOf(said, listed), record: undefined, history: [], ...chunksIn(files, undefined) };
 }
 
-function manifestOf({ train, progress, written_by, environment }: Document, files: FileRecord[]): Manifest {
+function manifestOf({ train, progress, environment }: Document, files: FileRecord[]): Manifest {
   const step = progress.completed_steps;
-  const made = environment ?? { version: written_by ?? '', adapter: '' };
-  return { format: MANIFEST_FORMAT, run: '', generation: 1, label: `checkpoint-${step}`, step, totalSteps: train.steps, savedAt: Date.now(), bytes: sumOf(files), environment: made, files };
+  return { format: MANIFEST_FORMAT, run: '', generation: 1, label: `checkpoint-${step}`, step, totalSteps: train.steps, savedAt: Date.now(), bytes: sumOf(files), environment, files };
 }
 
 async function parsedDocument(blob: Blob): Promise<Document> {
@@ -75,12 +70,9 @@ async function parsedDocument(blob: Blob): Promise<Document> {
   const version: unknown = Reflect.get(Object(json), 'version');
   if (format !== 'tabtune.checkpoint') throw bad('it is of another format', 'format');
   if (typeof version !== 'number' || !Number.isSafeInteger(version) || version < 1) throw bad('it has no version', 'version');
-  if (version > NEWEST_VERSION) throw tooNew(version, NEWEST_VERSION);
+  if (version > DOCUMENT_VERSION) throw tooNew(version, DOCUMENT_VERSION);
   try {
-    const said = documentParser(json, '');
-    const unsummed = said.files.findIndex((file) => (version === 1 ? file.sha256 : file.pieces) === undefined);
-    if (unsummed >= 0) throw new ParseError(`.files[${unsummed}]`, 'its sums', undefined);
-    return said;
+    return documentParser(json, '');
   } catch (thrown) {
     if (!(thrown instanceof ParseError)) throw thrown;
     const path = thrown.message.slice(1, thrown.message.indexOf(':'));
@@ -93,21 +85,6 @@ function chunksFrom(sums: readonly string[], { name, bytes }: { name: string; by
   const odd = sums.length !== pieces || sums.some((sum) => !/^[0-9a-f]{64}$/.test(sum));
   if (odd) throw corrupt(`${CHECKPOINT_JSON} has ${sums.length} sums for the ${pieces} pieces of ${quoted(name)}`, 'checkpoint.corrupt', { path: name });
   return sums.map((sum, at) => ({ index: first + at, bytes: Math.min(CHUNK_BYTES, bytes - at * CHUNK_BYTES), sha256: sum }));
-}
-
-/** The digests of a file's pieces, after the whole file was verified against its digest of version 1. The core sums it, because browsers sum only whole buffers. */
-async function sumsOfWhole(name: string, blob: Blob, expected: string | undefined, signal?: AbortSignal, onProgress?: OnProgress): Promise<string[]> {
-  const whole = new Sha256();
-  const sums: string[] = [];
-  for (let at = 0; at < blob.size; at += CHUNK_BYTES) {
-    if (signal?.aborted) throw aborted('the import');
-    const bytes = await blob.slice(at, at + CHUNK_BYTES).arrayBuffer();
-    whole.update(new Uint8Array(bytes));
-    sums.push(await sha256(bytes));
-    onProgress?.({ phase: 'verify', file: name, loaded: at + bytes.byteLength, total: blob.size, fraction: (at + bytes.byteLength) / blob.size });
-  }
-  if (whole.finish() !== expected) throw corrupt(`${quoted(name)}: its SHA-256 differs`, 'checkpoint.chunk.hash');
-  return sums;
 }
 
 /** Writes the checkpoint's files; while they are written the folder has no `checkpoint.json`, so it is never mistaken for a complete one. */
