@@ -13,7 +13,7 @@ fn a_log_ends_with_the_last_step() {
     let (config, data) = tiny(&place);
     let run = ["train", "--config", &config, "--data", &data, "--device", "cpu", "--steps", "200", "--batch-size", "2", "--seq-len", "16"];
     let log = log_of(&[&run[..], &["--stop-at", "25"]].concat());
-    assert!(log.lines().any(|line| line.starts_with("25/200 loss ")), "{log}");
+    assert!(log.lines().any(|line| line.starts_with("25/200 epoch 1.06 · loss ")), "{log}");
     assert_eq!(log.lines().filter(|line| line.starts_with("20/200")).count(), 1, "{log}");
 }
 
