@@ -52,10 +52,8 @@ function operations(work) {
   };
 }
 
-/** A GGUF file, and a run of three steps that started from it. */
-async function trained(tabtune, work, to) {
-  const base = join(work, 'base.gguf');
-  await tabtune.convert(join(work, 'models', 'llama-tied'), base, '--format', 'gguf', '--type', 'q4_0');
+/** A run of three steps that started from a GGUF file. */
+async function trained(tabtune, base, to) {
   const shape = ['--steps', '3', '--batch-size', '1', '--seq-len', '16', '--learning-rate', '1e-3', '--seed', '5'];
   await tabtune.lines('train', '--model', base, '--data', TEXT, ...shape, '--device', 'cpu', '--out', to);
 }
@@ -113,10 +111,9 @@ async function verified(tabtune, paths) {
 export async function receipts({ tabtune, work, fail }) {
   makeModels(join(work, 'models'));
   const runs = ['trained', 'trained-again'].map((name) => join(work, name, 'checkpoint'));
-  for (const run of runs) {
-    execFileSync('rm', ['-f', join(work, 'base.gguf')]);
-    await trained(tabtune, work, run);
-  }
+  const base = join(work, 'base.gguf');
+  await tabtune.convert(join(work, 'models', 'llama-tied'), base, '--format', 'gguf', '--type', 'q4_0');
+  for (const run of runs) await trained(tabtune, base, run);
   await moved(tabtune, work);
   const all = Object.entries(operations(work)).map(([name, operation]) => ({ name, ...operation, flips: 0, refused: 0 }));
   for (const [at, each] of all.entries()) {
