@@ -171,8 +171,9 @@ const STRUCTURED: [&str; 12] = [
 /// A field of a table: a text, but for columns that are structured, and for lists of messages in any column.
 fn cell(name: &str, field: &str) -> Value {
     let read = if field.starts_with(['[', '{']) { serde_json::from_str(field).ok() } else { None };
-    let is_message =
-        |item: &Value| [["role", "content"], ["from", "value"]].iter().any(|keys| keys.iter().all(|key| item.get(key).is_some()));
+    let is_message = |item: &Value| {
+        [["role", "content"], ["role", "tool_calls"], ["from", "value"]].iter().any(|keys| keys.iter().all(|key| item.get(key).is_some()))
+    };
     let structured = |value: &Value| {
         let messages = value.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(is_message));
         messages || STRUCTURED.contains(&name)

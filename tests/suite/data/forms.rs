@@ -148,6 +148,28 @@ fn fields_of_a_table_are_texts_but_for_columns_of_structure() {
         "instruction,output,history\ni,o,\"[[\"\"a\"\", \"\"b\"\"]]\"\nj,p,\n",
         "{\"instruction\": \"i\", \"output\": \"o\", \"history\": [[\"a\", \"b\"]]}\n{\"instruction\": \"j\", \"output\": \"p\"}\n",
     );
+    // A list of messages is one under any name, also where a message has calls of tools alone; other lists with a role are texts.
+    let chat = |message: &str| {
+        let columns = Columns { messages: Some("dialog".into()), ..Columns::default() };
+        let table = format!("dialog,n\n\"[{{\"\"role\"\": \"\"user\"\", \"\"content\"\": \"\"a\"\"}}, {message}]\",1\n");
+        read_as("a.csv", table.as_bytes(), &DataSettings { columns: Some(columns), ..DataSettings::default() })
+    };
+    for message in
+        ["{\"\"role\"\": \"\"assistant\"\", \"\"content\"\": \"\"b\"\"}", "{\"\"role\"\": \"\"assistant\"\", \"\"tool_calls\"\": []}"]
+    {
+        let found = chat(message).map(|_| ());
+        assert!(
+            found.as_ref().err().is_none_or(|error| error.code() != "data.shape" && error.code() != "data.columns"),
+            "{message}: {found:?}"
+        );
+    }
+    let said = chat("{\"\"role\"\": \"\"assistant\"\"}").map(|_| ()).unwrap_err();
+    assert!(["data.shape", "data.columns"].contains(&said.code()), "{said}");
+    same(
+        "a.csv",
+        "prompt,completion\nWho?,\"[{\"\"role\"\": \"\"cook\"\"}]\"\n",
+        "{\"prompt\": \"Who?\", \"completion\": \"[{\\\"role\\\": \\\"cook\\\"}]\"}\n",
+    );
     // What is no history is no empty one.
     for history in ["\"earlier\"", "{\"user\": \"x\"}", "3", "[[\"a\"]]"] {
         let row = format!("{{\"instruction\": \"i\", \"output\": \"o\", \"history\": {history}}}");
