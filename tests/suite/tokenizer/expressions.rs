@@ -11,7 +11,7 @@ const UNCALLED: &str = "a method that is not called is no value here";
 const REFUSED: &str = "refused in words: no chat template uses it";
 const LEFT: &str = "refused in words: minijinja cannot leave a loop from within a block with names or an output of its own";
 const INDEX: &str = "a generator and a dictionary's view have items by their index in minijinja";
-const KEYS: &str = "minijinja tells 1 from true as a key, and takes any value as one";
+const KEYS: &str = "minijinja takes any value as a key, and tells 1 from true but where their hashes of this process meet";
 const SHOWN: &str = "nobody means to write the name of a range or of a loop";
 const MACROS: &str = "macros of minijinja have no varargs and kwargs, and a default cannot name another parameter";
 
@@ -82,7 +82,7 @@ fn pieces_of_templates_render_as_in_jinja() {
         match (same, different.remove(source)) {
             (true, None) => equal += 1,
             (false, Some(REFUSED | LEFT)) => assert_eq!(rendered.unwrap_err().code(), "tokenizer.template", "{source}"),
-            (false, Some(_)) => {}
+            (false, Some(_)) | (true, Some(KEYS)) => {}
             (true, Some(_)) => faults.push(format!("{source}\n  is equal: no known difference")),
             (false, None) => faults.push(format!("{source}\n  Jinja2: {}\n  tabtune: {rendered:?}", case[1])),
         }
