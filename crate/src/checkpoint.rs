@@ -8,7 +8,7 @@ mod settings;
 mod state;
 mod write;
 
-pub use crate::bundle::{Base, BaseFile};
+pub use crate::state::{Base, BaseFile};
 pub use manifest::{Environment, FORMAT_VERSION, FileRecord, MANIFEST, Manifest, read as read_manifest};
 pub use pieces::{pieces_of, sha256};
 pub use settings::can_override;
@@ -20,13 +20,15 @@ use std::rc::Rc;
 
 use burn::tensor::Device;
 
-use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, Bundle, ByteSource, OpenOptions, VerifyPolicy};
+use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, Bundle, OpenOptions};
 use crate::config::TrainConfig;
 use crate::data::{Dataset, LoaderState};
 use crate::error::{Error, Fault, Refusal, Result, word};
+use crate::formats::ByteSource;
 use crate::interrupt::Interrupt;
 use crate::model::{Model, open_model, open_model_with};
 use crate::schedule;
+use crate::state::VerifyPolicy;
 use crate::train::{Notice, Progress, Trainer};
 use state::TensorFile;
 

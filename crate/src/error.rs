@@ -11,6 +11,7 @@ use std::fmt;
 
 pub use class::{Class, Raiser};
 pub use codes::{CODES, Code, MEANINGS};
+pub(crate) use refusal::base_name;
 use refusal::first_of;
 pub use refusal::{Fault, Refusal};
 pub(crate) use shown::unusual;

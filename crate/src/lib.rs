@@ -9,18 +9,20 @@ pub mod platform;
 pub mod bf16;
 pub mod config;
 pub mod interrupt;
-pub mod quants;
 pub mod random;
 
 pub mod device;
+pub mod formats;
 pub mod gpu;
 pub mod parameters;
 pub mod tokenizer;
 
 pub mod bundle;
 pub mod data;
+pub mod families;
 pub mod ops;
 pub mod schedule;
+pub mod state;
 
 pub mod model;
 pub mod optim;

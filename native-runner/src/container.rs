@@ -6,9 +6,9 @@ use std::path::Path;
 use std::rc::Rc;
 
 use serde::Deserialize;
-use tabtune::bundle::ByteSource;
 use tabtune::checkpoint::sha256;
 use tabtune::error::word;
+use tabtune::formats::ByteSource;
 
 use crate::error::{Result, damaged};
 use crate::files::FileSource;

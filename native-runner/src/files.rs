@@ -6,8 +6,10 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use tabtune::bundle::{Bundle, ByteSource, CARRIED_FILES, OpenOptions, PortableModelImportRequest, VerifyPolicy, truncated};
+use tabtune::bundle::{Bundle, OpenOptions};
 use tabtune::checkpoint::{Checkpoint, MANIFEST};
+use tabtune::formats::{ByteSource, truncated};
+use tabtune::state::{CARRIED_FILES, PortableModelImportRequest, VerifyPolicy};
 
 use crate::container;
 use crate::error::{Result, RunError, unreadable};

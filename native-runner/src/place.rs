@@ -8,8 +8,9 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use tabtune::bundle::{Evaluation, FileStream};
+use tabtune::bundle::FileStream;
 use tabtune::checkpoint::{MANIFEST, read_manifest};
+use tabtune::state::Evaluation;
 
 use self::disk::{check_room, fill_new, flush_folder, list, make_folder, mark, occupied, remove_file, rename, temporary, try_out};
 pub use self::one_file::{OneFile, Place};

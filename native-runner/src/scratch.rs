@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde_json::Value;
-use tabtune::bundle::config_from_hf;
 use tabtune::config::ModelConfig;
+use tabtune::families::config_from_hf;
 use tabtune::tokenizer::Tokenizer;
 
 use crate::error::{Result, RunError};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tabtune::bundle::{GroupPolicy, PortableModelImportRequest};
+use tabtune::state::{GroupPolicy, PortableModelImportRequest};
 
 use crate::args::RequestArgs;
 use crate::error::{Result, RunError};

@@ -1,7 +1,8 @@
 //! Blocks of the packed storage types with random bits, and what they hold.
 
-use tabtune::bundle::TensorType;
-use tabtune::gpu::StorageType::{self, F16, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0};
+use tabtune::formats::TensorType;
+use tabtune::gpu::StorageType;
+use tabtune::gpu::StorageType::{F16, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0};
 
 /// The storage types of packed matrices.
 pub const PACKED: [StorageType; 9] = [F16, Q8_0, Q4_0, Q4K, Q6K, Q4_1, Q5_0, Q5_1, Q5K];

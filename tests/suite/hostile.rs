@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use serde_json::Value;
-use tabtune::bundle::{ByteSource, FileFormat, InspectReport, MemorySource, inspect, open_bundle, safetensors_header};
+use tabtune::bundle::{FileFormat, InspectReport, inspect, open_bundle};
+use tabtune::formats::{ByteSource, MemorySource, safetensors_header};
 
 fn golden(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/golden/hostile/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap_or_else(|e| panic!("{name}: {e}"))

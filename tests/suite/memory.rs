@@ -3,10 +3,10 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tabtune::bundle::config_from_hf;
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::Dataset;
 use tabtune::device::Device;
+use tabtune::families::config_from_hf;
 use tabtune::gpu::launch::is_software;
 use tabtune::gpu::profile::{KernelTimes, Profile};
 use tabtune::gpu::trace::{watch_memory, watched_memory};

@@ -4,10 +4,11 @@
 use std::path::PathBuf;
 
 use burn::tensor::Tensor;
-use tabtune::bundle::{Bundle, ByteSource, MemorySource, open_bundle};
+use tabtune::bundle::{Bundle, open_bundle};
 use tabtune::config::Precision;
 use tabtune::data::Batch;
 use tabtune::device::Device;
+use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::gpu::read_f32;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap, Span};

@@ -2,11 +2,13 @@
 
 use burn::tensor::Tensor;
 use serde_json::{Value, json};
-use tabtune::bundle::{ByteSource, FileStream, MemorySource, config_from_hf, config_to_hf, open_bundle};
+use tabtune::bundle::{FileStream, open_bundle};
 use tabtune::config::{Precision, TrainConfig};
 use tabtune::data::{Batch, Dataset, Loader};
 use tabtune::device::Device;
 use tabtune::error::Error;
+use tabtune::families::{config_from_hf, config_to_hf};
+use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
 use tabtune::train::Trainer;

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use tabtune::bundle::{ByteSource, MemorySource, open_bundle};
+use tabtune::bundle::open_bundle;
 use tabtune::config::{AdafactorConfig, GroupConfig, OptimizerConfig, Precision, TrainConfig};
 use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
+use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::train::Trainer;

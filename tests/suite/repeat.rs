@@ -4,11 +4,11 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tabtune::bundle::config_from_hf;
 use tabtune::config::TrainConfig;
 use tabtune::data::{Dataset, IGNORE_INDEX, Loader};
 use tabtune::device::Device;
 use tabtune::error::Error;
+use tabtune::families::config_from_hf;
 use tabtune::gpu::launch::dispatches;
 use tabtune::gpu::trace;
 use tabtune::interrupt::Interrupt;

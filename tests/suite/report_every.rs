@@ -2,11 +2,11 @@
 //! steps that were submitted.
 
 use serde_json::{Value, json};
-use tabtune::bundle::config_from_hf;
 use tabtune::config::{Precision, TrainConfig};
 use tabtune::data::{Batch, Dataset, IGNORE_INDEX, LoaderState};
 use tabtune::device::Device;
 use tabtune::error::Error;
+use tabtune::families::config_from_hf;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
 use tabtune::train::{StepReport, Trainer};

@@ -2,12 +2,15 @@
 
 use burn::tensor::Device as TensorDevice;
 use serde_json::{Value, json};
-use tabtune::bundle::{Bundle, ByteSource, MemorySource, ModelAssets, config_from_hf};
-use tabtune::checkpoint::{self, Checkpoint, Environment, Origin, sha256};
+use tabtune::bundle::{Bundle, ModelAssets};
+use tabtune::checkpoint;
+use tabtune::checkpoint::{Checkpoint, Environment, Origin, sha256};
 use tabtune::config::{AdamwConfig, GroupConfig, ModelConfig, OptimizerConfig, TrainConfig};
 use tabtune::data::Dataset;
 use tabtune::device::DeviceLimits;
 use tabtune::error::{Error, Fault};
+use tabtune::families::config_from_hf;
+use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::tokenizer::Tokenizer;

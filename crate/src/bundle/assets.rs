@@ -2,11 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::bundle::hf_config_edit::{edited, edited_config, object};
-use crate::bundle::tensors::no_tokenizer;
-use crate::bundle::{Bundle, SourceFormat, Warning, config_to_hf};
+use super::tensors::no_tokenizer;
+use crate::bundle::Bundle;
 use crate::config::{ModelConfig, Precision};
 use crate::error::{Error, Result};
+use crate::families::{config_to_hf, edited, edited_config, object};
+use crate::formats::Warning;
+use crate::state::SourceFormat;
 use crate::tokenizer::Tokenizer;
 
 const CONFIG: &str = "config.json";

@@ -1,15 +1,11 @@
 //! A tensor as its digest counts it: its name and its bytes as Hugging Face has them, wherever it is stored (crate/FORMATS.md, "Digests").
 
-use super::digest::leaf;
-use super::gguf::GgufTensor;
-use super::names::Layout;
-use super::paired_rows::PairedRows;
-use super::sha256::{Digest, Hasher};
-use super::source::{ByteSource, SourceSpan, for_each_chunk};
-use super::tensors::Entry;
-use super::transposed::Transposed;
+use super::entry::Entry;
 use crate::error::Result;
+use crate::families::names::Layout;
+use crate::formats::{ByteSource, Digest, GgufTensor, Hasher, PairedRows, SourceSpan, Transposed, for_each_chunk};
 use crate::gpu::transfer::PIECE_BYTES;
+use crate::state::leaf;
 
 /// Name, dtype and shape of a tensor in its digest, and how its bytes lie in its file.
 #[derive(Debug, Clone)]

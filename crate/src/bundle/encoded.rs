@@ -4,14 +4,13 @@ use std::ops::Range;
 
 use burn::tensor::{DType, Tensor};
 
-use super::conversion::{Conversion, Measure};
-use super::decode::Encoding;
-use super::encode::{Encoder, TensorType};
-use super::names::Layout;
 use super::pieces::PIECE_ELEMENTS;
 use super::stored::StoredTensor;
 use crate::error::Result;
+use crate::families::names::Layout;
+use crate::formats::{Encoder, Encoding, TensorType};
 use crate::gpu::transfer::{PIECE_BYTES, Part, RUN_BYTES, read_parts};
+use crate::state::{Conversion, Measure};
 
 /// Maximum number of values that are read at once.
 const RUN: u64 = (RUN_BYTES / 4) as u64;

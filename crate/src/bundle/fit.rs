@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::hf_folder::INDEX;
-use super::names;
-use super::refusal::{Warning, shown};
-use super::source::base_name;
-use super::tensors::{Bundle, MAX_NAMES, unreadable};
-use crate::error::{Error, Refusal, Result, Word, word};
+use super::tensors::{Bundle, MAX_NAMES};
+use crate::error::{Error, Refusal, Result, shown, word};
+use crate::families::names;
+use crate::formats::{Warning, base_name, unreadable};
 
 impl Bundle {
     /// Compares the tensors with those that the model has, given as name and shape. An absent tensor, one without a place inside a block of the
@@ -83,19 +82,4 @@ fn nearest<'a>(name: &str, names: &'a [String]) -> Option<&'a str> {
     let begins = |other: &str| name.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     let near = names.iter().filter(|other| alike(other) > 0);
     near.max_by_key(|other| (alike(other), begins(other))).map(String::as_str)
-}
-
-/// Refuses weights with NaN or infinite values, all tensors at once: `counts` are those of each tensor that was read.
-pub fn refuse_non_finite(counts: &[(String, u64)]) -> Result<()> {
-    refuse_non_finite_as(word!("model.non-finite"), counts)
-}
-
-/// The same by another word.
-pub(super) fn refuse_non_finite_as(word: Word, counts: &[(String, u64)]) -> Result<()> {
-    let refuse = |(name, count): &(String, u64)| {
-        let refusal = Refusal::new(word).stage("read").subject(name).expected("finite values");
-        refusal.found(format!("{count} NaN or infinite")).hint("allow it (allowNonFinite, --allow-non-finite) if these weights never count")
-    };
-    let refusals: Vec<Refusal> = counts.iter().filter(|(_, count)| *count > 0).map(refuse).collect();
-    if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
 }

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use super::decode::Encoding;
-use super::gguf::{GgufFile, GgufValue, join_parts};
-use super::gguf_config::config_from_gguf;
-use super::gguf_keys::check_keys;
+use super::entry::{Entry, narrow};
+use super::files::{Files, MAX_DOCUMENT_BYTES, adapter, document, find, or_refused, unused};
 use super::gguf_tokenizer::{check_tokenizer, end_ids, tokenizer_parts};
-use super::names::{self, Layout};
-use super::open::{Files, MAX_DOCUMENT_BYTES, OpenOptions, Taken, adapter, document, find, or_refused, same_numbers, unused};
-use super::provenance::{Base, BaseFile};
-use super::refusal::Warning;
-use super::source::{ByteSource, base_name};
-use super::tensors::{Bundle, Entry, SourceFormat, dequantise, narrow};
-use super::tokenizer_files::{CARRIED_FILES, TOKENIZER_FILES, carried, hf_tokenizer};
+use super::options::{OpenOptions, Taken};
+use super::pieces::dequantise;
+use super::same_numbers::same_numbers;
+use super::tensors::Bundle;
+use super::tokenizer_files::{TOKENIZER_FILES, carried, hf_tokenizer};
 use crate::error::{Refusal, Result, word};
+use crate::families::names::Layout;
+use crate::families::{check_keys, config_from_gguf, names};
+use crate::formats::{ByteSource, Encoding, GgufFile, GgufValue, Warning, base_name, join_parts};
+use crate::state::{Base, BaseFile, CARRIED_FILES, SourceFormat};
 use crate::tokenizer::Tokenizer;
 
 const GENERATION: &str = "generation_config.json";

@@ -1,34 +1,22 @@
 //! A GGUF file as a stream: its header, and the contents of its tensors from wherever they are.
 
 use super::counted::Counted;
-use super::encoded::EncodedTensor;
-use super::gguf::{GgufRecord, GgufValue, gguf_header};
-use super::names::Layout;
-use super::source::SourceSpan;
-use super::stream::{FileStream, Segment};
+use super::segment::Segment;
+use super::stream::FileStream;
 use super::sums::TensorSpan;
-use super::written::Known;
 use crate::error::{Refusal, Result, word};
+use crate::families::names::Layout;
+use crate::formats::{GgufRecord, GgufValue, gguf_header};
+use crate::state::ArtifactDigests;
 
 /// A tensor of a GGUF file to be written.
 pub(crate) struct GgufOutput {
     /// Name, type and shape in the file.
     pub(crate) record: GgufRecord,
     /// Its bytes.
-    pub(crate) contents: GgufContents,
+    pub(crate) contents: Segment,
     /// Hugging Face's name of the weight that it is, and how it lies here; `None` for what is no weight of the model, or one a second time.
     pub(crate) weight: Option<(String, Layout)>,
-}
-
-/// Where the bytes of a tensor come from.
-#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
-pub(crate) enum GgufContents {
-    /// In memory: few.
-    Bytes(Vec<u8>),
-    /// In another file, where they lie as they are written.
-    Copied(SourceSpan),
-    /// On the device.
-    Encoded(EncodedTensor),
 }
 
 impl FileStream {
@@ -41,11 +29,7 @@ impl FileStream {
         let mut bytes = header.bytes.len() as u64;
         let mut segments = vec![Segment::Bytes(header.bytes)];
         for (tensor, span) in tensors.into_iter().zip(header.spans) {
-            let segment = match tensor.contents {
-                GgufContents::Bytes(bytes) => Segment::Bytes(bytes),
-                GgufContents::Copied(span) => Segment::Copied(span),
-                GgufContents::Encoded(tensor) => Segment::Encoded(tensor),
-            };
+            let segment = tensor.contents;
             if segment.len() != span.bytes {
                 let refusal = Refusal::new(word!("export.tensor.size")).of("gguf").subject(&tensor.record.name);
                 return Err(refusal.expected(format!("{} bytes", span.bytes)).found(segment.len()).into());
@@ -66,7 +50,7 @@ impl FileStream {
             segments.extend([segment, Segment::Bytes(vec![0; span.padding as usize])]);
         }
         self.push(name, bytes, segments);
-        self.know(Known::of_gguf(metadata));
+        self.know(ArtifactDigests::of_gguf(metadata));
         Ok(())
     }
 }

@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::gguf::{GgufFile, GgufValue};
-use super::refusal::Warning;
 use crate::error::{Error, Refusal, Result, Word, word};
+use crate::formats::{GgufFile, GgufValue, Warning};
 use crate::tokenizer::{PartsModel, TOKENIZER_JSON_SERVES, TokenizerParts};
 
 const KNOWN_MODELS: [&str; 6] = ["gpt2", "llama", "bert", "t5", "gemma4", "rwkv"];

@@ -1,8 +1,8 @@
 //! A tokenizer → the metadata of a GGUF file: the reverse of `gguf_tokenizer.rs`.
 
-use super::gguf::GgufValue;
 use super::gguf_tokenizer::{ESCAPED, NAMED_TEMPLATE, NONE};
 use crate::error::Result;
+use crate::formats::GgufValue;
 use crate::tokenizer::{PartsModel, Tokenizer, TokenizerParts};
 
 const MODEL: &str = "tokenizer.ggml.model";

@@ -2,21 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use super::config_check::check;
-use super::decode::Encoding;
-use super::hf_config::config_of_weights;
+use super::entry::{Entry, narrow};
+use super::files::{Files, MAX_DOCUMENT_BYTES, document, find, or_refused, pickle, unused};
 use super::index::open_index;
-use super::names::{self, Layout};
-use super::open::{Files, MAX_DOCUMENT_BYTES, OpenOptions, Taken, document, find, or_refused, pickle, same_numbers, unused};
+use super::options::{OpenOptions, Taken};
 use super::prefixes::settle_prefix;
-use super::provenance::{Base, BaseFile};
-use super::refusal::Warning;
-use super::safetensors::SafetensorsFile;
-use super::source::{ByteSource, base_name};
-use super::tensors::{Bundle, Entry, SourceFormat, narrow};
+use super::same_numbers::same_numbers;
+use super::tensors::Bundle;
 use super::tokenizer_files::{TOKENIZER_FILES, carried, hf_tokenizer};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
+use crate::families::names::Layout;
+use crate::families::{check, config_of_weights, names};
+use crate::formats::{ByteSource, Encoding, SafetensorsFile, Warning, base_name};
+use crate::state::{Base, BaseFile, SourceFormat};
 
 /// The list of shards, and of the tensors in them.
 pub(super) const INDEX: &str = "model.safetensors.index.json";

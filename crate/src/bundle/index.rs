@@ -3,16 +3,13 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::json::{self, Json, JsonFault};
-use super::open::MAX_DOCUMENT_BYTES;
-use super::refusal::{Warning, add_refusal};
-use super::safetensors::SafetensorsFile;
-use super::source::{ByteSource, read_document};
+use super::files::MAX_DOCUMENT_BYTES;
 use crate::error::{Error, Refusal, Result, Word, word};
+use crate::formats::json::MAX_DEPTH;
+use crate::formats::{ByteSource, Json, JsonFault, SafetensorsFile, Warning, add_refusal, json, read_document};
 
 const MAX_SHARDS: usize = 10_000;
 const MAX_SHARD_NAME_BYTES: usize = 255;
-pub(super) const MAX_DEPTH: usize = 32;
 
 /// A sharded model whose index and shards agree.
 #[derive(Debug)]
@@ -39,7 +36,7 @@ pub(super) fn open_index(index: &dyn ByteSource, files: &[&dyn ByteSource]) -> R
     let mut absent = Vec::new();
     let wanted: BTreeSet<&str> = map.iter().map(|(_, shard)| shard.as_ref()).collect();
     for shard in wanted {
-        match files.iter().position(|file| super::source::base_name(file.name()) == shard) {
+        match files.iter().position(|file| crate::formats::base_name(file.name()) == shard) {
             Some(at) => shards.push((at, SafetensorsFile::open(files[at])?)),
             None => absent.push(Refusal::new(word!("index.shard.missing")).of(index.name()).subject(shard)),
         }
@@ -97,7 +94,7 @@ fn is_shard_name(name: &str) -> bool {
 
 /// Lists all disagreements of every kind; the kinds come in a fixed order.
 fn compare(map: &Map<'_>, shards: &[(usize, SafetensorsFile)], files: &[&dyn ByteSource], index: &str) -> Result<()> {
-    let shard_name = |at: usize| files.get(at).map_or("", |file| super::source::base_name(file.name()));
+    let shard_name = |at: usize| files.get(at).map_or("", |file| crate::formats::base_name(file.name()));
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (at, shard) in shards {
         for tensor in &shard.tensors {

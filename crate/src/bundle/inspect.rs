@@ -6,16 +6,15 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::adapter::LoraConfig;
-use super::decode::{Encoding, count_non_finite};
-use super::gguf::{GgufFile, GgufTensor};
 use super::gguf_tokenizer::check_tokenizer;
 use super::index::open_index;
-use super::refusal::{Warning, shown};
-use super::safetensors::{SafetensorsFile, SafetensorsTensor, dtype_bits};
-use super::source::{ByteSource, base_name, for_each_chunk};
+use super::inventory::InventoryTensor;
 use super::state_json::check_state_json;
-use super::tensors::unreadable;
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, shown, word};
+use crate::formats::{
+    ByteSource, Encoding, GgufFile, GgufTensor, SafetensorsFile, SafetensorsTensor, Warning, base_name, count_non_finite, dtype_bits,
+    for_each_chunk, unreadable,
+};
 
 /// The formats that can be inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -59,17 +58,6 @@ impl FileFormat {
             () => return None,
         })
     }
-}
-
-/// A tensor as the file lists it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct InventoryTensor {
-    /// Name in the file, as it stands there.
-    pub name: String,
-    /// safetensors word, or `GGML:<type>`.
-    pub dtype: String,
-    /// Row-major.
-    pub shape: Vec<u64>,
 }
 
 /// The verdict on a file.

@@ -1,11 +1,10 @@
 //! A tensor's values piece by piece, in Hugging Face's layout, so that even a tensor larger than memory can be read.
 
 use super::adapter::Factors;
-use super::decode::Encoding;
-use super::names::Layout;
-use super::source::{ByteSource, for_each_chunk};
-use super::tensors::{Entry, unreadable};
+use super::entry::{Entry, narrow};
 use crate::error::{Refusal, Result, word};
+use crate::families::names::Layout;
+use crate::formats::{ByteSource, Encoding, GgufTensor, for_each_chunk, unreadable};
 
 /// Maximum number of values in a piece: 8 MiB of f32.
 pub const PIECE_ELEMENTS: usize = 2 << 20;
@@ -227,4 +226,22 @@ impl<'a> Pieces<'a> {
         }
         Ok(())
     }
+}
+
+/// All values of a tensor of a GGUF file, row-major, in the order of the file.
+pub fn dequantise(source: &dyn ByteSource, tensor: &GgufTensor) -> Result<Vec<f32>> {
+    let entry = Entry {
+        name: tensor.name.clone(),
+        stored_name: tensor.name.clone(),
+        dtype: tensor.ggml_type.dtype(),
+        encoding: Encoding::of_ggml(tensor.ggml_type),
+        shape: narrow(&tensor.shape, &tensor.name, source.name())?,
+        source: 0,
+        begin: tensor.begin,
+        end: tensor.bytes.map(|bytes| tensor.begin.saturating_add(bytes)),
+        layout: Layout::Same,
+        merge: None,
+        replaced: None,
+    };
+    Pieces::new(&entry, source, PIECE_ELEMENTS)?.collect()
 }

@@ -1,10 +1,10 @@
 //! Names of tensors with a common prefix too many or too few, as wrappers of training programs and bare inner models leave them.
 
-use super::names;
-use super::refusal::Warning;
-use super::tensors::Entry;
+use super::entry::Entry;
 use crate::config::Architecture;
 use crate::error::word;
+use crate::families::names;
+use crate::formats::Warning;
 
 /// Parts of a name that only wrappers put there: of parallel and compiled models, and of blocks that are computed twice or in shards.
 const WRAPPERS: [&str; 5] = ["module", "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"];

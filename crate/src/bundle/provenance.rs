@@ -1,83 +1,19 @@
-//! What a model started from: the weight files that it was opened from, by their sums.
+//! Checksums of the files that a model was opened from, and their comparison.
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use super::counted::Counted;
-use super::digest::weights_digest;
-use super::receipt_parts::ReceiptFile;
-use super::refusal::shown;
-use super::sha256::{Digest, Hasher};
-use super::source::{ByteSource, base_name, for_each_chunk};
-use super::state::{SelectionReport, VerifyPolicy};
+use super::entry::Entry;
 use super::sums::{Sums, TensorSpan};
-use super::tensors::{Bundle, Entry, SourceFormat};
+use super::tensors::Bundle;
 use crate::error::{Error, Fault, Refusal, Result, word};
+use crate::formats::{ByteSource, Digest, base_name, for_each_chunk, sha256_of};
+use crate::state::{Base, BaseFile, ReceiptFile, SelectionReport, VerifyPolicy, weights_digest};
 
 /// Bytes of a piece, except for the last one of a file.
 const PIECE_BYTES: u64 = 8 << 20;
 
-/// What a model started from.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Base {
-    /// What its files call it, else the name of the first one, without its ending; empty in checkpoints that do not tell.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub name: String,
-    /// `hf_folder` or `gguf`.
-    pub format: String,
-    /// The weight files.
-    pub files: Vec<BaseFile>,
-    /// Digest of its weights, where it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weights_digest: Option<Digest>,
-    /// How much of its files the last resume compared, where that was not all of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verified: Option<VerifyPolicy>,
-}
-
-/// A file of a [`Base`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BaseFile {
-    /// File name.
-    pub name: String,
-    /// Size.
-    pub bytes: u64,
-    /// SHA-256 of what lists its tensors: the length word and header of a safetensors file, everything before the data of a GGUF file.
-    /// Absent in checkpoints that do not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub header_sha256: Option<Digest>,
-    /// SHA-256 of the whole file, where all of it was read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sha256: Option<Digest>,
-    /// SHA-256 of each piece of 8 MiB, the last one shorter: of the base that an adapter is trained beside.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pieces: Option<Vec<Digest>>,
-}
-
-impl BaseFile {
-    /// The file `source`, whose header has this sum.
-    pub(super) fn new(source: &dyn ByteSource, header_sha256: Digest) -> Self {
-        Self {
-            name: base_name(source.name()).to_string(),
-            bytes: source.len(),
-            header_sha256: Some(header_sha256),
-            sha256: None,
-            pieces: None,
-        }
-    }
-}
-
 impl Base {
-    /// The base whose files call it `title`.
-    pub(super) fn new(title: &str, format: SourceFormat, files: Vec<BaseFile>) -> Self {
-        let stem = |file: &BaseFile| file.name.rsplit_once('.').map_or(file.name.clone(), |(stem, _)| stem.to_string());
-        let name = if title.is_empty() { files.first().map(stem).unwrap_or_default() } else { title.to_string() };
-        Self { name: shown(&name), format: format.to_string(), files, weights_digest: None, verified: None }
-    }
-
     /// The weight files of `bundle`.
     pub fn of_bundle(bundle: &Bundle) -> Self {
         bundle.base.clone()
@@ -152,30 +88,6 @@ impl Base {
         }
         if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
     }
-
-    /// Takes the sums of whole files that `other` has of the same files.
-    pub(crate) fn take_sums(&mut self, other: &Self) {
-        for file in self.files.iter_mut().filter(|file| file.sha256.is_none()) {
-            let same = other.files.iter().find(|one| (one.bytes, one.header_sha256) == (file.bytes, file.header_sha256));
-            file.sha256 = same.and_then(|one| one.sha256);
-        }
-    }
-
-    /// Whether these are the same files, whatever they are called: sizes, and the sums of headers where both tell them.
-    pub fn matches(&self, other: &Self) -> bool {
-        let sorted = |base: &Self| {
-            // Older checkpoints also list what lies beside a GGUF file.
-            let weights =
-                base.files.iter().filter(|file| file.header_sha256.is_some() || file.name.to_ascii_lowercase().ends_with(".gguf"));
-            let mut files: Vec<(u64, Option<Digest>)> = weights.map(|file| (file.bytes, file.header_sha256)).collect();
-            files.sort_unstable();
-            files
-        };
-        let (own, others) = (sorted(self), sorted(other));
-        let told = own.iter().chain(&others).all(|(_, header)| header.is_some());
-        let sizes = |files: &[(u64, Option<Digest>)]| files.iter().map(|(bytes, _)| *bytes).collect::<Vec<_>>();
-        if told { own == others } else { sizes(&own) == sizes(&others) }
-    }
 }
 
 /// The SHA-256 of each piece of a file.
@@ -233,14 +145,4 @@ impl Bundle {
 /// The place of a tensor of the file at `home`, to be summed.
 fn span(entry: &Entry, home: usize) -> Option<TensorSpan> {
     Some(TensorSpan { counted: Counted::of_entry(entry), file: home, begin: entry.begin, end: entry.end?, state: false, again: None })
-}
-
-/// The SHA-256 of the bytes `begin..end` of a file, read piece by piece.
-pub(crate) fn sha256_of(source: &dyn ByteSource, begin: u64, end: u64) -> Result<Digest> {
-    let mut sum = Hasher::new();
-    for_each_chunk(source, begin, end, 1, |piece| {
-        sum.update(piece);
-        Ok(())
-    })?;
-    Ok(sum.finish())
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::counted::Counted;
-use super::digest::weights_digest;
-use super::encode::TensorType;
 use super::encoded::{EncodedTensor, Values};
-use super::names::Layout;
-use super::safetensors::{SafetensorsHeader, safetensors_header};
-use super::stream::{FileStream, Segment, StreamTensor, StreamValues};
-use super::sums::{Sums, TensorSpan};
+use super::segment::{Leaves, Segment};
+use super::stream::{FileStream, StreamTensor, StreamValues};
+use super::sums::TensorSpan;
 use crate::error::{Error, Refusal, Result, word};
+use crate::families::names::Layout;
+use crate::formats::{SafetensorsHeader, TensorType, safetensors_header};
+use crate::state::weights_digest;
 
 /// The key of an optimizer file's metadata that holds the digest of the weights that the state belongs to.
 pub const OPTIMIZER_WEIGHTS: &str = "tabtune.weights";
@@ -101,12 +101,12 @@ impl FileStream {
     pub fn push_optimizer(&mut self, name: &str, tensors: Vec<StreamTensor>, metadata: &BTreeMap<String, String>) -> Result<()> {
         let (entries, segments) = contents(tensors, None)?;
         let metadata = metadata.clone();
-        let of_weights = move |entries: &Entries, sums: &Sums| {
+        let of_weights = move |entries: &Entries, weights: &Leaves| {
             let mut metadata = metadata.clone();
-            metadata.insert(OPTIMIZER_WEIGHTS.to_string(), weights_digest(&sums.weights).to_string());
+            metadata.insert(OPTIMIZER_WEIGHTS.to_string(), weights_digest(weights).to_string());
             header(entries, &metadata)
         };
-        let (first, spans) = of_weights(&entries, &Sums::default())?;
+        let (first, spans) = of_weights(&entries, &Leaves::new())?;
         let len = first.len() as u64;
         self.expect(len, &entries, &spans, true);
         let bytes = len + spans.last().map_or(0, |span| span.1);

@@ -6,15 +6,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use half::{bf16, f16};
 
-use super::digest::{Digest, leaf};
-use super::index::MAX_DEPTH;
-use super::inspect::InventoryTensor;
-use super::json::{self, Json, JsonFault};
-use super::source::{ByteSource, read_document};
-use super::state::byte_len;
-use super::state_digests::{StateDigests, StatedResult};
-use super::{StateManifest, StatedDigests, TensorRole};
+use super::inventory::InventoryTensor;
 use crate::error::{Error, Refusal, Result, Word, word};
+use crate::formats::json::MAX_DEPTH;
+use crate::formats::{ByteSource, Digest, Json, JsonFault, json, read_document};
+use crate::state::{StateDigests, StateManifest, StatedDigests, StatedResult, TensorRole, byte_len, leaf};
 
 /// Maximum size of the document.
 pub(crate) const MAX_JSON_BYTES: u64 = 64 << 20;

@@ -4,15 +4,14 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::decode::Encoding;
-use super::gguf::GgmlType;
-use super::names::Layout;
+use super::entry::{Entry, narrow};
 use super::pieces::Pieces;
-use super::source::{ByteSource, SourceSpan};
-use super::state::ModelStateTensorManifest;
-use super::tensors::{Bundle, Entry, SourceFormat, narrow};
+use super::tensors::Bundle;
 use crate::config::ModelConfig;
 use crate::error::{Refusal, Result, word};
+use crate::families::names::Layout;
+use crate::formats::{ByteSource, Encoding, GgmlType, SourceSpan};
+use crate::state::{ModelStateTensorManifest, SourceFormat};
 
 /// A tensor of an opened model; it keeps the model's files open. Nothing is read before it is written.
 #[derive(Debug, Clone)]

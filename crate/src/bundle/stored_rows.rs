@@ -1,11 +1,10 @@
 //! The stored rows of a matrix, for a device that keeps them as they are.
 
-use super::decode::Encoding;
-use super::names::Layout;
 use super::pieces::stored_row;
-use super::source::{ByteSource, for_each_chunk};
 use super::tensors::Bundle;
 use crate::error::Result;
+use crate::families::names::Layout;
+use crate::formats::{ByteSource, Encoding, for_each_chunk};
 
 /// ggml's numbers of the plain types.
 const PLAIN: [(Encoding, u32); 3] = [(Encoding::F32, 0), (Encoding::F16, 1), (Encoding::Bf16, 30)];

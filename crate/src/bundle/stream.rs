@@ -8,18 +8,13 @@ use std::ops::Range;
 use burn::tensor::{DType, Tensor};
 use serde::Serialize;
 
-use super::contents::ReadRange;
-use super::conversion::Conversion;
-use super::encoded::EncodedTensor;
-use super::provenance::sha256_of;
-use super::receipt::ModelIoArtifactReceipt;
-use super::sha256::{Digest, Hasher};
-use super::source::SourceSpan;
+use super::segment::Segment;
 use super::stored::{StoredBytes, StoredTensor};
 use super::sums::Sums;
-use super::written::Known;
 use crate::error::{Error, Fault, Result};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
+use crate::state::receipt::ModelIoArtifactReceipt;
+use crate::state::{ArtifactDigests, Conversion};
 
 /// Characters of a SHA-256 in hex.
 const DIGEST_LEN: usize = 64;
@@ -80,62 +75,6 @@ impl StreamTensor {
     }
 }
 
-/// Writes the last document, given the SHA-256 of each piece of each file before it, always of the same length.
-type Seal = Box<dyn Fn(&[Vec<String>]) -> Result<Vec<u8>>>;
-
-/// Writes bytes that depend on the sums of what comes before them, always of the same length.
-pub(super) type Late = Box<dyn Fn(&Sums) -> Result<Vec<u8>>>;
-
-#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
-pub(super) enum Segment {
-    Bytes(Vec<u8>),
-    Device(Tensor<1>),
-    Copied(SourceSpan),
-    Encoded(EncodedTensor),
-    /// Number of bytes, and what gives them.
-    Computed(u64, ReadRange),
-    Sealed(Seal),
-    Late(u64, Late),
-    /// The receipt of the stream, of this length.
-    Receipt(u64),
-}
-
-impl Segment {
-    /// Its bytes, if they are known.
-    pub(super) fn len(&self) -> u64 {
-        match self {
-            Segment::Bytes(bytes) => bytes.len() as u64,
-            Segment::Device(tensor) => (tensor.dims()[0] * tensor.dtype().size()) as u64,
-            Segment::Copied(span) => span.bytes,
-            Segment::Encoded(tensor) => tensor.bytes(),
-            Segment::Computed(bytes, _) => *bytes,
-            Segment::Sealed(_) => 0,
-            Segment::Late(bytes, _) | Segment::Receipt(bytes) => *bytes,
-        }
-    }
-}
-
-impl Segment {
-    /// SHA-256 of the bytes of a tensor, which are read for it.
-    pub(super) async fn digest(&mut self) -> Result<Digest> {
-        let mut sum = Hasher::new();
-        match self {
-            Segment::Copied(SourceSpan { source, begin, bytes }) => return sha256_of(source, *begin, *begin + *bytes),
-            Segment::Encoded(tensor) => loop {
-                let bytes = tensor.take(PIECE_BYTES).await?;
-                if bytes.is_empty() {
-                    break;
-                }
-                sum.update(&bytes);
-            },
-            Segment::Bytes(bytes) => sum.update(bytes),
-            // No tensor is one of these in an order of its own.
-            _ => {}
-        }
-        Ok(sum.finish())
-    }
-}
-
 /// Files whose bytes come piece by piece. Tensors are kept as handles, so a step that is taken meanwhile does not change what is written.
 #[derive(Default)]
 pub struct FileStream {
@@ -151,7 +90,7 @@ pub struct FileStream {
     /// Tensors whose type was changed, and what it cost.
     pub(super) conversions: Vec<Conversion>,
     /// What the receipt says of the artifact beside its sums.
-    pub(super) known: Known,
+    pub(super) known: ArtifactDigests,
     /// What the receipt will say; when all is handed out, what it says.
     pub(super) receipt: Option<ModelIoArtifactReceipt>,
 }
@@ -185,6 +124,11 @@ impl FileStream {
         self.files.push(FileInfo { name: name.to_string(), bytes });
         self.segments
             .extend(segments.into_iter().filter(|segment| segment.len() > 0 || matches!(segment, Segment::Sealed(_))).map(|s| (index, s)));
+    }
+
+    /// Adds a file that consists of these segments, one after another.
+    pub(crate) fn push_segments(&mut self, name: &str, segments: Vec<Segment>) {
+        self.push(name, segments.iter().map(Segment::len).sum(), segments);
     }
 
     /// Adds a file of known bytes.

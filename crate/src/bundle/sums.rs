@@ -1,17 +1,10 @@
-//! Sums of what a stream gives: SHA-256 of each file, the digest of each tensor of its safetensors files, and the receipt made of them.
+//! Checksums of the bytes that a stream gives: the SHA-256 of each file, and the digest of each tensor.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use super::conversion::Conversion;
 use super::counted::{Counted, PayloadSum};
-use super::decode::{Encoding, count_non_finite};
-use super::fit::refuse_non_finite_as;
-use super::gguf::GgmlType;
-use super::receipt::{MAX_COUNT, ModelIoArtifactReceipt, Written};
-use super::sha256::{Digest, Hasher};
-use super::stream::{FileInfo, FileStream, Segment};
-use super::written::Known;
-use crate::error::{Error, Fault, Result, word};
+use super::segment::{Leaves, Segment};
+use crate::formats::{Digest, Encoding, GgmlType, Hasher, count_non_finite};
 
 /// Where a tensor of a stream lies.
 pub(super) struct TensorSpan {
@@ -31,9 +24,9 @@ pub(super) struct TensorSpan {
 #[derive(Default)]
 pub(super) struct Sums {
     /// Leaves of the weights that are complete.
-    pub(super) weights: BTreeMap<String, Digest>,
+    pub(super) weights: Leaves,
     /// Leaves of the state tensors that are complete.
-    pub(super) state: BTreeMap<String, Digest>,
+    pub(super) state: Leaves,
     /// Of the files that are complete.
     pub(super) files: Vec<Digest>,
     /// Of the file whose bytes come now.
@@ -48,7 +41,7 @@ pub(super) struct Sums {
     /// Weights with such values, and how many.
     pub(super) non_finite: Vec<(String, u64)>,
     /// Tensors that passed by and have to be read again.
-    owed: Vec<TensorSpan>,
+    pub(super) owed: Vec<TensorSpan>,
 }
 
 impl Sums {
@@ -96,7 +89,7 @@ impl Sums {
         }
     }
 
-    fn add(&mut self, span: &TensorSpan, payload: Digest) {
+    pub(super) fn add(&mut self, span: &TensorSpan, payload: Digest) {
         let leaves = if span.state { &mut self.state } else { &mut self.weights };
         leaves.insert(span.counted.key.clone(), span.counted.leaf(payload));
     }
@@ -107,129 +100,9 @@ impl Sums {
     }
 }
 
-impl FileStream {
-    /// An empty stream that sums what it gives, for a receipt.
-    pub fn summed() -> Self {
-        let mut stream = Self::default();
-        stream.sums = Some(Sums::default());
-        stream
-    }
-
-    /// Adds the receipt as the last file, `draft` with the sums of all files before it. Its size is that of the longest receipt that it may
-    /// become. [`Self::know`] comes before.
-    pub(crate) fn push_receipt(&mut self, name: &str, draft: ModelIoArtifactReceipt) -> Result<()> {
-        let planned: Vec<Conversion> = self.planned_conversions();
-        let zeros = Digest::of(&[]);
-        let written: Vec<Written<'_>> = self.files.iter().map(|file| (file.name.as_str(), file.bytes, zeros)).collect();
-        let sums = self.sums.as_ref().ok_or_else(unsummed)?;
-        let longest = draft.completed(&written, sums.planned(), planned, &self.known)?;
-        let bytes = longest.to_text()?.len() as u64;
-        self.receipt = Some(draft);
-        self.push(name, bytes, vec![Segment::Receipt(bytes)]);
-        Ok(())
-    }
-
-    /// The receipt, once all files are given; `None` before, and for a stream without one.
-    pub fn receipt(&self) -> Option<&ModelIoArtifactReceipt> {
-        self.receipt.as_ref().filter(|_| self.segments.is_empty())
-    }
-
-    /// Refuses weights with NaN or infinite values when all of them have passed by, unless they are allowed: before the last file, the receipt.
-    pub(crate) fn allow_non_finite(mut self, allow: bool) -> Self {
-        self.finite = !allow;
-        self
-    }
-
-    /// The weights given so far that have NaN or infinite values, and how many.
-    pub fn non_finite(&self) -> &[(String, u64)] {
-        self.sums.as_ref().map_or(&[], |sums| &sums.non_finite)
-    }
-
-    /// The conversions that will be, each with the longest numbers.
-    fn planned_conversions(&self) -> Vec<Conversion> {
-        let encoded = self.segments.iter().filter_map(|(_, segment)| match segment {
-            Segment::Encoded(tensor) => tensor.conversion(),
-            _ => None,
-        });
-        encoded
-            .map(|one| Conversion {
-                max_abs_error: -f64::MIN_POSITIVE,
-                non_finite: MAX_COUNT,
-                survival: one.survival.map(|_| -f64::MIN_POSITIVE),
-                ..one
-            })
-            .collect()
-    }
-
-    /// Writes what depends on the sums of the bytes before it, if it comes next.
-    pub(super) fn fill_in(&mut self) -> Result<()> {
-        let bytes = match self.segments.front() {
-            Some((_, Segment::Late(len, write))) => {
-                let bytes = write(self.sums.as_ref().ok_or_else(unsummed)?)?;
-                if bytes.len() as u64 != *len {
-                    return Err(Error::InvalidConfig(vec![Fault::new("stream", format!("{len} bytes"), bytes.len())]));
-                }
-                bytes
-            }
-            Some((_, Segment::Receipt(len))) => {
-                if self.finite {
-                    refuse_non_finite_as(word!("tensor.non-finite"), self.non_finite())?;
-                }
-                let receipt = self.complete_receipt()?.ok_or_else(unsummed)?;
-                let text = receipt.to_text()?;
-                self.receipt = Some(receipt);
-                padded(text, *len)?
-            }
-            _ => return Ok(()),
-        };
-        if let Some((_, segment)) = self.segments.front_mut() {
-            *segment = Segment::Bytes(bytes);
-        }
-        Ok(())
-    }
-
-    /// Takes the sums of bytes that were given.
-    pub(super) fn count(&mut self, file: usize, bytes: &[u8]) {
-        let len = self.files.get(file).map_or(0, |file| file.bytes);
-        if let Some(sums) = &mut self.sums {
-            sums.take(file, bytes, len);
-        }
-    }
-
-    /// Tells what is known of the artifact before its tensors are written.
-    pub(crate) fn know(&mut self, known: Known) {
-        self.known = known;
-    }
-
-    /// Reads the tensors again whose bytes are counted in another order than they passed by in.
-    pub(super) async fn settle(&mut self) -> Result<()> {
-        let Some(sums) = &mut self.sums else { return Ok(()) };
-        for mut span in std::mem::take(&mut sums.owed) {
-            if let Some(again) = &mut span.again {
-                let payload = again.digest().await?;
-                sums.add(&span, payload);
-            }
-        }
-        Ok(())
-    }
-
-    /// The receipt with the sums of all files that are complete.
-    fn complete_receipt(&self) -> Result<Option<ModelIoArtifactReceipt>> {
-        let (Some(draft), Some(sums)) = (&self.receipt, &self.sums) else { return Ok(None) };
-        let sum = |at: usize, file: &FileInfo| match (sums.files.get(at), file.bytes) {
-            (None, 0) => Some(Digest::of(&[])),
-            (sum, _) => sum.copied(),
-        };
-        // Without the receipt itself.
-        let complete = self.files.iter().enumerate().filter_map(|(at, file)| Some((file.name.as_str(), file.bytes, sum(at, file)?)));
-        let written: Vec<Written<'_>> = complete.collect();
-        draft.completed(&written, [&sums.weights, &sums.state].map(Clone::clone), self.conversions.clone(), &self.known).map(Some)
-    }
-}
-
 impl Sums {
     /// Leaves as they will be, with other sums.
-    fn planned(&self) -> [BTreeMap<String, Digest>; 2] {
+    pub(super) fn planned(&self) -> [Leaves; 2] {
         [false, true].map(|state| {
             let spans = self.spans.iter().filter(|span| span.state == state);
             spans.map(|span| (span.counted.key.clone(), Digest::of(&[]))).collect()
@@ -265,20 +138,4 @@ impl NonFinite {
         self.count += count_non_finite(dtype, whole);
         self.rest.extend_from_slice(rest);
     }
-}
-
-/// The text with as many spaces before its last line end as `len` asks for.
-fn padded(text: String, len: u64) -> Result<Vec<u8>> {
-    let mut bytes = text.into_bytes();
-    let missing = usize::try_from(len).ok().and_then(|len| len.checked_sub(bytes.len()));
-    let too_long = || Error::InvalidConfig(vec![Fault::new("receipt", format!("at most {len} bytes"), bytes.len())]);
-    let missing = missing.ok_or_else(too_long)?;
-    bytes.pop();
-    bytes.resize(bytes.len() + missing, b' ');
-    bytes.push(b'\n');
-    Ok(bytes)
-}
-
-fn unsummed() -> Error {
-    Error::InvalidConfig(vec![Fault::new("stream", "one that sums what it gives", "none")])
 }

@@ -2,69 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::rc::Rc;
 
-use super::adapter::{LoraConfig, Merge, MergedAdapter};
-use super::decode::Encoding;
-use super::gguf::GgufTensor;
-use super::names::Layout;
+use super::adapter::{LoraConfig, MergedAdapter};
+use super::entry::Entry;
 use super::pieces::{PIECE_ELEMENTS, Pieces};
-use super::provenance::Base;
-use super::refusal::Warning;
-use super::source::{ByteSource, base_name};
-use super::state::SelectionReport;
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
+use crate::formats::{ByteSource, Warning, base_name};
+use crate::state::{Base, SelectionReport, SourceFormat};
 use crate::tokenizer::Tokenizer;
 
 /// Names in a list of one finding.
 pub(super) const MAX_NAMES: usize = 8;
-
-/// Where a model came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SourceFormat {
-    /// config.json, safetensors files, tokenizer.json.
-    HfFolder,
-    /// One GGUF file.
-    Gguf,
-}
-
-impl fmt::Display for SourceFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::HfFolder => "hf_folder",
-            Self::Gguf => "gguf",
-        })
-    }
-}
-
-/// Where a tensor is stored and how it is read.
-#[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) name: String,
-    pub(super) stored_name: String,
-    pub(super) dtype: String,
-    pub(super) encoding: Option<Encoding>,
-    /// In Hugging Face's layout.
-    pub(super) shape: Vec<usize>,
-    pub(super) source: usize,
-    pub(super) begin: u64,
-    /// `None` for types of unknown size.
-    pub(super) end: Option<u64>,
-    pub(super) layout: Layout,
-    /// The pair of an adapter that is added to the values.
-    pub(super) merge: Option<Rc<Merge>>,
-    /// The base's own tensor, where an adapter has another in its place.
-    pub(super) replaced: Option<Rc<Entry>>,
-}
-
-impl Entry {
-    /// Whether the values are those of the stored bytes, and of nothing else.
-    pub(super) fn is_verbatim(&self) -> bool {
-        self.end.is_some() && self.merge.is_none()
-    }
-}
 
 /// One model: what its files say, and access to its tensors.
 pub struct Bundle {
@@ -263,38 +212,4 @@ fn listed_briefly(names: &[String]) -> String {
 pub(super) fn no_tokenizer(refused: Option<&Error>) -> Error {
     let absent = || Error::Tokenizer { what: "model files".into(), reason: "there is no tokenizer.json among them".into() };
     refused.cloned().unwrap_or_else(absent)
-}
-
-/// All values of a tensor of a GGUF file, row-major, in the order of the file.
-pub fn dequantise(source: &dyn ByteSource, tensor: &GgufTensor) -> Result<Vec<f32>> {
-    let entry = Entry {
-        name: tensor.name.clone(),
-        stored_name: tensor.name.clone(),
-        dtype: tensor.ggml_type.dtype(),
-        encoding: Encoding::of_ggml(tensor.ggml_type),
-        shape: narrow(&tensor.shape, &tensor.name, source.name())?,
-        source: 0,
-        begin: tensor.begin,
-        end: tensor.bytes.map(|bytes| tensor.begin.saturating_add(bytes)),
-        layout: Layout::Same,
-        merge: None,
-        replaced: None,
-    };
-    Pieces::new(&entry, source, PIECE_ELEMENTS)?.collect()
-}
-
-/// The shape in `usize`; refused if this machine cannot address it.
-pub(super) fn narrow(shape: &[u64], name: &str, artifact: &str) -> Result<Vec<usize>> {
-    let too_large = || Refusal::new(word!("source.too-large")).of(artifact).subject(name).found(format!("{shape:?}"));
-    shape.iter().map(|&dim| usize::try_from(dim).map_err(|_| too_large().into())).collect()
-}
-
-/// The refusal of a tensor whose stored type has no decoder.
-pub(crate) fn unreadable(dtype: &str, name: &str, artifact: &str) -> Refusal {
-    let code = match dtype.strip_prefix("GGML:") {
-        Some(number) if number.bytes().all(|b| b.is_ascii_digit()) => word!("gguf.tensor.type-unknown"),
-        Some(_) => word!("gguf.tensor.type-unsupported"),
-        None => word!("model.tensor.dtype"),
-    };
-    Refusal::new(code).stage("read").of(artifact).subject(name).found(dtype)
 }

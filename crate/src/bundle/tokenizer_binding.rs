@@ -5,9 +5,9 @@ mod metadata;
 
 use std::collections::BTreeMap;
 
-use super::digest::{Digest, template_digest, tokenizer_digest};
-use super::state::{AssetAccount, TemplateAccount, TokenizerAccount, TokenizerRecord};
 use crate::error::{Refusal, Result, word};
+use crate::formats::Digest;
+use crate::state::{AssetAccount, TemplateAccount, TokenizerAccount, TokenizerRecord, template_digest, tokenizer_digest};
 
 /// The name of the chat template that has none.
 const UNNAMED: &str = "default";

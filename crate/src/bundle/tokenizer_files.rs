@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::open::{Files, MAX_DOCUMENT_BYTES, document, find};
-use super::refusal::{Warning, known_mark};
+use super::files::{Files, MAX_DOCUMENT_BYTES, document, find};
 use crate::error::{Refusal, Result, word};
+use crate::formats::{Warning, known_mark};
+use crate::state::{CARRIED_FILES, TEMPLATES};
 use crate::tokenizer::{HfDocuments, SAVE_TOKENIZER, Tokenizer};
 
 /// Largest tokenizer.json.
@@ -12,24 +13,6 @@ const MAX_TOKENIZER_BYTES: u64 = 256 << 20;
 
 /// Documents of a tokenizer that are read.
 pub(super) const TOKENIZER_FILES: [&str; 4] = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json"];
-
-/// Documents of a tokenizer for other programs, which go with the model.
-pub const CARRIED_FILES: [&str; 11] = [
-    "tokenizer.model",
-    "added_tokens.json",
-    "vocab.json",
-    "merges.txt",
-    "tokenizer.model.v3",
-    "tekken.json",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-    "qwen.tiktoken",
-    "vocab.txt",
-    TEMPLATES,
-];
-
-/// Chat templates as older programs wrote them beside a processor.
-const TEMPLATES: &str = "chat_template.json";
 
 /// The tokenizer of `tokenizer.json` and the documents beside it, or of `vocab.json` with `merges.txt`, if there is one. Other files of a
 /// tokenizer by themselves are refused by name.

@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::open::MAX_DOCUMENT_BYTES;
-use super::provenance::sha256_of;
-use super::receipt::{CheckResult, Evaluation, EvaluationRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptFile};
-use super::sha256::Digest;
-use super::source::{ByteSource, base_name, read_document};
+use super::files::MAX_DOCUMENT_BYTES;
 use super::written::digests_of;
 use crate::error::{Refusal, Result, word};
+use crate::formats::{ByteSource, Digest, base_name, read_document, sha256_of};
+use crate::state::receipt::{CheckResult, Evaluation, EvaluationRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptFile};
 
 /// What was compared, and what it gave.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -3,44 +3,22 @@
 use std::collections::BTreeMap;
 
 use super::counted::Counted;
-use super::digest::{BundleParts, Digest, assignment_digest, bundle_digest, leaf, optimizer_digest, state_digest, weights_digest};
-use super::gguf::{GgufFile, GgufTensor, GgufValue};
-use super::gguf_config::config_from_gguf;
+use super::files::MAX_DOCUMENT_BYTES;
 use super::gguf_model::summed_gguf;
-use super::names::{self, Layout};
-use super::open::MAX_DOCUMENT_BYTES;
-use super::safetensors::SafetensorsFile;
+use super::pieces::dequantise;
 use super::safetensors_stream::OPTIMIZER_WEIGHTS;
-use super::source::{ByteSource, base_name, read_document};
-use super::state::{Identity, MANIFEST_FILE, MANIFEST_KEY, ModelStateGroupAssignment, StateManifest, StatedDigests, TensorRole};
 use super::state_json::read_state_json;
-use super::tensors::dequantise;
 use super::tokenizer_binding::PortableTokenizerBinding;
 use crate::error::Result;
+use crate::families::names::Layout;
+use crate::families::{config_from_gguf, names};
+use crate::formats::{ByteSource, Digest, GgufFile, GgufTensor, GgufValue, SafetensorsFile, base_name, read_document};
+use crate::state::{
+    ArtifactDigests, Identity, MANIFEST_FILE, MANIFEST_KEY, StateManifest, StatedDigests, TensorRole, leaf, optimizer_digest,
+    weights_digest,
+};
 
-/// What an artifact says beside the values of its tensors.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Known {
-    /// What it is a state of, as an import of it says.
-    pub(crate) identity: Identity,
-    /// Of weights and state tensors, where they are known without summing them.
-    pub(crate) weights: Option<Digest>,
-    pub(crate) optimizer: Option<Digest>,
-    /// Of the groups, if it has some.
-    pub(crate) assignment: Option<Digest>,
-    /// Of the tokenizer, if it has one that can be read.
-    pub(crate) tokenizer: Option<Digest>,
-    /// Of the chat templates, if it has some.
-    pub(crate) template: Option<Digest>,
-}
-
-impl Known {
-    /// An artifact whose manifest has this identity and these groups.
-    pub(crate) fn of_manifest(identity: &Identity, groups: &[ModelStateGroupAssignment]) -> Result<Self> {
-        let assignment = if groups.is_empty() { None } else { Some(assignment_digest(groups)?) };
-        Ok(Self { identity: identity.clone(), assignment, ..Self::default() })
-    }
-
+impl ArtifactDigests {
     /// A folder of these documents, with what its manifest says, if it has one.
     pub(crate) fn of_folder(documents: &BTreeMap<String, Vec<u8>>, manifest: Option<Self>) -> Self {
         let plain = || Self { identity: named(&family(documents)), ..Self::default() };
@@ -62,20 +40,6 @@ impl Known {
         self.tokenizer = binding.map(|binding| binding.tokenizer_digest);
         self.template = binding.and_then(|binding| binding.template_digest);
         self
-    }
-
-    /// The digests of the artifact. Those of the whole state and of the bundle follow from the others.
-    pub(crate) fn digests(&self, weights: Option<Digest>, optimizer: Option<Digest>) -> Result<StatedDigests> {
-        let &Self { assignment, tokenizer, template, .. } = self;
-        let (mut state, mut bundle) = (None, None);
-        if let Some(weights) = weights {
-            let none = BTreeMap::new();
-            let groups = assignment.map_or_else(|| assignment_digest(&[]), Ok)?;
-            state = Some(state_digest(weights, optimizer.unwrap_or_else(|| optimizer_digest(&none)), groups));
-            bundle =
-                Some(bundle_digest(&self.identity, &BundleParts { weights: Some(weights), optimizer, assignment, tokenizer, template }));
-        }
-        Ok(StatedDigests { weights, optimizer, assignment, state, tokenizer, template, bundle })
     }
 }
 
@@ -141,10 +105,10 @@ fn of_folder(files: &[Part<'_>]) -> Result<StatedDigests> {
             leaves.insert(tensor.name, counted.leaf(payload));
         }
     }
-    let told = manifest.map(|manifest| Known::of_manifest(&manifest.identity, &manifest.groups)).transpose()?;
+    let told = manifest.map(|manifest| ArtifactDigests::of_manifest(&manifest.identity, &manifest.groups)).transpose()?;
     let some =
         |leaves: BTreeMap<String, Digest>, digest: fn(&BTreeMap<String, Digest>) -> Digest| (!leaves.is_empty()).then(|| digest(&leaves));
-    Known::of_folder(&documents, told).digests(some(weights, weights_digest), some(state, optimizer_digest))
+    ArtifactDigests::of_folder(&documents, told).digests(some(weights, weights_digest), some(state, optimizer_digest))
 }
 
 fn of_json(source: &dyn ByteSource) -> Result<StatedDigests> {
@@ -157,8 +121,8 @@ fn of_json(source: &dyn ByteSource) -> Result<StatedDigests> {
         leaves.insert(entry.name.clone(), leaf(&entry.name, &entry.dtype, &entry.shape, tensor.sum));
     }
     let known = match &read.manifest {
-        Some(manifest) => Known::of_manifest(&manifest.identity, &manifest.groups)?,
-        None => Known::default(),
+        Some(manifest) => ArtifactDigests::of_manifest(&manifest.identity, &manifest.groups)?,
+        None => ArtifactDigests::default(),
     };
     known.digests(Some(weights_digest(&weights)), (!state.is_empty()).then(|| optimizer_digest(&state)))
 }
@@ -193,7 +157,7 @@ fn of_gguf(parts: &[&dyn ByteSource], stated: Option<Digest>) -> Result<StatedDi
         let own = if Some(weights) == stated { weights } else { as_it_stands(parts, &homes, &file)? };
         weights = if Some(own) == stated { own } else { weights };
     }
-    Known::of_gguf(&file.metadata).digests(Some(weights), None)
+    ArtifactDigests::of_gguf(&file.metadata).digests(Some(weights), None)
 }
 
 fn as_it_stands(parts: &[&dyn ByteSource], homes: &[usize], file: &GgufFile) -> Result<Digest> {

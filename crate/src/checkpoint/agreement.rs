@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::Checkpoint;
 use super::manifest::{MANIFEST, Manifest};
 use super::settings::GROUPS;
-use crate::bundle::{ModelStateGroupAssignment, ModelStateTensorManifest, TensorRecord, check_groups};
 use crate::data::Dataset;
 use crate::error::{Error, Fault, Refusal, Result, shown, word};
+use crate::state::{ModelStateGroupAssignment, ModelStateTensorManifest, TensorRecord, check_groups};
 use crate::train::{Notice, group_accounts};
 
 /// Refuses tensors that the manifest lists and the files do not have, those that it does not list, and those of another dtype, shape, file or

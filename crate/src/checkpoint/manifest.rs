@@ -6,14 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::corrupt;
 use super::pieces::count_of;
-use crate::bundle::{
-    Base, ByteSource, Fields, Identity, Json, ModelStateGroupAssignment, TensorRecord, TokenizerAccount, Wrong, base_of, files_of,
-    groups_of, json_document, tensors_of,
-};
 use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::data::LoaderState;
 use crate::error::{Error, Result};
+use crate::formats::{ByteSource, Fields, Json, Wrong, json_document};
 use crate::gpu::launch;
+use crate::state::{Base, Identity, ModelStateGroupAssignment, TensorRecord, TokenizerAccount, base_of, files_of, groups_of, tensors_of};
 use crate::train::{Progress, check_rate};
 
 /// The format that is read and written.

@@ -3,8 +3,8 @@
 use sha2::{Digest, Sha256};
 
 use super::manifest::FileRecord;
-use crate::bundle::ByteSource;
 use crate::error::{Error, Result};
+use crate::formats::ByteSource;
 
 /// Bytes of a piece, except for the last one of a file.
 const PIECE_BYTES: u64 = 8 << 20;

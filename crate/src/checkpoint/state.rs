@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use super::write::record_of;
 use super::{Checkpoint, OPTIMIZER, WEIGHTS};
-use crate::bundle::{
-    ADAPTER_PREFIX, ADAPTER_WEIGHTS, ByteSource, SafetensorsFile, SafetensorsTensor, SourceSpan, StateWord, TensorRecord, TensorRole,
-};
+use crate::bundle::{ADAPTER_PREFIX, ADAPTER_WEIGHTS};
 use crate::error::Result;
+use crate::formats::{ByteSource, SafetensorsFile, SafetensorsTensor, SourceSpan};
 use crate::optim::SavedState;
+use crate::state::{StateWord, TensorRecord, TensorRole};
 
 /// A safetensors file of a checkpoint, whose values are read on demand.
 pub(super) struct TensorFile {

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::manifest::{self, Environment, FORMAT_VERSION, FileRecord, MANIFEST, Manifest};
-use super::{OPTIMIZER, WEIGHTS, corrupt};
-use crate::bundle::{
-    ADAPTER_CONFIG, ADAPTER_WEIGHTS, Base, ByteSource, Evaluation, FileStream, Identity, ModelAssets, ModelStateTensorManifest,
-    PortableTokenizerBinding, StreamTensor, TensorRecord, adapter_tensors,
-};
+use super::manifest::{Environment, FORMAT_VERSION, FileRecord, MANIFEST, Manifest};
+use super::{OPTIMIZER, WEIGHTS, corrupt, manifest};
+use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, FileStream, ModelAssets, PortableTokenizerBinding, StreamTensor, adapter_tensors};
 use crate::config::ModelConfig;
 use crate::error::Result;
+use crate::formats::ByteSource;
 use crate::model::adapter_document;
+use crate::state::{Base, Evaluation, Identity, ModelStateTensorManifest, TensorRecord};
 use crate::train::{Progress, Trainer};
 
 /// What a checkpoint says beside the state of its run.

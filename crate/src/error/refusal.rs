@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::escaped;
+use super::{Error, Word, escaped, shown};
 
 /// One broken rule of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +74,96 @@ impl fmt::Display for Refusal {
         }
         Ok(())
     }
+}
+
+impl Refusal {
+    /// A refusal at stage `open`; the file is not named yet.
+    pub fn new(code: Word) -> Self {
+        Self {
+            code: code.text(),
+            stage: "open",
+            artifact: String::new(),
+            subject: None,
+            expected: None,
+            found: None,
+            hint: None,
+            byte_offset: None,
+        }
+    }
+
+    /// Names the file.
+    #[must_use]
+    pub fn of(mut self, artifact: &str) -> Self {
+        self.artifact = shown(base_name(artifact));
+        self
+    }
+
+    /// How far the file got.
+    #[must_use]
+    pub fn stage(mut self, stage: &'static str) -> Self {
+        self.stage = stage;
+        self
+    }
+
+    /// Names the tensor, key or shard; the text is escaped and cut.
+    #[must_use]
+    pub fn subject(mut self, subject: &str) -> Self {
+        self.subject = Some(shown(subject));
+        self
+    }
+
+    /// What should have been there.
+    #[must_use]
+    pub fn expected(mut self, expected: impl fmt::Display) -> Self {
+        self.expected = Some(shown(&expected.to_string()));
+        self
+    }
+
+    /// What was there; the text is escaped and cut.
+    #[must_use]
+    pub fn found(mut self, found: impl fmt::Display) -> Self {
+        self.found = Some(shown(&found.to_string()));
+        self
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(escaped(&hint.into()));
+        self
+    }
+
+    /// Where in the file.
+    #[must_use]
+    pub fn at(mut self, byte_offset: u64) -> Self {
+        self.byte_offset = Some(byte_offset);
+        self
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Error::Refused(vec![refusal])
+    }
+}
+
+impl Error {
+    /// Names the file in refusals that do not name one yet.
+    pub(crate) fn in_file(self, name: &str) -> Self {
+        self.map_refusals(|refusal| if refusal.artifact.is_empty() { refusal.of(name) } else { refusal })
+    }
+
+    pub(crate) fn map_refusals(self, change: impl Fn(Refusal) -> Refusal) -> Self {
+        match self {
+            Error::Refused(list) => Error::Refused(list.into_iter().map(change).collect()),
+            other => other,
+        }
+    }
+}
+
+/// Last part of a name that may carry folders in front.
+pub(crate) fn base_name(name: &str) -> &str {
+    name.rsplit(['/', '\\']).next().unwrap_or(name)
 }
 
 /// Shows the first refusals of a list, which may be one for each row of a file.

@@ -1,8 +1,10 @@
 //! What a GGUF file says of a model: its architecture, and the keys of its shape in a fixed order.
 
-use crate::bundle::{GgufContents, GgufOutput, GgufRecord, GgufValue, ROPE_FREQS, TensorType, llama3_of};
+use crate::bundle::{GgufOutput, Segment};
 use crate::config::{Architecture, ModelConfig, RopeScaling};
 use crate::error::{Refusal, Result, word};
+use crate::families::{ROPE_FREQS, llama3_of};
+use crate::formats::{GgufRecord, GgufValue, TensorType};
 use crate::model::frequencies;
 
 /// Alignment of the data of the files that are made here.
@@ -83,7 +85,7 @@ pub(super) fn divisors(config: &ModelConfig) -> Option<GgufOutput> {
     let bytes: Vec<u8> = divisor_values(config).into_iter().flat_map(f32::to_le_bytes).collect();
     let shape = vec![(bytes.len() / 4) as u64];
     let record = GgufRecord { name: ROPE_FREQS.to_string(), ggml_type: TensorType::F32.ggml(), shape };
-    Some(GgufOutput { record, contents: GgufContents::Bytes(bytes), weight: None })
+    Some(GgufOutput { record, contents: Segment::Bytes(bytes), weight: None })
 }
 
 fn divisor_values(config: &ModelConfig) -> Vec<f32> {

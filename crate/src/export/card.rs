@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::options::{ExportOptions, ModelCard};
 use super::source::ExportSource;
-use crate::bundle::{Base, Evaluation, EvaluationRecord, RECEIPT, TrainingRecord};
 use crate::error::{Error, Fault, Result};
+use crate::state::{Base, Evaluation, EvaluationRecord, RECEIPT, TrainingRecord};
 
 /// `README.md` of a folder.
 pub(super) fn card(source: &ExportSource, options: &ExportOptions) -> Result<String> {

@@ -11,8 +11,9 @@ use super::options::{ExportDtype, ExportFormat, ExportOptions};
 use super::peft::export_adapter;
 use super::recipe::{Start, recipe};
 use super::source::ExportSource;
-use crate::bundle::{FileStream, RECEIPT};
+use crate::bundle::FileStream;
 use crate::error::Result;
+use crate::state::RECEIPT;
 
 /// A form in which a model can leave, or cannot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

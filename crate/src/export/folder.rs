@@ -8,11 +8,12 @@ use super::card::card;
 use super::options::{ExportFormat, ExportOptions};
 use super::peft::check_kind;
 use super::source::ExportSource;
-use crate::bundle::{
-    FileStream, Known, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, RECEIPT, StateManifest, StreamTensor, TensorRecord,
-    TensorType, byte_len, canonical, refuse_blocks,
-};
+use crate::bundle::{FileStream, StreamTensor, refuse_blocks};
 use crate::error::{Refusal, Result, word};
+use crate::formats::TensorType;
+use crate::state::{
+    ArtifactDigests, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, RECEIPT, StateManifest, TensorRecord, byte_len, canonical,
+};
 
 /// Maximum number of bytes of tensors in one file of weights, unless another one is asked for: what every browser and file system takes.
 pub const SHARD_BYTES: u64 = 1_900_000_000;
@@ -44,8 +45,8 @@ pub fn export_folder(source: &ExportSource, options: &ExportOptions) -> Result<F
     for (name, bytes) in &documents {
         stream.push_bytes(name, bytes.clone());
     }
-    let manifest = options.manifest.then(|| Known::of_manifest(&source.identity, &source.groups)).transpose()?;
-    stream.know(Known::of_folder(&documents.into_iter().collect(), manifest));
+    let manifest = options.manifest.then(|| ArtifactDigests::of_manifest(&source.identity, &source.groups)).transpose()?;
+    stream.know(ArtifactDigests::of_folder(&documents.into_iter().collect(), manifest));
     stream.push_bytes("README.md", card(source, options)?.into_bytes());
     stream.push_receipt(RECEIPT, source.draft())?;
     Ok(stream)

@@ -6,8 +6,10 @@ use super::patch::patch;
 use super::peft::check_kind;
 use super::recipe::{Start, recipe};
 use super::source::ExportSource;
-use crate::bundle::{ByteSource, FileStream, RECEIPT, ReceiptFile};
+use crate::bundle::FileStream;
 use crate::error::Result;
+use crate::formats::ByteSource;
+use crate::state::{RECEIPT, ReceiptFile};
 
 /// Name of the file without its ending, and of the model in it, unless another one is asked for.
 pub(super) const NAME: &str = "model";

@@ -7,12 +7,12 @@ use super::gguf_types::values_of;
 use super::options::{ExportFormat, ExportOptions};
 use super::peft::check_kind;
 use super::source::ExportSource;
-use crate::bundle::{
-    EncodedTensor, FileStream, GgufContents, GgufOutput, GgufRecord, GgufValue, Layout, RECEIPT, StreamTensor, TensorType, factor_names,
-    to_gguf,
-};
+use crate::bundle::{EncodedTensor, FileStream, GgufOutput, Segment, StreamTensor};
 use crate::error::{Error, Refusal, Result, word};
+use crate::families::{Layout, factor_names, to_gguf};
+use crate::formats::{GgufRecord, GgufValue, TensorType};
 use crate::model::Adaptation;
+use crate::state::RECEIPT;
 
 /// Name of the file without its ending, unless another one is asked for.
 const NAME: &str = "adapter";
@@ -92,5 +92,5 @@ fn output(tensor: &StreamTensor, name: String, layout: Layout, to: TensorType, f
     let shape = tensor.shape.iter().map(|&dim| dim as u64).collect();
     let encoded = EncodedTensor::new(&name, values_of(tensor).map_err(|refusal| *refusal)?, &tensor.shape, layout, to).times(factor);
     let weight = Some((name.clone(), Layout::Same));
-    Ok(GgufOutput { record: GgufRecord { name, ggml_type: to.ggml(), shape }, contents: GgufContents::Encoded(encoded), weight })
+    Ok(GgufOutput { record: GgufRecord { name, ggml_type: to.ggml(), shape }, contents: Segment::Encoded(encoded), weight })
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::bundle::{
-    EncodedTensor, GgmlType, GgufContents, GgufOutput, GgufRecord, Layout, StreamTensor, StreamValues, TensorType, Values,
-};
+use crate::bundle::{EncodedTensor, GgufOutput, Segment, StreamTensor, StreamValues, Values};
 use crate::config::ModelConfig;
 use crate::error::{Refusal, Result, word};
+use crate::families::{Layout, q4_k_m};
+use crate::formats::{GgmlType, GgufRecord, TensorType};
 
 /// What asks for the types of the base.
 const AS_BASE: &str = "as-base";
@@ -43,7 +43,7 @@ impl GgufTypes {
         match self {
             Self::AsBase => None,
             Self::One(one) => Some(one),
-            Self::Q4KM => Some(TensorType::q4_k_m(name, config.num_hidden_layers, config.tie_word_embeddings)),
+            Self::Q4KM => Some(q4_k_m(name, config.num_hidden_layers, config.tie_word_embeddings)),
         }
     }
 
@@ -105,7 +105,7 @@ pub(super) fn encoded(
     let width = shape.last().copied().unwrap_or(1);
     let weight = Some((tensor.name.clone(), layout));
     if let StreamValues::U64(value) = &tensor.values {
-        let contents = GgufContents::Bytes(value.to_le_bytes().to_vec());
+        let contents = Segment::Bytes(value.to_le_bytes().to_vec());
         return Ok(GgufOutput { record: GgufRecord { name, ggml_type: TensorType::F32.ggml(), shape }, contents, weight: None });
     }
     let values = values_of(tensor)?;
@@ -127,14 +127,14 @@ pub(super) fn encoded(
         && stored.lies_as(layout)
         && let Some(span) = stored.span()
     {
-        return Ok(GgufOutput { record: GgufRecord { name, ggml_type, shape }, contents: GgufContents::Copied(span), weight });
+        return Ok(GgufOutput { record: GgufRecord { name, ggml_type, shape }, contents: Segment::Copied(span), weight });
     }
     if found.is_some_and(is_blocks) && is_blocks(to.ggml()) && !requantise {
         let refusal = Refusal::new(word!("export.gguf.quantised-source")).of("gguf").subject(&tensor.name);
         let hint = "ask for f32, f16 or bf16, or allow blocks to be encoded a second time (requantise)";
         return Err(Box::new(refusal.expected(tensor.dtype()).found(to.ggml().dtype()).hint(hint)));
     }
-    let contents = GgufContents::Encoded(EncodedTensor::new(&name, values, &tensor.shape, layout, to));
+    let contents = Segment::Encoded(EncodedTensor::new(&name, values, &tensor.shape, layout, to));
     Ok(GgufOutput { record: GgufRecord { name, ggml_type: to.ggml(), shape }, contents, weight })
 }
 

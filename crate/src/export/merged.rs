@@ -8,12 +8,11 @@ use super::gguf_types::GgufTypes;
 use super::options::{ExportDtype, ExportFormat, ExportOptions};
 use super::peft::push_adapter;
 use super::source::{ExportSource, Weights};
-use crate::bundle::{
-    Bundle, ByteSource, FileStream, MemorySource, ModelAssets, OpenOptions, SelectionReport, SourceFormat, StreamTensor, StreamValues,
-    VerifyPolicy, open_bundle_with,
-};
+use crate::bundle::{Bundle, FileStream, ModelAssets, OpenOptions, StreamTensor, StreamValues, open_bundle_with};
 use crate::error::{Error, Fault, Refusal, Result, word};
+use crate::formats::{ByteSource, MemorySource};
 use crate::model::open_model_with;
+use crate::state::{SelectionReport, SourceFormat, VerifyPolicy};
 
 /// The model of the adapter and `base_files`, as a folder or as a GGUF file: W′ = round(W + s · B A), and modules that were trained in full in
 /// the place of the base's. No device computes anything. The base is read piece by piece; the adapter is held in memory.

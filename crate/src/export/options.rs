@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bundle::TensorType;
 use crate::error::{Error, Fault, Result};
+use crate::formats::TensorType;
 
 /// The format of an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,14 +8,13 @@ use half::bf16;
 
 use super::gguf_types::{GgufTypes, Place, Wanted, encoded, file_type, is_plain, replaced};
 use super::source::{ExportSource, Weights};
-use crate::bundle::{
-    Base, BaseFile, Bundle, ByteSource, FileStream, GgmlType, GgufContents, GgufFile, GgufOutput, GgufRecord, GgufTensor, GgufValue, HEAD,
-    Layout, Pieces, ROPE_FREQS, SourceFormat, SourceSpan, StreamTensor, StreamValues, TensorType, embedding, from_gguf, gguf_files,
-    open_bundle, summed_gguf,
-};
+use crate::bundle::{Bundle, FileStream, GgufOutput, Pieces, Segment, StreamTensor, StreamValues, gguf_files, open_bundle, summed_gguf};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
+use crate::families::{HEAD, Layout, ROPE_FREQS, embedding, from_gguf};
+use crate::formats::{ByteSource, GgmlType, GgufFile, GgufRecord, GgufTensor, GgufValue, SourceSpan, TensorType};
 use crate::gpu::transfer::{Part, RUN_BYTES, read_parts};
+use crate::state::{Base, BaseFile, SourceFormat};
 
 const FILE_TYPE: &str = "general.file_type";
 /// What the keys begin with that tell the parts of a split file apart.
@@ -169,7 +168,7 @@ fn copy(stored: &GgufTensor, source: &Rc<dyn ByteSource>) -> Result<GgufOutput> 
     let GgufTensor { name, ggml_type, shape, begin, bytes } = stored.clone();
     let unknown = || Refusal::new(word!("export.gguf.type")).of(source.name()).subject(&stored.name).found(ggml_type.dtype());
     let bytes = bytes.ok_or_else(unknown)?;
-    let contents = GgufContents::Copied(SourceSpan { source: Rc::clone(source), begin, bytes });
+    let contents = Segment::Copied(SourceSpan { source: Rc::clone(source), begin, bytes });
     Ok(GgufOutput { record: GgufRecord { name, ggml_type, shape }, contents, weight: None })
 }
 

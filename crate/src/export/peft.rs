@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::card::card;
 use super::options::{ExportFormat, ExportOptions};
 use super::source::ExportSource;
-use crate::bundle::{
-    ADAPTER_CONFIG, ADAPTER_WEIGHTS, BASE_DIGEST, Digest, FileStream, RECEIPT, ReceiptWarning, TensorType, Warning, adapter_tensors,
-};
+use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, BASE_DIGEST, FileStream, adapter_tensors};
 use crate::error::{Refusal, Result, word};
+use crate::formats::{Digest, TensorType, Warning};
 use crate::model::adapter_document;
+use crate::state::{RECEIPT, ReceiptWarning};
 
 /// The folder that PEFT and tabtune load beside the base: `adapter_config.json` and `adapter_model.safetensors` with the trained tensors as
 /// they are stored, a card, and last the receipt.

@@ -1,8 +1,8 @@
 //! The forms of the matrices of a GGUF file that is not there yet.
 
 use super::gguf_types::{GgufTypes, is_plain};
-use crate::bundle::{Layout, to_gguf};
 use crate::config::ModelConfig;
+use crate::families::{Layout, to_gguf};
 use crate::gpu::{StorageType, StoredMatrix};
 use crate::model::Asked;
 

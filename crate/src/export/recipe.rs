@@ -3,8 +3,10 @@
 use super::architecture::{architecture, divisors, keys};
 use super::gguf_types::{GgufTypes, Place, Wanted, encoded, file_type_of, is_plain};
 use super::source::{ExportSource, Weights};
-use crate::bundle::{FileStream, GgufOutput, GgufValue, Layout, StreamTensor, TensorType, to_gguf, tokenizer_keys};
+use crate::bundle::{FileStream, GgufOutput, StreamTensor, tokenizer_keys};
 use crate::error::{Error, Refusal, Result, word};
+use crate::families::{Layout, to_gguf};
+use crate::formats::{GgufValue, TensorType};
 use crate::model::planned_parameters;
 
 /// What is the same in every GGUF file of a model.

@@ -2,15 +2,15 @@
 
 use std::rc::Rc;
 
-use crate::bundle::{
-    Base, Bundle, DataRecord, Digest, Evaluation, EvaluationRecord, Identity, LossRecord, ModelAssets, ModelIoArtifactReceipt,
-    ModelStateGroupAssignment, Operation, ReceiptCheck, ReceiptFile, ReceiptWarning, SelectionReport, StoredTensor, StreamTensor,
-    StreamValues, TrainingRecord, Warning,
-};
-use crate::bundle::{CheckResult, ReceiptGroups, ReceiptTensors};
+use crate::bundle::{Bundle, ModelAssets, StoredTensor, StreamTensor, StreamValues};
 use crate::config::{AdapterConfig, ModelConfig, Precision, TrainConfig};
 use crate::error::{Error, Fault, Result};
+use crate::formats::{Digest, Warning};
 use crate::model::Model;
+use crate::state::{
+    Base, CheckResult, DataRecord, Evaluation, EvaluationRecord, Identity, LossRecord, ModelIoArtifactReceipt, ModelStateGroupAssignment,
+    Operation, ReceiptCheck, ReceiptFile, ReceiptGroups, ReceiptTensors, ReceiptWarning, SelectionReport, TrainingRecord,
+};
 use crate::train::{Progress, Trainer};
 
 /// The weights of a model, each tensor a handle: nothing is read before it is written.

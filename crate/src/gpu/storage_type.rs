@@ -3,8 +3,9 @@
 
 use burn::tensor::DType;
 
-use crate::gpu::{AnyKernel, Kernel, KernelParams};
-use crate::quants::{self, Block, Planes};
+use super::{AnyKernel, Kernel, KernelParams};
+use crate::formats::blocks::Block;
+use crate::formats::{Planes, blocks};
 
 /// How the weights of a matrix lie in memory: as plain elements, or as ggml's blocks in planes of words (shaders/README.md, "Storage
 /// types").
@@ -51,17 +52,17 @@ const fn row(name: &'static str, block: Block, second: std::ops::Range<usize>) -
 
 /// The storage types, in their order.
 static ROWS: [Row; COUNT] = [
-    row("f32", quants::F32, 0..0),
-    row("bf16", quants::BF16, 0..2),
-    row("f16", quants::F16, 0..2),
-    row("q8_0", quants::Q8_0, 0..2),
-    row("q4_0", quants::Q4_0, 0..2),
-    row("q4_k", quants::Q4_K, 0..0),
-    row("q6_k", quants::Q6_K, 208..210),
-    row("q4_1", quants::Q4_1, 0..4),
-    row("q5_0", quants::Q5_0, 0..2),
-    row("q5_1", quants::Q5_1, 0..4),
-    row("q5_k", quants::Q5_K, 0..0),
+    row("f32", blocks::F32, 0..0),
+    row("bf16", blocks::BF16, 0..2),
+    row("f16", blocks::F16, 0..2),
+    row("q8_0", blocks::Q8_0, 0..2),
+    row("q4_0", blocks::Q4_0, 0..2),
+    row("q4_k", blocks::Q4_K, 0..0),
+    row("q6_k", blocks::Q6_K, 208..210),
+    row("q4_1", blocks::Q4_1, 0..4),
+    row("q5_0", blocks::Q5_0, 0..2),
+    row("q5_1", blocks::Q5_1, 0..4),
+    row("q5_k", blocks::Q5_K, 0..0),
 ];
 
 impl StorageType {

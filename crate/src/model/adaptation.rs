@@ -7,9 +7,10 @@ use serde_json::{Map, Value};
 use super::family::Part;
 use super::load::{Asked, Kind, Plan};
 use super::low_rank::LowRank;
-use crate::bundle::{Bundle, adapter_config_json, factor_names};
+use crate::bundle::{Bundle, adapter_config_json};
 use crate::config::{AdapterConfig, AdapterWarning, Architecture, Init, ModelConfig, Module, ModuleKind, Target, TrainConfig};
 use crate::error::{Error, Fault, Result};
+use crate::families::factor_names;
 use crate::random;
 
 /// Purpose of the noise of dropout.

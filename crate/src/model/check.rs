@@ -1,8 +1,9 @@
 //! Opens files as a bundle whose tensors are those of its model.
 
 use super::planned_parameters;
-use crate::bundle::{Bundle, ByteSource, OpenOptions, open_bundle_with};
+use crate::bundle::{Bundle, OpenOptions, open_bundle_with};
 use crate::error::Result;
+use crate::formats::ByteSource;
 
 /// Opens the files of one model and compares their tensors with the model's, before a device is opened. Every missing name, unexpected name
 /// inside a block, different shape and unreadable dtype is listed; unexpected tensors elsewhere are left out, with a warning.

@@ -34,10 +34,11 @@ pub use load::{Asked, Kind, Plan, files_form, planned_parameters, stored_form};
 pub use opening::{Beside, Held};
 pub use rope::frequencies;
 
-use crate::bundle::refuse_non_finite;
 use crate::config::{Architecture, ModelConfig, Precision};
 use crate::error::{Error, Result};
-use crate::ops::{self, Moment};
+use crate::ops;
+use crate::ops::Moment;
+use crate::state::refuse_non_finite;
 use family::{Family, Lookup, Place, Stream};
 use gpt2::Gpt2;
 use llama::Llama;

@@ -5,11 +5,13 @@ use std::rc::Rc;
 use super::payload::Payload;
 use super::source_word::SourceWord;
 use super::state_dict::PortableModelStateDict;
-use crate::bundle::{
-    ByteSource, CheckResult, Digest, Known, ModelIoArtifactReceipt, Operation, PortableTokenizerBinding, ReceiptCheck, ReceiptFile,
-    ReceiptGroups, ReceiptTensors, ReceiptWarning, SelectionReport, SourceSpan, Warning,
-};
+use crate::bundle::PortableTokenizerBinding;
 use crate::error::Result;
+use crate::formats::{ByteSource, Digest, SourceSpan, Warning};
+use crate::state::{
+    ArtifactDigests, CheckResult, ModelIoArtifactReceipt, Operation, ReceiptCheck, ReceiptFile, ReceiptGroups, ReceiptTensors,
+    ReceiptWarning, SelectionReport,
+};
 
 /// A file that an artifact was read from.
 #[derive(Debug, Clone)]
@@ -89,7 +91,7 @@ impl PortableModelStateDict {
         let digests = self.digests().await?;
         let has_state = self.tensors().values().any(super::state_dict::StateTensorEntry::is_state);
         let optimizer = has_state.then_some(digests.optimizer);
-        let known = Known::of_manifest(&self.identity, self.groups())?.with(tokenizer);
+        let known = ArtifactDigests::of_manifest(&self.identity, self.groups())?.with(tokenizer);
         receipt.digests = known.digests(Some(digests.weights), optimizer)?;
         if self.source_format == SourceWord::Checkpoint && receipt.operation == Operation::Import {
             // A checkpoint's own document says the rest.

@@ -9,14 +9,14 @@ use super::imports::{SharedFiles, boxed};
 use super::json::open_json;
 use super::outlook::{bundle_tensors, model_answer};
 use super::safetensors::open_safetensors;
-use crate::bundle::{
-    Base, ByteSource, InventoryTensor, ModelStateTensorManifest, OpenOptions, PortableModelImportRequest, Warning, base_name,
-};
+use crate::bundle::{InventoryTensor, OpenOptions};
 use crate::checkpoint::MANIFEST;
 use crate::config::{ApolloConfig, ModelConfig, OptimizerConfig, Precision, TrainConfig};
 use crate::error::{Error, Refusal, Result};
 use crate::export::ExportChoice;
+use crate::formats::{ByteSource, Warning, base_name};
 use crate::model::open_model_with;
+use crate::state::{Base, ModelStateTensorManifest, PortableModelImportRequest};
 use crate::tokenizer::{Tokenizer, TokenizerKind};
 use crate::train::{memory_plan, optimizer_account};
 

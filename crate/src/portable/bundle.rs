@@ -11,12 +11,14 @@ use super::plan::PortableModelBundleImportPlan;
 use super::safetensors::open_safetensors;
 use super::state_dict::{MODEL_FILE, PortableModelStateDict};
 use super::training::TrainingGroups;
-use crate::bundle::{
-    Base, BundleParts, ByteSource, Digest, FileStream, ModelAssets, ModelIoArtifactReceipt, PortableModelImportRequest,
-    PortableTokenizerBinding, RECEIPT, SelectionReport, StateManifest, StatedResult, VerifyPolicy, Warning, bundle_digest,
-};
+use crate::bundle::{FileStream, ModelAssets, PortableTokenizerBinding};
 use crate::error::Result;
 use crate::export::{ExportOptions, JsonEncoding, export_folder, export_gguf};
+use crate::formats::{ByteSource, Digest, Warning};
+use crate::state::{
+    Base, BundleParts, ModelIoArtifactReceipt, PortableModelImportRequest, RECEIPT, SelectionReport, StateManifest, StatedResult,
+    VerifyPolicy, bundle_digest,
+};
 
 /// A model as plain data: its state, and what goes with it.
 #[derive(Debug, Clone)]

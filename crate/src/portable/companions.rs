@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
-use crate::bundle::{Base, Bundle, ModelAssets, PortableTokenizerBinding, Warning};
+use crate::bundle::{Bundle, ModelAssets, PortableTokenizerBinding};
 use crate::config::ModelConfig;
+use crate::formats::Warning;
+use crate::state::Base;
 
 /// Configuration, tokenizer and origin of a state.
 #[derive(Debug, Clone, Default)]

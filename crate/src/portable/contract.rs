@@ -2,9 +2,11 @@
 
 use serde::Serialize;
 
-use crate::bundle::{Digest, DocumentKind, Identity, MAX_JSON_BYTES, ModelStateTensorManifest, document_digest};
+use crate::bundle::MAX_JSON_BYTES;
 use crate::config::ModelConfig;
 use crate::error::{Error, Fault, Result};
+use crate::formats::Digest;
+use crate::state::{DocumentKind, Identity, ModelStateTensorManifest, document_digest};
 
 /// Architectures that a GGUF file is written for without a base.
 const RECIPES: [&str; 4] = ["llama", "qwen2", "qwen3", "gpt2"];

@@ -8,11 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::payload::Payload;
 use super::safetensors::push_file;
 use super::state_dict::{PortableModelStateDict, StateTensorEntry};
-use crate::bundle::{
-    ByteSource, Digest, FileStream, Json, ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, RECEIPT, ReceiptFile,
-    SafetensorsFile, Wrong, canonical, dtype_bits, json_document, json_typed, sha256_of,
-};
+use crate::bundle::FileStream;
 use crate::error::{Error, Refusal, Result, Word, word};
+use crate::formats::{ByteSource, Digest, Json, SafetensorsFile, Wrong, dtype_bits, json_document, json_typed, sha256_of};
+use crate::state::{ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, RECEIPT, ReceiptFile, canonical};
 
 /// The record of a delta, in the metadata of its file.
 const DELTA_KEY: &str = "tabtune.delta";
@@ -34,7 +33,7 @@ pub enum DeltaKind {
 ///
 /// ```
 /// use std::rc::Rc;
-/// use tabtune::bundle::MemorySource;
+/// use tabtune::formats::MemorySource;
 /// use tabtune::portable::ModelAdapterDelta;
 ///
 /// let no_delta = Rc::new(MemorySource::new("delta.safetensors", *b"\x08\0\0\0\0\0\0\0{}      "));

@@ -4,13 +4,13 @@ use std::rc::Rc;
 
 use super::bundle::PortableModelBundle;
 use super::state_dict::StateTensorEntry;
-use crate::bundle::{
-    Bundle, MemorySource, ModelAssets, ModelIoArtifactReceipt, SourceSpan, StoredBytes, StoredTensor, StreamTensor, StreamValues,
-};
+use crate::bundle::{Bundle, ModelAssets, StoredBytes, StoredTensor, StreamTensor, StreamValues};
 use crate::config::ModelConfig;
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::export::{ExportSource, Weights};
+use crate::formats::{MemorySource, SourceSpan};
 use crate::model::planned_parameters;
+use crate::state::ModelIoArtifactReceipt;
 
 impl PortableModelBundle {
     /// The weights and documents of the bundle, for the writers of folders and GGUF files.
@@ -51,7 +51,7 @@ impl PortableModelBundle {
             groups: state.groups().to_vec(),
             state: optimizer,
             warnings: companions.warnings.clone(),
-            selection: crate::bundle::SelectionReport { dropped: said.dropped, renamed: said.renamed, ..Default::default() },
+            selection: crate::state::SelectionReport { dropped: said.dropped, renamed: said.renamed, ..Default::default() },
             made_by: Some((operation, inputs)),
             ..ExportSource::of_weights(Weights { config, precision: None, tensors }, assets)
         })

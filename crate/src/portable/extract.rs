@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use super::difference::Difference;
 use super::subspace::{add_transposed, best_product, orthonormalise, products, random_vectors, subtract};
-use crate::bundle::{
-    Base, Bundle, FileStream, MemorySource, ModelAssets, Operation, ReceiptFile, SourceSpan, StoredBytes, StreamTensor, StreamValues,
-    factor_names,
-};
+use crate::bundle::{Bundle, FileStream, ModelAssets, StoredBytes, StreamTensor, StreamValues};
 use crate::config::{AdapterConfig, AdapterWarning, ModelConfig, Module, Names};
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::export::{ExportFormat, ExportOptions, ExportSource, ModelCard, Weights, export_adapter};
+use crate::families::factor_names;
+use crate::formats::{MemorySource, SourceSpan};
 use crate::interrupt::Interrupt;
 use crate::model::modules;
+use crate::state::{Base, Operation, ReceiptFile};
 
 /// Vectors beyond the rank, which make the iteration converge.
 const SPARE: usize = 8;

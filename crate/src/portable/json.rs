@@ -12,12 +12,11 @@ use super::payload::Payload;
 use super::source_word::SourceWord;
 use super::state_dict::{PortableModelStateDict, StateTensorEntry};
 use super::survey::survey;
-use crate::bundle::{
-    ByteSource, FileStream, JSON_FILE, JSON_FORMAT, Known, MAX_JSON_BYTES, ModelStateTensorManifest, StateDigests, StateManifest,
-    StatedDigests, TensorRole, base_name, canonical, known_mark, read_state_json,
-};
+use crate::bundle::{FileStream, JSON_FILE, JSON_FORMAT, MAX_JSON_BYTES, read_state_json};
 use crate::error::{Error, Refusal, Result, word};
 use crate::export::JsonEncoding;
+use crate::formats::{ByteSource, base_name, known_mark};
+use crate::state::{ArtifactDigests, ModelStateTensorManifest, StateDigests, StateManifest, StatedDigests, TensorRole, canonical};
 
 /// Integers beyond it are not exact in every JSON reader.
 const MAX_INTEGER: u64 = (1 << 53) - 1;
@@ -88,12 +87,12 @@ impl PortableModelStateDict {
         let plain = self.groups().is_empty() && self.traversal_records().all(|tensor| tensor.role == TensorRole::Parameter);
         let manifest = manifest.cloned().or_else(|| (!plain).then(|| self.manifest()));
         let known = match &manifest {
-            Some(manifest) => Known::of_manifest(&manifest.identity, &manifest.groups)?,
-            None => Known::default(),
+            Some(manifest) => ArtifactDigests::of_manifest(&manifest.identity, &manifest.groups)?,
+            None => ArtifactDigests::default(),
         };
         let digests = self.digests().await?;
         let has_state = self.tensors().values().any(StateTensorEntry::is_state);
-        let known = Known { weights: Some(digests.weights), optimizer: has_state.then_some(digests.optimizer), ..known };
+        let known = ArtifactDigests { weights: Some(digests.weights), optimizer: has_state.then_some(digests.optimizer), ..known };
         let start = start(manifest, encoding, &digests)?;
         let mut counted = Document { name, len: 0, out: None };
         self.write_json(&mut counted, &start, encoding).await?;

@@ -9,12 +9,13 @@ use super::payload::Payload;
 use super::source_word::SourceWord;
 use super::state_dict::{PortableModelStateDict, StateTensorEntry, is_step};
 use super::survey::survey;
-use crate::bundle::{
-    Digest, Identity, ModelStateGroupAssignment, ModelStateTensorManifest, NonFinitePolicy, PortableModelImportRequest, Selected,
-    SelectionReport, StateDigests, StateManifest, StatedDigests, StatedResult, TensorMaterializationPolicy, TensorRole, VerifyPolicy,
-    Warning, leaf, refuse_non_finite, select, unreadable,
-};
 use crate::error::{Error, Refusal, Result, word};
+use crate::formats::{Digest, Warning, unreadable};
+use crate::state::{
+    Identity, ModelStateGroupAssignment, ModelStateTensorManifest, NonFinitePolicy, PortableModelImportRequest, Selected, SelectionReport,
+    StateDigests, StateManifest, StatedDigests, StatedResult, TensorMaterializationPolicy, TensorRole, VerifyPolicy, leaf,
+    refuse_non_finite, select,
+};
 
 /// A file of an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -43,7 +44,7 @@ pub struct OpenedTensor {
 /// An artifact whose headers were read and checked.
 ///
 /// ```
-/// use tabtune::bundle::PortableModelImportRequest;
+/// use tabtune::state::PortableModelImportRequest;
 /// use tabtune::portable::{OpenedState, PortableModelStateDict};
 ///
 /// /// All of an artifact, read once and compared with the digests that it states.

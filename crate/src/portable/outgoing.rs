@@ -5,16 +5,15 @@ use std::collections::BTreeMap;
 use super::payload::Payload;
 use super::source_word::SourceWord;
 use super::state_dict::{PortableModelStateDict, StateTensorEntry};
-use crate::bundle::{
-    ByteSource, FileStream, MAX_JSON_BYTES, ModelStateTensorManifest, PIECE_ELEMENTS, RECEIPT, SourceSpan, StoredBytes, StoredTensor,
-    StreamTensor, StreamValues,
-};
+use crate::bundle::{FileStream, MAX_JSON_BYTES, PIECE_ELEMENTS, StoredBytes, StoredTensor, StreamTensor, StreamValues};
 use crate::checkpoint::Checkpoint;
 use crate::error::{Refusal, Result, word};
 use crate::export::{
     ExportFormat, ExportOptions, ExportSource, Weights, check_kind, export_adapter, export_folder, export_gguf, export_gguf_adapter,
     export_merged, opened_merged, training_record,
 };
+use crate::formats::{ByteSource, SourceSpan};
+use crate::state::{ModelStateTensorManifest, RECEIPT};
 
 /// Name of the document of a JSON export without its ending, unless another one is asked for.
 const JSON_NAME: &str = "model";

@@ -3,9 +3,10 @@
 use std::rc::Rc;
 
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
-use crate::bundle::{Bundle, Identity, MAX_JSON_BYTES, ModelStateTensorManifest};
+use crate::bundle::{Bundle, MAX_JSON_BYTES};
 use crate::error::Result;
 use crate::export::{ExportChoice, ExportFormat, ExportSource, export_choices};
+use crate::state::{Identity, ModelStateTensorManifest};
 
 /// The facts about an opened model, from its headers.
 pub fn model_answer(bundle: &Rc<Bundle>) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {

@@ -7,8 +7,9 @@ use std::rc::Rc;
 
 use burn::tensor::Tensor;
 
-use crate::bundle::{ByteSource, Contents, Digest, Hasher, MemorySource, PairedRows, SourceSpan, Transposed};
+use crate::bundle::Segment;
 use crate::error::{Refusal, Result, word};
+use crate::formats::{ByteSource, Digest, Hasher, MemorySource, PairedRows, SourceSpan, Transposed};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 
 /// Stored bytes: in memory, in a file, or on the device. They are read by pieces of at most 8 MiB, when they are asked for. Clones share
@@ -16,7 +17,7 @@ use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 ///
 /// ```
 /// use std::rc::Rc;
-/// use tabtune::bundle::MemorySource;
+/// use tabtune::formats::MemorySource;
 /// use tabtune::portable::Payload;
 ///
 /// assert_eq!(Payload::owned(vec![1, 2, 3]).len(), 3);
@@ -233,16 +234,16 @@ impl Payload {
     }
 
     /// The payload as a part of a file that is written.
-    pub(super) fn contents(&self) -> Contents {
+    pub(super) fn segment(&self) -> Segment {
         match &self.place {
-            Place::Device(tensor) => Contents::Device(tensor.as_ref().clone()),
+            Place::Device(tensor) => Segment::Device(tensor.as_ref().clone()),
             _ => {
                 let payload = self.clone();
                 let read = move |range| {
                     let payload = payload.clone();
                     Box::pin(async move { payload.read(range).await }) as _
                 };
-                Contents::Computed(self.len(), Box::new(read))
+                Segment::Computed(self.len(), Box::new(read))
             }
         }
     }

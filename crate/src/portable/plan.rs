@@ -9,11 +9,12 @@ use serde_json::json;
 use super::opened::{ImportedState, OpenedState};
 use super::source_word::SourceWord;
 use super::state_dict::manifest_of;
-use crate::bundle::{
-    Digest, DocumentKind, ModelStateTensorManifest, PortableModelImportRequest, Selected, StateManifest, TensorMaterializationPolicy,
-    Warning, document_digest,
-};
 use crate::error::{Refusal, Result, word};
+use crate::formats::{Digest, Warning};
+use crate::state::{
+    DocumentKind, ModelStateTensorManifest, PortableModelImportRequest, Selected, StateManifest, TensorMaterializationPolicy,
+    document_digest,
+};
 
 /// Where the bytes of an admitted tensor are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -36,7 +37,7 @@ pub struct PlanEntry {
 /// all of them are read at once and held. Both give the same state.
 ///
 /// ```
-/// use tabtune::bundle::PortableModelImportRequest;
+/// use tabtune::state::PortableModelImportRequest;
 /// use tabtune::portable::{OpenedState, PortableModelBundleImportPlan};
 ///
 /// /// The bytes of one tensor of an artifact.

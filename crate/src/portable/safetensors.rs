@@ -8,11 +8,10 @@ use super::opened::{OpenedFile, OpenedState, OpenedTensor};
 use super::payload::Payload;
 use super::source_word::SourceWord;
 use super::state_dict::{MODEL_FILE, OPTIMIZER_FILE, PortableModelStateDict, StateTensorEntry};
-use crate::bundle::{
-    ByteSource, Contents, Digest, FileStream, Known, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, OPTIMIZER_WEIGHTS, RECEIPT,
-    SafetensorsFile, SafetensorsTensor, StateManifest, TensorRole, Warning, base_name, canonical, read_whole, safetensors_header,
-};
+use crate::bundle::{FileStream, OPTIMIZER_WEIGHTS, Segment};
 use crate::error::{Error, Refusal, Result, word};
+use crate::formats::{ByteSource, Digest, SafetensorsFile, SafetensorsTensor, Warning, base_name, read_whole, safetensors_header};
+use crate::state::{ArtifactDigests, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, RECEIPT, StateManifest, TensorRole, canonical};
 
 /// Maximum size of that document.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
@@ -171,7 +170,7 @@ impl PortableModelStateDict {
             let metadata = BTreeMap::from([text("format", "pt".to_string()), text(OPTIMIZER_WEIGHTS, weights.to_string())]);
             push_file(&mut stream, OPTIMIZER_FILE, &state, &metadata, Some(true))?;
         }
-        stream.know(Known::of_manifest(&manifest.identity, &manifest.groups)?);
+        stream.know(ArtifactDigests::of_manifest(&manifest.identity, &manifest.groups)?);
         Ok(stream)
     }
 }
@@ -196,8 +195,8 @@ pub(super) fn push_file(
         let listed = listed.into_iter().map(|(key, dtype, shape)| (key, dtype.to_string(), shape)).collect();
         stream.expect(header.len() as u64, &listed, &spans, state);
     }
-    let mut contents = vec![Contents::Bytes(header)];
-    contents.extend(entries.iter().map(|entry| entry.payload.contents()));
-    stream.push_contents(name, contents);
+    let mut contents = vec![Segment::Bytes(header)];
+    contents.extend(entries.iter().map(|entry| entry.payload.segment()));
+    stream.push_segments(name, contents);
     Ok(())
 }

@@ -8,12 +8,12 @@ use std::rc::Rc;
 use super::account::account;
 use super::payload::Payload;
 use super::source_word::SourceWord;
-use crate::bundle::{
-    Digest, Encoding, GgmlType, Identity, ModelIoArtifactReceipt, ModelStateGroupAssignment, ModelStateTensorManifest, Operation,
-    PortableModelImportRequest, Selected, SelectionReport, StateDigests, StateManifest, StateWord, TensorRecord, TensorRole, Warning,
-    check_groups, dtype_bits, leaf, select, unreadable, weights_digest,
-};
 use crate::error::{Error, Refusal, Result, word};
+use crate::formats::{Digest, Encoding, GgmlType, Warning, dtype_bits, unreadable};
+use crate::state::{
+    Identity, ModelIoArtifactReceipt, ModelStateGroupAssignment, ModelStateTensorManifest, Operation, PortableModelImportRequest, Selected,
+    SelectionReport, StateDigests, StateManifest, StateWord, TensorRecord, TensorRole, check_groups, leaf, select, weights_digest,
+};
 
 /// The file of parameters and buffers.
 pub(super) const MODEL_FILE: &str = "model.safetensors";
@@ -48,7 +48,7 @@ impl StateTensorEntry {
 ///
 /// ```
 /// use std::collections::BTreeMap;
-/// use tabtune::bundle::{Identity, ModelStateTensorManifest};
+/// use tabtune::state::{Identity, ModelStateTensorManifest};
 /// use tabtune::portable::{Payload, PortableModelStateDict, SourceWord, StateTensorEntry};
 ///
 /// let manifest = ModelStateTensorManifest::parameter("head.weight", "F32", &[2]);

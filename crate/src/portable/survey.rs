@@ -2,8 +2,9 @@
 
 use super::payload::Payload;
 use super::state_dict::encoding;
-use crate::bundle::{Encoding, Hasher, ModelStateTensorManifest, count_non_finite, dtype_bits};
 use crate::error::Result;
+use crate::formats::{Encoding, Hasher, count_non_finite, dtype_bits};
+use crate::state::ModelStateTensorManifest;
 
 /// Number of blocks that are decoded at once: the copy in f32 stays small.
 const BLOCKS: usize = 1_024;

@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 
 use super::Trainer;
 use super::hyperparameters::{optimizer_account, scheduler_account};
-use crate::bundle::{
-    GroupClass, GroupMember, ModelStateGroupAssignment, ParameterSemantics, Residency, ResidencyPolicy, StateWord, StreamTensor,
-    StreamValues,
-};
+use crate::bundle::{StreamTensor, StreamValues};
 use crate::config::{ModelConfig, TrainConfig};
 use crate::error::Result;
 use crate::model::{Adaptation, Asked, Kind, Part, Plan};
 use crate::optim::{ResolvedGroup, StateData, StateTensor, resolved_groups};
+use crate::state::{GroupClass, GroupMember, ModelStateGroupAssignment, ParameterSemantics, Residency, ResidencyPolicy, StateWord};
 
 /// The group of a run that configures none.
 pub const DEFAULT_GROUP: &str = "default";

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::bundle::{OptimizerAccount, SchedulerAccount};
 use crate::config::{OptimizerConfig, ScheduleConfig};
 use crate::error::{Error, Fault, Refusal, Result, Word, word};
+use crate::state::{OptimizerAccount, SchedulerAccount};
 
 /// The hyperparameter that is the run's peak rate and no setting of an update rule.
 pub const LEARNING_RATE: &str = "learning_rate";

@@ -9,15 +9,17 @@ use super::progress::Progress;
 use super::rate::check_rate;
 use super::repeat::Repeats;
 use super::report::{EvalReport, Notice, StepReport};
-use crate::bundle::{Digest, Evaluation, StreamValues};
+use crate::bundle::StreamValues;
 use crate::config::TrainConfig;
 use crate::data::{Batch, DataReport, Dataset, Loader, LoaderState, Preview};
 use crate::error::{Error, Fault, Refusal, Result, word};
+use crate::formats::Digest;
 use crate::gpu::transfer::settled;
 use crate::interrupt::Interrupt;
 use crate::model::Model;
 use crate::optim::Optim;
 use crate::schedule;
+use crate::state::Evaluation;
 use crate::tokenizer::Tokenizer;
 
 /// A model in training with everything its next step depends on.

@@ -17,10 +17,10 @@ use super::run::Run;
 use super::session::{Session, with_run};
 use super::settings::{changed, keys_of, today, train_config};
 use super::source::{JsSource, JsStorage};
-use crate::bundle::ByteSource;
 use crate::config::{DataSettings, OnLong, TrainConfig};
 use crate::data::{DataReader, DataSource, Dataset, Loader, Preview, TokenStorage};
 use crate::error::{Error, Fault, Result};
+use crate::formats::ByteSource;
 use crate::tokenizer::Tokenizer;
 
 /// What data are learned as.

@@ -9,10 +9,12 @@ use super::error::{JsResult, thrown};
 use super::plain;
 use super::source::sources;
 use super::stream::FileStream;
-use crate::bundle::{Base, ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, StreamTensor, verify_files as verify};
+use crate::bundle::{StreamTensor, verify_files as verify};
 use crate::error::{Error, Fault, Result};
 use crate::export::{ExportChoice, ExportOptions, ExportSource};
-use crate::portable::{self, ModelIoCompatibilityContract};
+use crate::portable;
+use crate::portable::ModelIoCompatibilityContract;
+use crate::state::{Base, ModelIoArtifactReceipt, ModelStateTensorManifest, Operation};
 
 /// What is known of a model beside its weights.
 #[derive(Default, Serialize)]

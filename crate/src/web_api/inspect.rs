@@ -5,9 +5,11 @@ use wasm_bindgen::prelude::*;
 use super::error::{JsResult, thrown};
 use super::plain;
 use super::source::{JsSource, shared, sources};
-use crate::bundle::{ByteSource, FileFormat, PortableModelImportRequest, inspect};
+use crate::bundle::{FileFormat, inspect};
 use crate::error::{Error, Fault};
+use crate::formats::ByteSource;
 use crate::portable::answer;
+use crate::state::PortableModelImportRequest;
 
 /// The report of `tabtune inspect --json` on one file, read as `format`; with `read`, its values are checked too.
 /// The shards of an index are found among `siblings`.

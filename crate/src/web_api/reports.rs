@@ -4,12 +4,13 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::model::ModelInfo;
-use crate::bundle::{Base, Digest};
 use crate::config::{AdapterConfig, ModelConfig, Precision, TrainConfig};
 use crate::error::{Error, Fault, Result};
+use crate::formats::Digest;
 use crate::gpu::profile::{KernelTime, ProfileReport, Timing};
 use crate::measure::{GpuReport, KernelRate, Measure};
 use crate::model::{Adaptation, Asked, Held, Plan};
+use crate::state::Base;
 use crate::train::{Notice, StepReport, Trainer};
 
 /// Facts about an adapter.

@@ -19,12 +19,13 @@ use super::settings::{changed, stepped, strided, train_config, with_ends};
 use super::source::sources;
 use super::stream::FileStream;
 use super::{device, plain};
-use crate::bundle::{ModelAssets, VerifyPolicy};
-use crate::checkpoint::{self, Checkpoint, Environment, Origin};
+use crate::bundle::ModelAssets;
+use crate::checkpoint::{Checkpoint, Environment, Origin};
 use crate::error::{Error, Fault, Result};
 use crate::gpu::profile::{KernelTimes, Profile};
-use crate::schedule;
+use crate::state::VerifyPolicy;
 use crate::train::{Trainer, check_limits};
+use crate::{checkpoint, schedule};
 
 pub(super) type Slot = Rc<RefCell<Option<Run>>>;
 

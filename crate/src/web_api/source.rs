@@ -7,9 +7,9 @@ use js_sys::{Array, Function, Reflect, Uint8Array};
 use wasm_bindgen::{JsCast, JsValue};
 
 use super::error::{JsResult, thrown};
-use crate::bundle::{ByteSource, Digest, truncated};
 use crate::data::{DataSource, TokenStorage};
 use crate::error::{Error, Result};
+use crate::formats::{ByteSource, Digest, truncated};
 
 /// `{ name, size, read(offset, length), pieces }`, the last one if the SHA-256 of each piece are known.
 pub struct JsSource {

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use futures_lite::future::block_on;
-use tabtune::bundle::Warning;
 use tabtune::config::Names;
+use tabtune::formats::Warning;
 use tabtune::interrupt::Interrupt;
 use tabtune::portable::{ExtractOptions, ExtractReport, extract_adapter};
 

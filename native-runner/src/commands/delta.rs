@@ -5,8 +5,10 @@ use std::rc::Rc;
 
 use futures_lite::future::block_on;
 use serde_json::json;
-use tabtune::bundle::{ByteSource, FileStream, PortableModelImportRequest};
+use tabtune::bundle::FileStream;
+use tabtune::formats::ByteSource;
 use tabtune::portable::{Companions, ModelAdapterDelta, PortableModelBundle, PortableModelStateDict, open_safetensors};
+use tabtune::state::PortableModelImportRequest;
 
 use super::Outcome;
 use crate::args::{DeltaAction, DeltaArgs, DeltaUse};

@@ -1,8 +1,9 @@
 //! `tabtune estimate`: what a run needs, without a device.
 
-use tabtune::bundle::{Bundle, config_from_hf};
+use tabtune::bundle::Bundle;
 use tabtune::config::ModelConfig;
 use tabtune::export::GgufTypes;
+use tabtune::families::config_from_hf;
 use tabtune::model::{Asked, files_form};
 use tabtune::train::{Estimate, estimate};
 

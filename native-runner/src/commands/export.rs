@@ -1,7 +1,7 @@
 //! `tabtune export`: weights of a checkpoint for other programs. Nothing is computed, so no GPU is needed.
 
-use tabtune::bundle::VerifyPolicy;
 use tabtune::portable::checkpoint_source;
+use tabtune::state::VerifyPolicy;
 
 use super::{Outcome, outgoing};
 use crate::args::{ExportArgs, ExportFormat};

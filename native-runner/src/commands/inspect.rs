@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use serde::Serialize;
 use serde_json::json;
-use tabtune::bundle::{ByteSource, FileFormat, InspectReport, Warning, inspect};
+use tabtune::bundle::{FileFormat, InspectReport, inspect};
 use tabtune::error::{Refusal, escaped, shown};
+use tabtune::formats::{ByteSource, Warning};
 use tabtune::portable::{Answer, ModelIoCompatibilityContract, SharedFiles, answer};
 
 use super::Outcome;

@@ -6,10 +6,13 @@ use std::rc::Rc;
 use futures_lite::future::block_on;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tabtune::bundle::{Bundle, ByteSource, Conversion, FileStream, Warning};
+use tabtune::bundle::{Bundle, FileStream};
 use tabtune::config::Precision;
 use tabtune::error::Word;
-use tabtune::export::{self, ExportDtype, ExportOptions, ExportSource, GgufTypes};
+use tabtune::export;
+use tabtune::export::{ExportDtype, ExportOptions, ExportSource, GgufTypes};
+use tabtune::formats::{ByteSource, Warning};
+use tabtune::state::Conversion;
 
 use crate::args::{CardArgs, ExportFormat, OutputArgs};
 use crate::error::{Result, RunError};

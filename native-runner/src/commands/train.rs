@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use futures_lite::future::block_on;
 use serde_json::{Map, Value, json};
-use tabtune::bundle::{Bundle, FileStream, ModelAssets, VerifyPolicy};
+use tabtune::bundle::{Bundle, FileStream, ModelAssets};
 use tabtune::checkpoint::{Base, Environment, MANIFEST, Origin};
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::Dataset;
@@ -16,6 +16,7 @@ use tabtune::gpu::launch;
 use tabtune::gpu::profile::KernelTimes;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, no_base};
+use tabtune::state::VerifyPolicy;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{Trainer, check_limits, memory_plan};
 

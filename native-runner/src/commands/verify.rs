@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use tabtune::bundle::{ByteSource, CheckResult, Verification, verify_files};
+use tabtune::bundle::{Verification, verify_files};
 use tabtune::error::shown;
+use tabtune::formats::ByteSource;
+use tabtune::state::CheckResult;
 
 use super::Outcome;
 use crate::args::VerifyArgs;

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use burn::tensor::Tensor;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tabtune::bundle::{Digest, leaf, weights_digest};
-use tabtune::config::Form;
-use tabtune::config::{AdapterConfig, GroupConfig, TrainConfig};
+use tabtune::config::{AdapterConfig, Form, GroupConfig, TrainConfig};
 use tabtune::data::{Batch, Dataset};
 use tabtune::error::Fault;
+use tabtune::formats::Digest;
 use tabtune::gpu::read_f32;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamVisitor};
+use tabtune::state::{leaf, weights_digest};
 use tabtune::train::{NamedGradients, Trainer, accumulate, evaluate};
 use tabtune::{Error, Result};
 

@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 use tabtune::Result;
-use tabtune::bundle::{Bundle, ByteSource, MemorySource, config_from_hf, open_bundle, safetensors_header};
+use tabtune::bundle::{Bundle, open_bundle};
 use tabtune::config::{AdamwConfig, GroupConfig, ModelConfig, OptimizerConfig, TrainConfig};
 use tabtune::data::{Batch, Dataset, IGNORE_INDEX};
+use tabtune::families::config_from_hf;
+use tabtune::formats::{ByteSource, MemorySource, safetensors_header};
 use tabtune::model::planned_parameters;
 use tabtune_bench::stock::{NamedTensor, Planted, StockTraining};
 use tabtune_bench::work::Uniforms;

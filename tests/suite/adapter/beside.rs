@@ -1,11 +1,13 @@
 //! The digest of the base that an adapter was trained beside: exports state it, and another base is told.
 
 use serde_json::{Value, json};
-use tabtune::bundle::{Base, Bundle, Digest, OpenOptions, SafetensorsFile, leaf, weights_digest};
+use tabtune::bundle::{Bundle, OpenOptions};
 use tabtune::config::Precision;
 use tabtune::export::{ExportDtype, ExportFormat, ExportOptions, ExportSource, Weights};
+use tabtune::formats::{Digest, SafetensorsFile};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, open_model_with};
+use tabtune::state::{Base, leaf, weights_digest};
 use tabtune_tests::{block_on, cpu};
 
 use super::merged::folder;
@@ -37,7 +39,7 @@ fn trained(files: &Files) -> Files {
 
 fn stated(adapter: &Files) -> Option<String> {
     let (_, bytes) = adapter.iter().find(|(name, _)| name == "adapter_model.safetensors").unwrap();
-    SafetensorsFile::open(&tabtune::bundle::MemorySource::new("a", bytes.clone())).unwrap().metadata.get(KEY)
+    SafetensorsFile::open(&tabtune::formats::MemorySource::new("a", bytes.clone())).unwrap().metadata.get(KEY)
 }
 
 fn beside(files: &Files, adapter: &Files, apart: bool) -> Bundle {

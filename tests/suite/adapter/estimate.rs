@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tabtune::Error;
-use tabtune::bundle::config_from_hf;
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::device::DeviceLimits;
 use tabtune::export::GgufTypes;
+use tabtune::families::config_from_hf;
 use tabtune::model::{Asked, files_form};
 use tabtune::train::{Estimate, check_limits, estimate};
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use serde_json::{Value, json};
-use tabtune::bundle::{Base, Bundle, ModelAssets, OpenOptions};
+use tabtune::bundle::{Bundle, ModelAssets, OpenOptions};
 use tabtune::config::{BaseStorage, Precision};
 use tabtune::device::Device;
 use tabtune::export::{ExportFormat, ExportOptions, ExportSource};
@@ -12,6 +12,7 @@ use tabtune::gpu::read_f32;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{AttachedAdapter, Model, Span, open_model_with};
 use tabtune::portable::export;
+use tabtune::state::Base;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{Trainer, loss_sum};
 use tabtune_tests::{block_on, cpu, devices};

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use tabtune::bundle::{GgufFile, GgufValue, MemorySource, ModelAssets, OpenOptions, config_from_hf, dequantise};
-use tabtune::checkpoint::{self, Checkpoint};
+use tabtune::bundle::{ModelAssets, OpenOptions, dequantise};
+use tabtune::checkpoint;
+use tabtune::checkpoint::Checkpoint;
 use tabtune::config::{Architecture, ModelConfig};
 use tabtune::export::{ExportFormat, ExportOptions, ExportSource, export_choices};
+use tabtune::families::config_from_hf;
+use tabtune::formats::{GgufFile, GgufValue, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{modules, open_model_with};
 use tabtune::portable::{checkpoint_source, export};

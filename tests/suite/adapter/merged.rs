@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use half::f16;
 use serde_json::{Value, json};
-use tabtune::bundle::{Bundle, ByteSource, GgufFile, MemorySource, OpenOptions};
+use tabtune::bundle::{Bundle, OpenOptions};
 use tabtune::checkpoint::Checkpoint;
 use tabtune::config::ModelConfig;
 use tabtune::export::{ExportDtype, ExportFormat, ExportOptions, ExportSource, Weights};
+use tabtune::formats::{ByteSource, GgufFile, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, modules, open_model, open_model_with};
 use tabtune::portable::{checkpoint_source, export};
@@ -134,7 +135,7 @@ fn merged_gguf_is_its_base_with_new_targets() {
             .map(|one| (own_name(&one.0), one))
             .filter_map(|(own, one)| Some((one, (old.tensor(&own)?.clone(), new.tensor(&own)?.clone()))))
         {
-            let bytes = |source: &MemorySource, tensor: &tabtune::bundle::GgufTensor| {
+            let bytes = |source: &MemorySource, tensor: &tabtune::formats::GgufTensor| {
                 let mut bytes = vec![0; usize::try_from(tensor.bytes.unwrap()).unwrap()];
                 source.read_at(tensor.begin, &mut bytes).unwrap();
                 bytes

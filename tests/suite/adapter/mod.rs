@@ -14,11 +14,13 @@ mod runs;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
-use tabtune::bundle::{Bundle, ByteSource, MemorySource, ModelAssets, config_from_hf};
+use tabtune::bundle::{Bundle, ModelAssets};
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
 use tabtune::export::{ExportFormat, ExportOptions, ExportSource, Weights};
+use tabtune::families::config_from_hf;
+use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, open_model};
 use tabtune::portable::export;

@@ -1,14 +1,16 @@
 //! Runs of adapters: stopped and resumed, with their base and without it, and their files in PEFT's form.
 
 use serde_json::{Value, json};
-use tabtune::bundle::{Base, ModelAssets, OpenOptions, VerifyPolicy};
-use tabtune::checkpoint::{self, Checkpoint, Environment, Origin, sha256};
+use tabtune::bundle::{ModelAssets, OpenOptions};
+use tabtune::checkpoint;
+use tabtune::checkpoint::{Checkpoint, Environment, Origin, sha256};
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::device::Device;
 use tabtune::export::{ExportFormat, ExportOptions, ExportSource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, open_model_with};
 use tabtune::portable::export;
+use tabtune::state::{Base, VerifyPolicy};
 use tabtune::train::{Trainer, loss_sum};
 use tabtune_tests::{block_on, cpu, devices, in_full, weights};
 

@@ -3,7 +3,8 @@
 use safetensors::Dtype;
 use safetensors::tensor::{TensorView, serialize};
 use serde_json::{Value, json};
-use tabtune::bundle::{Bundle, ByteSource, OpenOptions, open_bundle, open_bundle_with};
+use tabtune::bundle::{Bundle, OpenOptions, open_bundle, open_bundle_with};
+use tabtune::formats::ByteSource;
 
 use super::files::{Meta, file, gguf, ramp};
 

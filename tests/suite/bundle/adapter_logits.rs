@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use safetensors::Dtype;
-use tabtune::bundle::{Bundle, ByteSource, OpenOptions};
+use tabtune::bundle::{Bundle, OpenOptions};
 use tabtune::config::Precision;
+use tabtune::formats::ByteSource;
 use tabtune::gpu::read_f32;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, Span, open_model, open_model_with};
@@ -59,7 +60,7 @@ fn a_merged_base_in_bf16_is_loaded_unrounded() {
 #[test]
 fn adapters_of_peft_give_its_logits() {
     let document = golden("adapters/logits.json");
-    let document: serde_json::Value = serde_json::from_slice(&tabtune::bundle::read_whole(document.as_ref()).unwrap()).unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&tabtune::formats::read_whole(document.as_ref()).unwrap()).unwrap();
     let ids: Vec<i32> = serde_json::from_value(document["ids"].clone()).unwrap();
     for name in ["gpt2", "qwen2-patterns", "qwen2-saved", "qwen2-tied-embedding"] {
         let expected: Vec<Vec<f64>> = serde_json::from_value(document["logits"][name].clone()).unwrap();

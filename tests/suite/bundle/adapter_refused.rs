@@ -3,7 +3,9 @@
 use safetensors::Dtype;
 use serde_json::{Value, json};
 use tabtune::Error;
-use tabtune::bundle::{ByteSource, OpenOptions, leaf, open_bundle, open_bundle_with, weights_digest};
+use tabtune::bundle::{OpenOptions, open_bundle, open_bundle_with};
+use tabtune::formats::{ByteSource, Digest};
+use tabtune::state::{leaf, weights_digest};
 
 use super::adapter::{DOWN, Q, Stored, adapter, f32s, llama, noise, pair, settings, written};
 use super::files::file;
@@ -131,7 +133,7 @@ fn a_stated_base_must_be_the_base() {
     let leaves = base.names().into_iter().map(|name| {
         let bytes: Vec<u8> = base.read_f32(&name).unwrap().into_iter().flat_map(f32::to_le_bytes).collect();
         let shape: Vec<u64> = base.shape(&name).unwrap().into_iter().map(|dim| dim as u64).collect();
-        (name.clone(), leaf(&name, "F32", &shape, tabtune::bundle::Digest::of(&bytes)))
+        (name.clone(), leaf(&name, "F32", &shape, Digest::of(&bytes)))
     });
     let right = weights_digest(&leaves.collect()).to_string();
     let with = |digest: &str| refused(adapter(&settings(json!({"base_weights_digest": digest})), &whole()));

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use tabtune::Error;
-use tabtune::bundle::{Bundle, ByteSource, ModelAssets, open_bundle};
+use tabtune::bundle::{Bundle, ModelAssets, open_bundle};
+use tabtune::formats::ByteSource;
 
 use super::files::{Meta, file, gguf, ramp};
 

@@ -1,8 +1,9 @@
 //! `config.json` ⇄ ModelConfig.
 
 use serde_json::{Value, json};
-use tabtune::bundle::{config_from_hf, config_to_hf, open_bundle};
+use tabtune::bundle::open_bundle;
 use tabtune::config::{Architecture, RopeScaling};
+use tabtune::families::{config_from_hf, config_to_hf};
 
 use super::files::{file, safetensors};
 

@@ -1,8 +1,9 @@
 //! `config.json` beside weights of another dtype or with a padded table: two fields change, no other byte.
 
 use serde_json::{Value, json};
-use tabtune::bundle::{ModelAssets, edited_config, open_bundle};
+use tabtune::bundle::{ModelAssets, open_bundle};
 use tabtune::config::Precision;
+use tabtune::families::edited_config;
 
 use super::files::{file, ramp, safetensors};
 

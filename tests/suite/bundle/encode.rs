@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use safetensors::SafeTensors;
 use tabtune::Error;
-use tabtune::bundle::{Encoder, TensorType};
+use tabtune::families::q4_k_m;
+use tabtune::formats::{Encoder, TensorType};
 
 /// Values of a row.
 const WIDTH: usize = 256;
@@ -220,7 +221,7 @@ fn encoded_types_have_the_words_and_numbers_of_ggml() {
 #[test]
 fn encoded_mixture_q4_k_m_is_that_of_llama_cpp() {
     let precise = |part: &str, layers: usize| -> Vec<usize> {
-        let of = |layer: &usize| TensorType::q4_k_m(&format!("blk.{layer}.{part}.weight"), layers, false);
+        let of = |layer: &usize| q4_k_m(&format!("blk.{layer}.{part}.weight"), layers, false);
         (0..layers).filter(|layer| of(layer) == TensorType::Q6K).collect()
     };
     for part in ["attn_v", "ffn_down"] {
@@ -238,7 +239,7 @@ fn encoded_mixture_q4_k_m_is_that_of_llama_cpp() {
         ("token_embd.weight", false, TensorType::Q4K),
         ("token_embd.weight", true, TensorType::Q6K),
     ] {
-        assert_eq!(TensorType::q4_k_m(name, 32, tied), expected, "{name}, tied: {tied}");
+        assert_eq!(q4_k_m(name, 32, tied), expected, "{name}, tied: {tied}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tabtune::bundle::{ByteSource, MemorySource, safetensors_header};
+use tabtune::formats::{ByteSource, MemorySource, safetensors_header};
 
 pub type Tensor = (&'static str, Vec<usize>, Vec<f32>);
 

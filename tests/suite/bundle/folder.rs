@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use tabtune::bundle::{ByteSource, SourceFormat, open_bundle, safetensors_header};
+use tabtune::bundle::open_bundle;
+use tabtune::formats::{ByteSource, safetensors_header};
+use tabtune::state::SourceFormat;
 
 use super::files::{Tensor, file, ramp, safetensors};
 

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use serde::Deserialize;
-use tabtune::bundle::{ByteSource, Digest, GgufFile, MemorySource, PortableModelImportRequest, dequantise};
+use tabtune::bundle::dequantise;
+use tabtune::formats::{ByteSource, Digest, GgufFile, MemorySource};
 use tabtune::portable::open_safetensors;
+use tabtune::state::PortableModelImportRequest;
 use tabtune_tests::block_on;
 
 /// What another program says of a tensor.

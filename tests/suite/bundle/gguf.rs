@@ -1,7 +1,8 @@
 //! GGUF files: names, layouts, configuration, tokenizer.
 
-use tabtune::bundle::{Bundle, SourceFormat, open_bundle};
+use tabtune::bundle::{Bundle, open_bundle};
 use tabtune::config::{Architecture, RopeScaling};
+use tabtune::state::SourceFormat;
 
 use super::files::{Meta, Tensor, file, gguf, ramp};
 

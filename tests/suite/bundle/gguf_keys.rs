@@ -1,6 +1,7 @@
 //! Keys below the name of an architecture: each that llama.cpp knows is honoured, changes nothing, or is refused.
 
-use tabtune::bundle::{Bundle, Effect, KEYS, effect, open_bundle};
+use tabtune::bundle::{Bundle, open_bundle};
+use tabtune::families::{Effect, KEYS, effect};
 
 use super::files::{Meta, file, gguf, ramp};
 

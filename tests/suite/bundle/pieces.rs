@@ -1,7 +1,9 @@
 //! Tensors read piece by piece: the pieces join to the whole in Hugging Face's layout, whatever their length.
 
 use tabtune::Error;
-use tabtune::bundle::{Bundle, ByteSource, MemorySource, PIECE_ELEMENTS, open_bundle, read_whole, refuse_non_finite, truncated};
+use tabtune::bundle::{Bundle, PIECE_ELEMENTS, open_bundle};
+use tabtune::formats::{ByteSource, MemorySource, read_whole, truncated};
+use tabtune::state::refuse_non_finite;
 
 use super::files::{Meta, Tensor, file, gguf, ramp, safetensors};
 

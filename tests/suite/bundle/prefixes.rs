@@ -1,7 +1,8 @@
 //! Names of tensors with a prefix too many or too few.
 
 use serde_json::{Value, json};
-use tabtune::bundle::{Bundle, open_bundle, safetensors_header};
+use tabtune::bundle::{Bundle, open_bundle};
+use tabtune::formats::safetensors_header;
 use tabtune::model::open_model;
 
 use super::files::{file, ramp};
@@ -24,7 +25,7 @@ const BODY: [&str; 11] = [
 fn opened(
     names: &[String],
     config: &Value,
-    open: impl Fn(Vec<Box<dyn tabtune::bundle::ByteSource>>) -> tabtune::Result<Bundle>,
+    open: impl Fn(Vec<Box<dyn tabtune::formats::ByteSource>>) -> tabtune::Result<Bundle>,
 ) -> tabtune::Result<Bundle> {
     let shape = |name: &str| match name {
         _ if name.ends_with("norm.weight") || name.ends_with(".bias") => vec![4],

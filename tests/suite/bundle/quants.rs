@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use tabtune::bundle::{FileFormat, GgufFile, MemorySource, dequantise, inspect};
+use tabtune::bundle::{FileFormat, dequantise, inspect};
+use tabtune::formats::{GgufFile, MemorySource};
 
 #[derive(Deserialize)]
 struct Golden {

@@ -1,8 +1,9 @@
 //! Every field of a request that opens a model is honoured, or refused by its name.
 
 use serde_json::{Value, json};
-use tabtune::bundle::{Bundle, ByteSource, OpenOptions, open_bundle_with};
+use tabtune::bundle::{Bundle, OpenOptions, open_bundle_with};
 use tabtune::error::Error;
+use tabtune::formats::ByteSource;
 
 use super::files::{file, ramp, safetensors};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tabtune::Error;
-use tabtune::bundle::{
-    AssetFormat, Digest, MemorySource, PortableTokenizerBinding, TokenizerFamily, TokenizerRecord, template_digest, tokenizer_digest,
-};
+use tabtune::bundle::PortableTokenizerBinding;
+use tabtune::formats::{Digest, MemorySource};
+use tabtune::state::{AssetFormat, TokenizerFamily, TokenizerRecord, template_digest, tokenizer_digest};
 use tabtune::tokenizer::Tokenizer;
 
 /// Five tokens, of which one is added, as a folder has them.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use tabtune::bundle::{Bundle, ByteSource, ModelAssets, open_bundle};
+use tabtune::bundle::{Bundle, ModelAssets, open_bundle};
+use tabtune::formats::ByteSource;
 
 use super::files::{file, ramp, safetensors};
 

@@ -1,6 +1,8 @@
 //! Tokenizers as they travel with a model in a GGUF file.
 
-use tabtune::bundle::{AssetFormat, GgufFile, GgufValue, MemorySource, PortableTokenizerBinding, TokenizerFamily, gguf_header};
+use tabtune::bundle::PortableTokenizerBinding;
+use tabtune::formats::{GgufFile, GgufValue, MemorySource, gguf_header};
+use tabtune::state::{AssetFormat, TokenizerFamily};
 
 /// Three tokens as GGUF metadata.
 fn metadata() -> Vec<(String, GgufValue)> {

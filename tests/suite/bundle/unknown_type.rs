@@ -3,11 +3,10 @@
 use std::rc::Rc;
 
 use tabtune::Error;
-use tabtune::bundle::{
-    ByteSource, FileFormat, MemorySource, PortableModelImportRequest, PortableTensorImportSelection, TensorMaterializationPolicy, inspect,
-    open_bundle,
-};
+use tabtune::bundle::{FileFormat, inspect, open_bundle};
+use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::portable::PortableModelBundle;
+use tabtune::state::{PortableModelImportRequest, PortableTensorImportSelection, TensorMaterializationPolicy};
 use tabtune_tests::block_on;
 
 use super::files::{file, ramp};

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 use tabtune::Error;
-use tabtune::bundle::{Digest, TensorRole};
 use tabtune::checkpoint::MANIFEST;
+use tabtune::formats::Digest;
+use tabtune::state::TensorRole;
 use tabtune_tests::{cpu, weights};
 
 use super::{edited, file, opened, safetensors_of};

@@ -8,8 +8,8 @@ mod words;
 
 use serde_json::Value;
 use tabtune::Error;
-use tabtune::bundle::{ByteSource, MemorySource};
 use tabtune::checkpoint::{Checkpoint, MANIFEST, pieces_of, sha256};
+use tabtune::formats::{ByteSource, MemorySource};
 
 use crate::resume::Files;
 

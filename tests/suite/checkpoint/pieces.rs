@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use half::bf16;
 use serde_json::json;
-use tabtune::bundle::{ByteSource, FileStream, MemorySource, StreamTensor, StreamValues};
+use tabtune::bundle::{FileStream, StreamTensor, StreamValues};
 use tabtune::checkpoint::{Checkpoint, MANIFEST, pieces_of, sha256};
+use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::{Error, Result};
 use tabtune_tests::{block_on, cpu, gpu};
 

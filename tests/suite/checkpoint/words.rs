@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use tabtune::Error;
-use tabtune::bundle::safetensors_header;
 use tabtune::checkpoint::{FORMAT_VERSION, MANIFEST};
+use tabtune::formats::safetensors_header;
 use tabtune_tests::{block_on, cpu};
 
 use super::{edited, file, opened, replaced};

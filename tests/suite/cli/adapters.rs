@@ -126,7 +126,7 @@ fn adapter_extract_gives_the_bytes_that_a_tab_gives() {
     let [report] = answer.lines.as_slice() else { panic!("{:?}", answer.lines) };
     assert_eq!(report["error"], expected["error"]);
     for (name, sum) in expected["files"].as_object().unwrap() {
-        let mut hasher = tabtune::bundle::Hasher::default();
+        let mut hasher = tabtune::formats::Hasher::default();
         hasher.update(&std::fs::read(to.join(name)).unwrap());
         assert_eq!(hasher.finish().to_string(), sum.as_str().unwrap(), "{name}");
     }

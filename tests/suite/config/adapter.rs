@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use tabtune::Error;
-use tabtune::bundle::{LoraConfig, MemorySource, adapter_config_json};
+use tabtune::bundle::{LoraConfig, adapter_config_json};
 use tabtune::config::{AdapterConfig, Architecture, BaseStorage, BlockPattern, Module, ModuleKind, Pattern, Resolved, TrainConfig};
+use tabtune::formats::MemorySource;
 
 use super::{read, refused};
 

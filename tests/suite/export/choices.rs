@@ -3,10 +3,12 @@
 use std::rc::Rc;
 
 use serde_json::json;
-use tabtune::bundle::{ByteSource, ModelStateTensorManifest, OpenOptions, open_bundle, open_bundle_with};
+use tabtune::bundle::{OpenOptions, open_bundle, open_bundle_with};
 use tabtune::config::Precision;
 use tabtune::export::{ExportChoice, ExportDtype, ExportFormat, ExportOptions, ExportSource, export_choices};
+use tabtune::formats::ByteSource;
 use tabtune::portable::{Support, answers_of, export};
+use tabtune::state::ModelStateTensorManifest;
 use tabtune::tokenizer::Tokenizer;
 use tabtune_tests::block_on;
 

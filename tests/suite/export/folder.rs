@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use half::{bf16, f16};
 use serde_json::{Value, json};
-use tabtune::bundle::{LossRecord, MemorySource, ModelAssets, SafetensorsFile, open_bundle, safetensors_header};
+use tabtune::bundle::{ModelAssets, open_bundle};
 use tabtune::config::{Precision, TrainConfig};
 use tabtune::export::{ExportDtype, ExportOptions, ExportSource, ModelCard, export_folder};
+use tabtune::formats::{MemorySource, SafetensorsFile, safetensors_header};
+use tabtune::state::LossRecord;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::Trainer;
 use tabtune_tests::block_on;
@@ -33,7 +35,7 @@ fn of_dtype(dtype: ExportDtype) -> ExportOptions {
     ExportOptions { dtype, ..ExportOptions::default() }
 }
 
-fn golden_folder(family: &str) -> Vec<Box<dyn tabtune::bundle::ByteSource>> {
+fn golden_folder(family: &str) -> Vec<Box<dyn tabtune::formats::ByteSource>> {
     ["config.json", "model.safetensors"].map(|name| source(name, golden(&format!("{family}/{name}")))).into()
 }
 

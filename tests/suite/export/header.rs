@@ -1,6 +1,6 @@
 //! The rules of a GGUF header, each broken once.
 
-use tabtune::bundle::{GgmlType, GgufFile, GgufRecord, GgufValue, MemorySource, gguf_header};
+use tabtune::formats::{GgmlType, GgufFile, GgufRecord, GgufValue, MemorySource, gguf_header};
 
 use super::{FAMILIES, golden, rewritten};
 

@@ -15,13 +15,13 @@ use std::path::PathBuf;
 use burn::tensor::Tensor;
 use std::rc::Rc;
 use tabtune::Result;
-use tabtune::bundle::{
-    Base, Bundle, ByteSource, FileStream, GgufFile, GgufRecord, GgufValue, MemorySource, ModelAssets, RECEIPT, gguf_header, open_bundle,
-};
+use tabtune::bundle::{Bundle, FileStream, ModelAssets, open_bundle};
 use tabtune::config::Precision;
 use tabtune::export::{ExportOptions, ExportSource, Weights, export_gguf};
+use tabtune::formats::{ByteSource, GgufFile, GgufRecord, GgufValue, MemorySource, gguf_header};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
+use tabtune::state::{Base, RECEIPT};
 use tabtune::tokenizer::Tokenizer;
 use tabtune_tests::{block_on, cpu};
 

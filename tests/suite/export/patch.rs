@@ -2,10 +2,12 @@
 
 use half::{bf16, f16};
 use tabtune::Error;
-use tabtune::bundle::{Base, GgmlType, GgufFile, GgufRecord, GgufValue, MemorySource, open_bundle};
+use tabtune::bundle::open_bundle;
 use tabtune::config::Precision;
 use tabtune::export::GgufTypes;
+use tabtune::formats::{GgmlType, GgufFile, GgufRecord, GgufValue, MemorySource};
 use tabtune::model::Model;
+use tabtune::state::Base;
 use tabtune_tests::weights;
 
 use super::{FAMILIES, GgufBase, Raise, gguf_patch, golden, goldens, load, open, rewritten, source, written};

@@ -5,8 +5,10 @@ use std::rc::Rc;
 
 use serde_json::json;
 use tabtune::Result;
-use tabtune::bundle::{ByteSource, config_from_hf, open_bundle};
+use tabtune::bundle::open_bundle;
 use tabtune::config::{ModelConfig, Precision};
+use tabtune::families::config_from_hf;
+use tabtune::formats::ByteSource;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune_tests::{block_on, cpu, weights};

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use serde_json::Value;
-use tabtune::bundle::{
-    ByteSource, CheckResult, Digest, MemorySource, ModelIoArtifactReceipt, NamePolicy, OpenOptions, Operation, PortableModelImportRequest,
-    RECEIPT, SafetensorsFile, Verification, leaf, open_bundle_with, verify, verify_files, weights_digest,
-};
+use tabtune::bundle::{OpenOptions, Verification, open_bundle_with, verify, verify_files};
 use tabtune::export::{ExportDtype, ExportFormat, ExportOptions, ExportSource, export_folder, export_gguf};
+use tabtune::formats::{ByteSource, Digest, MemorySource, SafetensorsFile};
 use tabtune::portable::{PortableModelBundle, export};
+use tabtune::state::{
+    CheckResult, ModelIoArtifactReceipt, NamePolicy, Operation, PortableModelImportRequest, RECEIPT, leaf, weights_digest,
+};
 use tabtune_tests::block_on;
 
 use super::{FAMILIES, all_files, golden, goldens, named, of_files, source, sources};

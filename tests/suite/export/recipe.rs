@@ -3,8 +3,10 @@
 use burn::tensor::Tensor;
 use half::f16;
 use serde_json::json;
-use tabtune::bundle::{GgufFile, MemorySource, config_from_hf, open_bundle};
+use tabtune::bundle::open_bundle;
 use tabtune::config::{ModelConfig, Precision, RopeScaling};
+use tabtune::families::config_from_hf;
+use tabtune::formats::{GgufFile, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
 use tabtune_tests::{block_on, cpu, weights};

@@ -4,9 +4,11 @@ use std::rc::Rc;
 
 use serde_json::json;
 use tabtune::Error;
-use tabtune::bundle::{Bundle, GgufFile, MemorySource, TensorType, config_from_hf, open_bundle};
+use tabtune::bundle::{Bundle, open_bundle};
 use tabtune::config::{ModelConfig, Precision};
 use tabtune::export::{ExportDtype, ExportOptions, ExportSource, export_folder, export_gguf};
+use tabtune::families::config_from_hf;
+use tabtune::formats::{GgufFile, MemorySource, TensorType};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune_tests::{block_on, cpu};
@@ -40,14 +42,14 @@ fn wide() -> Model {
 
 fn contents(bytes: &[u8]) -> Vec<(String, String, Vec<u8>)> {
     let file = GgufFile::open(&MemorySource::new("m.gguf", bytes)).unwrap();
-    let one = |tensor: &tabtune::bundle::GgufTensor| {
+    let one = |tensor: &tabtune::formats::GgufTensor| {
         let begin = tensor.begin as usize;
         (tensor.name.clone(), tensor.ggml_type.dtype(), bytes[begin..begin + tensor.bytes.unwrap() as usize].to_vec())
     };
     file.tensors.iter().map(one).collect()
 }
 
-fn weights_digest_of(bundle: Bundle) -> tabtune::bundle::Digest {
+fn weights_digest_of(bundle: Bundle) -> tabtune::formats::Digest {
     let from = ExportSource::of_bundle(&Rc::new(bundle)).unwrap();
     let mut stream = export_folder(&from, &ExportOptions { dtype: ExportDtype::F32, ..ExportOptions::default() }).unwrap();
     all_files(&mut stream);

@@ -1,8 +1,8 @@
 //! Tokenizers as metadata of GGUF: rules found by trying, characters, and what GGUF cannot hold.
 
 use serde_json::{Value, json};
-use tabtune::bundle::config_from_hf;
 use tabtune::config::Precision;
+use tabtune::families::config_from_hf;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::tokenizer::{PartsModel, Tokenizer, TokenizerKind, TokenizerParts};

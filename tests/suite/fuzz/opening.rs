@@ -1,6 +1,7 @@
 //! Memory of opening: headers that are made to need much of it for each of their bytes.
 
-use tabtune::bundle::{FileFormat, MemorySource, inspect};
+use tabtune::bundle::{FileFormat, inspect};
+use tabtune::formats::MemorySource;
 use tabtune::portable::open_json;
 use tabtune::tokenizer::{PartsModel, Tokenizer, TokenizerParts};
 use tabtune_tests::allocation::most_held;

@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
-use tabtune::bundle::{ByteSource, MemorySource, NamePolicy, PortableModelImportRequest, StateManifest};
 use tabtune::checkpoint::{Checkpoint, MANIFEST};
+use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::portable::{ModelAdapterDelta, open_gguf, open_safetensors};
+use tabtune::state::{NamePolicy, PortableModelImportRequest, StateManifest};
 
 use crate::hostile::rows::{gg, tensor};
 

@@ -1,6 +1,7 @@
 //! The rows of the table of broken files that have no file: made here.
 
-use tabtune::bundle::{FileFormat, InspectReport, MemorySource, inspect};
+use tabtune::bundle::{FileFormat, InspectReport, inspect};
+use tabtune::formats::MemorySource;
 
 fn read(name: &str, format: FileFormat, bytes: Vec<u8>) -> InspectReport {
     inspect(&MemorySource::new(name, bytes), Some(format), &[], true)

@@ -1,5 +1,6 @@
 //! The rules of the house that a compiler does not know: layers, places, names, lengths. crate/ARCHITECTURE.md has them in words.
 
+mod circles;
 mod documents;
 mod layers;
 mod names;

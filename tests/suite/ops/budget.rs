@@ -2,10 +2,10 @@
 
 use burn::tensor::Tensor;
 use serde_json::json;
-use tabtune::bundle::config_from_hf;
 use tabtune::config::{Precision, TrainConfig};
 use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
+use tabtune::families::config_from_hf;
 use tabtune::gpu::launch::dispatches;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};

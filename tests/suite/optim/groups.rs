@@ -2,9 +2,9 @@ use std::collections::BTreeSet;
 
 use burn::tensor::DType;
 use serde_json::json;
-use tabtune::bundle::config_from_hf;
 use tabtune::config::{GroupConfig, OptimizerConfig, Precision, TrainConfig, glob_matches};
 use tabtune::error::Error;
+use tabtune::families::config_from_hf;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Asked, Kind, Model, Plan};
 use tabtune::optim::{Apollo, Gate, Optim, ParamInfo, Rule, clip_factor};

@@ -4,11 +4,9 @@ use std::path::Path;
 use std::rc::Rc;
 
 use serde_json::json;
-use tabtune::bundle::{
-    ByteSource, Digest, GgmlType, GgufRecord, GgufValue, Identity, MemorySource, ModelStateTensorManifest, NamePolicy,
-    PortableModelImportRequest, TokenizerFamily, gguf_header,
-};
+use tabtune::formats::{ByteSource, Digest, GgmlType, GgufRecord, GgufValue, MemorySource, gguf_header};
 use tabtune::portable::{ContractFacts, ModelIoCompatibilityContract, PortableModelBundle, SharedFiles, SourceWord, Support, open_gguf};
+use tabtune::state::{Identity, ModelStateTensorManifest, NamePolicy, PortableModelImportRequest, TokenizerFamily};
 use tabtune_tests::block_on;
 
 fn golden(names: &[&str]) -> SharedFiles {

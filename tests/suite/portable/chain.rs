@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use serde_json::json;
-use tabtune::bundle::{ByteSource, Digest, FileStream, MemorySource, ModelAssets, NamePolicy, PortableModelImportRequest, open_bundle};
+use tabtune::bundle::{FileStream, ModelAssets, open_bundle};
 use tabtune::config::{ModelConfig, Precision, TrainConfig};
 use tabtune::data::Dataset;
 use tabtune::device::Device;
 use tabtune::export::{ExportOptions, ExportSource, JsonEncoding, export_folder, export_gguf};
+use tabtune::formats::{ByteSource, Digest, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::portable::{ImportedBundle, PortableModelBundle, PortableModelStateDict, SharedFiles, TrainingGroups, open_json};
+use tabtune::state::{NamePolicy, PortableModelImportRequest};
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu, devices, weights};
 

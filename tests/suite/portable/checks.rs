@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tabtune::Error;
-use tabtune::bundle::{ModelStateGroupAssignment, ModelStateTensorManifest, TensorRole, check_groups, check_trainable};
+use tabtune::state::{ModelStateGroupAssignment, ModelStateTensorManifest, TensorRole, check_groups, check_trainable};
 
 use super::vectors::{Tensors, refusals, state_g, told};
 

@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use serde_json::json;
-use tabtune::bundle::{FileStream, MemorySource, SafetensorsFile};
+use tabtune::bundle::FileStream;
+use tabtune::formats::{MemorySource, SafetensorsFile};
 use tabtune::portable::{ModelAdapterDelta, Payload, PortableModelStateDict};
 use tabtune_tests::block_on;
 

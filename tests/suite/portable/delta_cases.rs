@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use tabtune::bundle::{Identity, MemorySource, ModelStateTensorManifest, SafetensorsFile};
+use tabtune::formats::{MemorySource, SafetensorsFile};
 use tabtune::portable::{ModelAdapterDelta, Payload, PortableModelStateDict, SourceWord, StateTensorEntry};
+use tabtune::state::{Identity, ModelStateTensorManifest};
 use tabtune_tests::block_on;
 
 use super::delta::{file_of, with};

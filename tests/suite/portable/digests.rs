@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use tabtune::bundle::{
-    BundleParts, Digest, Hasher, Identity, ModelStateGroupAssignment, TokenizerRecord, assignment_digest, bundle_digest, canonical, leaf,
-    optimizer_digest, state_digest, template_digest, tokenizer_digest, weights_digest,
+use tabtune::formats::{Digest, Hasher};
+use tabtune::state::{
+    BundleParts, Identity, ModelStateGroupAssignment, TokenizerRecord, assignment_digest, bundle_digest, canonical, leaf, optimizer_digest,
+    state_digest, template_digest, tokenizer_digest, weights_digest,
 };
 
 use super::vectors::{Recorded, hex, recorded, vectors};

@@ -5,9 +5,10 @@ use std::rc::Rc;
 use half::{bf16, f16};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tabtune::bundle::{ByteSource, Identity, MemorySource, ModelStateTensorManifest, PortableModelImportRequest, StatedResult};
 use tabtune::export::JsonEncoding;
+use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::portable::{Payload, PortableModelStateDict, SourceWord, StateTensorEntry, open_json};
+use tabtune::state::{Identity, ModelStateTensorManifest, PortableModelImportRequest, StatedResult};
 use tabtune_tests::block_on;
 
 use super::state_g::{Counting, assert_same, import, plain, state_g, told, written};

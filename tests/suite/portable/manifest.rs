@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tabtune::bundle::{
-    AssetAccount, Base, BaseFile, Digest, Identity, ManifestFile, StateManifest, StatedDigests, TemplateAccount, TensorRecord,
-    TokenizerAccount, TokenizerRecord,
+use tabtune::formats::Digest;
+use tabtune::state::{
+    AssetAccount, Base, BaseFile, Identity, ManifestFile, StateManifest, StatedDigests, TemplateAccount, TensorRecord, TokenizerAccount,
+    TokenizerRecord,
 };
 
 use super::vectors::{refusals, state_g, told, vectors};
@@ -14,7 +15,7 @@ use super::vectors::{refusals, state_g, told, vectors};
 pub fn manifest() -> StateManifest {
     let (tensors, groups) = state_g();
     let identity: Identity = serde_json::from_value(vectors()["vector3"]["identity"].clone()).unwrap();
-    let record = |(key, tensor): (String, tabtune::bundle::ModelStateTensorManifest)| {
+    let record = |(key, tensor): (String, tabtune::state::ModelStateTensorManifest)| {
         let file = if key.contains(':') { "optimizer.safetensors" } else { "model.safetensors" };
         let record =
             TensorRecord { path: tensor.model_tree_path, role: tensor.role, dtype: tensor.dtype, shape: tensor.shape, file: file.into() };

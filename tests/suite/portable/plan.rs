@@ -1,8 +1,8 @@
 //! Plans of imports: what is read, and when.
 
 use serde_json::json;
-use tabtune::bundle::PortableModelImportRequest;
 use tabtune::portable::{OpenedState, PortableModelBundleImportPlan, PortableModelStateDict, open_safetensors};
+use tabtune::state::PortableModelImportRequest;
 use tabtune_tests::block_on;
 
 use super::state_g::{Counting, assert_same, state_g, told, written};
@@ -71,7 +71,7 @@ fn a_deferred_plan_reads_when_it_is_asked() {
 }
 
 fn bytes(file: &Counting, from: usize, to: usize) -> Vec<u8> {
-    use tabtune::bundle::ByteSource;
+    use tabtune::formats::ByteSource;
     let mut bytes = vec![0; to - from];
     file.inner.read_at(from as u64, &mut bytes).unwrap();
     bytes

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use tabtune::bundle::{
-    ByteSource, CheckResult, FileStream, MemorySource, ModelIoArtifactReceipt, NamePolicy, Operation, PortableModelImportRequest, RECEIPT,
-    Verification, verify,
-};
+use tabtune::bundle::{FileStream, Verification, verify};
 use tabtune::export::{ExportDtype, ExportOptions, JsonEncoding};
+use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::portable::{Companions, ModelAdapterDelta, Payload, PortableModelBundle, PortableModelStateDict, SharedFiles};
+use tabtune::state::{CheckResult, ModelIoArtifactReceipt, NamePolicy, Operation, PortableModelImportRequest, RECEIPT};
 use tabtune_tests::block_on;
 
 use super::state_g::{state_g, written};

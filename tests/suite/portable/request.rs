@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use burn::tensor::DType;
 use proptest::prelude::*;
 use serde_json::json;
-use tabtune::bundle::{ModelStateTensorManifest, PortableModelImportRequest, select};
 use tabtune::config::{TrainConfig, check_glob, glob_matches};
 use tabtune::optim::{Optim, ParamInfo};
+use tabtune::state::{ModelStateTensorManifest, PortableModelImportRequest, select};
 
 use super::selection::{of, request};
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tabtune::bundle::{
-    Identity, MemorySource, ModelStateGroupAssignment, ModelStateTensorManifest, NonFinitePolicy, PortableModelImportRequest,
-    SafetensorsFile, StatedResult,
-};
 use tabtune::export::JsonEncoding;
+use tabtune::formats::{MemorySource, SafetensorsFile};
 use tabtune::portable::{Payload, PortableModelStateDict, SourceWord, StateTensorEntry, open_json, open_safetensors};
+use tabtune::state::{
+    Identity, ModelStateGroupAssignment, ModelStateTensorManifest, NonFinitePolicy, PortableModelImportRequest, StatedResult,
+};
 use tabtune_tests::block_on;
 
 use super::state_g::{assert_same, import, plain, sources, state_g, told, written};

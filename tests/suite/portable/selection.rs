@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use tabtune::Error;
-use tabtune::bundle::{Digest, ModelStateTensorManifest, PortableModelImportRequest, Selected, check_groups, leaf, select, weights_digest};
+use tabtune::formats::Digest;
+use tabtune::state::{ModelStateTensorManifest, PortableModelImportRequest, Selected, check_groups, leaf, select, weights_digest};
 
 use super::vectors::{Tensors, refusals, state_g, told};
 

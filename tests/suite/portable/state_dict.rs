@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use burn::tensor::{DType, Tensor, TensorData};
 use half::{bf16, f16};
-use tabtune::bundle::{Digest, Identity, MemorySource, ModelStateTensorManifest};
+use tabtune::formats::{Digest, MemorySource};
 use tabtune::portable::{Payload, PortableModelStateDict, SourceWord, StateTensorEntry};
+use tabtune::state::{Identity, ModelStateTensorManifest};
 use tabtune_tests::{block_on, cpu};
 
 use super::state_g::{plain, state_g, told, vectors};

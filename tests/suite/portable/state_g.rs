@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use serde_json::Value;
 use tabtune::Error;
-use tabtune::bundle::{
-    ByteSource, FileStream, Identity, MemorySource, ModelStateGroupAssignment, ModelStateTensorManifest, PortableModelImportRequest,
-};
+use tabtune::bundle::FileStream;
+use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::portable::{ImportedState, OpenedState, Payload, PortableModelStateDict, SourceWord, StateTensorEntry};
+use tabtune::state::{Identity, ModelStateGroupAssignment, ModelStateTensorManifest, PortableModelImportRequest};
 use tabtune_tests::block_on;
 
 pub fn vectors() -> Value {

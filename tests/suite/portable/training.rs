@@ -3,15 +3,15 @@
 use std::rc::Rc;
 
 use serde_json::{Value, json};
-use tabtune::bundle::{
-    ByteSource, GroupClass, MemorySource, ModelAssets, ModelStateGroupAssignment, PortableModelImportRequest, Residency, ResidencyPolicy,
-};
+use tabtune::bundle::ModelAssets;
 use tabtune::config::TrainConfig;
 use tabtune::data::Loader;
+use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::portable::{
     ImportedBundle, PortableModelBundle, PortableModelStateDict, SharedFiles, SourceWord, StateTensorEntry, TrainingGroups, open_checkpoint,
 };
+use tabtune::state::{GroupClass, ModelStateGroupAssignment, PortableModelImportRequest, Residency, ResidencyPolicy};
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu, weights};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use tabtune::Error;
-use tabtune::bundle::{ModelStateGroupAssignment, ModelStateTensorManifest};
 use tabtune::error::Refusal;
+use tabtune::state::{ModelStateGroupAssignment, ModelStateTensorManifest};
 
 pub fn vectors() -> Value {
     let path = format!("{}/golden/digests.json", env!("CARGO_MANIFEST_DIR"));

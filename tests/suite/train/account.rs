@@ -3,10 +3,11 @@
 use burn::tensor::Device;
 use serde_json::{Value, json};
 use tabtune::Error;
-use tabtune::bundle::{GroupClass, ModelStateGroupAssignment, OptimizerAccount, Residency, SchedulerAccount, StateWord, config_from_hf};
 use tabtune::config::{ModelConfig, OptimizerConfig, ScheduleConfig, TrainConfig};
+use tabtune::families::config_from_hf;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
+use tabtune::state::{GroupClass, ModelStateGroupAssignment, OptimizerAccount, Residency, SchedulerAccount, StateWord};
 use tabtune::train::{Trainer, group_accounts, optimizer_account, optimizer_config, schedule_config, scheduler_account};
 use tabtune_tests::{block_on, cpu};
 

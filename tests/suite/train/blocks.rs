@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use tabtune::bundle::config_from_hf;
 use tabtune::config::{BlockCoordinateConfig, ModelConfig, Precision, TrainConfig};
 use tabtune::device::Device;
 use tabtune::error::{Error, Fault};
+use tabtune::families::config_from_hf;
 use tabtune::gpu::launch::dispatches;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;

@@ -2,10 +2,10 @@
 
 use burn::tensor::{Int, Tensor};
 use serde_json::json;
-use tabtune::bundle::config_from_hf;
 use tabtune::config::Precision;
 use tabtune::data::{Batch, IGNORE_INDEX};
 use tabtune::device::Device;
+use tabtune::families::config_from_hf;
 use tabtune::gpu::read_f32;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, Span};

@@ -5,14 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::fields::{Fields, alpha_of, names, rank, targets_of, typed};
-use super::targets::Targets;
-use crate::bundle::digest::Digest;
-use crate::bundle::index::MAX_DEPTH;
-use crate::bundle::json::{self, Json, JsonFault};
-use crate::bundle::refusal::{Warning, add_warning};
-use crate::bundle::source::{ByteSource, read_document};
 use crate::config::{AdapterConfig, Init, Layers, Names, Pattern, Table};
 use crate::error::{Error, Refusal, Result, word};
+use crate::families::Targets;
+use crate::formats::json::MAX_DEPTH;
+use crate::formats::{ByteSource, Digest, Json, JsonFault, Warning, add_warning, json, read_document};
 
 /// Largest `adapter_config.json` whose unknown fields are kept: as values they take many times the room of their text.
 const MAX_KEPT_BYTES: usize = 1 << 20;

@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::targets::Targets;
-use crate::bundle::digest::Digest;
-use crate::bundle::json::Json;
 use crate::config::{MAX_RANK, Names, Pattern, changes_base, check_count, check_length, is_all_linear};
 use crate::error::{Refusal, Result, word};
+use crate::families::Targets;
+use crate::formats::{Digest, Json};
 
 pub(super) fn typed(path: &str, expected: &str) -> Refusal {
     Refusal::new(word!("adapter.field.type")).subject(path).expected(expected)

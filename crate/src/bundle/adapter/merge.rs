@@ -4,10 +4,9 @@ use half::f16;
 
 use super::config::LoraConfig;
 use crate::bf16;
-use crate::bundle::decode::Encoding;
-use crate::bundle::receipt_parts::ReceiptFile;
-use crate::bundle::source::{ByteSource, for_each_chunk};
 use crate::error::{Error, Refusal, Result, word};
+use crate::formats::{ByteSource, Encoding, for_each_chunk};
+use crate::state::ReceiptFile;
 
 /// Largest pair, as f32 in memory.
 const MAX_PAIR_BYTES: u64 = 1 << 30;

@@ -8,8 +8,6 @@ mod pair_checks;
 mod pairs;
 mod report;
 mod scaling;
-mod targets;
-mod tensor_names;
 mod write;
 
 pub use config::LoraConfig;
@@ -19,5 +17,4 @@ pub(crate) use open::{BASE_DIGEST, CONFIG, WEIGHTS};
 pub(super) use open::{attach_adapter, merge_adapter};
 pub(crate) use pairs::PREFIX;
 pub use report::MergedTensor;
-pub use targets::Targets;
 pub use write::{adapter_config_json, adapter_tensors};

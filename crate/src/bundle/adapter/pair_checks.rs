@@ -1,13 +1,11 @@
 //! Checks of the tensors of an adapter: by themselves, and against its base.
 
 use super::pairs::{Halves, Parts, conv1d, weight};
-use super::tensor_names::PAIRS;
-use crate::bundle::decode::Encoding;
-use crate::bundle::names::{self, HEAD, block_of};
-use crate::bundle::refusal::Warning;
-use crate::bundle::safetensors::SafetensorsTensor;
-use crate::bundle::tensors::{Bundle, unreadable};
+use crate::bundle::tensors::Bundle;
 use crate::error::{Error, Refusal, Result, Word, word};
+use crate::families::names::{HEAD, block_of};
+use crate::families::{PAIRS, names};
+use crate::formats::{Encoding, SafetensorsTensor, Warning, unreadable};
 
 const UNMATCHED: Word = word!("adapter.target.unmatched");
 

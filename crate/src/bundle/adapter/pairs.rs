@@ -5,14 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::config::LoraConfig;
 use super::merge::{Factor, Merge};
 use super::scaling::Scaling;
-use super::tensor_names::{half, is_original, plain};
-use crate::bundle::decode::Encoding;
-use crate::bundle::names::{self, HEAD, Layout, block_of};
-use crate::bundle::provenance::sha256_of;
-use crate::bundle::safetensors::{SafetensorsFile, SafetensorsTensor};
-use crate::bundle::source::ByteSource;
-use crate::bundle::tensors::{Bundle, Entry, narrow};
+use crate::bundle::entry::{Entry, narrow};
+use crate::bundle::tensors::Bundle;
 use crate::error::{Error, Refusal, Result, word};
+use crate::families::names::{HEAD, Layout, block_of};
+use crate::families::{half, is_original, names, plain};
+use crate::formats::{ByteSource, Encoding, SafetensorsFile, SafetensorsTensor, sha256_of};
 
 /// What PEFT puts in front of every name.
 pub(crate) const PREFIX: &str = "base_model.model.";

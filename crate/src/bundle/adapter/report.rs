@@ -1,8 +1,9 @@
 //! What a merge did to a model.
 
 use super::merge::MergedAdapter;
+use crate::bundle::entry::Entry;
 use crate::bundle::pieces::{PIECE_ELEMENTS, Pieces};
-use crate::bundle::tensors::{Bundle, Entry};
+use crate::bundle::tensors::Bundle;
 use crate::error::Result;
 
 /// What a merge did to one tensor.

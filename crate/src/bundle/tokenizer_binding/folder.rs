@@ -7,11 +7,9 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 use serde_json::{Map, Value};
 
 use super::{PortableTokenizerBinding, UNNAMED, id_range};
-use crate::bundle::digest::template_digest;
-use crate::bundle::refusal::Warning;
-use crate::bundle::source::{ByteSource, base_name, read_document};
-use crate::bundle::state::{AssetFormat, TokenizerFamily, TokenizerRecord};
 use crate::error::{Error, Result, shown, word};
+use crate::formats::{ByteSource, Warning, base_name, read_document};
+use crate::state::{AssetFormat, TokenizerFamily, TokenizerRecord, template_digest};
 
 const TOKENIZER: &str = "tokenizer.json";
 const SETTINGS: &str = "tokenizer_config.json";

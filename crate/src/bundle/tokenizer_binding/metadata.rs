@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{PortableTokenizerBinding, UNNAMED};
-use crate::bundle::gguf::{GgufFile, GgufValue};
 use crate::bundle::gguf_tokenizer::{NONE, check_tokenizer, end_ids, pad_id, tokenizer_parts};
-use crate::bundle::state::{AssetFormat, TokenizerFamily, TokenizerRecord};
 use crate::error::Result;
+use crate::formats::{GgufFile, GgufValue};
+use crate::state::{AssetFormat, TokenizerFamily, TokenizerRecord};
 use crate::tokenizer::PartsModel;
 
 /// Name of the asset.

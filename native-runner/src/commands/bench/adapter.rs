@@ -4,11 +4,12 @@ use std::time::Instant;
 
 use futures_lite::future::block_on;
 use serde_json::json;
-use tabtune::bundle::{Bundle, ByteSource, MemorySource, ModelAssets, open_bundle};
+use tabtune::bundle::{Bundle, ModelAssets, open_bundle};
 use tabtune::config::{Precision, TrainConfig};
 use tabtune::data::Dataset;
 use tabtune::device::Device;
 use tabtune::export::{ExportFormat, ExportOptions, ExportSource, Weights};
+use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::portable::export;

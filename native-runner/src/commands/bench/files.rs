@@ -5,15 +5,15 @@ use std::time::Instant;
 
 use futures_lite::future::block_on;
 use serde_json::json;
-use tabtune::bundle::{
-    ByteSource, Digest, FileStream, GgmlType, GgufFile, GgufRecord, MemorySource, ModelAssets, ModelStateTensorManifest, TensorType,
-    config_from_hf, dequantise, gguf_header, open_bundle,
-};
+use tabtune::bundle::{FileStream, ModelAssets, dequantise, open_bundle};
 use tabtune::config::{ModelConfig, Precision};
 use tabtune::device::Device;
 use tabtune::export::{ExportOptions, ExportSource, Weights, export_folder, export_gguf};
+use tabtune::families::config_from_hf;
+use tabtune::formats::{ByteSource, Digest, GgmlType, GgufFile, GgufRecord, MemorySource, TensorType, gguf_header};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
+use tabtune::state::ModelStateTensorManifest;
 
 use super::{mega, middle, settle};
 use crate::error::Result;

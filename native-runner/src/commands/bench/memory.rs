@@ -2,12 +2,12 @@
 
 use futures_lite::future::block_on;
 use serde_json::json;
-use tabtune::bundle::config_from_hf;
 use tabtune::config::{
     AdafactorConfig, AdamwConfig, ApolloConfig, ModelConfig, OptimizerConfig, Precision, Projected, SgdConfig, TrainConfig,
 };
 use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
+use tabtune::families::config_from_hf;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::train::{NamedGradients, Trainer, accumulate};

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use futures_lite::future::block_on;
 use serde_json::json;
-use tabtune::bundle::Evaluation;
 use tabtune::error::Word;
 use tabtune::gpu::profile::KernelTimes;
+use tabtune::state::Evaluation;
 use tabtune::train::{EvalReport, StepReport};
 use tabtune::word;
 

@@ -3,8 +3,9 @@
 use burn::tensor::Device;
 use serde_json::json;
 use tabtune::Result;
-use tabtune::bundle::{Bundle, ByteSource, MemorySource, open_bundle, safetensors_header};
+use tabtune::bundle::{Bundle, open_bundle};
 use tabtune::config::{AdamwConfig, Architecture, DataOrder, GroupConfig, ModelConfig, OptimizerConfig, RopeScaling, TrainConfig};
+use tabtune::formats::{ByteSource, MemorySource, safetensors_header};
 
 use crate::stock::{NamedTensor, Stock, StockTraining};
 

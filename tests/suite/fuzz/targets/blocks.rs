@@ -1,6 +1,7 @@
 //! Decoders of blocks.
 
-use tabtune::bundle::{GgmlType, GgufFile, MemorySource, dequantise};
+use tabtune::bundle::dequantise;
+use tabtune::formats::{GgmlType, GgufFile, MemorySource};
 
 use super::super::mutation::{Random, mutated};
 use super::Target;

@@ -1,6 +1,7 @@
 //! The header of a GGUF file.
 
-use tabtune::bundle::{FileFormat, GgmlType};
+use tabtune::bundle::FileFormat;
+use tabtune::formats::GgmlType;
 
 use super::super::mutation::{Random, mutated};
 use super::{Target, hostile, in_short, inspected};

@@ -1,7 +1,8 @@
 //! The index of shards.
 
 use serde_json::json;
-use tabtune::bundle::{ByteSource, FileFormat, MemorySource, inspect};
+use tabtune::bundle::{FileFormat, inspect};
+use tabtune::formats::{ByteSource, MemorySource};
 
 use super::super::mutation::mutated_json;
 use super::{Target, hostile, in_short};

@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
-use tabtune::bundle::{ByteSource, MemorySource, StateManifest, TensorRecord, safetensors_header};
 use tabtune::checkpoint::{Checkpoint, MANIFEST as MANIFEST_NAME};
+use tabtune::formats::{ByteSource, MemorySource, safetensors_header};
 use tabtune::portable::{OpenedState, open_safetensors};
+use tabtune::state::{StateManifest, TensorRecord};
 
 use super::super::mutation::mutated_json;
 use super::{Target, golden};

@@ -12,7 +12,8 @@ mod tokenizer;
 use std::any::Any;
 use std::collections::BTreeSet;
 
-use tabtune::bundle::{FileFormat, InspectReport, MemorySource, inspect};
+use tabtune::bundle::{FileFormat, InspectReport, inspect};
+use tabtune::formats::MemorySource;
 
 pub use adapter::ADAPTER;
 pub use blocks::BLOCKS;

@@ -1,0 +1,145 @@
+//! The receipt of a stream, made of the checksums of what it gave.
+
+use super::segment::Segment;
+use super::stream::{FileInfo, FileStream};
+use super::sums::Sums;
+use crate::error::{Error, Fault, Result, word};
+use crate::formats::Digest;
+use crate::state::receipt::{MAX_COUNT, Written};
+use crate::state::{ArtifactDigests, Conversion, ModelIoArtifactReceipt, refuse_non_finite_as};
+
+impl FileStream {
+    /// An empty stream that sums what it gives, for a receipt.
+    pub fn summed() -> Self {
+        let mut stream = Self::default();
+        stream.sums = Some(Sums::default());
+        stream
+    }
+
+    /// Adds the receipt as the last file, `draft` with the sums of all files before it. Its size is that of the longest receipt that it may
+    /// become. [`Self::know`] comes before.
+    pub(crate) fn push_receipt(&mut self, name: &str, draft: ModelIoArtifactReceipt) -> Result<()> {
+        let planned: Vec<Conversion> = self.planned_conversions();
+        let zeros = Digest::of(&[]);
+        let written: Vec<Written<'_>> = self.files.iter().map(|file| (file.name.as_str(), file.bytes, zeros)).collect();
+        let sums = self.sums.as_ref().ok_or_else(unsummed)?;
+        let longest = draft.completed(&written, sums.planned(), planned, &self.known)?;
+        let bytes = longest.to_text()?.len() as u64;
+        self.receipt = Some(draft);
+        self.push(name, bytes, vec![Segment::Receipt(bytes)]);
+        Ok(())
+    }
+
+    /// The receipt, once all files are given; `None` before, and for a stream without one.
+    pub fn receipt(&self) -> Option<&ModelIoArtifactReceipt> {
+        self.receipt.as_ref().filter(|_| self.segments.is_empty())
+    }
+
+    /// Refuses weights with NaN or infinite values when all of them have passed by, unless they are allowed: before the last file, the receipt.
+    pub(crate) fn allow_non_finite(mut self, allow: bool) -> Self {
+        self.finite = !allow;
+        self
+    }
+
+    /// The weights given so far that have NaN or infinite values, and how many.
+    pub fn non_finite(&self) -> &[(String, u64)] {
+        self.sums.as_ref().map_or(&[], |sums| &sums.non_finite)
+    }
+
+    /// The conversions that will be, each with the longest numbers.
+    fn planned_conversions(&self) -> Vec<Conversion> {
+        let encoded = self.segments.iter().filter_map(|(_, segment)| match segment {
+            Segment::Encoded(tensor) => tensor.conversion(),
+            _ => None,
+        });
+        encoded
+            .map(|one| Conversion {
+                max_abs_error: -f64::MIN_POSITIVE,
+                non_finite: MAX_COUNT,
+                survival: one.survival.map(|_| -f64::MIN_POSITIVE),
+                ..one
+            })
+            .collect()
+    }
+
+    /// Writes what depends on the sums of the bytes before it, if it comes next.
+    pub(super) fn fill_in(&mut self) -> Result<()> {
+        let bytes = match self.segments.front() {
+            Some((_, Segment::Late(len, write))) => {
+                let bytes = write(&self.sums.as_ref().ok_or_else(unsummed)?.weights)?;
+                if bytes.len() as u64 != *len {
+                    return Err(Error::InvalidConfig(vec![Fault::new("stream", format!("{len} bytes"), bytes.len())]));
+                }
+                bytes
+            }
+            Some((_, Segment::Receipt(len))) => {
+                if self.finite {
+                    refuse_non_finite_as(word!("tensor.non-finite"), self.non_finite())?;
+                }
+                let receipt = self.complete_receipt()?.ok_or_else(unsummed)?;
+                let text = receipt.to_text()?;
+                self.receipt = Some(receipt);
+                padded(text, *len)?
+            }
+            _ => return Ok(()),
+        };
+        if let Some((_, segment)) = self.segments.front_mut() {
+            *segment = Segment::Bytes(bytes);
+        }
+        Ok(())
+    }
+
+    /// Takes the sums of bytes that were given.
+    pub(super) fn count(&mut self, file: usize, bytes: &[u8]) {
+        let len = self.files.get(file).map_or(0, |file| file.bytes);
+        if let Some(sums) = &mut self.sums {
+            sums.take(file, bytes, len);
+        }
+    }
+
+    /// Tells what is known of the artifact before its tensors are written.
+    pub(crate) fn know(&mut self, known: ArtifactDigests) {
+        self.known = known;
+    }
+
+    /// Reads the tensors again whose bytes are counted in another order than they passed by in.
+    pub(super) async fn settle(&mut self) -> Result<()> {
+        let Some(sums) = &mut self.sums else { return Ok(()) };
+        for mut span in std::mem::take(&mut sums.owed) {
+            if let Some(again) = &mut span.again {
+                let payload = again.digest().await?;
+                sums.add(&span, payload);
+            }
+        }
+        Ok(())
+    }
+
+    /// The receipt with the sums of all files that are complete.
+    fn complete_receipt(&self) -> Result<Option<ModelIoArtifactReceipt>> {
+        let (Some(draft), Some(sums)) = (&self.receipt, &self.sums) else { return Ok(None) };
+        let sum = |at: usize, file: &FileInfo| match (sums.files.get(at), file.bytes) {
+            (None, 0) => Some(Digest::of(&[])),
+            (sum, _) => sum.copied(),
+        };
+        // Without the receipt itself.
+        let complete = self.files.iter().enumerate().filter_map(|(at, file)| Some((file.name.as_str(), file.bytes, sum(at, file)?)));
+        let written: Vec<Written<'_>> = complete.collect();
+        draft.completed(&written, [&sums.weights, &sums.state].map(Clone::clone), self.conversions.clone(), &self.known).map(Some)
+    }
+}
+
+/// The text with as many spaces before its last line end as `len` asks for.
+fn padded(text: String, len: u64) -> Result<Vec<u8>> {
+    let mut bytes = text.into_bytes();
+    let missing = usize::try_from(len).ok().and_then(|len| len.checked_sub(bytes.len()));
+    let too_long = || Error::InvalidConfig(vec![Fault::new("receipt", format!("at most {len} bytes"), bytes.len())]);
+    let missing = missing.ok_or_else(too_long)?;
+    bytes.pop();
+    bytes.resize(bytes.len() + missing, b' ');
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+fn unsummed() -> Error {
+    Error::InvalidConfig(vec![Fault::new("stream", "one that sums what it gives", "none")])
+}

@@ -1,0 +1,236 @@
+//! GGUF metadata → [`ModelConfig`].
+
+use super::config_check::{check, unsupported};
+use crate::config::{Architecture, ModelConfig, RopeScaling};
+use crate::error::{Refusal, Result, word};
+use crate::families::names;
+use crate::formats::{GgufFile, GgufValue};
+
+/// The model that the metadata describes; `vocab_size` is the rows of the embedding.
+/// `divisors` are the divisors of the rotary frequencies, if the file has them.
+pub(crate) fn config_from_gguf(file: &GgufFile, name: &str, divisors: Option<&[f32]>, tied: bool) -> Result<ModelConfig> {
+    let architecture = file.get("general.architecture").and_then(GgufValue::text);
+    let family = architecture.ok_or_else(|| missing(name, "general.architecture"))?;
+    let keys = Keys { file, divisors, name, family };
+    match keys.get("attention.causal").map(|value| value.bool()) {
+        None | Some(Some(true)) => {}
+        Some(Some(false)) => return Err(unsupported(&keys.full("attention.causal"), "false", "true, or absent")),
+        Some(None) => return Err(keys.wrong("attention.causal", "a bool")),
+    }
+    let config = match family {
+        "llama" | "qwen2" | "qwen3" => llama(&keys, tied)?,
+        "gpt2" => gpt2(&keys, tied)?,
+        _ => return Err(unsupported("general.architecture", family, "llama, qwen2, qwen3, gpt2")),
+    };
+    check(&config)?;
+    Ok(config)
+}
+
+fn missing(name: &str, key: &str) -> crate::error::Error {
+    Refusal::new(word!("bundle.config.key-missing")).of(name).subject(key).into()
+}
+
+struct Keys<'a> {
+    file: &'a GgufFile,
+    divisors: Option<&'a [f32]>,
+    name: &'a str,
+    family: &'a str,
+}
+
+impl<'a> Keys<'a> {
+    fn get(&self, key: &str) -> Option<&'a GgufValue> {
+        let family = self.family;
+        self.file.metadata.iter().find(|(name, _)| name.strip_prefix(family).and_then(|n| n.strip_prefix('.')) == Some(key)).map(|(_, v)| v)
+    }
+
+    fn wrong(&self, key: &str, expected: &str) -> crate::error::Error {
+        Refusal::new(word!("model.config.type")).of(self.name).subject(&format!("{}.{key}", self.family)).expected(expected).into()
+    }
+
+    fn count(&self, key: &str) -> Result<Option<usize>> {
+        let read = |value: &GgufValue| value.count().and_then(|n| usize::try_from(n).ok()).ok_or_else(|| self.wrong(key, "a count"));
+        self.get(key).map(read).transpose()
+    }
+
+    fn need(&self, key: &str) -> Result<usize> {
+        self.count(key)?.ok_or_else(|| missing(self.name, &format!("{}.{key}", self.family)))
+    }
+
+    fn number(&self, key: &str) -> Result<Option<f64>> {
+        self.get(key).map(|value| value.number().ok_or_else(|| self.wrong(key, "a number"))).transpose()
+    }
+
+    fn text(&self, key: &str) -> Result<Option<&'a str>> {
+        self.get(key).map(|value| value.text().ok_or_else(|| self.wrong(key, "text"))).transpose()
+    }
+
+    /// A count, or a list with the same count for every layer.
+    fn heads(&self, key: &str) -> Result<Option<usize>> {
+        match self.get(key).and_then(GgufValue::counts) {
+            Some(list) => match list.split_first() {
+                Some((first, rest)) if rest.iter().all(|n| n == first) => {
+                    usize::try_from(*first).map(Some).map_err(|_| self.wrong(key, "a count"))
+                }
+                _ => Err(unsupported(&format!("{}.{key}", self.family), "different per layer", "one number")),
+            },
+            None => self.count(key),
+        }
+    }
+
+    /// Refuses other widths of keys and values, and another scale of their products, than those of these heads.
+    fn check_heads(&self, head_dim: usize) -> Result<()> {
+        for key in ["attention.key_length", "attention.value_length"] {
+            if let Some(other) = self.count(key)?.filter(|n| *n != head_dim) {
+                return Err(unsupported(&self.full(key), other, &head_dim.to_string()));
+            }
+        }
+        let own = 1.0 / (head_dim as f64).sqrt();
+        let other = self.number("attention.scale")?.filter(|scale| *scale != 0.0 && (scale / own - 1.0).abs() > 1e-6);
+        other.map_or(Ok(()), |scale| Err(unsupported(&self.full("attention.scale"), scale, &format!("{own}, or absent"))))
+    }
+
+    fn full(&self, key: &str) -> String {
+        format!("{}.{key}", self.family)
+    }
+
+    /// Rows of the embedding.
+    fn vocab_size(&self) -> Result<usize> {
+        let tensor = self.file.tensor("token_embd.weight");
+        let rows = tensor.filter(|t| t.shape.len() == 2).and_then(|t| t.shape.first()).copied();
+        let absent = || Refusal::new(word!("model.tensor.missing")).of(self.name).subject("token_embd.weight");
+        let rows = rows.ok_or_else(absent)?;
+        match self.count("vocab_size")? {
+            Some(stated) if stated as u64 > rows => {
+                let refusal = Refusal::new(word!("model.vocab.rows")).of(self.name).subject("token_embd.weight");
+                Err(refusal.expected(format!("at least {stated} rows")).found(rows).into())
+            }
+            _ => usize::try_from(rows).map_err(|_| self.wrong("vocab_size", "a count")),
+        }
+    }
+
+    fn rope_scaling(&self, head_dim: usize, theta: f64) -> Result<RopeScaling> {
+        let own = match self.number("rope.scaling.factor")? {
+            Some(factor) => Some(factor),
+            None => self.number("rope.scale_linear")?,
+        };
+        // As llama.cpp has it: a factor without a type scales linearly, and 0 is none.
+        let factor = own.filter(|factor| *factor != 0.0);
+        let word = self.text("rope.scaling.type")?.unwrap_or(if factor.is_some_and(|factor| factor != 1.0) { "linear" } else { "none" });
+        if let Some(attention) = self.number("rope.scaling.attn_factor")?.filter(|factor| *factor != 1.0) {
+            return Err(unsupported(&self.full("rope.scaling.attn_factor"), attention, "1, or absent"));
+        }
+        if let Some(factors) = self.divisors {
+            let found = llama3_of(factors, head_dim, theta).filter(|_| word == "none");
+            return found.ok_or_else(|| unsupported(names::ROPE_FREQS, "of an unknown rule", "the factors of Llama 3.1"));
+        }
+        match word {
+            "none" => Ok(RopeScaling::Default),
+            "linear" => match factor {
+                Some(factor) => Ok(RopeScaling::Linear { factor }),
+                None => Err(missing(self.name, &self.full("rope.scaling.factor"))),
+            },
+            _ => Err(unsupported(&self.full("rope.scaling.type"), word, "none, linear")),
+        }
+    }
+}
+
+/// GGUF stores Llama 3.1's rule as one divisor per frequency. Finds the rule that gives these divisors, if one with the published bounds
+/// does.
+pub(crate) fn llama3_of(factors: &[f32], head_dim: usize, theta: f64) -> Option<RopeScaling> {
+    let (low, high) = (1.0, 4.0);
+    let stretch = f64::from(*factors.last()?);
+    let divisor = |j: usize, original: f64| {
+        let wavelength = std::f64::consts::TAU * theta.powf(2.0 * j as f64 / head_dim as f64);
+        let smooth = ((original / wavelength - low) / (high - low)).clamp(0.0, 1.0);
+        1.0 / ((1.0 - smooth) / stretch + smooth)
+    };
+    let fits = |original: f64| {
+        let close = |(j, &factor): (usize, &f32)| (divisor(j, original) - f64::from(factor)).abs() <= 1e-4 * f64::from(factor);
+        factors.len() == head_dim / 2 && stretch > 1.0 && factors.iter().enumerate().all(close)
+    };
+    let original = [2048usize, 4096, 8192, 16384, 32768].into_iter().find(|&original| fits(original as f64))?;
+    Some(RopeScaling::Llama3 {
+        // An F32 tensor holds the factor that config.json says.
+        factor: stretch,
+        low_freq_factor: low,
+        high_freq_factor: high,
+        original_max_position_embeddings: original,
+    })
+}
+
+fn llama(keys: &Keys<'_>, tied: bool) -> Result<ModelConfig> {
+    let context = keys.need("context_length")?;
+    if let Some(window) = keys.count("attention.sliding_window")?.filter(|n| (1..context).contains(n)) {
+        return Err(unsupported(&keys.full("attention.sliding_window"), window, "absent"));
+    }
+    let hidden_size = keys.need("embedding_length")?;
+    let heads = keys.heads("attention.head_count")?.ok_or_else(|| missing(keys.name, &keys.full("attention.head_count")))?;
+    let head_dim = match keys.count("attention.key_length")? {
+        Some(dim) => dim,
+        None if heads > 0 && hidden_size.is_multiple_of(heads) => hidden_size / heads,
+        None => {
+            let refusal = Refusal::new(word!("model.config.heads")).of(keys.name).subject(&keys.full("attention.head_count"));
+            return Err(refusal.expected(format!("a divisor of {hidden_size}")).found(heads).into());
+        }
+    };
+    keys.check_heads(head_dim)?;
+    if let Some(other) = keys.count("rope.dimension_count")?.filter(|n| *n != head_dim) {
+        return Err(unsupported(&keys.full("rope.dimension_count"), other, &head_dim.to_string()));
+    }
+    let rope_theta = keys.number("rope.freq_base")?.unwrap_or(10_000.0);
+    // A llama with biases is what Hugging Face calls a Qwen2. A Qwen3 has norms instead: biases beside them are unexpected tensors.
+    let bias = keys.family == "qwen2" || keys.family == "llama" && keys.file.tensor("blk.0.attn_q.bias").is_some();
+    Ok(ModelConfig {
+        architecture: Architecture::Llama,
+        model_type: keys.family.to_string(),
+        vocab_size: keys.vocab_size()?,
+        hidden_size,
+        intermediate_size: keys.need("feed_forward_length")?,
+        num_hidden_layers: keys.need("block_count")?,
+        num_attention_heads: heads,
+        num_key_value_heads: keys.heads("attention.head_count_kv")?.unwrap_or(heads),
+        head_dim,
+        max_position_embeddings: context,
+        norm_eps: keys
+            .number("attention.layer_norm_rms_epsilon")?
+            .ok_or_else(|| missing(keys.name, &keys.full("attention.layer_norm_rms_epsilon")))?,
+        rope_theta,
+        rope_scaling: keys.rope_scaling(head_dim, rope_theta)?,
+        tie_word_embeddings: tied,
+        attention_bias: bias,
+        qk_norm: keys.family == "qwen3",
+        initializer_range: 0.02,
+    })
+}
+
+fn gpt2(keys: &Keys<'_>, tied: bool) -> Result<ModelConfig> {
+    let hidden_size = keys.need("embedding_length")?;
+    let heads = keys.heads("attention.head_count")?.ok_or_else(|| missing(keys.name, &keys.full("attention.head_count")))?;
+    if heads == 0 || !hidden_size.is_multiple_of(heads) {
+        let refusal = Refusal::new(word!("model.config.heads")).of(keys.name).subject(&keys.full("attention.head_count"));
+        return Err(refusal.expected(format!("a divisor of {hidden_size}")).found(heads).into());
+    }
+    keys.check_heads(hidden_size / heads)?;
+    if let Some(other) = keys.heads("attention.head_count_kv")?.filter(|n| *n != heads) {
+        return Err(unsupported(&keys.full("attention.head_count_kv"), other, &heads.to_string()));
+    }
+    Ok(ModelConfig {
+        architecture: Architecture::Gpt2,
+        model_type: "gpt2".into(),
+        vocab_size: keys.vocab_size()?,
+        hidden_size,
+        intermediate_size: keys.need("feed_forward_length")?,
+        num_hidden_layers: keys.need("block_count")?,
+        num_attention_heads: heads,
+        num_key_value_heads: heads,
+        head_dim: hidden_size / heads,
+        max_position_embeddings: keys.need("context_length")?,
+        norm_eps: keys.number("attention.layer_norm_epsilon")?.unwrap_or(1e-5),
+        rope_theta: 10_000.0,
+        rope_scaling: RopeScaling::Default,
+        tie_word_embeddings: tied,
+        attention_bias: true,
+        qk_norm: false,
+        initializer_range: 0.02,
+    })
+}

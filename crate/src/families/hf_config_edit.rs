@@ -1,0 +1,130 @@
+//! Fields of a JSON document changed in place: every other byte of the document stays.
+
+use std::ops::Range;
+
+use crate::error::{Error, Refusal, Result, word};
+
+const CONFIG: &str = "config.json";
+const DTYPES: [&str; 2] = ["torch_dtype", "dtype"];
+
+/// The document with the dtype word of the weights as they are written, the rows of their table as `vocab_size`, and whether its head is
+/// `tied`. The dtype goes where the document has one (`torch_dtype`, `dtype` or both), else to a new `torch_dtype` in front; what the
+/// document does not say of the head, and a reader would take for the other answer, goes there too.
+pub fn edited_config(document: &[u8], dtype: &str, vocab_size: usize, tied: bool) -> Result<Vec<u8>> {
+    let word = format!("\"{dtype}\"");
+    let (mut has_dtype, mut has_tied, mut ties_unsaid) = (false, false, false);
+    let given = object(document, CONFIG)?;
+    let edits = |key: &str| match key {
+        "vocab_size" => Some(vocab_size.to_string()),
+        "tie_word_embeddings" => Some(tied.to_string()),
+        key => DTYPES.contains(&key).then(|| word.clone()),
+    };
+    for (key, value) in &given {
+        has_dtype |= DTYPES.contains(&key.as_str());
+        has_tied |= key == "tie_word_embeddings";
+        ties_unsaid |= key == "model_type" && value == "gpt2";
+    }
+    let mut added = Vec::new();
+    if !has_dtype {
+        added.push(("torch_dtype", word.clone()));
+    }
+    if !has_tied && tied != ties_unsaid {
+        added.push(("tie_word_embeddings", tied.to_string()));
+    }
+    edited(document, CONFIG, &edits, &added)
+}
+
+/// The fields of a document that is a JSON object.
+pub(crate) fn object(document: &[u8], name: &str) -> Result<serde_json::Map<String, serde_json::Value>> {
+    serde_json::from_slice(document).map_err(|_| broken(name))
+}
+
+fn broken(name: &str) -> Error {
+    Refusal::new(word!("bundle.config.json")).of(name).expected("a JSON object").into()
+}
+
+/// The document with the values that `edits` gives for its keys, and with `added` in front. Every other byte stays.
+pub(crate) fn edited(document: &[u8], name: &str, edits: &dyn Fn(&str) -> Option<String>, added: &[(&str, String)]) -> Result<Vec<u8>> {
+    object(document, name)?;
+    let text = std::str::from_utf8(document).map_err(|_| broken(name))?;
+    let fields = fields(text).ok_or_else(|| broken(name))?;
+    let empty = fields.is_empty();
+    let mut changes: Vec<(Range<usize>, String)> = Vec::new();
+    if !added.is_empty() {
+        let open = text.find('{').ok_or_else(|| broken(name))? + 1;
+        let rest = &text[open..];
+        let space = &rest[..rest.len() - rest.trim_start().len()];
+        let pairs: Vec<String> = added.iter().map(|(key, value)| format!("{space}\"{key}\": {value}")).collect();
+        changes.push((open..open, pairs.join(",") + if empty { "" } else { "," }));
+    }
+    changes.extend(fields.into_iter().filter_map(|(key, range)| Some((range, edits(&key)?))));
+    let mut out = String::with_capacity(text.len() + 64);
+    let mut from = 0;
+    for (range, new) in changes {
+        out.push_str(&text[from..range.start]);
+        out.push_str(&new);
+        from = range.end;
+    }
+    out.push_str(&text[from..]);
+    Ok(out.into_bytes())
+}
+
+/// Keys of the outermost object of a valid JSON text, and the byte ranges of their values.
+fn fields(text: &str) -> Option<Vec<(String, Range<usize>)>> {
+    let bytes = text.as_bytes();
+    let space = |mut at: usize| {
+        while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
+            at += 1;
+        }
+        at
+    };
+    let mut out = Vec::new();
+    let mut at = space(0) + 1;
+    loop {
+        at = space(at);
+        if bytes.get(at)? == &b'}' {
+            return Some(out);
+        }
+        let key = at..text_end(bytes, at)?;
+        let value = space(space(key.end) + 1);
+        let end = value_end(bytes, value)?;
+        out.push((serde_json::from_str(text.get(key)?).ok()?, value..end));
+        at = space(end);
+        at += usize::from(bytes.get(at)? == &b',');
+    }
+}
+
+/// The end of the text that begins at `at`.
+fn text_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut at = at + 1;
+    loop {
+        match bytes.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+/// The end of the value that begins at `at`.
+fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let (mut depth, mut at) = (0usize, at);
+    loop {
+        match bytes.get(at)? {
+            b'"' => at = text_end(bytes, at)?,
+            b'{' | b'[' => (depth, at) = (depth + 1, at + 1),
+            b'}' | b']' if depth > 0 => (depth, at) = (depth - 1, at + 1),
+            byte if depth > 0 || !(byte.is_ascii_whitespace() || matches!(byte, b',' | b'}')) => {
+                at += 1;
+                let plain = |byte: &u8| !(byte.is_ascii_whitespace() || matches!(byte, b',' | b'}' | b']'));
+                while depth == 0 && bytes.get(at).is_some_and(plain) {
+                    at += 1;
+                }
+            }
+            _ => return None,
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Bits of blocks.
+
+use half::f16;
+
+/// The f16 at a place.
+pub(crate) fn half_at(b: &[u8], at: usize) -> f32 {
+    f16::from_le_bytes([b[at], b[at + 1]]).to_f32()
+}
+
+/// The u32 at a place.
+pub(crate) fn word_at(b: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
+}
+
+/// The low four bits.
+pub(crate) fn lo(byte: u8) -> u8 {
+    byte & 15
+}
+
+/// The high four bits.
+pub(crate) fn hi(byte: u8) -> u8 {
+    byte >> 4
+}
+
+/// Bit `n` of a word.
+pub(crate) fn bit(word: u32, n: usize) -> u8 {
+    ((word >> n) & 1) as u8
+}

@@ -1,0 +1,105 @@
+//! The types that tensors are written in: words, sizes, and which one a tensor gets.
+
+use super::encoding::Encoding;
+use crate::formats::GgmlType;
+
+/// A type that a tensor of a GGUF file can be written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TensorType {
+    /// f32, as computed.
+    F32,
+    /// IEEE half precision.
+    F16,
+    /// The upper half of an f32.
+    Bf16,
+    /// 32 values of 8 bits.
+    Q8_0,
+    /// 256 values of 4 bits, with a scale and a minimum for each 32.
+    Q4K,
+    /// 256 values of 6 bits, with a scale for each 16.
+    Q6K,
+    /// 32 values of 4 bits around zero.
+    Q4_0,
+    /// 32 values of 4 bits above a minimum.
+    Q4_1,
+    /// 32 values of 5 bits around zero.
+    Q5_0,
+    /// 32 values of 5 bits above a minimum.
+    Q5_1,
+}
+
+impl TensorType {
+    /// All types.
+    pub const ALL: [Self; 10] =
+        [Self::F32, Self::F16, Self::Bf16, Self::Q8_0, Self::Q4K, Self::Q6K, Self::Q4_0, Self::Q4_1, Self::Q5_0, Self::Q5_1];
+
+    /// The word for it in settings and receipts.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::Q8_0 => "q8_0",
+            Self::Q4K => "q4_k",
+            Self::Q6K => "q6_k",
+            Self::Q4_0 => "q4_0",
+            Self::Q4_1 => "q4_1",
+            Self::Q5_0 => "q5_0",
+            Self::Q5_1 => "q5_1",
+        }
+    }
+
+    /// The type of a word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.word() == word)
+    }
+
+    /// The type of a tensor in a file; `None` for one that is only read.
+    pub fn of_ggml(ggml_type: GgmlType) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.ggml() == ggml_type)
+    }
+
+    /// The same type in ggml's words; its `id` is the number in a file.
+    pub fn ggml(self) -> GgmlType {
+        GgmlType::from_id(match self {
+            Self::F32 => 0,
+            Self::F16 => 1,
+            Self::Q4_0 => 2,
+            Self::Q4_1 => 3,
+            Self::Q5_0 => 6,
+            Self::Q5_1 => 7,
+            Self::Q8_0 => 8,
+            Self::Q4K => 12,
+            Self::Q6K => 14,
+            Self::Bf16 => 30,
+        })
+    }
+
+    /// Elements and bytes of a block; a plain type has blocks of one element.
+    pub fn block(self) -> (u64, u64) {
+        self.ggml().block.expect("a type that is written has a size")
+    }
+
+    /// Bytes of a row of `width` elements; `None` if the blocks do not divide it, or beyond u64.
+    pub fn row_bytes(self, width: u64) -> Option<u64> {
+        let (elements, bytes) = self.block();
+        if width.is_multiple_of(elements) { (width / elements).checked_mul(bytes) } else { None }
+    }
+
+    /// The type that rows of `width` elements get where this one was asked for. Rows that its blocks do not divide fall back as in
+    /// llama.cpp: Q4_K to Q5_0, Q6_K to Q8_0, and what these do not divide either to F16.
+    pub fn for_width(self, width: u64) -> Self {
+        let divides = |one: Self| width.is_multiple_of(one.block().0);
+        let smaller = match self {
+            Self::Q4K => Self::Q5_0,
+            Self::Q6K => Self::Q8_0,
+            _ => Self::F16,
+        };
+        [self, smaller].into_iter().find(|one| divides(*one)).unwrap_or(Self::F16)
+    }
+
+    /// Appends the values of whole blocks.
+    pub fn decode(self, bytes: &[u8], out: &mut Vec<f32>) {
+        Encoding::of_ggml(self.ggml()).expect("a type that is written can be read").decode(bytes, out);
+    }
+}

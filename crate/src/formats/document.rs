@@ -1,0 +1,42 @@
+//! Reads whole documents.
+
+use super::mark::known_mark;
+use super::source::{ByteSource, for_each_chunk};
+use crate::error::{Refusal, Result, word};
+
+/// Reads a whole file.
+pub fn read_whole(source: &dyn ByteSource) -> Result<Vec<u8>> {
+    read_document(source, u64::MAX)
+}
+
+/// Reads a whole document of at most `limit` bytes.
+pub(crate) fn read_document(source: &dyn ByteSource, limit: u64) -> Result<Vec<u8>> {
+    if source.len() > limit {
+        let refusal =
+            Refusal::new(word!("source.too-large")).of(source.name()).expected(format!("at most {limit} bytes")).found(source.len());
+        return Err(refusal.into());
+    }
+    let too_large = || Refusal::new(word!("source.too-large")).of(source.name()).expected("what memory can hold").found(source.len());
+    let mut bytes = Vec::new();
+    usize::try_from(source.len()).ok().and_then(|len| bytes.try_reserve_exact(len).ok()).ok_or_else(too_large)?;
+    for_each_chunk(source, 0, source.len(), 1, |piece| {
+        bytes.extend_from_slice(piece);
+        Ok(())
+    })?;
+    if source.name().to_ascii_lowercase().ends_with(".json") {
+        refuse_other_document(source, &bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// Refuses what lies under the name of a JSON document when a download went wrong.
+fn refuse_other_document(source: &dyn ByteSource, bytes: &[u8]) -> Result<()> {
+    let refusal = Refusal::new(word!("format.mismatch")).of(source.name()).expected("JSON");
+    let refusal = match known_mark(source) {
+        _ if bytes.trim_ascii().is_empty() => refusal.found("an empty file").hint("the download went wrong: fetch the file again"),
+        Some("html") => refusal.found("html").hint("this is a page of HTML, not JSON: the download went wrong"),
+        Some("git-lfs-pointer") => refusal.found("git-lfs-pointer").hint("this is a pointer; fetch the real file with git lfs pull"),
+        _ => return Ok(()),
+    };
+    Err(refusal.into())
+}

@@ -1,0 +1,97 @@
+//! The parts of a split GGUF file, in any order → one file.
+
+use std::collections::BTreeMap;
+
+use super::cursor::refuse;
+use super::header::GgufFile;
+use super::value::GgufValue;
+use crate::error::{Refusal, Result, shown, word};
+
+/// Maximum number of names that a message lists.
+const LISTED: usize = 8;
+
+impl GgufFile {
+    /// The number of parts that the file states, if it is more than one.
+    fn split_count(&self) -> Option<u64> {
+        self.get("split.count").and_then(GgufValue::count).filter(|count| *count > 1)
+    }
+
+    /// Whether the file is one part of several.
+    pub(crate) fn is_part(&self) -> bool {
+        self.split_count().is_some()
+    }
+
+    /// Refuses a part that is given without the others.
+    pub(crate) fn check_whole(&self, name: &str) -> Result<()> {
+        let Some(count) = self.split_count() else { return Ok(()) };
+        let own = self.get("split.no").and_then(GgufValue::count);
+        Err(incomplete(count, &own.into_iter().collect::<Vec<_>>(), name).into())
+    }
+}
+
+/// The refusal that names the missing parts, derived from the name of one that is present.
+fn incomplete(count: u64, present: &[u64], name: &str) -> Refusal {
+    let stem = name.strip_suffix(".gguf").unwrap_or(name);
+    let stem = stem.len().checked_sub("-00001-of-00002".len()).and_then(|at| stem.get(..at)).unwrap_or(stem);
+    let absent = (0..count).filter(|n| !present.contains(n));
+    let mut parts: Vec<String> = Vec::new();
+    for n in absent.take(LISTED + 1) {
+        // The numbers of a file may be anything; a name counts from 1.
+        let part = format!("{}-{:05}-of-{count:05}.gguf", shown(stem), u128::from(n) + 1);
+        parts.push(if parts.len() < LISTED { part } else { "…".into() });
+    }
+    let refusal = refuse(word!("gguf.split.incomplete")).of(name).expected(format!("{count} parts")).found(present.len());
+    refusal.hint(format!("absent: {}", parts.join(", ")))
+}
+
+/// Joins all parts into one file, with the source index of each of its tensors. The metadata are those of the first part.
+pub(crate) fn join_parts(parts: Vec<(usize, GgufFile)>, name: impl Fn(usize) -> String) -> Result<(GgufFile, Vec<usize>)> {
+    let mut by_number: BTreeMap<u64, (usize, GgufFile)> = BTreeMap::new();
+    let mut count = 1;
+    for (position, (at, part)) in parts.into_iter().enumerate() {
+        let stated = part.split_count().unwrap_or(1);
+        let mismatch = |subject: &str| refuse(word!("gguf.split.mismatch")).of(&name(at)).subject(subject);
+        if position > 0 && stated != count {
+            return Err(mismatch("split.count").expected(count).found(stated).into());
+        }
+        count = stated;
+        let number = match part.get("split.no").and_then(GgufValue::count) {
+            _ if count == 1 => 0,
+            Some(number) if number < count => number,
+            found => {
+                let found = found.map_or_else(|| "none".to_string(), |n| n.to_string());
+                return Err(mismatch("split.no").expected(format!("less than {count}")).found(found).into());
+            }
+        };
+        if by_number.insert(number, (at, part)).is_some() {
+            return Err(mismatch("split.no").expected("each part once").found(format!("part {} twice", number + 1)).into());
+        }
+    }
+    if (by_number.len() as u64) < count {
+        let present: Vec<u64> = by_number.keys().copied().collect();
+        let first = by_number.values().next().map(|(at, _)| name(*at)).unwrap_or_default();
+        return Err(incomplete(count, &present, &first).into());
+    }
+    let mut joined: Option<GgufFile> = None;
+    let (mut homes, mut names) = (Vec::new(), std::collections::HashSet::new());
+    for (at, part) in by_number.into_values() {
+        if let Some(twice) = part.tensors.iter().find(|tensor| !names.insert(tensor.name.clone())) {
+            return Err(refuse(word!("gguf.name.duplicate")).of(&name(at)).subject(&twice.name).into());
+        }
+        homes.extend(std::iter::repeat_n(at, part.tensors.len()));
+        match &mut joined {
+            None => joined = Some(part),
+            Some(whole) => {
+                whole.tensors.extend(part.tensors);
+                whole.warnings.extend(part.warnings);
+            }
+        }
+    }
+    let whole = joined.ok_or_else(|| refuse(word!("bundle.empty")))?;
+    let stated = whole.get("split.tensors.count").and_then(GgufValue::count).filter(|_| count > 1);
+    if let Some(stated) = stated.filter(|stated| *stated != whole.tensors.len() as u64) {
+        let refusal = refuse(word!("gguf.split.mismatch")).of(&name(homes.first().copied().unwrap_or(0))).subject("split.tensors.count");
+        return Err(refusal.expected(stated).found(whole.tensors.len()).into());
+    }
+    Ok((whole, homes))
+}

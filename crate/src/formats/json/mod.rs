@@ -1,0 +1,13 @@
+//! JSON of untrusted files: one left-to-right scan that refuses a key given twice, deep nesting and every departure from RFC 8259.
+//! Nothing is kept of the scan: a value is its text, and lists and objects are walked when somebody asks, so that a document takes no more
+//! memory than its own. Numbers stay text, so that nothing is rounded before it is judged.
+
+mod document;
+mod read;
+mod scan;
+mod value;
+mod walk;
+
+pub(crate) use document::{Fields, MAX_DEPTH, Wrong, document, typed};
+pub(crate) use scan::parse;
+pub(crate) use value::{Json, JsonFault};

@@ -1,0 +1,32 @@
+//! Formats of files: bytes → headers and values, and back. A room that knows no model; every file is untrusted and is checked here.
+
+pub(crate) mod blocks;
+pub(crate) mod checksum;
+mod document;
+pub(crate) mod gguf;
+pub(crate) mod json;
+mod mark;
+mod rope_permute;
+pub(crate) mod safetensors;
+mod source;
+mod transposed;
+mod warning;
+
+pub(crate) use crate::error::base_name;
+pub use blocks::{Encoder, TensorType};
+pub(crate) use blocks::{Encoding, Planes, count_non_finite, unreadable};
+pub use checksum::{Digest, Hasher};
+pub(crate) use document::read_document;
+pub use document::read_whole;
+pub(crate) use gguf::join_parts;
+pub use gguf::{GgmlType, GgufFile, GgufHeader, GgufRecord, GgufSpan, GgufTensor, GgufValue, gguf_header};
+pub(crate) use json::{Fields, Json, JsonFault, Wrong, document as json_document, typed as json_typed};
+pub(crate) use mark::{known_mark, or_mismatch};
+pub(crate) use rope_permute::PairedRows;
+pub(crate) use safetensors::dtype_bits;
+pub use safetensors::{SafetensorsFile, SafetensorsHeader, SafetensorsMetadata, SafetensorsTensor, safetensors_header};
+pub use source::{ByteSink, ByteSource, MemorySource, truncated};
+pub(crate) use source::{SourceSpan, for_each_chunk, sha256_of};
+pub(crate) use transposed::Transposed;
+pub use warning::Warning;
+pub(crate) use warning::{MAX_LISTED, add_refusal, add_warning};

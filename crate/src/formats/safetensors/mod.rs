@@ -1,0 +1,9 @@
+//! The safetensors container: eight bytes of length, a JSON header, the data.
+
+mod dtype;
+mod header;
+mod writer;
+
+pub(crate) use dtype::dtype_bits;
+pub use header::{SafetensorsFile, SafetensorsMetadata, SafetensorsTensor};
+pub use writer::{SafetensorsHeader, safetensors_header};

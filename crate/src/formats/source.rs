@@ -1,0 +1,200 @@
+//! Sources and sinks of bytes. The crate itself opens no file.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::checksum::{Digest, Hasher};
+use crate::error::{Error, Refusal, Result, word};
+
+/// Largest single read of a payload.
+pub const CHUNK_BYTES: usize = 4 << 20;
+
+/// Random access to the bytes of one file. Reads are exact: a source that cannot fill the buffer is an error.
+pub trait ByteSource {
+    /// Name of the file, for messages and to tell the files of a folder apart; never used as a path.
+    fn name(&self) -> &str;
+    /// Bytes in the file.
+    fn len(&self) -> u64;
+    /// Fills `buf` with the bytes from `offset` on.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
+    /// The SHA-256 of each piece of 8 MiB, the last one shorter, where the owner of the file has computed them.
+    fn pieces(&self) -> Option<Vec<Digest>> {
+        None
+    }
+    /// No bytes at all.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<S: ByteSource + ?Sized> ByteSource for Box<S> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        (**self).read_at(offset, buf)
+    }
+    fn pieces(&self) -> Option<Vec<Digest>> {
+        (**self).pieces()
+    }
+}
+
+impl<S: ByteSource + ?Sized> ByteSource for &S {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        (**self).read_at(offset, buf)
+    }
+    fn pieces(&self) -> Option<Vec<Digest>> {
+        (**self).pieces()
+    }
+}
+
+impl<S: ByteSource + ?Sized> ByteSource for Rc<S> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        (**self).read_at(offset, buf)
+    }
+    fn pieces(&self) -> Option<Vec<Digest>> {
+        (**self).pieces()
+    }
+}
+
+/// A file held in memory.
+#[derive(Debug, Clone)]
+pub struct MemorySource {
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl MemorySource {
+    /// The file `name` with these bytes.
+    pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self { name: name.into(), bytes: bytes.into() }
+    }
+}
+
+impl ByteSource for MemorySource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let found = usize::try_from(offset).ok().and_then(|start| self.bytes.get(start..)?.get(..buf.len()));
+        match found {
+            Some(bytes) => {
+                buf.copy_from_slice(bytes);
+                Ok(())
+            }
+            None => Err(past_end(self, offset, buf.len() as u64)),
+        }
+    }
+}
+
+/// Takes bytes in order.
+pub trait ByteSink {
+    /// Takes the next bytes.
+    fn write(&mut self, bytes: &[u8]) -> Result<()>;
+    /// Everything was written.
+    fn finish(&mut self) -> Result<()>;
+}
+
+impl ByteSink for Vec<u8> {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.extend_from_slice(bytes);
+        Ok(())
+    }
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn past_end<S: ByteSource + ?Sized>(source: &S, offset: u64, count: u64) -> Error {
+    truncated(source.name(), offset, count, source.len().saturating_sub(offset))
+}
+
+/// The refusal of a source that has fewer bytes from `offset` on than were asked for: it is shorter than it claimed.
+pub fn truncated(name: &str, offset: u64, need: u64, have: u64) -> Error {
+    let refusal = Refusal::new(word!("source.truncated")).stage("read").of(name).at(offset);
+    refusal.expected(format!("{need} bytes")).found(have).into()
+}
+
+/// Calls `each` with the bytes `begin..end` in pieces that are multiples of `unit` bytes, through one reused buffer.
+pub(crate) fn for_each_chunk(
+    source: &dyn ByteSource,
+    begin: u64,
+    end: u64,
+    unit: usize,
+    mut each: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let unit = unit.max(1);
+    let whole = (CHUNK_BYTES / unit).max(1) * unit;
+    let mut left = end.checked_sub(begin).ok_or_else(|| past_end(source, begin, 0))?;
+    if end > source.len() {
+        return Err(past_end(source, begin, left));
+    }
+    let mut at = begin;
+    let mut buffer = vec![0u8; usize::try_from(left).map_or(whole, |left| left.min(whole))];
+    while left > 0 {
+        let now = usize::try_from(left).map_or(whole, |left| left.min(whole));
+        let piece = &mut buffer[..now];
+        source.read_at(at, piece)?;
+        each(piece)?;
+        at += now as u64;
+        left -= now as u64;
+    }
+    Ok(())
+}
+
+/// The SHA-256 of the bytes `begin..end` of a file, read piece by piece.
+pub(crate) fn sha256_of(source: &dyn ByteSource, begin: u64, end: u64) -> Result<Digest> {
+    let mut sum = Hasher::new();
+    for_each_chunk(source, begin, end, 1, |piece| {
+        sum.update(piece);
+        Ok(())
+    })?;
+    Ok(sum.finish())
+}
+
+/// Bytes of a file that are written as they are.
+#[derive(Clone)]
+pub(crate) struct SourceSpan {
+    /// The file.
+    pub(crate) source: Rc<dyn ByteSource>,
+    /// The first byte.
+    pub(crate) begin: u64,
+    /// How many.
+    pub(crate) bytes: u64,
+}
+
+impl std::fmt::Debug for SourceSpan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes of {} from {} on", self.bytes, self.source.name(), self.begin)
+    }
+}
+
+impl SourceSpan {
+    /// The bytes `range` of the span.
+    pub(crate) fn read(&self, range: &Range<u64>) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for_each_chunk(&self.source, self.begin + range.start, self.begin + range.end, 1, |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })?;
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,122 @@
+//! Warnings about files, and lists of warnings and refusals that stay short.
+
+use crate::error::{Error, Refusal, Word, shown};
+
+/// Something worth knowing about a file that was not refused.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Warning {
+    /// Stable dotted word.
+    pub code: &'static str,
+    /// Tensor, key or shard, escaped and cut.
+    pub subject: String,
+    /// The refusal of a part of a model that opened without it, in words.
+    #[serde(skip)]
+    refused: Option<String>,
+    /// The file that serves in its place.
+    #[serde(skip)]
+    served_by: Option<&'static str>,
+}
+
+impl Warning {
+    /// A warning about `subject`, text of a file.
+    pub fn new(code: Word, subject: &str) -> Self {
+        Self { code: code.text(), subject: shown(subject), refused: None, served_by: None }
+    }
+
+    /// The refusal of `part`, without which the model opened.
+    pub(crate) fn of_error(error: &Error, part: &str) -> Self {
+        let subject = if let Error::Refused(list) = error { list.first().and_then(|first| first.subject.clone()) } else { None };
+        Self { code: error.code(), subject: subject.unwrap_or_else(|| part.to_string()), refused: Some(error.to_string()), served_by: None }
+    }
+
+    /// Notes that the file `name` serves where this one tells of a part that was refused.
+    pub(crate) fn serve(&mut self, name: &'static str) {
+        self.served_by = self.refused.as_ref().map(|_| name);
+    }
+
+    /// The warning in words.
+    pub fn message(&self) -> String {
+        let subject = &self.subject;
+        if let Some(refused) = &self.refused {
+            return match self.served_by {
+                Some(name) => format!("the tokenizer was refused, and {name} serves in its place: {refused}"),
+                None => format!("the tokenizer was refused, and the model goes without it: {refused}"),
+            };
+        }
+        match self.code {
+            "bundle.unused" => format!("{subject} is beside the model and not used"),
+            "model.tensor.extra" => format!("the model has no place for the tensor {subject}: it is left out"),
+            "model.config.default" => {
+                format!("config.json does not state a key that its family has a default for, which is taken: {subject}")
+            }
+            "model.tensor.prefix" => {
+                format!(
+                    "the tensors have other prefixes than those of their family, as {subject} has: they are read under their family's names"
+                )
+            }
+            "model.tied.copy" => format!("{subject} equals the input embedding: one copy is kept"),
+            "adapter.untied" => format!("{subject} is tied to a tensor that the adapter changes: it goes on with values of its own"),
+            "adapter.vocabulary" => {
+                format!("the adapter's tables have more rows than the base's and take their place: {subject}")
+            }
+            "adapter.base.differs" => {
+                format!(
+                    "the adapter was trained beside other weights than these (digest {subject}): what it learned may not fit them; the same model in another type counts as another"
+                )
+            }
+            "adapter.base.unnamed" => {
+                format!(
+                    "{subject} does not name the base, and PEFT will ask for it: name it with --base-model, in a browser with card.baseModel"
+                )
+            }
+            "gguf.key.unread" => format!("nothing is known to read the key {subject}: it is not used"),
+            "export.lora.lost" => {
+                format!("{subject} keeps less than half of what the adapter changes: keep the adapter apart, or ask for f32")
+            }
+            "adapter.target.unmatched" => format!("the adapter's configuration names {subject}, and its file has no tensor of it"),
+            "adapter.rank.large" => format!("the rank of {subject} is larger than the smaller side of its matrix"),
+            "model.vocab.padded" => format!("{subject} has more rows than the vocabulary: they are kept, as tokens that never occur"),
+            "tokenizer.tokens.beyond" => {
+                format!(
+                    "the embedding has no row for the added tokens {subject}: they end and pad no text, and one that has them is refused"
+                )
+            }
+            "tokenizer.file.pointer" => {
+                format!("{subject} is a pointer of Git LFS and not carried: fetch the real file with git lfs pull")
+            }
+            "tokenizer.id.unused" => format!("no token has the {subject} id that the files state: it is not used"),
+            "tensor.non-finite" => format!("{subject} has values that are NaN or infinite"),
+            "safetensors.field.unknown" | "adapter.field.unknown" => format!("the field {subject} is unknown and not used"),
+            "safetensors.name.unusual" => format!("the name {subject} has characters that are not shown as they are"),
+            "gguf.value.not-utf8" => format!("the text of {subject} is not UTF-8"),
+            "gguf.padding.final-absent" => format!("the padding after {subject} is absent"),
+            "tokenizer.template.conflict" => format!("{subject} counts: tokenizer_config.json has another chat template"),
+            "manifest.optimizer.absent" => format!("{subject} has groups, but their optimizer file is absent: the weights alone are used"),
+            "select.pattern.unmatched" => format!("the pattern {subject} matches no tensor"),
+            "select.exclude.unknown" => format!("{subject} was to be left out, and is not there"),
+            "select.result.empty" => format!("nothing of {subject} was taken"),
+            "remap.source.unselected" => format!("{subject} was to be renamed, and is not taken"),
+            "index.total-size" => format!("{subject} is not the sum of the tensors"),
+            code => format!("{subject}: {code}"),
+        }
+    }
+}
+
+/// Warnings and faults of one file that are listed: a file may give cause for millions.
+pub(crate) const MAX_LISTED: usize = 10_000;
+
+/// Adds a warning of a file; in the place of those beyond the 10,000th stands one, whose subject is `…`.
+pub(crate) fn add_warning(warnings: &mut Vec<Warning>, code: Word, subject: &str) {
+    if warnings.len() <= MAX_LISTED {
+        warnings.push(Warning::new(code, if warnings.len() < MAX_LISTED { subject } else { "…" }));
+    }
+}
+
+/// Adds a fault of a file; those beyond the 10,000th are left out, and the last one's hint says so.
+pub(crate) fn add_refusal(list: &mut Vec<Refusal>, refusal: Refusal) {
+    if list.len() < MAX_LISTED {
+        list.push(refusal);
+    } else if let Some(last) = list.last_mut().filter(|last| last.hint.is_none()) {
+        last.hint = Some("there are more of them".to_string());
+    }
+}

@@ -1,0 +1,207 @@
+//! Whether tensors and groups belong together (crate/FORMATS.md, "Manifest and groups"). No payload is needed.
+
+use std::collections::BTreeMap;
+
+use super::expected::{Kept, TRAINED, dtypes};
+use super::findings::{Findings, Steps, listed};
+use super::group::{GroupMember, ModelStateGroupAssignment};
+use super::tensor::{ModelStateTensorManifest, StateWord, TensorRole};
+use crate::error::{Result, Word, word};
+
+/// Largest step, and largest integer of a document: JavaScript's numbers are exact up to it.
+pub(crate) const MAX_COUNT: u64 = (1 << 53) - 1;
+
+const DUPLICATE: Word = word!("state.group.duplicate");
+const MEMBER_MISSING: Word = word!("state.group.member-missing");
+const ROLE: Word = word!("state.group.role");
+const STATE_WORDS: Word = word!("state.group.state-words");
+const STATE_SHAPE: Word = word!("state.group.state-shape");
+const STATE_DTYPE: Word = word!("state.group.state-dtype");
+const HYPERPARAMETER: Word = word!("state.group.hyperparameter");
+const KIND: Word = word!("state.group.kind");
+const SHARED: Word = word!("state.tensor.shared");
+const ORPHAN: Word = word!("state.tensor.orphan");
+const STEP_RANGE: Word = word!("state.step.range");
+
+const STEPS: Steps = &[
+    &[DUPLICATE],
+    &[MEMBER_MISSING],
+    &[ROLE],
+    &[STATE_WORDS],
+    &[STATE_SHAPE],
+    &[STATE_DTYPE],
+    &[HYPERPARAMETER],
+    &[KIND],
+    &[SHARED],
+    &[ORPHAN],
+    &[STEP_RANGE],
+];
+
+type Tensors = BTreeMap<String, ModelStateTensorManifest>;
+
+/// Checks `groups` against the tensors of their state dict. `step_of` gives the value of the `step` tensor of a key, where it is known.
+/// An optimizer of an unknown kind is plain data: only dtypes and roles of its state are checked.
+///
+/// # Errors
+/// `state.group.duplicate`, `.member-missing`, `.role`, `.state-words`, `.state-shape`, `.state-dtype`, `.hyperparameter`,
+/// `state.tensor.shared`, `.orphan`, `state.step.range`: all findings, in this order and then by subject.
+pub fn check_groups(
+    tensors: &Tensors,
+    groups: &[ModelStateGroupAssignment],
+    step_of: &dyn Fn(&str) -> Option<u64>,
+    artifact: &str,
+) -> Result<()> {
+    let mut findings = Findings::new(artifact, STEPS);
+    let mut named: BTreeMap<&str, usize> = BTreeMap::new();
+    for group in groups {
+        *named.entry(&group.group_id).or_default() += 1;
+        settings(group, &mut findings);
+        for member in &group.members {
+            roles(tensors, group, member, &mut findings);
+            state(tensors, group, member, &mut findings);
+            steps(group, member, step_of, &mut findings);
+        }
+        if group.applied_steps > MAX_COUNT {
+            findings.add(STEP_RANGE, &group.group_id, |refusal| refusal.expected("at most 2^53 - 1").found(group.applied_steps));
+        }
+    }
+    for (id, count) in named.into_iter().filter(|(_, count)| *count > 1) {
+        findings.add(DUPLICATE, id, |refusal| refusal.expected("one group of this name").found(count));
+    }
+    claims(tensors, groups, &mut findings);
+    findings.result()
+}
+
+/// Whether tabtune can go on training `groups`, which [`check_groups`] found sound.
+///
+/// # Errors
+/// `state.group.kind` for another optimizer than sgd, adamw, adafactor and apollo, and for a `master` tensor; `state.group.state-words` for
+/// a member that has state but no `step`: all of them.
+pub fn check_trainable(groups: &[ModelStateGroupAssignment], artifact: &str) -> Result<()> {
+    let mut findings = Findings::new(artifact, STEPS);
+    for group in groups {
+        let kind = &group.optimizer.kind;
+        if !TRAINED.contains(&kind.as_str()) {
+            findings.add(KIND, &group.group_id, |refusal| refusal.expected(TRAINED.join(", ")).found(kind));
+        }
+        for member in group.members.iter().filter(|member| !member.state.is_empty()) {
+            if let Some(key) = member.state.get(&StateWord::Master) {
+                findings.add(KIND, key, |refusal| refusal.expected("no state tensor master"));
+            }
+            if !member.state.contains_key(&StateWord::Step) {
+                let found = listed(member.state.keys().map(|word| word.text()));
+                findings.add(STATE_WORDS, &member.parameter, |refusal| refusal.expected("step among the state tensors").found(found));
+            }
+        }
+    }
+    findings.result()
+}
+
+/// A range in words, and whether a value is in it.
+type Range = (&'static str, fn(f64) -> bool);
+
+/// What a known hyperparameter may be.
+fn range(name: &str) -> Option<Range> {
+    Some(match name {
+        "learning_rate" | "weight_decay" | "eps" | "eps1" | "eps2" | "learning_rate_scale" | "weight_decay_scale" => {
+            ("a number >= 0", |value| value >= 0.0)
+        }
+        "beta1" | "beta2" | "beta2_cap" | "momentum" => ("a number >= 0 and < 1", |value| (0.0..1.0).contains(&value)),
+        "clip_threshold" | "scale" | "adamw_learning_rate_scale" => ("a number > 0", |value| value > 0.0),
+        "growth_limit" => ("0 or a number > 1", |value| value == 0.0 || value > 1.0),
+        "decay_rate" => ("a number < 0", |value| value < 0.0),
+        "rank" | "update_steps" => ("an integer >= 1", |value| value >= 1.0 && value.fract() == 0.0),
+        "mini" | "nesterov" | "projected" | "relative_step" | "scale_front" | "stochastic_rounding" => {
+            ("0 or 1", |value| value == 0.0 || value == 1.0)
+        }
+        _ => return None,
+    })
+}
+
+/// Hyperparameters and scales are finite and in their ranges.
+fn settings(group: &ModelStateGroupAssignment, findings: &mut Findings<'_>) {
+    let semantics = &group.parameter_semantics;
+    let scales = [("learning_rate_scale", semantics.learning_rate_scale), ("weight_decay_scale", semantics.weight_decay_scale)];
+    let own = group.optimizer.hyperparameters.iter().map(|(name, value)| (name.as_str(), *value));
+    for (name, value) in own.chain(scales) {
+        let (expected, holds) = range(name).unwrap_or(("a finite number", |_| true));
+        if !(value.is_finite() && holds(value)) {
+            findings.add(HYPERPARAMETER, &format!("{}/{name}", group.group_id), |refusal| refusal.expected(expected).found(value));
+        }
+    }
+}
+
+/// Every key is a tensor of the role that the member gives it.
+fn roles(tensors: &Tensors, group: &ModelStateGroupAssignment, member: &GroupMember, findings: &mut Findings<'_>) {
+    let state = member.state.iter().map(|(word, key)| (TensorRole::State(*word), key));
+    for (role, key) in std::iter::once((TensorRole::Parameter, &member.parameter)).chain(state) {
+        match tensors.get(key) {
+            None => findings.add(MEMBER_MISSING, key, |refusal| refusal.expected(format!("a tensor, for {}", group.group_id))),
+            Some(tensor) if tensor.role != role => findings.add(ROLE, key, |refusal| refusal.expected(role).found(tensor.role)),
+            Some(_) => {}
+        }
+    }
+}
+
+/// State tensors are those that the group's kind of optimizer keeps, in shape and dtype; or there is none.
+fn state(tensors: &Tensors, group: &ModelStateGroupAssignment, member: &GroupMember, findings: &mut Findings<'_>) {
+    let state: BTreeMap<StateWord, &ModelStateTensorManifest> =
+        member.state.iter().filter_map(|(word, key)| Some((*word, tensors.get(key)?))).collect();
+    for (word, tensor) in &state {
+        let dtypes = dtypes(*word);
+        if !dtypes.contains(&tensor.dtype.as_str()) {
+            findings.add(STATE_DTYPE, &member.state[word], |refusal| refusal.expected(dtypes.join(", ")).found(&tensor.dtype));
+        }
+    }
+    let Some(parameter) = tensors.get(&member.parameter).filter(|_| !member.state.is_empty()) else { return };
+    let shapes = state.iter().map(|(word, tensor)| (*word, tensor.shape.as_slice())).collect();
+    let kept = Kept::of(&group.optimizer, &parameter.shape, &shapes);
+    if let Some(kept) = &kept {
+        let missing = kept.required.keys().any(|word| !member.state.contains_key(word));
+        if missing || member.state.keys().any(|word| kept.shape(*word).is_none()) {
+            let [required, optional] = [&kept.required, &kept.optional].map(|words| listed(words.keys().map(|word| word.text())));
+            let expected = format!("[{required}], perhaps [{optional}]");
+            let found = listed(member.state.keys().map(|word| word.text()));
+            findings.add(STATE_WORDS, &member.parameter, |refusal| refusal.expected(expected).found(format!("[{found}]")));
+        }
+    }
+    for (word, tensor) in &state {
+        let expected = match &kept {
+            Some(kept) => kept.shape(*word),
+            // Of a kind that is not known, the counter is.
+            None => (*word == StateWord::Step).then_some(&[][..]),
+        };
+        if let Some(expected) = expected.filter(|expected| *expected != tensor.shape) {
+            let shapes = [expected, &tensor.shape].map(|shape| format!("{shape:?}"));
+            findings.add(STATE_SHAPE, &member.state[word], |refusal| refusal.expected(&shapes[0]).found(&shapes[1]));
+        }
+    }
+}
+
+/// No member is further than its group, and no step beyond what JSON holds.
+fn steps(group: &ModelStateGroupAssignment, member: &GroupMember, step_of: &dyn Fn(&str) -> Option<u64>, findings: &mut Findings<'_>) {
+    let Some((key, step)) = member.state.get(&StateWord::Step).and_then(|key| Some((key, step_of(key)?))) else { return };
+    if step > MAX_COUNT {
+        findings.add(STEP_RANGE, key, |refusal| refusal.expected("at most 2^53 - 1").found(step));
+    } else if step > group.applied_steps {
+        let expected = format!("at most {}, the applied steps of {}", group.applied_steps, group.group_id);
+        findings.add(STEP_RANGE, key, |refusal| refusal.expected(expected).found(step));
+    }
+}
+
+/// No tensor belongs to two members, and no state tensor to none.
+fn claims(tensors: &Tensors, groups: &[ModelStateGroupAssignment], findings: &mut Findings<'_>) {
+    let mut claims: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for group in groups {
+        for key in group.members.iter().flat_map(GroupMember::keys) {
+            claims.entry(key).or_default().push(&group.group_id);
+        }
+    }
+    for (key, groups) in claims.iter().filter(|(_, groups)| groups.len() > 1) {
+        findings.add(SHARED, key, |refusal| refusal.expected("one member that has it").found(listed(groups.iter().copied())));
+    }
+    let orphans = tensors.iter().filter(|(key, tensor)| matches!(tensor.role, TensorRole::State(_)) && !claims.contains_key(key.as_str()));
+    for (key, _) in orphans {
+        findings.add(ORPHAN, key, |refusal| refusal.expected("a group that has it"));
+    }
+}

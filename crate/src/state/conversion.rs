@@ -1,0 +1,78 @@
+//! Measures what a tensor's type costs while it is written.
+
+use serde::{Deserialize, Serialize};
+
+use crate::formats::TensorType;
+
+/// A tensor that was written in another type than it had, or as the sum with an adapter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conversion {
+    /// Its name in the file that was written.
+    pub tensor: String,
+    /// Its dtype before: a word of safetensors, or `GGML:<type>`.
+    pub from: String,
+    /// Its dtype in the file.
+    pub to: String,
+    /// Largest difference between a finite value and what a reader of the file gets for it, both as f32.
+    pub max_abs_error: f64,
+    /// Values that were NaN or infinite before.
+    pub non_finite: u64,
+    /// Of a tensor that an adapter was merged into, how much of the change is left: 1 − ‖written − exact‖ / ‖change‖, 2-norms of all values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survival: Option<f64>,
+}
+
+/// Compares values with what was made of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Measure {
+    to: TensorType,
+    conversion: Conversion,
+    /// Values whose block is not complete yet.
+    waiting: Vec<f32>,
+    /// Sum of the squares of all differences.
+    squares: f64,
+}
+
+impl Measure {
+    /// Of the tensor `tensor`, which becomes `to`; `merged` if an adapter was merged into it.
+    pub(crate) fn new(tensor: &str, from: &str, to: TensorType, merged: bool) -> Self {
+        let (tensor, from) = (tensor.to_string(), from.to_string());
+        let survival = merged.then_some(1.0);
+        let conversion = Conversion { tensor, from, to: to.ggml().dtype(), max_abs_error: 0.0, non_finite: 0, survival };
+        Self { to, conversion, waiting: Vec::new(), squares: 0.0 }
+    }
+
+    /// Takes the 2-norm of the change that was merged, and the squares of what adding it in f32 made of the sums, when all values are
+    /// compared. That rounding and the type's are independent. Nothing is left of no change.
+    pub(crate) fn of_change(&mut self, norm: f64, squares: f64) {
+        self.conversion.survival = (norm > 0.0).then(|| 1.0 - (self.squares + squares).sqrt() / norm);
+    }
+
+    /// Takes the next values, and the blocks that they completed.
+    pub(crate) fn compare(&mut self, values: Vec<f32>, encoded: &[u8]) {
+        let mut decoded = Vec::new();
+        self.to.decode(encoded, &mut decoded);
+        let before = self.waiting.iter().copied().chain(values.iter().copied());
+        for (before, after) in before.zip(&decoded) {
+            if before.is_finite() {
+                let error = (f64::from(before) - f64::from(*after)).abs();
+                self.conversion.max_abs_error = self.conversion.max_abs_error.max(error);
+                self.squares += error * error;
+            } else {
+                self.conversion.non_finite += 1;
+            }
+        }
+        // Fewer than a block stay.
+        let (waiting, done) = (self.waiting.len(), decoded.len());
+        self.waiting = match done.checked_sub(waiting) {
+            Some(done) => values.get(done..).unwrap_or_default().to_vec(),
+            None => self.waiting.drain(done..).chain(values).collect(),
+        };
+    }
+
+    /// What was measured so far.
+    pub(crate) fn conversion(&self) -> Conversion {
+        self.conversion.clone()
+    }
+}

@@ -1,0 +1,203 @@
+//! The manifest of a state dict (crate/FORMATS.md, "Manifest and groups"): what the tensors of an artifact are, and who trains them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::group::ModelStateGroupAssignment;
+use super::tensor::{Identity, ModelStateTensorManifest, TensorRole};
+use super::tokenizer_record::TokenizerRecord;
+use crate::error::{Error, Fault, Result};
+use crate::formats::Digest;
+use crate::state::Base;
+
+/// What the document is.
+pub(crate) const FORMAT: &str = "tabtune.manifest";
+/// The manifest of shards.
+pub(crate) const MANIFEST_FILE: &str = "tabtune.manifest.json";
+/// The manifest of a single file, in its metadata.
+pub(crate) const MANIFEST_KEY: &str = "tabtune.manifest";
+/// Its newest version.
+pub(crate) const VERSION: u64 = 1;
+
+/// A manifest. In a single safetensors file it is a text of the metadata, without digests and files, because the header is written first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StateManifest {
+    /// Always `tabtune.manifest`.
+    pub format: String,
+    /// Always 1.
+    pub version: u64,
+    /// What the state is a state of.
+    pub identity: Identity,
+    /// What training started from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<Base>,
+    /// The tensors by key.
+    pub tensors: BTreeMap<String, TensorRecord>,
+    /// Who trains them.
+    pub groups: Vec<ModelStateGroupAssignment>,
+    /// The tokenizer, without its assets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<TokenizerAccount>,
+    /// Free JSON of at most 64 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile_contract: Option<Value>,
+    /// Names of formats, best first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preferred_formats: Option<Vec<String>>,
+    /// Digests of what the artifact contains.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digests: Option<StatedDigests>,
+    /// The files of the artifact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<ManifestFile>>,
+}
+
+/// A tensor of a manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TensorRecord {
+    /// Names of the module tree.
+    pub path: Vec<String>,
+    /// What it is for.
+    pub role: TensorRole,
+    /// A word of safetensors, or `GGML:<type>`.
+    pub dtype: String,
+    /// Row-major.
+    pub shape: Vec<u64>,
+    /// Name of the file that has it.
+    pub file: String,
+}
+
+/// A tokenizer in a manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenizerAccount {
+    /// What is known of it.
+    pub record: TokenizerRecord,
+    /// Its assets.
+    pub assets: Vec<AssetAccount>,
+    /// The chat templates.
+    pub templates: Vec<TemplateAccount>,
+}
+
+/// A tokenizer's asset in a manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AssetAccount {
+    /// Its name.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Of its bytes.
+    pub sha256: Digest,
+}
+
+/// A chat template in a manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TemplateAccount {
+    /// Its name; `default` for the one that has none.
+    pub name: String,
+    /// Of its text.
+    pub sha256: Digest,
+}
+
+/// The digests that a document states (crate/FORMATS.md, "Digests").
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatedDigests {
+    /// Of parameters and buffers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Digest>,
+    /// Of state tensors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub optimizer: Option<Digest>,
+    /// Of groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assignment: Option<Digest>,
+    /// Of the state dict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Digest>,
+    /// Of the tokenizer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<Digest>,
+    /// Of the chat templates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<Digest>,
+    /// Of all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<Digest>,
+}
+
+impl StatedDigests {
+    /// Each digest with its name.
+    pub(crate) fn each(&self) -> [(&'static str, Option<Digest>); 7] {
+        [
+            ("weights", self.weights),
+            ("optimizer", self.optimizer),
+            ("assignment", self.assignment),
+            ("state", self.state),
+            ("tokenizer", self.tokenizer),
+            ("template", self.template),
+            ("bundle", self.bundle),
+        ]
+    }
+}
+
+/// A file of a manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManifestFile {
+    /// File name.
+    pub name: String,
+    /// Size.
+    pub bytes: u64,
+    /// SHA-256 of each piece of 8 MiB, the last one shorter, in lower-case hex.
+    pub pieces: Vec<String>,
+}
+
+impl StateManifest {
+    /// A manifest of these tensors and groups, without the parts that an artifact may lack.
+    pub fn new(identity: Identity, tensors: BTreeMap<String, TensorRecord>, groups: Vec<ModelStateGroupAssignment>) -> Self {
+        Self {
+            format: FORMAT.to_string(),
+            version: VERSION,
+            identity,
+            base: None,
+            tensors,
+            groups,
+            tokenizer: None,
+            profile_contract: None,
+            preferred_formats: None,
+            digests: None,
+            files: None,
+        }
+    }
+
+    /// The manifest as JSON with two spaces of indentation and a line feed at its end: one text for equal manifests.
+    ///
+    /// # Errors
+    /// A hyperparameter that is not finite, which JSON does not hold.
+    pub fn to_text(&self) -> Result<String> {
+        for group in &self.groups {
+            let semantics = &group.parameter_semantics;
+            let scales = [semantics.learning_rate_scale, semantics.weight_decay_scale];
+            if !group.optimizer.hyperparameters.values().chain(&scales).all(|value| value.is_finite()) {
+                return Err(Error::InvalidConfig(vec![Fault::new("groups", "finite numbers", &group.group_id)]));
+            }
+        }
+        let text = serde_json::to_string_pretty(self);
+        text.map(|text| text + "\n").map_err(|error| Error::InvalidConfig(vec![Fault::new("manifest", "a JSON document", error)]))
+    }
+
+    /// Its tensors as those of a state dict.
+    pub fn state_tensors(&self) -> BTreeMap<String, ModelStateTensorManifest> {
+        let tensor = |(key, record): (&String, &TensorRecord)| {
+            let TensorRecord { path, role, dtype, shape, .. } = record.clone();
+            (key.clone(), ModelStateTensorManifest { state_key: key.clone(), model_tree_path: path, role, dtype, shape })
+        };
+        self.tensors.iter().map(tensor).collect()
+    }
+}

@@ -1,0 +1,55 @@
+//! State as typed data: named tensors, the groups that train them, digests, manifests and receipts. Plain data, checked here, without any
+//! payload.
+
+mod artifact_digests;
+mod check;
+mod conversion;
+mod digest;
+mod expected;
+mod findings;
+mod group;
+mod manifest;
+mod manifest_compare;
+mod manifest_parts;
+mod manifest_read;
+mod non_finite;
+mod origin;
+pub(crate) mod receipt;
+mod receipt_parts;
+mod request;
+mod select;
+mod state_digests;
+mod tensor;
+mod tokenizer_record;
+
+pub(crate) use artifact_digests::ArtifactDigests;
+pub use check::{check_groups, check_trainable};
+pub use conversion::Conversion;
+pub(crate) use conversion::Measure;
+pub use digest::{
+    BundleParts, DocumentKind, assignment_digest, bundle_digest, canonical, document_digest, leaf, optimizer_digest, state_digest,
+    template_digest, tokenizer_digest, weights_digest,
+};
+pub use group::{
+    GroupClass, GroupMember, ModelStateGroupAssignment, OptimizerAccount, ParameterSemantics, Residency, ResidencyPolicy, SchedulerAccount,
+};
+pub use manifest::{AssetAccount, ManifestFile, StateManifest, StatedDigests, TemplateAccount, TensorRecord, TokenizerAccount};
+pub(crate) use manifest::{MANIFEST_FILE, MANIFEST_KEY};
+pub(crate) use manifest_parts::{base as base_of, files as files_of, groups as groups_of, tensors as tensors_of};
+pub use non_finite::refuse_non_finite;
+pub(crate) use non_finite::refuse_non_finite_as;
+pub use origin::{Base, BaseFile, SourceFormat};
+pub use receipt::{
+    CheckResult, DataRecord, Evaluation, EvaluationRecord, LossRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptCheck,
+    ReceiptFile, ReceiptGroups, ReceiptTensors, ReceiptWarning, Tool, TrainingRecord,
+};
+pub use request::{
+    GroupPolicy, NamePolicy, NonFinitePolicy, PortableModelImportRequest, PortableTensorImportSelection, PortableTensorKeyRemap,
+    TensorMaterializationPolicy, VerifyPolicy,
+};
+pub use select::{Selected, SelectedTensor, SelectionReport, select};
+pub use state_digests::{StateDigests, StatedResult};
+pub use tensor::{Identity, ModelStateTensorManifest, StateWord, TensorRole, byte_len};
+pub use tokenizer_record::CARRIED_FILES;
+pub(crate) use tokenizer_record::TEMPLATES;
+pub use tokenizer_record::{AssetFormat, TokenizerFamily, TokenizerRecord};

@@ -1,0 +1,182 @@
+//! Receipts: what an import or export was made from, what it gave, and what that cost (crate/FORMATS.md, "Receipt").
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::conversion::Conversion;
+use super::digest::{DocumentKind, document_digest, optimizer_digest, weights_digest};
+pub use super::receipt_parts::*;
+use super::{ArtifactDigests, Base, StatedDigests};
+use crate::error::{Error, Refusal, Result, word};
+use crate::formats::json::MAX_DEPTH;
+use crate::formats::{Digest, Json, JsonFault, Warning, json};
+
+/// The file of a folder that is its receipt.
+pub const RECEIPT: &str = "tabtune.receipt.json";
+
+/// The version that is read and written.
+const VERSION: u64 = 1;
+/// Of a tensor that an adapter was merged into, the share of the change that has to be left.
+const MIN_SURVIVAL: f64 = 0.5;
+/// Largest integer of a document: JavaScript's numbers are exact up to it.
+pub(crate) const MAX_COUNT: u64 = (1 << 53) - 1;
+
+/// Name, size and SHA-256 of a file that was written.
+pub(crate) type Written<'a> = (&'a str, u64, Digest);
+
+/// The receipt of an import or export: equal inputs, settings and version give an equal `receipt_digest`.
+///
+/// ```
+/// use tabtune::state::{ModelIoArtifactReceipt, Operation};
+///
+/// let receipt = ModelIoArtifactReceipt::new(Operation::Convert).seal()?;
+/// let text = receipt.to_text()?;
+/// assert_eq!(ModelIoArtifactReceipt::read(&text, "tabtune.receipt.json")?, receipt);
+/// # Ok::<(), tabtune::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelIoArtifactReceipt {
+    /// 1.
+    pub version: u64,
+    /// What was done.
+    pub operation: Operation,
+    /// What did it.
+    pub tool: Tool,
+    /// What the model started from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<Base>,
+    /// How it was trained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training: Option<TrainingRecord>,
+    /// Files that were read.
+    pub inputs: Vec<ReceiptFile>,
+    /// Files that were written, without the receipt itself.
+    pub outputs: Vec<ReceiptFile>,
+    /// Of what was written.
+    pub digests: StatedDigests,
+    /// What became of the tensors.
+    pub tensors: ReceiptTensors,
+    /// What became of the groups.
+    pub groups: ReceiptGroups,
+    /// Tensors that were written in another type, and what it cost.
+    pub conversions: Vec<Conversion>,
+    /// Comparisons that were made on the way.
+    pub checks: Vec<ReceiptCheck>,
+    /// What was unusual.
+    pub warnings: Vec<ReceiptWarning>,
+    /// Digest of the compatibility contract.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract_digest: Option<Digest>,
+    /// Digest of all fields but this and the two below; absent until it is sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt_digest: Option<Digest>,
+    /// When, if the caller tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// On what, if the caller tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+}
+
+impl ModelIoArtifactReceipt {
+    /// A receipt that says nothing yet but what was done, by this version.
+    pub fn new(operation: Operation) -> Self {
+        Self {
+            version: VERSION,
+            operation,
+            tool: Tool { name: "tabtune".into(), version: env!("CARGO_PKG_VERSION").into() },
+            base: None,
+            training: None,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            digests: StatedDigests::default(),
+            tensors: ReceiptTensors::default(),
+            groups: ReceiptGroups::default(),
+            conversions: Vec::new(),
+            checks: Vec::new(),
+            warnings: Vec::new(),
+            contract_digest: None,
+            receipt_digest: None,
+            time: None,
+            device: None,
+        }
+    }
+
+    /// The digest of what it says, without time and device.
+    pub fn digest(&self) -> Result<Digest> {
+        let plain = Self { receipt_digest: None, time: None, device: None, ..self.clone() };
+        let document = serde_json::to_value(plain).map_err(|error| invalid("").found(error))?;
+        document_digest(DocumentKind::Receipt, &document)
+    }
+
+    /// The same with its digest.
+    pub fn seal(mut self) -> Result<Self> {
+        self.receipt_digest = Some(self.digest()?);
+        Ok(self)
+    }
+
+    /// The same with what is known when all files are written: `leaves` are those of the weights and of the state tensors.
+    pub(crate) fn completed(
+        &self,
+        written: &[Written<'_>],
+        [weights, state]: [BTreeMap<String, Digest>; 2],
+        conversions: Vec<Conversion>,
+        known: &ArtifactDigests,
+    ) -> Result<Self> {
+        let mut receipt = self.clone();
+        receipt.outputs = written.iter().map(|(name, bytes, sum)| ReceiptFile::of_name(name, *bytes, Some(*sum))).collect();
+        let weights = (!weights.is_empty()).then(|| weights_digest(&weights)).or(known.weights);
+        let optimizer = (!state.is_empty()).then(|| optimizer_digest(&state)).or(known.optimizer);
+        receipt.digests = known.digests(weights, optimizer)?;
+        receipt.tensors.converted = conversions.iter().filter(|one| one.from != one.to).map(|one| one.tensor.clone()).collect();
+        receipt.tensors.converted.sort_unstable();
+        let lost = conversions.iter().filter(|one| one.survival.is_some_and(|survival| survival < MIN_SURVIVAL));
+        receipt.warnings.extend(lost.map(|one| ReceiptWarning::from(&Warning::new(word!("export.lora.lost"), &one.tensor))));
+        receipt.conversions = conversions;
+        receipt.seal()
+    }
+
+    /// The document as it is written: indented, with one line end behind it.
+    pub fn to_text(&self) -> Result<String> {
+        let text = serde_json::to_string_pretty(self).map_err(|error| invalid("").found(error))?;
+        Ok(text + "\n")
+    }
+
+    /// The receipt of a document. Unknown fields, keys given twice, integers beyond 2^53 − 1, another version and a missing digest are
+    /// `receipt.invalid`. Its digest is not compared: [`crate::bundle::verify`] does that.
+    pub fn read(text: &str, artifact: &str) -> Result<Self> {
+        let named = |refusal: Refusal| Error::from(refusal.of(artifact));
+        let document = json::parse(text, MAX_DEPTH).map_err(|fault| {
+            named(match fault {
+                JsonFault::Syntax { at } | JsonFault::Depth { at } => invalid("").expected("JSON").at(at as u64),
+                JsonFault::Duplicate { at, path } => invalid(&path).expected("each key once").at(at as u64),
+            })
+        })?;
+        check_counts(document).map_err(|error| error.in_file(artifact))?;
+        let receipt: Self = json::typed(document, "").map_err(|wrong| named(invalid("").found(wrong.found)))?;
+        if receipt.version != VERSION {
+            return Err(named(invalid("version").expected(VERSION).found(receipt.version)));
+        }
+        if receipt.receipt_digest.is_none() {
+            return Err(named(invalid("receipt_digest").expected("a SHA-256").found("none")));
+        }
+        Ok(receipt)
+    }
+}
+
+fn invalid(subject: &str) -> Refusal {
+    let refusal = Refusal::new(word!("receipt.invalid"));
+    if subject.is_empty() { refusal } else { refusal.subject(subject) }
+}
+
+/// Refuses integers that not every reader of JSON takes exactly.
+fn check_counts(value: Json<'_>) -> Result<()> {
+    if let Json::Number(digits) = value {
+        let beyond = digits.parse::<i128>().is_ok_and(|number| number.unsigned_abs() > u128::from(MAX_COUNT));
+        return if beyond { Err(invalid("").expected("integers up to 2^53 - 1").found(digits).into()) } else { Ok(()) };
+    }
+    value.list().into_iter().flatten().try_for_each(check_counts)?;
+    value.object().into_iter().flatten().try_for_each(|(_, value)| check_counts(value))
+}

@@ -1,0 +1,193 @@
+//! A tensor of a state dict, without its values.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::formats::{GgmlType, dtype_bits};
+
+/// What a state dict is a state of: free texts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// Family of the model, for example `llama`.
+    pub model_family: String,
+    /// Its revision.
+    pub revision: String,
+    /// Kind of the checkpoint: `tabtune.train` or `tabtune.export` where tabtune wrote it.
+    pub checkpoint_family: String,
+    /// Which one: `step-<n>` where tabtune wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint_ref: Option<String>,
+}
+
+/// A tensor that an optimizer keeps for a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StateWord {
+    /// Factored second moment, one value a column.
+    Col,
+    /// First moment.
+    M,
+    /// Parameter in F32 beside a rounded one.
+    Master,
+    /// SGD's average.
+    Momentum,
+    /// APOLLO's norm of the last update.
+    Norm,
+    /// Factored second moment, one value a row.
+    Row,
+    /// Number of updates.
+    Step,
+    /// Second moment.
+    V,
+}
+
+impl StateWord {
+    /// Every word, ascending.
+    pub const ALL: [Self; 8] = [Self::Col, Self::M, Self::Master, Self::Momentum, Self::Norm, Self::Row, Self::Step, Self::V];
+
+    /// The word as it stands behind the colon of a state tensor's name.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Col => "col",
+            Self::M => "m",
+            Self::Master => "master",
+            Self::Momentum => "momentum",
+            Self::Norm => "norm",
+            Self::Row => "row",
+            Self::Step => "step",
+            Self::V => "v",
+        }
+    }
+
+    /// The word that a text is.
+    pub fn from_text(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|word| word.text() == text)
+    }
+}
+
+/// What a tensor is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum TensorRole {
+    /// Trained.
+    Parameter,
+    /// An untrained running value.
+    Buffer,
+    /// Kept by an optimizer.
+    State(StateWord),
+}
+
+impl fmt::Display for TensorRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Parameter => f.write_str("parameter"),
+            Self::Buffer => f.write_str("buffer"),
+            Self::State(word) => write!(f, "state:{}", word.text()),
+        }
+    }
+}
+
+impl From<TensorRole> for String {
+    fn from(role: TensorRole) -> Self {
+        role.to_string()
+    }
+}
+
+impl TryFrom<String> for TensorRole {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match (text.as_str(), text.strip_prefix("state:").and_then(StateWord::from_text)) {
+            ("parameter", _) => Ok(Self::Parameter),
+            ("buffer", _) => Ok(Self::Buffer),
+            (_, Some(word)) => Ok(Self::State(word)),
+            _ => Err("expected parameter, buffer or state:<word>"),
+        }
+    }
+}
+
+/// A tensor of a state dict without its values.
+///
+/// ```
+/// use tabtune::state::{ModelStateTensorManifest, TensorRole};
+///
+/// let tensor = ModelStateTensorManifest::parameter("head.weight", "BF16", &[4, 2]);
+/// assert_eq!(tensor.model_tree_path, ["head", "weight"]);
+/// assert_eq!((tensor.role, tensor.numel(), tensor.byte_len()), (TensorRole::Parameter, Some(8), Some(16)));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelStateTensorManifest {
+    /// Its unique name; for a parameter the Hugging Face name.
+    pub state_key: String,
+    /// Names of the module tree; for a state tensor the parameter's path and the state word.
+    pub model_tree_path: Vec<String>,
+    /// What it is for.
+    pub role: TensorRole,
+    /// A word of safetensors, or `GGML:<type>` for blocks.
+    pub dtype: String,
+    /// Row-major; empty for a scalar.
+    pub shape: Vec<u64>,
+}
+
+impl ModelStateTensorManifest {
+    /// The parameter `key`; its path is its name.
+    pub fn parameter(key: &str, dtype: &str, shape: &[u64]) -> Self {
+        Self {
+            state_key: key.to_string(),
+            model_tree_path: path_of(key),
+            role: TensorRole::Parameter,
+            dtype: dtype.to_string(),
+            shape: shape.to_vec(),
+        }
+    }
+
+    /// The tensor `key` as its name tells it: `<parameter>:<state word>` is a state tensor, everything else a parameter.
+    pub fn of_name(key: &str, dtype: &str, shape: &[u64]) -> Self {
+        let mut tensor = Self::parameter(key, dtype, shape);
+        if let Some((parameter, word)) = key.rsplit_once(':')
+            && let Some(word) = StateWord::from_text(word)
+        {
+            tensor.model_tree_path = path_of(parameter);
+            tensor.model_tree_path.push(word.text().to_string());
+            tensor.role = TensorRole::State(word);
+        }
+        tensor
+    }
+
+    /// Number of values; `None` beyond 64 bits.
+    pub fn numel(&self) -> Option<u64> {
+        self.shape.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim))
+    }
+
+    /// Length of its stored bytes; `None` for an unknown dtype, a row that is no whole number of blocks, or a size beyond 64 bits.
+    pub fn byte_len(&self) -> Option<u64> {
+        byte_len(&self.dtype, &self.shape)
+    }
+
+    /// Whether its values are stored one by one, not in blocks.
+    pub fn is_dense(&self) -> bool {
+        !self.dtype.starts_with("GGML:")
+    }
+}
+
+/// The module names of a state-dict name.
+fn path_of(key: &str) -> Vec<String> {
+    let mut path = Vec::with_capacity(key.split('.').count());
+    path.extend(key.split('.').map(String::from));
+    path
+}
+
+/// Length of the stored bytes of a tensor; `None` for an unknown dtype, a row that is no whole number of blocks, or a size beyond 64 bits.
+pub fn byte_len(dtype: &str, shape: &[u64]) -> Option<u64> {
+    let elements = shape.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim))?;
+    if let Some(bits) = dtype_bits(dtype) {
+        let bits = elements.checked_mul(bits)?;
+        return bits.is_multiple_of(8).then_some(bits / 8);
+    }
+    let (block, bytes) = GgmlType::of_dtype(dtype)?.block?;
+    shape.last()?.is_multiple_of(block).then_some(())?;
+    (elements / block).checked_mul(bytes)
+}
