@@ -29,7 +29,7 @@ pub enum Precision {
     /// 4 bytes a value.
     #[default]
     F32,
-    /// 2 bytes a value, written with stochastic rounding.
+    /// 2 bytes a value, written with stochastic rounding by default.
     Bf16,
 }
 
