@@ -7,46 +7,50 @@ use super::patterns::{BlockPattern, Pattern, check_count, check_length};
 use super::rules::{Rules, is_positive_f32};
 use crate::error::{Error, Fault, Result};
 
-/// Largest rank.
+/// Maximum rank of a module's factors.
 pub const MAX_RANK: u64 = 65_536;
-/// The text that means every matrix inside the blocks.
+/// Value of `target_modules` that means every matrix inside the blocks.
 const ALL_LINEAR: &str = "all-linear";
 
-/// Small factors that are trained on a base that does not change: y = x Wᵀ + scale · x Aᵀ Bᵀ with A [r, in] and B [out, r]. The words are
-/// PEFT's; `alpha`, `dropout`, `rslora` and `init` are its `"lora_alpha"`, `"lora_dropout"`, `"use_rslora"` and `"init_lora_weights"`.
+/// Settings of LoRA factors that are trained on a frozen base: y = x Wᵀ + scale · x Aᵀ Bᵀ with A [r, in] and B [out, r]. The names are
+/// PEFT's, where `alpha`, `dropout`, `rslora` and `init` are called `"lora_alpha"`, `"lora_dropout"`, `"use_rslora"` and
+/// `"init_lora_weights"`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct AdapterConfig {
     /// Rank of the factors, from 1 to 65,536.
     pub r: u64,
-    /// The product of the factors is multiplied by alpha / r.
+    /// Numerator of the adapter's scale, > 0: the product of the factors is multiplied by alpha / r.
     pub alpha: f64,
-    /// Modules with factors, matrices inside the blocks: a list of names or of their ends after a dot, or one text, which is
-    /// `"all-linear"` or a regular expression of whole names. If absent, `"q_proj"` and `"v_proj"`, of GPT-2 `"c_attn"`.
+    /// Modules that get factors, which are matrices inside the blocks: a list of names, or of their ends after a dot; or one text, which is
+    /// `"all-linear"` or a regular expression of whole names. If absent, `"q_proj"` and `"v_proj"`; for GPT-2 `"c_attn"`.
     pub target_modules: Option<Names>,
-    /// Modules that have none although they are targets: a list, or a regular expression of whole names.
+    /// Modules that get no factors although they are targets: a list of names or of their ends, or one regular expression of whole names.
     pub exclude_modules: Option<Names>,
-    /// Number or numbers of the blocks with factors, all if absent; for targets given as a list, except by a whole name.
+    /// Numbers of the blocks that get factors, counted from 0: one number or a list; all blocks if absent. Requires `target_modules` to be
+    /// a list, whose whole names are exempt.
     pub layers_to_transform: Option<Layers>,
-    /// The part of a name, or the parts, that the number of a block follows, as regular expressions; any if absent.
+    /// Regular expression, or a list of them, for the part of a name that precedes the number of a block; any part if absent. Requires
+    /// `layers_to_transform`.
     pub layers_pattern: Option<Names>,
-    /// Ranks of some modules: the first key that as a regular expression matches a whole name, or its end after a dot.
+    /// Ranks that replace `r` in some modules, from 1 to 65,536. A key is a regular expression that matches a whole name, or its end after
+    /// a dot; the first key that matches counts.
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, u64>"))]
     pub rank_pattern: Table<u64>,
-    /// The same for alpha. The two tables are searched apart from each other.
+    /// Values that replace `alpha` in some modules, with keys as in `rank_pattern`. The two tables are searched independently.
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, f64>"))]
     pub alpha_pattern: Table<f64>,
-    /// Share of a target's inputs that the factors do not see in a step: 0 ≤ p < 1.
+    /// Dropout probability of the inputs of the factors in training: 0 ≤ p < 1.
     pub dropout: f64,
-    /// Multiply by alpha / √r (rsLoRA, arXiv:2312.03732) in place of alpha / r.
+    /// Scale by alpha / √r (rsLoRA, arXiv:2312.03732) instead of alpha / r.
     pub rslora: bool,
-    /// Modules that are trained in full, by the ends of their names: norms, and an embedding or a head that are not tied.
+    /// Modules that are trained in full, given by the ends of their names: norms, and an embedding or a head that is not tied.
     pub modules_to_save: Option<Vec<String>>,
-    /// How A starts: true, uniform in ±1/√in, or `"gaussian"`, normal with deviation 1/r. B starts at 0.
+    /// Initial values of A: true for uniform in ±1/√in, `"gaussian"` for normal with standard deviation 1/r. B starts at 0.
     #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value", extend("enum" = [true, "gaussian"])))]
     pub init: Init,
-    /// Biases of the base that are trained: none.
+    /// Biases of the base that are trained; none is the only choice.
     pub bias: Bias,
 }
 
@@ -70,34 +74,34 @@ impl Default for AdapterConfig {
     }
 }
 
-/// How the weights of the base are kept while an adapter is trained. Arithmetic is f32.
+/// Storage type of the base's weights while an adapter is trained. Arithmetic is f32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum BaseStorage {
-    /// As in the file: halves and blocks are not widened.
+    /// As in the file: 2-byte values and quantized blocks are not widened.
     #[default]
     Stored,
-    /// 2 bytes.
+    /// bf16, 2 bytes a weight.
     Bf16,
-    /// 4 bytes.
+    /// f32, 4 bytes a weight.
     F32,
 }
 
-/// Whether a text of `target_modules` means every matrix inside the blocks. Like PEFT, in upper or lower case.
+/// Returns true if a text of `target_modules` means every matrix inside the blocks. As in PEFT, case does not matter.
 pub fn is_all_linear(text: &str) -> bool {
     text.eq_ignore_ascii_case(ALL_LINEAR)
 }
 
-/// What the product of two factors is multiplied by: alpha / r, or alpha / √r.
+/// Returns the factor of the product of two factors: alpha / r, or alpha / √r with `rslora`.
 pub fn adapter_scale(rank: u64, alpha: f64, rslora: bool) -> f64 {
-    // At most 65,536.
+    // At most 65,536, so exact in f64.
     let rank = rank as f64;
     alpha / if rslora { rank.sqrt() } else { rank }
 }
 
 impl AdapterConfig {
-    /// Rules that these values break; keys begin with `adapter.`.
+    /// Returns the rules that these values break; keys begin with `adapter.`.
     pub fn faults(&self) -> Vec<Fault> {
         let mut rules = Rules { prefix: "adapter", faults: Vec::new() };
         let ranks = (1..=MAX_RANK).contains(&self.r);
@@ -115,7 +119,7 @@ impl AdapterConfig {
         rules.faults
     }
 
-    /// PEFT takes blocks from lists alone, since a regular expression can say them by itself.
+    /// Checks that blocks are chosen for lists of targets only, as in PEFT: a regular expression can select blocks by itself.
     fn check_layers(&self, rules: &mut Rules<'_>) {
         let text = matches!(self.target_modules, Some(Names::One(_)));
         let layers = self.layers().map(|numbers| format!("{numbers:?}"));
@@ -168,12 +172,12 @@ impl AdapterConfig {
         }
     }
 
-    /// The blocks that the settings are limited to; an empty list limits nothing.
+    /// Returns the blocks that the settings are limited to; an empty list limits nothing.
     pub(super) fn layers(&self) -> Option<&[u64]> {
         self.layers_to_transform.as_ref().map(Layers::numbers).filter(|numbers| !numbers.is_empty())
     }
 
-    /// The parts that the number of a block follows; an empty list or text means any.
+    /// Returns the patterns of the part before the number of a block; an empty list or text means any part.
     pub(super) fn layer_patterns(&self) -> Option<&[String]> {
         self.layers_pattern.as_ref().filter(|patterns| !patterns.is_empty()).map(Names::texts)
     }

@@ -1,19 +1,19 @@
-//! Settings of an adapter that was trained before and is trained on.
+//! Settings of a trained adapter whose training continues.
 
 use serde_json::{Value, json};
 
 use super::{AdapterConfig, TrainConfig};
 use crate::error::{Error, Fault, Refusal, Result, word};
 
-/// Settings that a run which goes on may have of its own: the factors are there, so that nothing is initialised.
+/// Settings that a continued run may change: the factors exist, so nothing is initialised.
 const FREE: [&str; 2] = ["dropout", "init"];
 
 impl AdapterConfig {
-    /// These settings, which are those of an adapter's files, with the dropout that is given. Other `given` keys may only repeat them; null
-    /// says nothing. The order of lists does not count.
+    /// Returns these settings, read from an adapter's files, with the dropout from `given`. Other keys of `given` may only repeat the
+    /// files' values; null is ignored. The order of lists does not matter.
     ///
     /// # Errors
-    /// `config.invalid` for keys and values that are no settings; `adapter.settings` for each key that contradicts the files.
+    /// `config.invalid` for unknown keys and invalid values; `adapter.settings` for each key that contradicts the files.
     pub fn continued(&self, given: &Value) -> Result<Self> {
         let wrong = |error: &dyn std::fmt::Display| Error::InvalidConfig(vec![Fault::new("adapter", "an object", error)]);
         let Some(keys) = given.as_object() else { return Err(wrong(given)) };
@@ -35,7 +35,7 @@ impl AdapterConfig {
     }
 }
 
-/// A list in a fixed order; one number as a list.
+/// Returns a list in a fixed order, and one number as a list.
 fn settled(value: &Value) -> Value {
     match value {
         Value::Array(items) => {

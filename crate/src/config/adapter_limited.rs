@@ -1,4 +1,4 @@
-//! The settings of an adapter's files, limited to what a model has.
+//! Limits the settings of an adapter's files to the modules that a model has.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use super::patterns::{Pattern, ends};
 use crate::error::Result;
 
 impl AdapterConfig {
-    /// The settings without the names that no module of the model has, which PEFT passes over: an adapter's files may name targets of several
-    /// families. If none is left, all stay, to be refused.
+    /// Drops names that match no module of the model, which PEFT ignores: an adapter's files may name targets of several families. If no
+    /// target is left, all stay, so that they are refused later.
     ///
     /// # Errors
-    /// Those of patterns that cannot be read.
+    /// `adapter.pattern.*` for patterns that cannot be read.
     pub fn limited_to(self, architecture: Architecture, modules: &[Module]) -> Result<Self> {
         let known = known(architecture, modules);
         let all: BTreeSet<&str> = known.iter().flat_map(|one| ends(&one.name)).collect();

@@ -1,41 +1,41 @@
-//! The modules of a model, for the settings of an adapter.
+//! The modules of a model, as an adapter's settings see them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::model::Architecture;
 
-/// What a module with weights is.
+/// Kind of a module with weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModuleKind {
-    /// A matrix that multiplies.
+    /// A weight matrix of a linear layer.
     Matrix,
     /// A norm.
     Norm,
-    /// A table of embeddings.
+    /// An embedding table.
     Embedding,
-    /// The head.
+    /// The output head.
     Head,
 }
 
 /// A module of a model that has weights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module {
-    /// Name in Hugging Face's layout without `.weight`: `model.layers.0.self_attn.q_proj`, `transformer.h.0.attn.c_attn`.
+    /// Full name in Hugging Face's layout, without `.weight`: `model.layers.0.self_attn.q_proj`, `transformer.h.0.attn.c_attn`.
     pub name: String,
-    /// The block that it stands in.
+    /// Number of the block that contains it; `None` outside the blocks.
     pub block: Option<usize>,
-    /// Rows and columns of its matrix, `[out, in]`; of a norm its width and 1.
+    /// Rows and columns of its matrix, `[out, in]`; for a norm, its width and 1.
     pub shape: [usize; 2],
-    /// What it is.
+    /// Kind of the module.
     pub kind: ModuleKind,
-    /// Embedding and head are one matrix.
+    /// True if embedding and head are one matrix.
     pub tied: bool,
-    /// The base stores the matrix as `[in, out]`; factors have the same shapes all the same.
+    /// True if the base stores the matrix as `[in, out]`; the factors have the same shapes in either case.
     pub fan_in_fan_out: bool,
 }
 
-/// A name that PEFT meets in a model: of a module with weights, of one without, or of what holds modules.
+/// A name that PEFT sees in a model: a module with weights, one without, or a container of modules.
 pub(super) struct Known<'a> {
     pub(super) name: Cow<'a, str>,
     pub(super) module: Option<&'a Module>,
@@ -46,7 +46,7 @@ impl Known<'_> {
         self.module.map(|module| module.kind)
     }
 
-    /// What it is in words.
+    /// Describes the module for a message.
     pub(super) fn what(&self) -> &'static str {
         match self.kind() {
             Some(ModuleKind::Matrix) => "a matrix",
@@ -58,8 +58,8 @@ impl Known<'_> {
     }
 }
 
-/// The modules, and then what PEFT meets besides: a pattern that matches it is refused there too. Names without weights are those of
-/// transformers.
+/// Returns the modules, followed by the other names that PEFT sees in the model, since PEFT also refuses a pattern that matches one of
+/// these. Names of modules without weights are those of transformers.
 pub(super) fn known(architecture: Architecture, modules: &[Module]) -> Vec<Known<'_>> {
     let (outside, inside): (&str, &[&str]) = match architecture {
         Architecture::Llama => ("model.rotary_emb", &["mlp.act_fn"]),
@@ -78,7 +78,7 @@ pub(super) fn known(architecture: Architecture, modules: &[Module]) -> Vec<Known
     own.chain(others.into_iter().map(|name| Known { name: Cow::Owned(name), module: None })).collect()
 }
 
-/// Of names that differ only in their numbers the first, with what belongs to it and how many they are.
+/// Groups names that differ only in their numbers: returns the first of each group, its value and the size of the group.
 pub(super) fn once_a_block<'a, T>(names: impl Iterator<Item = (&'a str, T)>) -> Vec<(&'a str, T, usize)> {
     let without_numbers = |name: &str| -> Vec<String> {
         let part = |part: &str| if part.bytes().all(|byte| byte.is_ascii_digit()) { String::new() } else { part.to_string() };

@@ -1,4 +1,4 @@
-//! Which modules of a model an adapter's settings mean: PEFT's rules of matching.
+//! Finds the modules that an adapter's settings select, by PEFT's matching rules.
 
 use std::collections::BTreeSet;
 
@@ -12,44 +12,44 @@ use crate::error::{Error, Refusal, Result, Word, word};
 /// A matrix with factors A [r, in] and B [out, r].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
-    /// Name of the module.
+    /// Name of the module, as in [`Module::name`].
     pub module: String,
-    /// r.
+    /// Rank r of the factors.
     pub rank: usize,
-    /// Its alpha.
+    /// Alpha that applies to this module.
     pub alpha: f64,
-    /// What the product is multiplied by: alpha / r, or alpha / √r with `rslora`.
+    /// Factor of the product B A: alpha / r, or alpha / √r with `rslora`.
     pub scale: f64,
-    /// Rows of the matrix.
+    /// Number of rows of the matrix.
     pub out: usize,
-    /// Columns of the matrix.
+    /// Number of columns of the matrix.
     pub input: usize,
 }
 
-/// Something worth knowing about settings that work.
+/// Warning about settings that are valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdapterWarning {
-    /// The dotted word.
+    /// Code of the warning.
     pub code: Word,
-    /// Name of the module; of modules that differ only in their block the first.
+    /// Name of the module; for modules that differ only in their block, the first one.
     pub subject: String,
 }
 
 /// The modules that an adapter trains, in the order of the model.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Resolved {
-    /// Matrices with factors.
+    /// Matrices that get factors.
     pub targets: Vec<Target>,
     /// Names of the modules that are trained in full.
     pub saved: Vec<String>,
-    /// What is worth knowing.
+    /// Warnings about the settings.
     pub warnings: Vec<AdapterWarning>,
 }
 
 type Matcher = Box<dyn Fn(&Known<'_>) -> bool>;
 
 impl AdapterConfig {
-    /// `target_modules`, or PEFT's choice for the architecture.
+    /// Returns `target_modules`, or PEFT's default for the architecture.
     pub fn targets(&self, architecture: Architecture) -> Names {
         let own = match architecture {
             Architecture::Llama => Names::many(&["q_proj", "v_proj"]),
@@ -58,12 +58,12 @@ impl AdapterConfig {
         self.target_modules.clone().unwrap_or(own)
     }
 
-    /// The modules that these settings mean, with rank and scale. `modules` are those of the model that have weights.
+    /// Resolves these settings to modules with rank and scale. `modules` are the model's modules that have weights.
     ///
     /// # Errors
-    /// `config.invalid` for settings that break rules by themselves. Else all together: `adapter.target.unsupported` for modules that can
-    /// have no factors, or cannot be trained in full; `adapter.target.tied` for a tied embedding or head that would be trained in full;
-    /// `adapter.target.unmatched` for each name, pattern and block that the model does not have.
+    /// `config.invalid` for settings that are invalid for every model. Otherwise all of the following together:
+    /// `adapter.target.unsupported` for modules that cannot have factors or cannot be trained in full; `adapter.target.tied` for a tied
+    /// embedding or head in `modules_to_save`; `adapter.target.unmatched` for each name, pattern and block that the model does not have.
     pub fn resolve(&self, architecture: Architecture, modules: &[Module]) -> Result<Resolved> {
         let faults = self.faults();
         if !faults.is_empty() {
@@ -88,7 +88,7 @@ impl AdapterConfig {
         Ok(Resolved { targets, saved, warnings })
     }
 
-    /// The matrices that the settings choose, and what they choose besides.
+    /// Returns the matrices that the settings select, and a refusal for each other module that they select.
     fn chosen<'a>(&self, architecture: Architecture, known: &[Known<'a>]) -> Result<(Vec<&'a Module>, Vec<Refusal>)> {
         let spared = self.spared()?;
         let wanted = self.wanted(architecture)?;
@@ -106,7 +106,7 @@ impl AdapterConfig {
         Ok((targets, once_a_block(others.into_iter()).into_iter().map(refused).collect()))
     }
 
-    /// Says of a module whether it has no factors in any case: it is excluded, or trained in full.
+    /// Returns a test for modules that never get factors: excluded ones, and those trained in full.
     fn spared(&self) -> Result<Matcher> {
         let excluded = match &self.exclude_modules {
             Some(names) => matcher("exclude_modules", names.clone())?,
@@ -117,7 +117,7 @@ impl AdapterConfig {
         Ok(Box::new(move |one| excluded(one) || saved.iter().any(|matches| matches(&one.name))))
     }
 
-    /// Says of a module whether `target_modules` and the chosen blocks mean it.
+    /// Returns a test for modules that `target_modules` and the chosen blocks select.
     fn wanted(&self, architecture: Architecture) -> Result<Matcher> {
         let names = match self.targets(architecture) {
             Names::One(text) if is_all_linear(&text) => {
@@ -132,11 +132,11 @@ impl AdapterConfig {
         };
         let patterns: Vec<BlockPattern> = self.block_patterns()?.into_iter().map(|(_, pattern)| pattern).collect();
         let within = move |name: &str| patterns.iter().find_map(|pattern| pattern.block_of(name)).is_some_and(|n| layers.contains(&n));
-        // A whole name is meant wherever it stands.
+        // A whole name is selected in any block.
         Ok(Box::new(move |one| names.contains(one.name.as_ref()) || ends(&one.name).any(|end| names.contains(end)) && within(&one.name)))
     }
 
-    /// What finds the number of a block in a name, with the text of each.
+    /// Returns the patterns that find the number of a block in a name, each with its text.
     fn block_patterns(&self) -> Result<Vec<(&str, BlockPattern)>> {
         let path = "layers_pattern";
         match self.layer_patterns() {
@@ -149,7 +149,7 @@ impl AdapterConfig {
         self.modules_to_save.as_deref().unwrap_or_default()
     }
 
-    /// The modules that are trained in full, by the ends of their names, at a dot or not.
+    /// Returns the modules that are trained in full. A name is compared by its end, which need not begin after a dot.
     fn saved(&self, known: &[Known<'_>], findings: &mut Vec<Refusal>) -> Vec<String> {
         let (mut saved, mut tied, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for one in known.iter().filter(|one| self.saved_names().iter().any(|end| one.name.ends_with(end.as_str()))) {
@@ -171,7 +171,7 @@ impl AdapterConfig {
         saved
     }
 
-    /// Each name, pattern and block that nothing of the model has.
+    /// Adds a refusal for each name, pattern and block that matches nothing in the model.
     fn unmatched(&self, architecture: Architecture, known: &[Known<'_>], findings: &mut Vec<Refusal>) -> Result<()> {
         let mut refuse = |key: &str, text: &str, expected: &str| {
             findings.push(refusal(word!("adapter.target.unmatched"), text).expected(format!("{key}: {expected}")));
@@ -216,7 +216,8 @@ impl AdapterConfig {
         Ok(())
     }
 
-    /// Rank and scale of each target. The two tables are searched apart: of each the first key that matches counts.
+    /// Computes rank and scale of each target. The tables of ranks and alphas are searched independently; in each the first key that
+    /// matches counts.
     fn ranked(&self, targets: &[&Module]) -> Result<Vec<Target>> {
         let names: Vec<&str> = targets.iter().map(|module| module.name.as_str()).collect();
         let ranks = first_matches(&prepared("rank_pattern", &self.rank_pattern)?, &names)?;
@@ -224,7 +225,7 @@ impl AdapterConfig {
         let target = |((module, rank), alpha): ((&&Module, Option<u64>), Option<f64>)| {
             let (rank, alpha) = (rank.unwrap_or(self.r), alpha.unwrap_or(self.alpha));
             let ([out, input], scale) = (module.shape, adapter_scale(rank, alpha, self.rslora));
-            // At most 65,536.
+            // At most 65,536, so it fits a 32-bit usize.
             Target { module: module.name.clone(), rank: rank as usize, alpha, scale, out, input }
         };
         Ok(targets.iter().zip(ranks).zip(alphas).map(target).collect())
@@ -241,7 +242,7 @@ fn matcher(path: &str, names: Names) -> Result<Matcher> {
     })
 }
 
-/// A table of the settings, prepared.
+/// Compiles the keys of a table in the settings.
 fn prepared<T: Copy>(path: &str, table: &Table<T>) -> Result<Vec<(Pattern, T)>> {
     table.0.iter().map(|(text, value)| Ok((Pattern::end(path, text)?, *value))).collect()
 }

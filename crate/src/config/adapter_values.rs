@@ -1,4 +1,4 @@
-//! Values of an adapter's settings that JSON writes in more than one way.
+//! Values of an adapter's settings that have more than one form in JSON.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,19 +12,19 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Names {
-    /// One text, whose meaning the setting says.
+    /// One text, whose meaning depends on the setting.
     One(String),
-    /// Names or their ends.
+    /// Names of modules, or their ends after a dot.
     Many(Vec<String>),
 }
 
 impl Names {
-    /// A list of these names.
+    /// Returns a list of these names.
     pub fn many(names: &[&str]) -> Self {
         Self::Many(names.iter().map(|name| (*name).to_string()).collect())
     }
 
-    /// All texts.
+    /// Returns all texts as a slice.
     pub fn texts(&self) -> &[String] {
         match self {
             Self::One(text) => std::slice::from_ref(text),
@@ -32,7 +32,7 @@ impl Names {
         }
     }
 
-    /// An empty list or an empty text.
+    /// Returns true for an empty list, or if every text is empty.
     pub fn is_empty(&self) -> bool {
         self.texts().iter().all(String::is_empty)
     }
@@ -62,19 +62,19 @@ impl<'de> Deserialize<'de> for Names {
     }
 }
 
-/// Numbers of blocks: a list, or one number.
+/// Numbers of blocks: one number, or a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Layers {
     /// One block.
     One(u64),
-    /// These blocks; none means all.
+    /// These blocks; an empty list means all.
     Many(Vec<u64>),
 }
 
 impl Layers {
-    /// The numbers.
+    /// Returns the numbers as a slice.
     pub fn numbers(&self) -> &[u64] {
         match self {
             Self::One(number) => std::slice::from_ref(number),
@@ -115,7 +115,7 @@ fn items<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(mut list: A) -> Result<Vec
     Ok(all)
 }
 
-/// Values by patterns of names, in the order of the document: the first key that matches counts.
+/// Values by patterns of names, in the order of the document; the first key that matches counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table<T>(pub Vec<(String, T)>);
 
@@ -162,13 +162,13 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Table<T> {
     }
 }
 
-/// How A starts; B starts at 0.
+/// Initial values of A; B starts at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Init {
-    /// Uniform in ±1/√in. JSON says `true`.
+    /// Uniform in ±1/√in; `true` in JSON.
     #[default]
     Uniform,
-    /// Normal with the standard deviation 1/r.
+    /// Normal with standard deviation 1/r; `"gaussian"` in JSON.
     Gaussian,
 }
 
@@ -210,17 +210,17 @@ impl<'de> Deserialize<'de> for Init {
     }
 }
 
-/// Whether PEFT's word for a start means one that changes the base, so that the factors fit no other.
+/// Returns true for PEFT's names of initialisations that change the base, so that the factors fit no other base.
 pub fn changes_base(init: &str) -> bool {
     matches!(init, "pissa" | "olora" | "corda" | "loftq" | "lora_ga") || init.starts_with("pissa_niter_")
 }
 
-/// Which biases of the base are trained.
+/// Biases of the base that are trained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Bias {
-    /// None.
+    /// No biases.
     #[default]
     None,
 }

@@ -9,42 +9,42 @@ use serde::{Deserialize, Serialize};
 use super::AdamwConfig;
 use super::rules::{DECAY_RULE, Rules, is_decay, is_positive_f32};
 
-/// The largest rank that nobody asked for.
+/// Maximum rank that is chosen by default.
 const MAX_DEFAULT_RANK: usize = 128;
-/// The word for [`ApolloScale::Auto`].
+/// JSON value of [`ApolloScale::Auto`].
 const AUTO: &str = "auto";
 
-/// The random matrix that APOLLO projects gradients with.
+/// Kind of random matrix with which APOLLO projects gradients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ProjectorKind {
-    /// Independent entries.
+    /// Independent, normally distributed entries.
     #[default]
     Normal,
     /// Orthonormal columns.
     Orthogonal,
 }
 
-/// The matrices that APOLLO projects; AdamW moves the rest.
+/// Matrices that APOLLO projects; AdamW updates the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Projected {
-    /// Those of attention and MLP.
+    /// Matrices of attention and MLP.
     #[default]
     Blocks,
-    /// Embeddings and head too.
+    /// These, and embeddings and head.
     All,
 }
 
-/// The square of a factor of the update.
+/// Square of a factor of the update.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum ApolloScale {
-    /// Length of a channel over the rank: an update has then the length of AdamW's, whatever the rank. JSON says `"auto"`.
+    /// Length of a channel divided by the rank, which makes an update as long as AdamW's for every rank; `"auto"` in JSON.
     #[default]
     Auto,
-    /// This.
+    /// A fixed value.
     Square(f64),
 }
 
@@ -82,7 +82,7 @@ impl Visitor<'_> for ScaleVisitor {
         if text == AUTO { Ok(ApolloScale::Auto) } else { Err(E::invalid_value(de::Unexpected::Str(text), &self)) }
     }
 
-    // Checkpoints from before the word have null for what was not given.
+    // Older checkpoints have null for a scale that was not given.
     fn visit_unit<E: de::Error>(self) -> Result<ApolloScale, E> {
         Ok(ApolloScale::Auto)
     }
@@ -99,35 +99,36 @@ impl<'de> Deserialize<'de> for ApolloScale {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ApolloConfig {
-    /// Factor of the first moment's average.
+    /// Decay factor of the first moment, 0 ≤ β < 1.
     pub beta1: f64,
-    /// Factor of the second moment's average.
+    /// Decay factor of the second moment, 0 ≤ β < 1.
     pub beta2: f64,
-    /// Added to √v, which is not bias-corrected there.
+    /// Added to √v, which is not bias-corrected at that point; ≥ 1.2e-38.
     pub eps: f64,
-    /// Decoupled: p ← (1 − rate · weight_decay) · p.
+    /// Decoupled weight decay, ≥ 0: p ← (1 − rate · weight_decay) · p.
     pub weight_decay: f64,
-    /// APOLLO-Mini: one scale for a tensor instead of one for each channel.
+    /// Use one scale for a whole tensor instead of one for each channel (APOLLO-Mini).
     pub mini: bool,
-    /// Rank of the projection. If absent, a quarter of a matrix's shorter side, at most 128; 1 with `mini`.
+    /// Rank of the projection, ≥ 1. If absent, a quarter of a matrix's shorter side, at most 128; 1 with `mini`.
     pub rank: Option<u64>,
-    /// The update is multiplied by √scale. `"auto"` is the shorter side over the rank, with which learning rates are those of AdamW.
+    /// Square of a factor of the update, > 0: updates are multiplied by √scale. `"auto"` is the shorter side divided by the rank, which
+    /// makes learning rates those of AdamW.
     #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value", extend("oneOf" = [{"type": "number"}, {"const": "auto"}])))]
     pub scale: ApolloScale,
-    /// √scale is applied before the growth limiter.
+    /// Apply √scale before the growth limiter instead of after it.
     pub scale_front: bool,
-    /// Growth of an update's norm from one step to the next, at most; null is no limit.
+    /// Maximum growth of an update's norm from one step to the next, as a factor > 1; null disables the limit.
     pub growth_limit: Option<f64>,
-    /// Matrices that are projected: those of attention and MLP, or embeddings and head too. AdamW moves the rest, with these betas, eps and
-    /// decay. Of a model that is not tabtune's own all are.
+    /// Matrices that are projected: blocks takes those of attention and MLP, all takes embeddings and head too. AdamW updates the rest,
+    /// with these betas, eps and weight decay. In a model that is not tabtune's own, all matrices are projected.
     pub projected: Projected,
-    /// Factor of the learning rate of what AdamW moves.
+    /// Factor of the learning rate for parameters that AdamW updates, > 0.
     pub adamw_learning_rate_scale: f64,
-    /// Steps between new projectors.
+    /// Number of steps after which new projectors are drawn, ≥ 1.
     pub update_steps: u64,
-    /// Entries of the projector: independent, or in orthonormal columns.
+    /// Random matrix of the projection: normal has independent entries, orthogonal has orthonormal columns.
     pub projector: ProjectorKind,
-    /// bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost.
+    /// Write bf16 values with stochastic rounding; false rounds to nearest, which loses small updates.
     pub stochastic_rounding: bool,
 }
 
@@ -153,7 +154,7 @@ impl Default for ApolloConfig {
 }
 
 impl ApolloConfig {
-    /// The rank for a matrix whose shorter side has this length.
+    /// Returns the rank for a matrix whose shorter side has this length.
     pub fn rank(&self, side: usize) -> usize {
         match self.rank {
             Some(rank) => rank as usize,
@@ -162,7 +163,7 @@ impl ApolloConfig {
         }
     }
 
-    /// The scale of such a matrix.
+    /// Returns the scale for a matrix whose shorter side has this length.
     pub fn scale(&self, side: usize) -> f64 {
         match self.scale {
             ApolloScale::Auto => side as f64 / self.rank(side) as f64,
@@ -170,7 +171,7 @@ impl ApolloConfig {
         }
     }
 
-    /// The rule of parameters that are not projected. Their rate has the factor `adamw_learning_rate_scale`.
+    /// Returns the rule of parameters that are not projected. Their learning rate has the factor `adamw_learning_rate_scale`.
     pub fn fallback(&self) -> AdamwConfig {
         AdamwConfig {
             beta1: self.beta1,
@@ -181,7 +182,7 @@ impl ApolloConfig {
         }
     }
 
-    /// The rules that these values break at this rate.
+    /// Checks these values at this learning rate.
     pub(super) fn check(&self, rules: &mut Rules<'_>, learning_rate: f64) {
         rules.moments(self.beta1, self.beta2, self.eps);
         if let Some(rank) = self.rank {
@@ -194,10 +195,10 @@ impl ApolloConfig {
             rules.check((limit as f32).is_finite() && limit as f32 > 1.0, "growth_limit", "> 1 and finite in f32, or null", limit);
         }
         let (factor, rate) = (self.adamw_learning_rate_scale, learning_rate * self.adamw_learning_rate_scale);
-        // A rate of 0 stands for one that is not known yet.
+        // A rate of 0 means that the rate is not known yet.
         let fits = is_positive_f32(factor) && (learning_rate == 0.0 || is_positive_f32(rate));
         rules.check(fits, "adamw_learning_rate_scale", "finite and > 0 in f32, also multiplied by learning_rate", factor);
-        // At the rate of what is projected, the decay is looked at with that of every rule.
+        // The caller checks the decay at the rate of projected matrices, as for every rule.
         if factor > 1.0 && is_decay(self.weight_decay, learning_rate) {
             rules.check(is_decay(self.weight_decay, rate), "adamw_learning_rate_scale", DECAY_RULE, factor);
         }

@@ -5,38 +5,39 @@ use serde::{Deserialize, Serialize};
 use super::{GroupConfig, OptimizerConfig, TrainConfig};
 use crate::error::Fault;
 
-/// The order in which blocks train.
+/// Order in which blocks train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum BlockOrder {
-    /// By the seed, another in each cycle.
+    /// Shuffled by the seed, differently in each cycle.
     #[default]
     Shuffled,
-    /// From the first block, the same in each cycle.
+    /// From the first block to the last in each cycle.
     Ascending,
-    /// From the last block, the same in each cycle.
+    /// From the last block to the first in each cycle.
     Descending,
 }
 
-/// AdamW on a few blocks of the model at a time (BAdam, arXiv:2404.02827; LISA, arXiv:2403.17919): `blocks` train for `interval` steps, then
-/// the next; everything else rests, without gradient and state, and the backward pass ends at the lowest block that trains. A block begins
-/// each of its turns with new moments.
+/// AdamW on a few blocks of the model at a time (BAdam, arXiv:2404.02827; LISA, arXiv:2403.17919): `blocks` train for `interval` steps,
+/// then the next ones; everything else rests, without gradients and state, and the backward pass ends at the lowest block that trains. A
+/// block begins each of its turns with new moments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct BlockCoordinateConfig {
-    /// Blocks that train at once, neighbours in the model. Those of which groups freeze everything have no turn.
+    /// Number of adjacent blocks that train at a time, ≥ 1. A block that groups freeze entirely has no turn.
     pub blocks: usize,
-    /// Steps until the next blocks train.
+    /// Number of steps before the next blocks train, ≥ 1.
     pub interval: u64,
-    /// Order of the blocks: by the seed, another in each cycle; or from the first, or the last.
+    /// Order of the blocks: shuffled draws a new one by the seed in each cycle; ascending begins with the first block, descending with the
+    /// last.
     pub order: BlockOrder,
-    /// The tables of embeddings train in every step; a table that is the head too does so for either.
+    /// Train the embedding tables in every step. A table that is also the head trains if either is set.
     pub embedding: bool,
-    /// The norm before the head trains in every step.
+    /// Train the norm before the head in every step.
     pub norm: bool,
-    /// The head trains in every step.
+    /// Train the head in every step.
     pub head: bool,
 }
 
@@ -47,10 +48,11 @@ impl Default for BlockCoordinateConfig {
 }
 
 impl BlockCoordinateConfig {
-    /// The rules that these settings break in `run`. Whether a model has so many blocks is known where there is one.
+    /// Returns the rules that these settings break in `run`. The number of blocks is compared with the model's elsewhere, once there is a
+    /// model.
     ///
-    /// Only AdamW is accepted: moments that restart were studied with it, and the other rules keep little or nothing that could be dropped.
-    /// An adapter is not, since its factors take little memory, nor is gradient release, which updates before the norm is known.
+    /// Only AdamW is accepted: restarting moments were studied with it, and the other rules keep little or no state that could be dropped.
+    /// An adapter is refused since its factors take little memory, and gradient release since it updates before the norm is known.
     pub(super) fn faults(&self, run: &TrainConfig) -> Vec<Fault> {
         let mut faults = Vec::new();
         for (key, value) in [("blocks", self.blocks as u64), ("interval", self.interval)] {

@@ -1,31 +1,31 @@
-//! Settings by which data are read.
+//! Settings that control how data is read.
 
 use serde::{Deserialize, Serialize};
 
 use super::TrainConfig;
 use crate::error::Fault;
 
-/// The form of a data file.
+/// Form of a data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// Plain text, one stream of tokens.
+    /// Plain text, read as one stream of tokens.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
     /// A JSON array of objects, an object with one array of objects, or a single row.
     Json,
-    /// Records of fields between commas or semicolons (RFC 4180), with their names in the first one.
+    /// Records with fields separated by commas or semicolons (RFC 4180); the first record names the columns.
     Csv,
-    /// The same between tabs.
+    /// Like csv, with fields separated by tabs.
     Tsv,
-    /// Token ids, u32 little endian, one stream. No tokenizer is needed.
+    /// Token ids, u32 little endian, read as one stream. No tokenizer is needed.
     Tokens,
 }
 
 impl Form {
-    /// The word for it in settings and reports.
+    /// Returns the name used in settings and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -38,108 +38,108 @@ impl Form {
     }
 }
 
-/// The columns of a row, by the names that tabtune knows. A value is the name of a key, or a pattern with names in braces:
-/// `"Question: {question}\nAnswer:"`; `{{` and `}}` are braces.
+/// Columns of a row, under tabtune's names. A value is the name of a key, or a pattern with names in braces: `"Question:
+/// {question}\nAnswer:"`; `{{` and `}}` are literal braces.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Columns {
-    /// Text before the answer, which is read and not learned.
+    /// Text before the answer, which the model reads but does not learn.
     pub prompt: Option<String>,
-    /// The answer, which is learned.
+    /// Answer, which the model learns.
     pub completion: Option<String>,
-    /// A system message before a prompt.
+    /// System message before a prompt.
     pub system: Option<String>,
-    /// A document, all of which is learned.
+    /// Document, all of which the model learns.
     pub text: Option<String>,
-    /// A list of messages.
+    /// List of messages.
     pub messages: Option<String>,
 }
 
-/// What becomes of a row that cannot be used.
+/// Treatment of a row that cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OnBadRow {
-    /// The data are refused; all such rows are counted, and the first hundred reported.
+    /// The data is refused; all such rows are counted, and the first hundred reported.
     #[default]
     Stop,
-    /// It is left out, and reported.
+    /// The row is left out and reported.
     Skip,
 }
 
-/// The messages of a chat that are learned.
+/// Messages of a chat that are learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum LossOn {
-    /// Each answer of the assistant.
+    /// Every answer of the assistant.
     #[default]
     Assistant,
     /// The last answer of the assistant.
     Last,
-    /// The whole text, the user's messages too.
+    /// The whole text, including the user's messages.
     All,
 }
 
-/// The rows that are kept for evaluation.
+/// Rows that are kept for evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ValidationRows {
-    /// Rows drawn by the seed.
+    /// Rows drawn at random, by the seed.
     #[default]
     Random,
-    /// The last rows, for data in an order of time.
+    /// The last rows, for data in order of time.
     Last,
 }
 
 impl ValidationRows {
-    /// Checkpoints without the setting kept the last rows.
+    /// Returns the value for checkpoints without this setting, which kept the last rows.
     pub(super) fn before_it_was_set() -> Self {
         Self::Last
     }
 }
 
-/// What becomes of an example that is longer than a sequence.
+/// Treatment of an example that is longer than a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OnLong {
-    /// Its end is left out, and with it the token that ends it.
+    /// Its end is left out, including its end token.
     #[default]
     Cut,
-    /// It is left out.
+    /// The example is left out.
     Skip,
-    /// A document goes into several sequences, each of which begins where the one before ends; other examples are cut.
+    /// A document is divided into several sequences, each beginning where the one before ends; other examples are cut.
     Split,
 }
 
-/// The settings of a run by which its data become examples.
+/// Settings of a run that control how its data become examples.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DataSettings {
-    /// The form of the files; `None` finds it by their contents.
+    /// Form of the files; `None` detects it from their contents.
     pub form: Option<Form>,
-    /// The columns of a row.
+    /// Columns of a row; if `None`, the keys of the row decide.
     pub columns: Option<Columns>,
-    /// What becomes of rows that cannot be used.
+    /// Treatment of rows that cannot be used.
     pub on_bad_row: OnBadRow,
-    /// The messages that are learned.
+    /// Messages that are learned.
     pub loss_on: LossOn,
-    /// The date that chat templates see, YYYY-MM-DD.
+    /// Date that chat templates see, as YYYY-MM-DD.
     pub chat_date: Option<String>,
-    /// Share kept for evaluation.
+    /// Share of the data kept for evaluation.
     pub validation_fraction: f64,
-    /// The rows that are kept.
+    /// Rows that are kept for evaluation.
     pub validation_rows: ValidationRows,
-    /// By which they are drawn.
+    /// Seed by which they are drawn.
     pub seed: u64,
-    /// The files are the beginnings of longer ones: the last row of each, which may be cut, is left out.
+    /// True if the files are the beginnings of longer ones: the last row of each, which may be incomplete, is left out.
     pub partial: bool,
 }
 
 impl TrainConfig {
-    /// The settings by which data are read.
+    /// Returns the settings that control how data is read.
     pub fn data_settings(&self) -> DataSettings {
         DataSettings {
             form: self.form,
@@ -156,7 +156,7 @@ impl TrainConfig {
 }
 
 impl Columns {
-    /// The rules that these columns break.
+    /// Returns the rules that these columns break.
     pub(super) fn faults(&self) -> Vec<Fault> {
         let Self { prompt, completion, system, text, messages } = self;
         let kinds = [completion.is_some(), text.is_some(), messages.is_some()].iter().filter(|given| **given).count();

@@ -1,25 +1,25 @@
-//! Patterns over names of tensors: `*` any text (dots too), `?` one character, `{a,b}` either; the whole name must match.
+//! Globs over tensor names: `*` matches any text (dots too), `?` one character, `{a,b}` either text; the whole name must match.
 
 /// Maximum length of a pattern in bytes.
 const MAX_BYTES: usize = 1_024;
-/// Maximum number of patterns that the braces of one stand for.
+/// Maximum number of alternatives in all braces of a pattern, multiplied.
 const MAX_ALTERNATIVES: usize = 1_024;
 
-/// What stands at a character of a pattern.
+/// Meaning of one character of a pattern.
 enum Place {
-    /// This character.
+    /// Matches this character.
     Exactly(char),
-    /// One character.
+    /// Matches one character.
     One,
-    /// Any text.
+    /// Matches any text.
     Any,
-    /// A brace that opens; where each of its alternatives begins.
+    /// Opens a brace; has the index at which each of its alternatives begins.
     Either(Vec<usize>),
-    /// The end of an alternative; where the pattern goes on.
+    /// Ends an alternative; has the index at which the pattern continues.
     Behind(usize),
 }
 
-/// The places of a pattern, one for each character. Braces do not nest: one inside braces, or without its partner, is that character.
+/// Returns the meaning of each character. Braces do not nest: one inside braces, or without its partner, matches itself.
 fn places(pattern: &str) -> Vec<Place> {
     let chars: Vec<char> = pattern.chars().collect();
     let mut close = None;
@@ -44,7 +44,7 @@ fn places(pattern: &str) -> Vec<Place> {
     chars.iter().enumerate().map(place).collect()
 }
 
-/// Marks `from`, and every place that is reached from it without a character of the name.
+/// Marks `from`, and every place that can be reached from it without consuming a character of the name.
 fn reach(places: &[Place], from: usize, reached: &mut [bool]) {
     let mut open = vec![from];
     while let Some(at) = open.pop() {
@@ -60,7 +60,7 @@ fn reach(places: &[Place], from: usize, reached: &mut [bool]) {
     }
 }
 
-/// Whether the whole of `name` matches `pattern`. Time is at most the product of their lengths.
+/// Returns true if the whole of `name` matches `pattern`. Takes time proportional to at most the product of their lengths.
 ///
 /// ```
 /// use tabtune::config::glob_matches;
@@ -88,7 +88,7 @@ pub fn glob_matches(pattern: &str, name: &str) -> bool {
     reached[places.len()]
 }
 
-/// Whether a pattern keeps the limits: 1 to 1,024 bytes, and at most 1,024 alternatives over all its braces.
+/// Checks that a pattern has 1 to 1,024 bytes and at most 1,024 alternatives over all its braces.
 pub fn check_glob(pattern: &str) -> bool {
     let either = |place: Place| if let Place::Either(starts) = place { starts.len() } else { 1 };
     (1..=MAX_BYTES).contains(&pattern.len()) && places(pattern).into_iter().map(either).fold(1, usize::saturating_mul) <= MAX_ALTERNATIVES

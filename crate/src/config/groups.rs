@@ -6,23 +6,23 @@ use super::OptimizerConfig;
 use super::rules::{DECAY_RULE, is_decay, is_positive_f32};
 use crate::error::Fault;
 
-/// Parameters that match `pattern` and how they are treated. First match wins.
+/// Parameters whose names match `pattern`, and how they are treated. The first group that matches counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct GroupConfig {
-    /// Glob over names of tensors: `*` any text, `?` one character, `{a,b}` either.
+    /// Glob over tensor names: `*` matches any text, `?` one character, `{a,b}` either text.
     pub pattern: String,
-    /// Keys over the run's optimizer, or another one with its `type`.
+    /// Update rule of the group: keys laid over the run's optimizer, or another rule with its `type`. If absent, the run's.
     #[serde(default)]
     pub optimizer: Option<OptimizerConfig>,
-    /// In place of the optimizer's.
+    /// Weight decay of the group in place of its optimizer's, ≥ 0.
     #[serde(default)]
     pub weight_decay: Option<f64>,
-    /// Factor of the learning rate.
+    /// Factor of the learning rate, > 0.
     #[serde(default = "one")]
     pub learning_rate_scale: f64,
-    /// No gradient, no state, no update.
+    /// Keep these parameters unchanged: no gradient, no state, no update.
     #[serde(default)]
     pub frozen: bool,
 }
@@ -32,24 +32,24 @@ fn one() -> f64 {
 }
 
 impl GroupConfig {
-    /// A group of this pattern that overrides nothing.
+    /// Returns a group with this pattern that overrides nothing.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self { pattern: pattern.into(), optimizer: None, weight_decay: None, learning_rate_scale: 1.0, frozen: false }
     }
 
-    /// The preset `no_decay`: norms, biases and embeddings have no weight decay, everything else has that of the run.
+    /// Returns the preset `no_decay`: no weight decay for norms, biases and embeddings, and the run's for everything else.
     pub fn no_decay() -> Vec<Self> {
         let spared = Self { weight_decay: Some(0.0), ..Self::new("{*norm*,*.ln_*,*bias,*embed*,*wte.*,*wpe.*}") };
         vec![spared, Self::new("*")]
     }
 
-    /// The fault of groups that leave nothing to train.
+    /// Returns the fault of groups that leave nothing to train.
     pub fn all_frozen(groups: &[Self]) -> Option<Fault> {
         let frozen = !groups.is_empty() && groups.iter().all(|group| group.frozen);
         frozen.then(|| Fault::new("groups", "at least one that is not frozen", "none"))
     }
 
-    /// The update rule of this group in a run with the given one.
+    /// Returns the update rule of this group in a run with the rule `run`.
     pub fn rule(&self, run: &OptimizerConfig) -> OptimizerConfig {
         let rule = self.optimizer.as_ref().unwrap_or(run).clone();
         match self.weight_decay {
@@ -58,7 +58,7 @@ impl GroupConfig {
         }
     }
 
-    /// The rules that this group, at `index`, breaks.
+    /// Returns the rules that this group, at `index`, breaks.
     pub fn faults(&self, index: usize, learning_rate: f64) -> Vec<Fault> {
         let mut faults = Vec::new();
         let key = format!("groups[{index}]");

@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 use super::{AdapterConfig, BlockCoordinateConfig, Columns, GroupConfig, OptimizerConfig, ScheduleConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
 
-/// The name of [`GroupConfig::no_decay`] in place of a list of groups.
+/// Name of the preset [`GroupConfig::no_decay`], accepted in place of a list of groups.
 const NO_DECAY: &str = "no_decay";
-/// Maximum number of characters of a value in a message.
+/// Maximum number of characters of a value shown in a message.
 const MAX_SHOWN: usize = 80;
 
 type Object = Map<String, Value>;
 
-/// `under` with the keys of `over` on top, to any depth. A different `type` replaces the whole object.
+/// Returns `under` with the keys of `over` on top, at any depth. A different `type` replaces the whole object.
 pub fn overlay(under: Value, over: Value) -> Value {
     match (under, over) {
         (Value::Object(mut under), Value::Object(over)) => {
@@ -34,9 +34,12 @@ pub fn overlay(under: Value, over: Value) -> Value {
 }
 
 impl TrainConfig {
-    /// Validates these settings with the `given` keys on top: unknown keys, values of the wrong type and values that cannot work are
-    /// refused together. `groups` may be the name of a preset, and the optimizer of a group is laid over that of the run. A cosine or
-    /// linear schedule without `total_steps` spans the whole run, and one that did so still does if `given` changes only `steps`.
+    /// Returns these settings with the `given` keys on top, validated. `groups` may be the name of a preset, and the optimizer of a group
+    /// is laid over that of the run. A cosine or linear schedule without `total_steps` spans the whole run, and one that did so still does
+    /// if `given` changes only `steps`.
+    ///
+    /// # Errors
+    /// `config.invalid`, listing all unknown keys, values of the wrong type and values that cannot work.
     pub fn overlaid(&self, given: Value) -> Result<Self> {
         if !given.is_object() {
             return Err(Error::InvalidConfig(vec![Fault::new("settings", "an object", shown(&given))]));
@@ -64,7 +67,7 @@ impl TrainConfig {
     }
 }
 
-/// An annealing has `annealing_steps` or `tau`: the one that is given takes the place of the other.
+/// Lets `annealing_steps` replace `tau` and vice versa, since an annealing has one of them.
 fn one_length(saved: &mut Value, given: &Value) {
     let given = |key: &str| given["schedule"].get(key).is_some_and(|value| !value.is_null() && *value != 0);
     for (one, other, absent) in [("annealing_steps", "tau", Value::Null), ("tau", "annealing_steps", Value::from(0))] {
@@ -76,7 +79,7 @@ fn one_length(saved: &mut Value, given: &Value) {
     }
 }
 
-/// The keys of a table are data, so a given table takes the place of the saved one; columns belong together.
+/// Lets a given table replace the saved one as a whole, since its keys are data; likewise columns, which belong together.
 fn whole_tables(saved: &mut Value, given: &Value) {
     if given["columns"].is_object() {
         saved["columns"] = Value::Null;
@@ -88,14 +91,14 @@ fn whole_tables(saved: &mut Value, given: &Value) {
     }
 }
 
-/// A run that gets an adapter, or trains a few blocks at a time, runs its blocks again in the backward pass; `given` may say otherwise.
+/// Turns on recomputation for a run that gets an adapter or trains a few blocks at a time; `given` may override it.
 fn recompute(saved: &mut Value, given: &Value) {
     if ["adapter", "block_coordinate"].iter().any(|key| given[key].is_object() && saved[key].is_null()) {
         saved["gradient_checkpointing"] = true.into();
     }
 }
 
-/// Keeps a schedule that spans the whole run doing so if only `steps` is given.
+/// Keeps a schedule that spans the whole run spanning it if only `steps` is given.
 fn whole_run(saved: &mut Value, given: &Value) {
     if given["steps"].is_u64() && saved["schedule"]["total_steps"] == saved["steps"] {
         saved["schedule"]["total_steps"] = given["steps"].clone();
@@ -115,7 +118,8 @@ fn shown(value: &Value) -> String {
     if text.chars().count() <= MAX_SHOWN { text } else { text.chars().take(MAX_SHOWN - 1).chain(['…']).collect() }
 }
 
-/// Serde's words for what it expected, in ours. The range of a `usize` is the browser's, which has 32 bits; a native build takes more.
+/// Translates serde's expectations into plain words. The range of a `usize` is that of the browser, with 32 bits; a native build takes
+/// more.
 fn expected(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once("expected ").map_or(text.as_str(), |(_, rule)| rule) {
@@ -129,11 +133,11 @@ fn expected(error: &serde_json::Error) -> String {
     }
 }
 
-/// Removes what cannot be read from settings, records a fault for it, and so lets the rest be read.
+/// Removes unreadable values from settings and records a fault for each, so that the rest can be read.
 #[derive(Default)]
 struct FaultCollector {
     faults: Vec<Fault>,
-    /// Keys whose value has the wrong type; a default stands in for it.
+    /// Keys whose value has the wrong type; a default takes its place.
     replaced: Vec<String>,
 }
 
@@ -174,7 +178,7 @@ impl FaultCollector {
         Ok(())
     }
 
-    /// Reads the object at `key`, which may be absent.
+    /// Reads the object at `key`, which may be absent or null.
     fn optional<T: Serialize + DeserializeOwned + Default>(&mut self, key: &str, settings: &mut Object) -> Result<Value> {
         match settings.shift_remove(key).unwrap_or_default() {
             Value::Null => Ok(Value::Null),
@@ -221,7 +225,7 @@ impl FaultCollector {
         Ok(Value::Object(group))
     }
 
-    /// An object whose `type` says which keys it has.
+    /// Reads an object whose `type` determines which keys it has.
     fn tagged<T: Serialize + DeserializeOwned + Default>(&mut self, path: &str, given: Value) -> Result<Value> {
         let Value::Object(mut object) = given else {
             self.refuse(path.into(), "an object", shown(&given));
@@ -234,7 +238,7 @@ impl FaultCollector {
                 Ok(Value::Object(object))
             }
             Err(_) => {
-                // No kind has an empty name, so the error lists the names that exist.
+                // No kind has an empty name, so the error lists the existing names.
                 let kinds = serde_json::from_value::<T>(json!({ "type": "" })).err().map_or_else(String::new, |error| expected(&error));
                 self.refuse(format!("{path}.type"), kinds, shown(&kind));
                 value(&T::default())
@@ -242,7 +246,7 @@ impl FaultCollector {
         }
     }
 
-    /// Keeps in `object` only keys of `default` whose value fits `T`. Each is tried by itself, so that each gets its own fault.
+    /// Keeps in `object` only keys of `default` whose value fits `T`. Each is tried alone, so that each gets its own fault.
     fn known<T: DeserializeOwned>(&mut self, path: &str, object: &mut Object, default: Value) -> Result<()> {
         for (key, given) in std::mem::take(object) {
             let at = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
@@ -261,8 +265,8 @@ impl FaultCollector {
         Ok(())
     }
 
-    /// All faults: the recorded ones, and those of rules that do not depend on a replaced value. Within `optimizer`, `schedule` and a
-    /// group, rules combine keys; at the top level only the peak rate is combined with others.
+    /// Returns all faults: the recorded ones, and those of rules that do not depend on a replaced value. Within `optimizer`, `schedule` and
+    /// a group, rules combine keys; at the top level only the peak rate is combined with others.
     fn with_rules(mut self, rules: Vec<Fault>) -> Vec<Fault> {
         let section = |key: &str| key.rsplit_once('.').map_or_else(String::new, |(section, _)| section.to_string());
         let rate = self.replaced.iter().any(|key| key == "learning_rate");

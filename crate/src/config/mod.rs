@@ -1,4 +1,4 @@
-//! Configuration: plain data. `validate` finds everything wrong at once.
+//! Settings as plain data. `validate` reports all faults at once.
 
 mod adapter;
 mod adapter_continued;

@@ -1,13 +1,13 @@
-//! The shape of a model, in the words of Hugging Face's `config.json`.
+//! The shape of a model, under the names of Hugging Face's `config.json`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Fault, Result};
 
-/// Widest head that the attention kernels hold in registers.
+/// Maximum head dimension that the attention kernels hold in registers.
 pub const MAX_HEAD_DIM: usize = 128;
 
-/// The model families that can be trained.
+/// Model families that can be trained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Architecture {
@@ -17,72 +17,75 @@ pub enum Architecture {
     Gpt2,
 }
 
-/// How rotary frequencies are stretched for long contexts.
+/// Stretching of the rotary frequencies for long contexts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "rope_type", rename_all = "lowercase")]
 pub enum RopeScaling {
-    /// Not at all.
+    /// No stretching.
     Default,
-    /// Every position divided by `factor`.
+    /// Divides every position by `factor`.
     Linear {
-        /// > 0.
+        /// Divisor of the positions, > 0.
         factor: f64,
     },
-    /// Llama 3.1: long wavelengths divided by `factor`, a smooth band between.
+    /// Llama 3.1: divides long wavelengths by `factor`, with a smooth transition.
     Llama3 {
-        /// > 0.
+        /// Divisor of long wavelengths, > 0.
         factor: f64,
         /// Wavelengths above original / low are stretched fully.
         low_freq_factor: f64,
-        /// Wavelengths below original / high are left alone.
+        /// Wavelengths below original / high are unchanged.
         high_freq_factor: f64,
-        /// Context of the pretraining.
+        /// Context length of the pretraining, in tokens.
         original_max_position_embeddings: usize,
     },
 }
 
-/// Everything that decides a model's tensors and arithmetic.
+/// All settings that determine a model's tensors and arithmetic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
-    /// Family.
+    /// Family of the model.
     pub architecture: Architecture,
-    /// The source's word for the family (`llama`, `qwen2`, `qwen3`, `gpt2`, …), kept for exports.
+    /// Name of the family in the source (`llama`, `qwen2`, `qwen3`, `gpt2`, …), kept for exports.
     pub model_type: String,
-    /// V.
+    /// Number of tokens in the vocabulary, V.
     pub vocab_size: usize,
-    /// C.
+    /// Width of the residual stream, C.
     pub hidden_size: usize,
-    /// Width of the MLP.
+    /// Hidden width of the MLP.
     pub intermediate_size: usize,
-    /// Blocks.
+    /// Number of blocks.
     pub num_hidden_layers: usize,
-    /// Query heads.
+    /// Number of query heads.
     pub num_attention_heads: usize,
-    /// Key and value heads; divides `num_attention_heads`.
+    /// Number of key and value heads; divides `num_attention_heads`.
     pub num_key_value_heads: usize,
-    /// H; `hidden_size / num_attention_heads` unless overridden.
+    /// Dimension of a head, H; by default `hidden_size / num_attention_heads`.
     pub head_dim: usize,
-    /// Longest sequence.
+    /// Maximum sequence length in tokens.
     pub max_position_embeddings: usize,
     /// ε of RMSNorm or LayerNorm.
     pub norm_eps: f64,
-    /// RoPE base; unused by GPT-2.
+    /// Base of the rotary frequencies; unused by GPT-2.
     pub rope_theta: f64,
-    /// RoPE stretching.
+    /// Stretching of the rotary frequencies.
     pub rope_scaling: RopeScaling,
-    /// The head is the input embedding.
+    /// True if the head is the input embedding.
     pub tie_word_embeddings: bool,
-    /// q, k and v have biases (Qwen2). GPT-2 always has all biases.
+    /// True if q, k and v have biases (Qwen2). GPT-2 always has all biases.
     pub attention_bias: bool,
-    /// Heads of q and k are RMS-normalised (Qwen3).
+    /// True if the heads of q and k are RMS-normalised (Qwen3).
     pub qk_norm: bool,
-    /// Standard deviation of initial weights for training from scratch.
+    /// Standard deviation of the initial weights in training from scratch.
     pub initializer_range: f64,
 }
 
 impl ModelConfig {
-    /// Refuses impossible shapes; every fault is listed.
+    /// Checks that the shape is possible.
+    ///
+    /// # Errors
+    /// `config.invalid`, listing every fault.
     pub fn validate(&self) -> Result<()> {
         let mut faults = Vec::new();
         let mut positive = |key: &str, value: usize| {

@@ -11,15 +11,15 @@ use crate::error::Fault;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct AdamwConfig {
-    /// Factor of the first moment's average.
+    /// Decay factor of the first moment, 0 ≤ β < 1.
     pub beta1: f64,
-    /// Factor of the second moment's average.
+    /// Decay factor of the second moment, 0 ≤ β < 1.
     pub beta2: f64,
-    /// Added to √v, which is not bias-corrected there.
+    /// Added to √v, which is not bias-corrected at that point; ≥ 1.2e-38.
     pub eps: f64,
-    /// Decoupled: p ← (1 − rate · weight_decay) · p.
+    /// Decoupled weight decay, ≥ 0: p ← (1 − rate · weight_decay) · p.
     pub weight_decay: f64,
-    /// bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost.
+    /// Write bf16 values with stochastic rounding; false rounds to nearest, which loses small updates.
     pub stochastic_rounding: bool,
 }
 
@@ -29,26 +29,26 @@ impl Default for AdamwConfig {
     }
 }
 
-/// Adafactor without first moment (arXiv:1804.04235).
+/// Adafactor without a first moment (arXiv:1804.04235).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct AdafactorConfig {
-    /// A new statistic has the weight t^decay_rate.
+    /// Exponent, < 0: in step t a new statistic of g² has the weight t^decay_rate.
     pub decay_rate: f64,
-    /// That weight is at least 1 − beta2_cap.
+    /// Maximum share of the old statistic, 0 ≤ β < 1: a new one has at least the weight 1 − beta2_cap.
     pub beta2_cap: f64,
-    /// Largest RMS of an update.
+    /// Maximum RMS of an update before the learning rate, > 0; a larger update is scaled down.
     pub clip_threshold: f64,
-    /// Added to g².
+    /// Added to g²; ≥ 1e-30.
     pub eps1: f64,
-    /// Smallest scale of `relative_step`.
+    /// Minimum RMS of a parameter that `relative_step` uses, > 0.
     pub eps2: f64,
-    /// Decoupled: p ← (1 − rate · weight_decay) · p.
+    /// Decoupled weight decay, ≥ 0: p ← (1 − rate · weight_decay) · p.
     pub weight_decay: f64,
-    /// The rate is multiplied by the RMS of the parameter.
+    /// Multiply the learning rate by the RMS of the parameter, which is at least `eps2`.
     pub relative_step: bool,
-    /// bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost.
+    /// Write bf16 values with stochastic rounding; false rounds to nearest, which loses small updates.
     pub stochastic_rounding: bool,
 }
 
@@ -72,13 +72,13 @@ impl Default for AdafactorConfig {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SgdConfig {
-    /// Share of the last update that is kept; 0 is none.
+    /// Momentum μ, 0 ≤ μ < 1: share of the last update that is kept; 0 disables it.
     pub momentum: f64,
-    /// Nesterov's form, which needs a momentum.
+    /// Use Nesterov's form of momentum; requires `momentum` > 0.
     pub nesterov: bool,
-    /// Decoupled: p ← (1 − rate · weight_decay) · p.
+    /// Decoupled weight decay, ≥ 0: p ← (1 − rate · weight_decay) · p.
     pub weight_decay: f64,
-    /// bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost.
+    /// Write bf16 values with stochastic rounding; false rounds to nearest, which loses small updates.
     pub stochastic_rounding: bool,
 }
 
@@ -88,7 +88,7 @@ impl Default for SgdConfig {
     }
 }
 
-/// The update rule of a run or a group.
+/// Update rule of a run or a group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -110,7 +110,7 @@ impl Default for OptimizerConfig {
 }
 
 impl OptimizerConfig {
-    /// Its `type`.
+    /// Returns its `type`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Adamw(_) => "adamw",
@@ -120,7 +120,7 @@ impl OptimizerConfig {
         }
     }
 
-    /// λ.
+    /// Returns the weight decay λ.
     pub fn weight_decay(&self) -> f64 {
         match self {
             Self::Adamw(c) => c.weight_decay,
@@ -130,7 +130,7 @@ impl OptimizerConfig {
         }
     }
 
-    /// The same rule with another λ.
+    /// Returns the same rule with another weight decay λ.
     #[must_use]
     pub fn with_weight_decay(mut self, decay: f64) -> Self {
         match &mut self {
@@ -142,7 +142,7 @@ impl OptimizerConfig {
         self
     }
 
-    /// bf16 write-backs are stochastic.
+    /// Returns true if bf16 values are written with stochastic rounding.
     pub fn stochastic_rounding(&self) -> bool {
         match self {
             Self::Adamw(c) => c.stochastic_rounding,
@@ -152,12 +152,12 @@ impl OptimizerConfig {
         }
     }
 
-    /// Rules that these values break at the given base rate.
+    /// Returns the rules that these values break at the given learning rate.
     pub fn faults(&self, learning_rate: f64) -> Vec<Fault> {
         self.faults_at("optimizer", learning_rate)
     }
 
-    /// As [`Self::faults`], with the keys under `prefix`.
+    /// Like [`Self::faults`], with the keys under `prefix`.
     pub fn faults_at(&self, prefix: &str, learning_rate: f64) -> Vec<Fault> {
         let mut rules = Rules { prefix, faults: Vec::new() };
         match self {

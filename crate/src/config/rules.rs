@@ -1,22 +1,22 @@
-//! Rules that settings keep, and the faults of those that they break.
+//! Checks that several settings share, and a collector of the faults that they find.
 
 use crate::error::Fault;
 
-/// The rule of [`is_decay`] in words.
+/// Text of the rule that [`is_decay`] checks.
 pub(super) const DECAY_RULE: &str = "finite, ≥ 0, learning_rate·weight_decay < 1";
 
-/// Above 0 in the arithmetic of the kernels, where 1e-40 may be 0 and 1e39 is infinite.
+/// Returns true for values above 0 in the arithmetic of the kernels, where 1e-40 may be 0 and 1e39 is infinite.
 pub(super) fn is_positive_f32(value: f64) -> bool {
     let value = value as f32;
     value.is_normal() && value > 0.0
 }
 
-/// Whether a weight decay shrinks weights at this positive rate and never changes their sign. It is then finite in f32 as well.
+/// Returns true if a weight decay shrinks weights at this positive rate and never changes their sign. It is then finite in f32 as well.
 pub(super) fn is_decay(decay: f64, rate: f64) -> bool {
     decay >= 0.0 && rate * decay < 1.0
 }
 
-/// Collects broken rules under one prefix.
+/// Collects faults under one prefix.
 pub(super) struct Rules<'a> {
     pub(super) prefix: &'a str,
     pub(super) faults: Vec<Fault>,

@@ -1,110 +1,114 @@
-//! Settings of the learning-rate schedules; `crate/src/schedule/curve.rs` has the curves.
+//! Settings of the learning-rate schedules; the curves are in `crate/src/schedule/curve.rs`.
 
 use serde::{Deserialize, Serialize};
 
 use super::rules::is_positive_f32;
 use crate::error::Fault;
 
-/// No start step.
+/// Value of a start step that is not planned.
 pub const NO_START: i64 = -1;
 
-/// The learning rate over the steps. B is the run's `learning_rate`, the peak.
+/// Learning rate as a function of the step. B is the run's `learning_rate`, the peak.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ScheduleConfig {
-    /// B throughout, after a warmup.
+    /// The peak rate B after a warmup.
     Constant(ConstantSchedule),
-    /// From B to the minimum on half a cosine.
+    /// From B to the minimum along half a cosine.
     Cosine(FallingSchedule),
-    /// From B to the minimum on a line.
+    /// From B to the minimum along a straight line.
     Linear(FallingSchedule),
-    /// Warmup, stable, decay: B until a decay starts.
+    /// Warmup, stable, decay: the rate stays at B until a decay starts.
     Wsd(WsdSchedule),
-    /// Warmup, cooldown on a cosine, constant, annealing.
+    /// Warmup, cooldown along half a cosine, constant rate, annealing.
     Infinite(InfiniteSchedule),
 }
 
-/// `constant`.
+/// Settings of `constant`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ConstantSchedule {
-    /// Steps of linear warmup.
+    /// Number of steps of linear warmup.
     pub warmup_steps: u64,
-    /// Step 1 has the rate 0; otherwise B / warmup_steps.
+    /// Start the warmup at 0: step 1 has the rate 0, otherwise B / warmup_steps.
     pub warmup_from_zero: bool,
 }
 
-/// `cosine` and `linear`.
+/// Settings of `cosine` and `linear`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct FallingSchedule {
-    /// Steps of linear warmup.
+    /// Number of steps of linear warmup.
     pub warmup_steps: u64,
-    /// Step 1 has the rate 0; otherwise B / warmup_steps.
+    /// Start the warmup at 0: step 1 has the rate 0, otherwise B / warmup_steps.
     pub warmup_from_zero: bool,
-    /// Steps after which the minimum is reached, the run's `steps` if absent: the last of them is one step of the curve above it.
+    /// Number of steps after which the minimum is reached, above `warmup_steps`; the run's `steps` if absent. The last of them is one step
+    /// of the curve above the minimum.
     pub total_steps: u64,
-    /// The rate after `total_steps`.
+    /// Rate after `total_steps`, from 0 to B.
     pub min_learning_rate: f64,
 }
 
-/// `wsd`.
+/// Settings of `wsd`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct WsdSchedule {
-    /// Steps of linear warmup.
+    /// Number of steps of linear warmup.
     pub warmup_steps: u64,
-    /// Step 1 has the rate 0; otherwise B / warmup_steps.
+    /// Start the warmup at 0: step 1 has the rate 0, otherwise B / warmup_steps.
     pub warmup_from_zero: bool,
-    /// Length of the decay; required once one may start.
+    /// Number of steps of the decay; at least 1 is required where a decay starts.
     pub decay_steps: u64,
-    /// Step after which the decay starts; −1 is not planned.
+    /// Step after which the decay starts, at least `warmup_steps`; −1 plans none.
     pub decay_start_step: i64,
-    /// The decay starts now, in a new run or at a resume.
+    /// Start the decay at once, in a new run or at a resume.
     pub start_decay: bool,
-    /// Its form. `rsqrt` is another name of `harmonic`.
+    /// Form of the decay. `rsqrt` is another name of `harmonic`.
     pub decay_type: DecayType,
-    /// The rate after the decay, whose last step is one step of the curve above it; a tenth of B if absent.
+    /// Rate after the decay, at most B, and above 0 for harmonic and exponential; a tenth of B if absent. The last step of the decay is one
+    /// step of the curve above it.
     pub min_learning_rate: Option<f64>,
 }
 
-/// `infinite`.
+/// Settings of `infinite`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct InfiniteSchedule {
-    /// Steps of linear warmup.
+    /// Number of steps of linear warmup.
     pub warmup_steps: u64,
-    /// Step 1 has the rate 0; otherwise B / warmup_steps.
+    /// Start the warmup at 0: step 1 has the rate 0, otherwise B / warmup_steps.
     pub warmup_from_zero: bool,
-    /// Steps from B to the constant rate.
+    /// Number of steps from B to the constant rate.
     pub cooldown_steps: u64,
-    /// The constant rate. Required with a cooldown; B without.
+    /// Constant rate, above 0 and at most B. Required with a cooldown; without one it is B.
     pub constant_learning_rate: Option<f64>,
-    /// Length of the annealing; required, or `tau`, once one may start.
+    /// Number of steps of the annealing; at least 1, or `tau`, is required where an annealing starts.
     pub annealing_steps: u64,
-    /// In place of `annealing_steps`: the length is tau + start.
+    /// Alternative to `annealing_steps`, > 0, for exponential annealing: it takes tau + start steps, where start is the step after which it
+    /// starts.
     pub tau: Option<f64>,
-    /// Step after which the annealing starts; −1 is not planned.
+    /// Step after which the annealing starts, at least `warmup_steps` + `cooldown_steps`; −1 plans none.
     pub annealing_start_step: i64,
-    /// The annealing starts now, in a new run or at a resume.
+    /// Start the annealing at once, in a new run or at a resume.
     pub start_annealing: bool,
-    /// Its form: `exponential` or `harmonic`.
+    /// Form of the annealing: `exponential` or `harmonic`.
     pub annealing_type: DecayType,
-    /// The rate after the annealing, whose last step is one step of the curve above it; a tenth of the constant rate if absent.
+    /// Rate after the annealing, above 0 and at most the constant rate; a tenth of the constant rate if absent. The last step of the
+    /// annealing is one step of the curve above it.
     pub min_learning_rate: Option<f64>,
 }
 
-/// The form of a decay from h to the minimum μ, over x from 0 to 1.
+/// Form of a decay from h to the minimum μ, for x from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DecayType {
-    /// 1 / (x/μ + (1 − x)/h). `rsqrt` is accepted as a name for it.
+    /// 1 / (x/μ + (1 − x)/h). `rsqrt` is accepted as another name.
     #[serde(alias = "rsqrt")]
     #[cfg_attr(feature = "schema", schemars(extend("alias" = "rsqrt")))]
     Harmonic,
@@ -166,13 +170,13 @@ impl Default for ScheduleConfig {
 }
 
 impl InfiniteSchedule {
-    /// h: the rate from which the annealing starts.
+    /// Returns h, the rate from which the annealing starts.
     pub fn constant_rate(&self, learning_rate: f64) -> f64 {
         if self.cooldown_steps == 0 { learning_rate } else { self.constant_learning_rate.unwrap_or(learning_rate) }
     }
 }
 
-/// Faults of the keys of one schedule.
+/// Collects the faults of one schedule's keys.
 struct Checks {
     faults: Vec<Fault>,
     learning_rate: f64,
@@ -183,7 +187,7 @@ impl Checks {
         self.faults.push(Fault::new(format!("schedule.{key}"), rule, value));
     }
 
-    /// 0 ≤ μ ≤ `most`, and above 0 where the form divides by it.
+    /// Checks 0 ≤ μ ≤ `most`, and μ > 0 if the form divides by it.
     fn minimum(&mut self, rate: Option<f64>, most: f64, divides: bool) {
         let Some(rate) = rate else { return };
         let fits = rate.is_finite() && rate >= 0.0 && rate <= most && !(divides && rate == 0.0);
@@ -244,7 +248,7 @@ impl Checks {
 }
 
 impl ScheduleConfig {
-    /// Rules that these values break at the given peak rate.
+    /// Returns the rules that these values break at the given peak rate.
     pub fn faults(&self, learning_rate: f64) -> Vec<Fault> {
         let mut checks = Checks { faults: Vec::new(), learning_rate };
         match self {

@@ -1,4 +1,4 @@
-//! A training run's settings.
+//! Settings of a training run.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,10 +9,10 @@ use super::{
 };
 use crate::error::{Error, Fault, Result};
 
-/// Maximum weight of a file of data.
+/// Maximum weight of a data file.
 const MAX_WEIGHT: f64 = 1000.0;
 
-/// Maximum number of tokens in one step, which are all collected before it: 2 GiB of ids and targets.
+/// Maximum number of tokens in one step. All are collected before the step: 2 GiB of ids and targets.
 const MAX_STEP_TOKENS: usize = 1 << 28;
 
 /// Maximum number of passes over the data.
@@ -21,104 +21,110 @@ const MAX_EPOCHS: f64 = 1e6;
 /// Maximum number of steps whose reports are read together.
 const MAX_REPORT_EVERY: usize = 1024;
 
-/// How weight matrices and moments are stored. All arithmetic is f32.
+/// Storage type of weight matrices and moments. All arithmetic is f32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
-    /// 4 bytes.
+    /// 4 bytes a value.
     #[default]
     F32,
-    /// 2 bytes, written with stochastic rounding.
+    /// 2 bytes a value, written with stochastic rounding by default.
     Bf16,
 }
 
-/// The order in which the training data comes.
+/// Order in which the training data comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DataOrder {
-    /// By the seed, another in each epoch.
+    /// Shuffled by the seed, differently in each epoch.
     #[default]
     Shuffled,
-    /// As it lies in the data, from its first token, the same in each epoch.
+    /// The order of the data, from its first token, the same in each epoch.
     Sequential,
 }
 
-/// Everything that `Trainer` needs in addition to model and data. Unknown keys are refused.
+/// All settings that `Trainer` needs in addition to model and data. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainConfig {
-    /// Optimizer steps of the whole run.
+    /// Number of optimizer steps of the whole run, including those before a resume; ≥ 1.
     pub steps: u64,
-    /// Passes over the training data, in place of `steps`, which follow from them when the run begins; null where steps are given.
+    /// Number of passes over the training data, above 0 and at most 1,000,000, in place of `steps`: the number of steps is computed when
+    /// the run begins. Null if `steps` is given.
     pub epochs: Option<f64>,
-    /// Sequences of one micro-batch.
+    /// Number of sequences in one micro-batch, ≥ 1.
     pub batch_size: usize,
-    /// Tokens of one sequence. A run on rows for which none is given takes the smallest multiple of 64 that holds 95 % of them.
+    /// Number of tokens in one sequence, ≥ 1. A run on rows that does not set it takes the smallest multiple of 64 that holds 95 % of the
+    /// examples whole, at most 1024.
     pub seq_len: usize,
-    /// Micro-batches per step.
+    /// Number of micro-batches in a step, ≥ 1; a step has at most 2^28 tokens.
     pub gradient_accumulation_steps: usize,
-    /// Peak learning rate, times a group's `learning_rate_scale`.
+    /// Peak learning rate, > 0; a group multiplies it by its `learning_rate_scale`.
     pub learning_rate: f64,
-    /// Bound of the global gradient norm; 0 is no clipping.
+    /// Maximum global 2-norm of the gradients, to which larger ones are scaled down; 0 disables clipping.
     pub max_grad_norm: f64,
-    /// Seed of everything random, at most 2^53 − 1: order of the data, initial weights, rounding, projectors.
+    /// Seed of all random choices, from 0 to 2^53 − 1: order of the data, initial weights, rounding, projectors.
     pub seed: u64,
-    /// Storage of matrices and their moments: 4 bytes, or 2 with bf16. Arithmetic is f32.
+    /// Storage type of weight matrices and their moments: 4 bytes a value, or 2 with bf16. Arithmetic is f32.
     pub precision: Precision,
-    /// Update rule.
+    /// Update rule and its settings.
     pub optimizer: OptimizerConfig,
-    /// Parameter groups; the empty list is one group of everything.
+    /// Parameter groups; an empty list is one group of all parameters.
     pub groups: Vec<GroupConfig>,
-    /// Learning rate over the steps.
+    /// Learning rate as a function of the step.
     pub schedule: ScheduleConfig,
-    /// Factors that are trained in place of the weights; null trains all weights.
+    /// Low-rank factors that are trained in place of the weights (LoRA); null trains the weights.
     pub adapter: Option<AdapterConfig>,
-    /// Storage of the base's weights under an adapter: as in the file, 2 bytes, or 4. Arithmetic is f32.
+    /// Storage type of the base's weights under an adapter: stored keeps them as in the file, bf16 takes 2 bytes a weight, f32 takes 4.
+    /// Arithmetic is f32.
     pub base_storage: BaseStorage,
-    /// Run each block again in the backward pass instead of keeping its activations: less memory, more time. True with an adapter or
-    /// `block_coordinate`, unless it is given.
+    /// Recompute each block in the backward pass instead of keeping its activations: less memory, more time. True by default with an
+    /// adapter or `block_coordinate`.
     pub gradient_checkpointing: bool,
-    /// Update each block as soon as its gradients are complete: least memory. Needs one micro-batch a step and `max_grad_norm` 0.
+    /// Update each block as soon as its gradients are complete: least memory. Requires `gradient_accumulation_steps` 1, `max_grad_norm` 0
+    /// and `report_every` 1, and excludes `block_coordinate`.
     pub gradient_release: bool,
-    /// Steps whose losses and norms are read together: 1 reads each before the next begins; more let the GPU go on without a wait, and
-    /// reports come late. Losses and weights do not depend on it. 1 with `gradient_release`.
+    /// Number of steps whose losses and norms are read together, from 1 to 1024: with 1, those of each step are read before the next
+    /// begins; with more, the GPU does not wait, and reports come late. Losses and weights do not depend on it. Must be 1 with
+    /// `gradient_release`.
     pub report_every: usize,
-    /// AdamW on a few blocks at a time, with clipping and accumulation in little memory; null trains all of them in every step.
+    /// Train a few blocks at a time with AdamW, with clipping and accumulation in little memory; null trains all blocks in every step.
     pub block_coordinate: Option<BlockCoordinateConfig>,
-    /// A token sees only its own document. Without it a token sees all earlier tokens of its sequence, as GPT-2 was trained. Documents of a
+    /// Let a token see only its own document; otherwise it sees all earlier tokens of its sequence, as GPT-2 was trained. Documents of a
     /// text end with the tokenizer's end tokens (eos).
     pub document_mask: bool,
-    /// Order of the training data: by the seed, another in each epoch; or as it lies in the data, from its first token to
-    /// its last.
+    /// Order of the training data: shuffled draws a new order by the seed in each epoch; sequential keeps the order of the data, from its
+    /// first token to its last.
     pub data_order: DataOrder,
-    /// Share of the data kept for evaluation: of a text its end, of rows those that `validation_rows` says.
+    /// Share of the data kept for evaluation, 0 ≤ share < 1: the end of a text, or the rows that `validation_rows` selects.
     pub validation_fraction: f64,
-    /// Rows that are kept for evaluation: random draws them by the seed, last takes those at the end, for rows in an order of time.
+    /// Rows that are kept for evaluation: random draws them by the seed, last takes those at the end, for rows in order of time.
     #[serde(default = "ValidationRows::before_it_was_set")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "random")))]
     pub validation_rows: ValidationRows,
-    /// How often the rows of each file of the data come in an epoch, in the order of the files: 2 is twice, 0.5 is another half of them in each
-    /// epoch. Without numbers, once.
+    /// Number of times that the rows of each data file come in an epoch, above 0 and at most 1000, in the order of the files: 2 is twice,
+    /// 0.5 is a newly drawn half of them in each epoch. With an empty list, all rows come once.
     #[serde(default)]
     pub data_weights: Vec<f64>,
-    /// Form of the data files: text, jsonl, json, csv, tsv or tokens; null finds it by their contents.
+    /// Form of the data files; null detects it from their contents.
     pub form: Option<Form>,
-    /// Columns of the rows, where these have other names: `{"prompt": "question", "completion": "answer"}`; a value with braces is a pattern.
+    /// Columns of the rows, if they have other names: `{"prompt": "question", "completion": "answer"}`; a value with braces is a pattern.
     pub columns: Option<Columns>,
-    /// A row that cannot be used: stop refuses the data, skip leaves it out.
+    /// Treatment of a row that cannot be used: stop refuses the data, skip leaves the row out.
     pub on_bad_row: OnBadRow,
-    /// Messages of a chat that are learned: each answer of the assistant, the last one, or all of the text.
+    /// Messages of a chat that are learned: each answer of the assistant, the last one, or the whole text.
     pub loss_on: LossOn,
-    /// An example that is longer than a sequence: cut leaves out its end, skip all of it, split makes several sequences of a document.
+    /// Treatment of an example that is longer than a sequence: cut leaves out its end, skip leaves out the example, split divides a
+    /// document into several sequences and cuts other examples.
     pub on_long: OnLong,
-    /// Several examples go into one sequence, each of which sees only itself. Rows alone are packed.
+    /// Put several examples into one sequence, each of which sees only itself. Applies to rows only.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     pub packing: bool,
-    /// Date that chat templates see, as YYYY-MM-DD; the day on which a run begins, if a template asks for it.
+    /// Date that chat templates see, as YYYY-MM-DD; by default the day on which the run begins, if a template asks for it.
     pub chat_date: Option<String>,
 }
 
@@ -159,22 +165,25 @@ impl Default for TrainConfig {
     }
 }
 
-/// The largest seed: every integer up to it is one number in JSON and in JavaScript.
+/// Maximum seed: every integer up to it is an exact number in JSON and in JavaScript.
 const MAX_SEED: u64 = (1 << 53) - 1;
 
-/// The fault of a seed that a browser could not hold.
+/// Returns the fault of a seed that a browser could not represent.
 pub(crate) fn seed_fault(seed: u64) -> Option<Fault> {
     (seed > MAX_SEED).then(|| Fault::new("seed", format!("an integer from 0 to {MAX_SEED} (2^53 − 1)"), seed))
 }
 
 impl TrainConfig {
-    /// Refuses settings that cannot work; every fault is listed.
+    /// Checks that the settings can work.
+    ///
+    /// # Errors
+    /// `config.invalid`, listing every fault.
     pub fn validate(&self) -> Result<()> {
         let faults = self.faults();
         if faults.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(faults)) }
     }
 
-    /// Rules that these values break.
+    /// Returns the rules that these values break.
     pub fn faults(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         let mut positive = |key: &str, value: u64| {

@@ -10,7 +10,7 @@ use crate::config::LossOn;
 use crate::error::{Error, Refusal, Result, word};
 use crate::tokenizer::{Conversation, Rendered, Tokenizer, next_message};
 
-/// A conversation of a row.
+/// The conversation of a row.
 #[derive(Clone)]
 pub(super) struct Chat {
     pub conversation: Conversation,
@@ -19,7 +19,7 @@ pub(super) struct Chat {
 }
 
 impl Chat {
-    /// Messages of a role and a text each; every answer is learned.
+    /// Creates a chat from pairs of role and text; every answer is learned.
     pub fn of_texts(messages: impl Iterator<Item = (&'static str, String)>) -> Self {
         let messages: Vec<Value> = messages.map(|(role, content)| json!({ "role": role, "content": content })).collect();
         let learned = messages.iter().map(|message| message["role"] == "assistant").collect();
@@ -27,27 +27,27 @@ impl Chat {
     }
 }
 
-/// Bytes of an answer in the text of the conversation that ends with it.
+/// An answer: the text of the conversation that ends with it, and the bytes of the answer in this text.
 struct Answer {
     text: String,
     span: Range<usize>,
 }
 
-/// How the learned tokens of a conversation were found.
+/// The method by which the learned tokens of a conversation were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// The template marks what the model generates.
+    /// The template marks the parts that the model generates.
     Marks,
-    /// The text up to each answer begins the text of the whole.
+    /// The text up to each answer is the beginning of the whole text.
     Prefix,
-    /// The template rewrites earlier turns: each answer is an example of its own.
+    /// The template rewrites earlier turns, so each answer is an example of its own.
     PerAnswer,
-    /// All of the text is learned.
+    /// The whole text is learned.
     Whole,
 }
 
 impl Rule {
-    /// The word for it in a report.
+    /// Returns the name used in a report.
     pub fn name(self) -> &'static str {
         match self {
             Self::Marks => "generation",
@@ -58,9 +58,10 @@ impl Rule {
     }
 }
 
-/// The examples of a conversation. Where its template marks what the model generates, that is learned. Else each answer from the end of the
-/// generation prompt to the end of its turn, if the text of the whole has it as the text up to it does; else, for a template that rewrites earlier turns,
-/// each answer is an example of its own, whose conversation ends with it, as the model sees it when it is used.
+/// Turns a conversation into examples. If its template marks what the model generates, that is learned. Otherwise each answer is learned
+/// from the end of the generation prompt to the end of its turn, if the whole text contains it as the text up to it does. If the template
+/// rewrites earlier turns, each answer becomes an example of its own, whose conversation ends with it, as the model sees it when it is
+/// used.
 pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<(Vec<Example>, Rule)> {
     let chat = Chat { conversation: as_read(&chat.conversation, tokenizer), learned: chat.learned.clone() };
     if loss_on == LossOn::All {
@@ -100,7 +101,7 @@ pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) 
     Ok((found.iter().map(alone).collect::<Result<_>>()?, Rule::PerAnswer))
 }
 
-/// All of the text but the answers that are read alone.
+/// Returns the spans of the text except for the answers that are read but not learned.
 fn all_but(chat: &Chat, whole: &Tokens<'_>, tokenizer: &Tokenizer) -> Result<Vec<Range<usize>>> {
     let (mut spans, mut from) = (Vec::new(), 0);
     let read_alone = |at: &usize| role(&chat.conversation, *at) == "assistant" && !chat.learned[*at];
@@ -114,7 +115,7 @@ fn all_but(chat: &Chat, whole: &Tokens<'_>, tokenizer: &Tokenizer) -> Result<Vec
     Ok(spans)
 }
 
-/// The text of a conversation, with the end of its last answer that the template leaves to the next turn.
+/// Returns the text of a conversation, extended by the end of its last answer that the template leaves to the next turn.
 fn ended(text: String, last: Option<&Answer>) -> String {
     last.filter(|last| last.text.starts_with(&text)).map_or(text, |last| last.text.clone())
 }
@@ -127,7 +128,7 @@ fn role(conversation: &Conversation, at: usize) -> &str {
     conversation.messages.get(at).and_then(|message| message["role"].as_str()).unwrap_or_default()
 }
 
-/// The marks of the answers that are learned; all of them, where all are.
+/// Returns the marked spans of the learned answers; all marked spans if all answers are learned.
 fn marked(generated: Vec<Range<usize>>, answers: &[usize], learned: &[usize]) -> Result<Vec<Range<usize>>> {
     if answers.len() == learned.len() {
         return Ok(generated);
@@ -140,11 +141,11 @@ fn marked(generated: Vec<Range<usize>>, answers: &[usize], learned: &[usize]) ->
     Ok(generated.into_iter().zip(answers).filter(|(_, at)| learned.contains(at)).map(|(range, _)| range).collect())
 }
 
-/// The conversation up to the message `at`, and where that is in its text.
+/// Renders the conversation up to the message `at`, and locates this message in the text.
 fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Answer> {
     let text = match tokenizer.render_chat(&conversation.first(at + 1), false) {
         Ok(rendered) => rendered.text,
-        // A template may want a message of the user, which comes later.
+        // A template may require a user message, which comes later.
         Err(refused) => return in_longer(conversation, at, tokenizer)?.ok_or(refused),
     };
     let before = |prompt: bool| tokenizer.render_chat(&conversation.first(at), prompt).map(|before| before.text);
@@ -156,7 +157,7 @@ fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Resu
     } else if at > 0
         && let (Ok(opened), Ok(before)) = (&opened, before(false))
     {
-        // After a tool's result a turn may go on, which its end in the text before is not the end of.
+        // After a tool's result a turn may continue, so that its end in the text before is not its end here.
         if !(text.starts_with(&before) && opened.starts_with(&before))
             && role(conversation, at - 1) == "user"
             && let Some(text) = asked(&conversation.first(at + 1), at, &text, opened, tokenizer)?
@@ -165,7 +166,7 @@ fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Resu
         }
         Tokens::of(&text, tokenizer)?.agreed(opened, &before, tokenizer)
     } else if let Some(other) = with_other_content(&conversation.first(at + 1), at) {
-        // A template may take no conversation that ends before the answer: it begins where another one would differ.
+        // A template may refuse a conversation that ends before the answer: the answer begins where another one would differ.
         common(&text, &tokenizer.render_chat(&other, false)?.text)
     } else {
         common(&text, &opened?)
@@ -173,8 +174,8 @@ fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Resu
     with_end(text, start, conversation, at, tokenizer)
 }
 
-/// The answer of a `text` after the prompt as the model sees it: a template may write a turn differently while it is the last one. The answer begins
-/// where the text before its content ends as the prompt does.
+/// Returns the answer of `text` after the prompt as the model sees it, since a template may write the last turn differently. The answer
+/// begins where the text before its content ends like the prompt.
 fn asked(conversation: &Conversation, at: usize, text: &str, opened: &str, tokenizer: &Tokenizer) -> Result<Option<String>> {
     let Some(other) = with_other_content(conversation, at) else { return Ok(None) };
     let content = common(text, &tokenizer.render_chat(&other, false)?.text);
@@ -186,8 +187,8 @@ fn asked(conversation: &Conversation, at: usize, text: &str, opened: &str, token
     Ok(end.filter(|end| same(*end) > 0).and_then(|end| Some(format!("{opened}{}", text.get(end..)?))))
 }
 
-/// The answer from `start` of a text. Where that has no token that ends a turn, the one that begins the next turn ends it: without one the model
-/// does not learn to stop.
+/// Returns the answer from `start` of a text. If it has no token that ends a turn, the token that begins the next turn is appended: without
+/// one the model does not learn to stop.
 fn with_end(mut text: String, start: usize, conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Answer> {
     let message = conversation.messages.get(at).unwrap_or(&Value::Null);
     let next = conversation.messages.get(at + 1).cloned().unwrap_or_else(|| next_message(message));
@@ -199,7 +200,7 @@ fn with_end(mut text: String, start: usize, conversation: &Conversation, at: usi
     Ok(Answer { span: start..text.len(), text })
 }
 
-/// The answer `at` in the text of the whole conversation, from where another one would differ to the end of its turn.
+/// Finds the answer `at` in the whole conversation's text, from where another answer would differ to the end of its turn.
 fn in_longer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Option<Answer>> {
     let Some(other) = with_other_content(conversation, at) else { return Ok(None) };
     let (text, other) = (tokenizer.render_chat(conversation, false)?.text, tokenizer.render_chat(&other, false)?.text);
@@ -211,7 +212,7 @@ fn in_longer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> R
     Ok(end.and_then(|end| Some(Answer { text: text.get(..end)?.to_owned(), span: start..end })))
 }
 
-/// The conversation with another text in the message `at`, with another beginning.
+/// Returns the conversation with another content in the message `at`, whose first character differs.
 fn with_other_content(conversation: &Conversation, at: usize) -> Option<Conversation> {
     let mut other = conversation.clone();
     let content = other.messages.get_mut(at)?.get_mut("content")?;
@@ -220,16 +221,16 @@ fn with_other_content(conversation: &Conversation, at: usize) -> Option<Conversa
     Some(other)
 }
 
-/// Bytes of the beginning that two texts have in common.
+/// Returns the length in bytes of the common beginning of two texts.
 fn common(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum()
 }
 
-/// A text as it is read.
+/// A tokenized text.
 struct Tokens<'a> {
     text: &'a str,
     ids: Vec<u32>,
-    /// The byte of the text at which each begins.
+    /// The byte of the text at which each token begins.
     starts: Vec<usize>,
 }
 
@@ -239,13 +240,13 @@ impl<'a> Tokens<'a> {
         Ok(Self { text, ids, starts })
     }
 
-    /// The byte at which the token `at` ends.
+    /// Returns the byte at which the token `at` ends.
     fn end(&self, at: usize) -> usize {
         self.starts.get(at + 1).copied().unwrap_or(self.text.len())
     }
 
-    /// How far the text follows a generation prompt that it does not begin with, as one that opens a block of thoughts: to the last line end or
-    /// special token that both have, and not back into the messages `before`.
+    /// Returns how far the text follows a generation prompt that it does not begin with, such as one that opens a block of thoughts: to the
+    /// last line end or special token that both have, but not back into the messages `before`.
     fn agreed(&self, opened: &str, before: &str, tokenizer: &Tokenizer) -> usize {
         let agreed = common(self.text, opened);
         let line = self.text.get(..agreed).and_then(|text| text.rfind('\n')).map_or(0, |at| at + 1);
@@ -254,8 +255,8 @@ impl<'a> Tokens<'a> {
         line.max(token).max(common(self.text, before)).min(agreed)
     }
 
-    /// The end of the last token that lies in `span` and ends a turn: a base model's turns may end with one that does not end its texts. That
-    /// stands at the end of the span, or is the one with which the template ends its turns.
+    /// Returns the end of the last token in `span` that ends a turn. In a base model this token may differ from the one that ends its
+    /// texts: it is a special token at the end of the span, or the one with which the template ends its turns.
     fn turn_end(&self, span: &Range<usize>, tokenizer: &Tokenizer) -> Option<usize> {
         let inside = |at: &usize| self.starts.get(*at).is_some_and(|&start| span.contains(&start) && self.end(*at) <= span.end);
         let last = |test: &dyn Fn(u32, usize) -> bool| {
@@ -268,7 +269,7 @@ impl<'a> Tokens<'a> {
             .or_else(|| tokenizer.turn_end().and_then(|end| last(&|id, _| id == end)))
     }
 
-    /// Learns the tokens that begin in one of `spans`.
+    /// Makes an example that learns the tokens that begin in one of `spans`.
     fn example(&self, spans: &[Range<usize>]) -> Example {
         let counted = self.starts.iter().map(|start| spans.iter().any(|span| span.contains(start))).collect();
         Example::new(self.ids.clone(), counted)
@@ -276,7 +277,7 @@ impl<'a> Tokens<'a> {
 }
 
 impl Answer {
-    /// Finds the answer in the text of the whole, to the end of its turn; `None` if the template writes it differently there.
+    /// Finds the answer in the whole text, to the end of its turn; `None` if the template writes it differently there.
     fn in_whole(&self, whole: &Tokens<'_>, tokenizer: &Tokenizer) -> Option<Range<usize>> {
         let same = common(whole.text, &self.text);
         if same < self.span.start {

@@ -1,4 +1,4 @@
-//! Batches [B, T], and how runs of tokens fill them.
+//! Batches `[B, T]`, and how sequences of tokens fill them.
 
 use std::borrow::Cow;
 
@@ -8,21 +8,21 @@ use super::part::Part;
 use super::store::LEARNED;
 use crate::error::Result;
 
-/// A target that does not count.
+/// Target that does not count in the loss.
 pub const IGNORE_INDEX: i32 = -100;
 
-/// `batch_size` sequences of `seq_len` tokens, row after row.
+/// A batch of `batch_size` sequences of `seq_len` tokens, stored row by row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
-    /// Token ids [B, T].
+    /// Token ids `[B, T]`.
     pub inputs: Vec<i32>,
-    /// The id that follows each input [B, T], or [`IGNORE_INDEX`].
+    /// The id that follows each input, or [`IGNORE_INDEX`], `[B, T]`.
     pub targets: Vec<i32>,
-    /// B.
+    /// Number of sequences, B.
     pub batch_size: usize,
-    /// T.
+    /// Number of tokens in a sequence, T.
     pub seq_len: usize,
-    /// The position in its sequence at which each input's document starts [B, T]; `None` if a sequence is one document.
+    /// Position in its sequence at which each input's document starts, `[B, T]`; `None` if each sequence is one document.
     pub document_starts: Option<Vec<i32>>,
 }
 
@@ -32,13 +32,12 @@ impl Batch {
         Self { inputs: Vec::with_capacity(capacity), targets: Vec::with_capacity(capacity), batch_size: 0, seq_len, document_starts: None }
     }
 
-    /// Targets that count.
+    /// Returns the number of targets that count.
     pub fn counted(&self) -> usize {
         self.targets.iter().filter(|&&target| target != IGNORE_INDEX).count()
     }
 
-    /// Lets each input see only its own document. A document ends with one of the ids `ends`, as Megatron-LM's `reset_attention_mask` has
-    /// it.
+    /// Lets each input see only its own document. A document ends with one of the ids `ends`, as in Megatron-LM's `reset_attention_mask`.
     pub fn mask_documents(&mut self, ends: &[u32]) {
         let starts_of = |row: &[i32]| -> Vec<i32> {
             let next = |start: &mut usize, (at, &id): (usize, &i32)| {
@@ -53,15 +52,15 @@ impl Batch {
         self.document_starts = Some(self.inputs.chunks(self.seq_len.max(1)).flat_map(starts_of).collect());
     }
 
-    /// Appends a row: inputs are `ids` without the last, targets `ids` without the first; of `marked` ids those that are [`LEARNED`] count, else
-    /// all. The row is cut or padded with `pad` to the batch's length.
+    /// Appends a row: inputs are `ids` without the last, targets `ids` without the first. Targets that are [`LEARNED`] count if `marked`,
+    /// otherwise all. The row is cut, or padded with `pad`, to the batch's length.
     pub(super) fn push(&mut self, ids: &[u32], marked: bool, pad: u32) {
         let pairs = self.push_pairs(ids, marked, self.seq_len);
         self.pad(self.seq_len - pairs, pad);
         self.batch_size += 1;
     }
 
-    /// Appends the pairs of `ids`, `most` of them. → how many.
+    /// Appends at most `most` pairs of `ids`, and returns their number.
     fn push_pairs(&mut self, ids: &[u32], marked: bool, most: usize) -> usize {
         let pairs = ids.len().saturating_sub(1).min(most);
         self.inputs.extend(ids.iter().take(pairs).map(|id| (id & !LEARNED) as i32));
@@ -70,7 +69,7 @@ impl Batch {
         pairs
     }
 
-    /// Fills the rest of a row.
+    /// Fills the rest of a row with `pad` and targets that do not count.
     fn pad(&mut self, positions: usize, pad: u32) {
         self.inputs.extend(std::iter::repeat_n(pad as i32, positions));
         self.targets.extend(std::iter::repeat_n(IGNORE_INDEX, positions));
@@ -78,7 +77,7 @@ impl Batch {
 }
 
 impl Batch {
-    /// Appends a row of several documents, each of which sees only itself. What they leave of it is padded with `pad`.
+    /// Appends a row of several documents, each of which sees only itself. The rest of the row is padded with `pad`.
     pub(super) fn push_packed(&mut self, documents: &[Cow<'_, [u32]>], pad: u32) {
         let mut at = 0;
         for ids in documents {
@@ -93,13 +92,13 @@ impl Batch {
     }
 }
 
-/// Batches in the order of the data; the last one may have fewer rows.
+/// Iterator over batches in the order of the data; the last one may have fewer rows.
 #[derive(Debug, Clone)]
 pub struct Batches<'a> {
     part: Part<'a>,
     batch_size: usize,
     seq_len: usize,
-    /// Tokens from the start of one window to the start of the next.
+    /// Number of tokens from the start of one window to the start of the next.
     stride: usize,
     next: usize,
     pad: u32,
@@ -108,7 +107,7 @@ pub struct Batches<'a> {
 
 impl<'a> Batches<'a> {
     pub(super) fn new(dataset: &'a Dataset, part: Part<'a>, batch_size: usize, seq_len: usize, stride: usize) -> Self {
-        // No row is longer than the longest run of data, and there are no more rows than runs.
+        // No row is longer than the longest text or example, and there are no more rows than windows or examples.
         let (rows, longest) = match part {
             Part::Text { start, end, .. } => ((end - start).div_ceil(stride.max(1)), end - start),
             Part::Examples { entries, .. } => (entries.len(), entries.iter().map(Entry::len).max().unwrap_or(0)),
@@ -118,7 +117,7 @@ impl<'a> Batches<'a> {
         Self { part, batch_size: batch_size.min(rows).max(1), seq_len, stride: stride.max(1), next: 0, pad, document_ends }
     }
 
-    /// The ids of the next window.
+    /// Returns the ids of the next window.
     fn row(&mut self) -> Result<Option<Cow<'a, [u32]>>> {
         match self.part {
             Part::Text { tokens, start, end } => {

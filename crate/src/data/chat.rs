@@ -1,4 +1,4 @@
-//! The messages of a row, and what else in it a chat template reads.
+//! The messages of a row, and the other values in it that a chat template reads.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ fn refuse(message: usize, word: crate::error::Word) -> Refusal {
     Refusal::new(word).subject(&format!("message {message}"))
 }
 
-/// The list of messages of a key.
+/// Returns the list of messages at a key.
 pub(super) fn messages_of<'a>(row: &'a Fields, key: &str) -> Result<&'a [Value]> {
     match row.get(key) {
         Some(Value::Array(messages)) => Ok(messages),
@@ -23,7 +23,7 @@ pub(super) fn messages_of<'a>(row: &'a Fields, key: &str) -> Result<&'a [Value]>
     }
 }
 
-/// Messages by the roles of ShareGPT, `{"from", "value"}`, as those that templates know; other messages stay.
+/// Converts ShareGPT's messages `{"from", "value"}` to the roles that templates know; other messages are unchanged.
 pub(super) fn from_share(messages: &[Value], system: Option<&Value>) -> Result<Vec<Value>> {
     let mut read = Vec::with_capacity(messages.len() + 1);
     if let Some(Value::String(text)) = system
@@ -56,13 +56,13 @@ pub(super) fn from_share(messages: &[Value], system: Option<&Value>) -> Result<V
     Ok(read)
 }
 
-/// The messages of a row, and what else in it a template reads. Answers before the message `from` are read and not learned.
+/// Reads the messages of a row, and the other values that a template reads. Answers before the message `from` are read but not learned.
 pub(super) fn chat(row: &Fields, messages: &[Value], from: usize) -> Result<Chat> {
     let (mut read, mut learned) = (Vec::new(), Vec::new());
     for (index, message) in messages.iter().enumerate() {
         let wrong = |expected: &str, found: &Value| refuse(index, word!("data.shape")).expected(expected).found(shown(&found.to_string()));
         let mut fields = message.as_object().ok_or_else(|| wrong("an object", message))?.clone();
-        // A table has a null where a row has no such key.
+        // A table has null for a key that a row lacks.
         fields.retain(|_, value| !value.is_null());
         let role = fields.get("role").and_then(Value::as_str).ok_or_else(|| wrong("a role, which is a text", message))?;
         let answers = role == "assistant";
@@ -86,11 +86,11 @@ pub(super) fn chat(row: &Fields, messages: &[Value], from: usize) -> Result<Chat
     Ok(Chat { conversation: Conversation { messages: read, names: names(row)?, ..Conversation::default() }, learned })
 }
 
-/// The names under which templates look for what was thought before an answer. transformers gives it to them as the first and, where that is
-/// free, the second.
+/// Names under which templates look for the reasoning before an answer. transformers passes it as the first name and, if that is free, as
+/// the second.
 const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 
-/// Fills in the names of what was thought that a message lacks.
+/// Copies a message's reasoning to the names that it lacks.
 fn fill_reasoning(message: &mut Fields) {
     let Some(thought) = REASONING.iter().find_map(|name| message.get(*name)).cloned() else { return };
     for name in REASONING.iter().take(2) {
@@ -98,12 +98,12 @@ fn fill_reasoning(message: &mut Fields) {
     }
 }
 
-/// Tools, documents and arguments of the template.
+/// Collects tools, documents and arguments of the template.
 fn names(row: &Fields) -> Result<Fields> {
     let mut names = Map::new();
     for (key, value) in row.iter().filter(|(_, value)| !value.is_null()) {
         match (key.as_str(), value) {
-            // A list of tools is often kept as its JSON.
+            // A list of tools is often stored as JSON text.
             ("tools" | "documents", Value::String(text)) => match serde_json::from_str::<Value>(text) {
                 Ok(list @ Value::Array(_)) => drop(names.insert(key.clone(), list)),
                 _ => {
@@ -133,7 +133,7 @@ fn names(row: &Fields) -> Result<Fields> {
     Ok(names)
 }
 
-/// Refuses what is no text in a content of parts.
+/// Refuses parts of a content that are not text.
 fn check_parts(index: usize, message: &Fields) -> Result<()> {
     let refuse = |expected: &str, found: String| refuse(index, word!("data.message.part")).expected(expected).found(shown(&found));
     match message.get("content") {
@@ -150,7 +150,7 @@ fn is_text(part: &Value) -> bool {
     part.get("type").is_none_or(|kind| kind == "text") && part.get("text").is_some_and(Value::is_string)
 }
 
-/// The conversation with contents of parts as its template reads them: as they are, or as one text.
+/// Returns the conversation with contents that are lists of parts in the form that its template reads: unchanged, or joined to one text.
 pub(super) fn as_read(conversation: &Conversation, tokenizer: &Tokenizer) -> Conversation {
     let in_parts = |message: &Value| message["content"].is_array();
     if !conversation.messages.iter().any(in_parts) || reads_parts(conversation, tokenizer) {
@@ -166,7 +166,7 @@ pub(super) fn as_read(conversation: &Conversation, tokenizer: &Tokenizer) -> Con
     joined
 }
 
-/// Tries whether the template writes the text of a part alone, and not the list that it is in, where it has what else the conversation gives it.
+/// Checks by rendering that the template writes the text of a part rather than the list around it, with the conversation's other values.
 fn reads_parts(conversation: &Conversation, tokenizer: &Tokenizer) -> bool {
     const TEXT: &str = "one of several";
     let messages = vec![json!({"role": "user", "content": [{"type": "text", "text": TEXT}]})];

@@ -1,4 +1,4 @@
-//! Tokenized data: a stream of tokens, or examples, split into training and validation.
+//! Tokenized data: a stream of tokens, or examples, divided into training and validation.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,33 +17,33 @@ use crate::config::{DataSettings, Form};
 use crate::error::{Error, Fault, Result};
 use crate::tokenizer::Tokenizer;
 
-/// The contents of files.
+/// Contents of the files.
 #[derive(Debug, Clone)]
 pub(super) enum Content {
-    /// One stream of ids.
+    /// One stream of token ids.
     Text(TokenStore),
-    /// The examples that are trained on come first.
+    /// Examples; those of the training part come first.
     Examples(ExampleStore),
 }
 
-/// Tokenized training data. The validation part is the end of a stream, rows of their own, or other data.
+/// Tokenized training data. The validation part is the end of a stream, separate rows, or other data.
 #[derive(Debug, Clone)]
 pub struct Dataset {
     content: Content,
-    /// Tokens or examples that are trained on.
+    /// Number of tokens or examples in the training part.
     train_items: usize,
-    /// Data that are evaluated in place of a part.
+    /// Other data for evaluation, instead of a part of this.
     validation: Option<Box<Dataset>>,
     pad: u32,
     digest: String,
     account: Rc<Account>,
-    /// Ids that end a document of a text.
+    /// Ids that end a document in a stream.
     document_ends: Vec<u32>,
-    /// Whether a token sees only its own document.
+    /// True if a token sees only its own document.
     document_mask: bool,
 }
 
-/// The fault of a run with `document_mask` whose tokenizer has no end token.
+/// Returns the fault of a run with `document_mask` whose tokenizer has no end token.
 pub fn no_document_ends() -> Fault {
     Fault::new("document_mask", "a tokenizer that names the token at the end of a document (eos)", "none")
 }
@@ -52,7 +52,7 @@ impl Dataset {
     /// Reads files by the settings of a run, all at once and into memory; [`DataReader`] reads piece by piece.
     ///
     /// # Errors
-    /// `data.*`, each with its file; of rows that cannot be used all are found, and the first hundred are listed with their lines.
+    /// `data.*`, each with its file. All rows that cannot be used are found, and the first hundred are listed with their lines.
     pub fn read<E: From<Error>>(
         files: &[&dyn DataSource],
         tokenizer: std::result::Result<&Tokenizer, E>,
@@ -61,32 +61,35 @@ impl Dataset {
         Ok(DataReader::open(files, tokenizer, settings, None)?.finish()?)
     }
 
-    /// Reads one file of a form. `validation_fraction` (0 ≤ f < 1) of its tokens or rows are kept for evaluation.
+    /// Reads one file of the given form. The share `validation_fraction` (0 ≤ f < 1) of its tokens or rows is kept for evaluation.
     ///
     /// # Errors
-    /// As [`Dataset::read`].
+    /// As for [`Dataset::read`].
     pub fn from_bytes(bytes: &[u8], form: Form, tokenizer: &Tokenizer, validation_fraction: f64) -> Result<Self> {
         let settings = DataSettings { form: Some(form), validation_fraction, ..DataSettings::default() };
         Self::read(&[&DataFile { name: form.name(), bytes }], Ok::<_, Error>(tokenizer), &settings)
     }
 
-    /// Each character that files have to learn from, once, for a vocabulary of them.
+    /// Returns each distinct character that the files teach, for a vocabulary of characters.
     ///
     /// # Errors
-    /// `data.*` of files that cannot be read.
+    /// `data.*` for files that cannot be read.
     pub fn characters(files: &[&dyn DataSource], settings: &DataSettings) -> Result<String> {
         files::characters(files, settings)
     }
 
-    /// The files by themselves, without a tokenizer.
+    /// Summarizes each file without a tokenizer.
     ///
     /// # Errors
-    /// `data.*` of files that cannot be read.
+    /// `data.*` for files that cannot be read.
     pub fn summaries(files: &[&dyn DataSource], settings: &DataSettings) -> Result<Vec<FileSummary>> {
         files::summaries(files, settings)
     }
 
-    /// A stream of token ids.
+    /// Creates a dataset from a stream of token ids.
+    ///
+    /// # Errors
+    /// `data.tokens` for an id of 2^31 or more, `data.too-short` for fewer than 2 ids.
     pub fn from_tokens(tokens: Vec<u32>, validation_fraction: f64) -> Result<Self> {
         check_ids(&tokens, 0)?;
         let settings = DataSettings { validation_fraction, ..DataSettings::default() };
@@ -108,28 +111,30 @@ impl Dataset {
         Ok(Self { content, train_items, validation, pad, digest, account: Rc::new(account), document_ends, document_mask })
     }
 
-    /// These data with others that are evaluated; all of these are trained on.
+    /// Returns these data with others for evaluation; all of these are trained on.
     pub fn with_validation(self, validation: Dataset) -> Self {
         Self { validation: Some(Box::new(Self { train_items: 0, ..validation })), ..self }
     }
 
-    /// The data for evaluation alone, if there are any.
+    /// Returns the separate data for evaluation, if there are any.
     pub(super) fn others_evaluated(&self) -> Option<&Self> {
         self.validation.as_deref()
     }
 
-    /// The data that are evaluated: others than these, or their end.
+    /// Returns the data that contain the evaluated part: the separate ones, or these.
     fn evaluated(&self) -> &Self {
         self.validation.as_deref().unwrap_or(self)
     }
 
-    /// The data with the ids that end a document of a text, for [`Dataset::mask_documents`]; [`Dataset::from_bytes`] takes the tokenizer's.
+    /// Sets the ids that end a document in a stream, for [`Dataset::mask_documents`]; [`Dataset::from_bytes`] takes those of the tokenizer.
     pub fn with_document_ends(self, ids: &[u32]) -> Self {
         Self { document_ends: ids.to_vec(), ..self }
     }
 
-    /// Sets whether a token of a text sees only its own document. Examples are documents already, one per row. Refuses a text if the ends
-    /// of its documents are unknown.
+    /// Sets whether a token of a stream sees only its own document. Examples are documents already, one per row.
+    ///
+    /// # Errors
+    /// `config.invalid` for a stream whose document ends are unknown.
     pub fn mask_documents(&mut self, mask: bool) -> Result<()> {
         if mask && matches!(self.content, Content::Text(_)) && self.document_ends.is_empty() {
             return Err(Error::InvalidConfig(vec![no_document_ends()]));
@@ -138,7 +143,7 @@ impl Dataset {
         self.validation.as_mut().map_or(Ok(()), |validation| validation.mask_documents(mask))
     }
 
-    /// The ids that end a document, if documents are masked from each other.
+    /// Returns the ids that end a document, if documents are masked from each other.
     pub(super) fn document_ends(&self) -> Option<&[u32]> {
         (self.document_mask && matches!(self.content, Content::Text(_))).then_some(&self.document_ends)
     }
@@ -158,7 +163,7 @@ impl Dataset {
         self.part(0, usize::MAX)
     }
 
-    /// Tokens of a stream, or examples, from `start` to `end`.
+    /// Returns the tokens of a stream, or the examples, from `start` to `end`.
     fn part(&self, start: usize, end: usize) -> Part<'_> {
         match &self.content {
             Content::Text(tokens) => {
@@ -173,17 +178,17 @@ impl Dataset {
         self.pad
     }
 
-    /// Tokens that are trained on.
+    /// Returns the number of tokens in the training part.
     pub fn train_tokens(&self) -> usize {
         self.train().tokens()
     }
 
-    /// Tokens that are kept for evaluation.
+    /// Returns the number of tokens kept for evaluation.
     pub fn validation_tokens(&self) -> usize {
         self.validation().tokens()
     }
 
-    /// The number of ids of a stream; `None` of examples.
+    /// Returns the number of ids in a stream; `None` for examples.
     pub fn stream_len(&self) -> Option<usize> {
         match &self.content {
             Content::Text(tokens) => Some(tokens.len()),
@@ -191,10 +196,10 @@ impl Dataset {
         }
     }
 
-    /// Ids of a stream, cut at its end; none of examples.
+    /// Returns ids of a stream, cut at its end; an empty list for examples.
     ///
     /// # Errors
-    /// Fails where the storage of the tokens does.
+    /// Errors of the token storage.
     pub fn ids(&self, range: Range<usize>) -> Result<Cow<'_, [u32]>> {
         match &self.content {
             Content::Text(tokens) => tokens.read(range),
@@ -202,30 +207,30 @@ impl Dataset {
         }
     }
 
-    /// Refuses an id that a vocabulary of `size` tokens does not have.
+    /// Checks that a vocabulary of `size` tokens has every id.
     ///
     /// # Errors
-    /// `model.token-range`, and those of the storage.
+    /// `model.token-range`, and those of the token storage.
     pub fn check_vocabulary(&self, size: usize) -> Result<()> {
         let (Content::Text(tokens) | Content::Examples(ExampleStore { tokens, .. })) = &self.content;
         tokens.check(size)?;
         self.validation.as_ref().map_or(Ok(()), |validation| validation.check_vocabulary(size))
     }
 
-    /// Whether they are examples, not one text.
+    /// Returns true for examples, false for a stream.
     pub fn has_examples(&self) -> bool {
         matches!(self.content, Content::Examples(_))
     }
 
-    /// Validation batches: every token but the first is predicted once, from windows of `seq_len` inputs that do not overlap. The last
-    /// window is filled up with targets that do not count. Of examples, only those with a target within the first `seq_len` tokens are
-    /// used.
+    /// Returns validation batches `[B, T]`: every token except the first is predicted once, from windows of `seq_len` inputs that do not
+    /// overlap. The last window is filled with targets that do not count. Examples are used only if they have a target within the first
+    /// `seq_len` tokens.
     pub fn validation_batches(&self, batch_size: usize, seq_len: usize) -> Batches<'_> {
         Batches::new(self.evaluated(), self.validation(), batch_size, seq_len, seq_len)
     }
 
-    /// All data for `tabtune evaluate`: disjoint windows of `window` tokens in which every token but the first is predicted
-    /// (so T = `window` − 1), from the start of the file up to `max_tokens`.
+    /// Returns batches of all data for `tabtune evaluate`: disjoint windows of `window` tokens in which every token except the first is
+    /// predicted (so T = `window` − 1), from the start of the file up to `max_tokens`.
     pub fn evaluation_batches(&self, batch_size: usize, window: usize, max_tokens: Option<usize>) -> Batches<'_> {
         let part = match (self.whole(), max_tokens) {
             (Part::Text { .. }, Some(most)) => self.part(0, most),
@@ -243,22 +248,22 @@ impl Dataset {
         Batches::new(self, part, batch_size, window - 1, window)
     }
 
-    /// SHA-256 over the ids (u32, little endian) of a text; of examples, over each one's length, ids and counted marks.
+    /// Returns SHA-256 over the ids (u32, little endian) of a stream; for examples, over the length, ids and counted marks of each.
     pub fn digest(&self) -> String {
         self.digest.clone()
     }
 
-    /// [`Dataset::digest`] of the data that are evaluated: these, of which a part is, or others.
+    /// Returns [`Dataset::digest`] of the data that contain the evaluated part: these, or the separate ones.
     pub fn evaluated_digest(&self) -> String {
         self.evaluated().digest()
     }
 
-    /// Ids that end a turn of the chats and no text by the tokenizer's files: a model that learns them stops at them.
+    /// Returns the ids that end a turn in the chats but, by the tokenizer's files, no text: a model that learns them stops there.
     pub fn turn_ends(&self) -> &[u32] {
         self.account.ends_of_turns()
     }
 
-    /// What a person should know of the files as they were read.
+    /// Returns the warnings about the files as they were read.
     pub fn reading_warnings(&self) -> Vec<DataWarning> {
         self.account.warnings()
     }

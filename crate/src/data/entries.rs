@@ -1,8 +1,8 @@
-//! The examples of a data set: where the tokens of each are, and what is learned of them.
+//! The examples of a dataset: the place of their tokens, and how many of these are learned.
 
 use std::ops::Range;
 
-/// Entries of a block: 1.3 MB.
+/// Number of entries in a block: 1.3 MB.
 const BLOCK: usize = 1 << 16;
 
 /// An example in the store.
@@ -10,42 +10,42 @@ const BLOCK: usize = 1 << 16;
 pub(super) struct Entry {
     pub start: u32,
     pub length: u32,
-    /// Index of its row among the rows of all files, and whether it is a document.
+    /// Index of its row among the rows of all files; [`DOCUMENT`] is set for a document.
     pub row: u32,
     /// Index of the first target that is learned.
     pub first: u32,
-    /// Targets that are learned.
+    /// Number of targets that are learned.
     pub learned: u32,
 }
 
-/// Marks the row of a document.
+/// Bit that marks the row of a document.
 pub(super) const DOCUMENT: u32 = 1 << 31;
 
 impl Entry {
-    /// Tokens.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.length as usize
     }
 
-    /// Pairs of an input and a target.
+    /// Returns the number of pairs of input and target.
     pub fn pairs(&self) -> usize {
         self.len().saturating_sub(1)
     }
 
-    /// Tells if one of the targets from `start`, `seq_len` of them, is learned. All of a document are.
+    /// Returns true if one of the `seq_len` targets from `start` on is learned. In a document all targets are.
     pub fn teaches(&self, start: usize, seq_len: usize) -> bool {
         let learned = self.learned > 0 && start < self.pairs() && seq_len > 0;
         learned && (self.document() || (self.first as usize) <= start.saturating_add(seq_len))
     }
 
-    /// How many of the targets from `start`, `seq_len` of them, are learned, where these are all from the first on; else `None`.
+    /// Counts the learned targets among the `seq_len` from `start` on, if all are learned from the first learned one on; otherwise `None`.
     pub fn learned_within(&self, start: usize, seq_len: usize) -> Option<usize> {
         let (first, len) = (self.first as usize, self.len());
         let end = len.min(start.saturating_add(seq_len).saturating_add(1));
         (first + self.learned() == len).then(|| end.saturating_sub(first.max(start + 1)))
     }
 
-    /// Targets that are learned.
+    /// Returns the number of targets that are learned.
     pub fn learned(&self) -> usize {
         self.learned as usize
     }
@@ -54,19 +54,19 @@ impl Entry {
         self.row & !DOCUMENT
     }
 
-    /// Tells if it is a document, which may go into several sequences.
+    /// Returns true for a document, which may be divided into several sequences.
     pub fn document(&self) -> bool {
         self.row & DOCUMENT != 0
     }
 
-    /// Where its tokens from `start`, `pairs` + 1 of them, are in the store.
+    /// Returns the place in the store of `pairs` + 1 tokens from `start` on.
     pub fn range(&self, start: usize, pairs: usize) -> Range<usize> {
         let first = self.start as usize + start;
         first..first + pairs.saturating_add(1).min(self.len().saturating_sub(start))
     }
 }
 
-/// The entries of all examples, in blocks: a list that grows would be copied, and a tab's memory never shrinks again.
+/// The entries of all examples, in blocks: a growing list would be copied, and a tab's memory never shrinks again.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Entries {
     blocks: Vec<Vec<Entry>>,
@@ -86,7 +86,7 @@ impl Entries {
         match self.blocks.last_mut().filter(|block| block.len() < BLOCK) {
             Some(block) => block.push(entry),
             None => {
-                // Few examples take little memory.
+                // A small dataset gets a small block.
                 let mut block = if self.blocks.is_empty() { Vec::new() } else { Vec::with_capacity(BLOCK) };
                 block.push(entry);
                 self.blocks.push(block);
@@ -98,13 +98,13 @@ impl Entries {
         self.blocks.last()?.last()
     }
 
-    /// The entries of a range, cut at the end.
+    /// Returns the entries of a range, cut at the end.
     pub fn slice(&self, range: Range<usize>) -> EntrySlice<'_> {
         let end = range.end.min(self.len());
         EntrySlice { blocks: &self.blocks, start: range.start.min(end), end }
     }
 
-    /// Puts the entries that `goes_last` picks behind the others; on both sides their order stays. → how many the others are.
+    /// Moves the entries that `goes_last` selects behind the others, keeping the order within each group. Returns the number of the others.
     pub fn partition(&mut self, goes_last: impl Fn(&Entry) -> bool) -> usize {
         let (mut first, mut last) = (Self::default(), Self::default());
         for entry in std::mem::take(&mut self.blocks).into_iter().flatten() {
@@ -117,7 +117,7 @@ impl Entries {
     }
 }
 
-/// Some of the entries, one after the other.
+/// Consecutive entries.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct EntrySlice<'a> {
     blocks: &'a [Vec<Entry>],
@@ -139,7 +139,7 @@ impl<'a> EntrySlice<'a> {
         (0..self.len()).filter_map(move |at| self.get(at))
     }
 
-    /// The first place at which `is_before` does not hold, which holds for all before it.
+    /// Returns the first index at which `is_before` is false; it is true for all entries before.
     pub fn partition_point(self, is_before: impl Fn(&Entry) -> bool) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {

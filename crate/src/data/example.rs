@@ -1,4 +1,4 @@
-//! Examples: the ids of a row, and which of them the model learns to predict.
+//! Examples: the ids of a row, and a mark for each that the model learns to predict.
 
 use crate::config::LossOn;
 use crate::error::{Refusal, Result, word};
@@ -8,9 +8,9 @@ use crate::tokenizer::Tokenizer;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Example {
     pub(super) ids: Vec<u32>,
-    /// For each id, whether its prediction counts.
+    /// True for each id whose prediction counts.
     pub(super) counted: Vec<bool>,
-    /// Whether it is a document, which may go into several sequences.
+    /// True for a document, which may be divided into several sequences.
     pub(super) document: bool,
 }
 
@@ -20,14 +20,14 @@ impl Example {
     }
 }
 
-/// An example of a text, with what its beginning, its end and its joint are like.
+/// An example made from a text, with notes on its beginning, its end and the boundary of its parts.
 pub(super) struct Encoded {
     pub example: Example,
-    /// The text has the beginning-of-text already.
+    /// True if the text already has the beginning-of-text token.
     pub begin_written: bool,
-    /// The text has an end token already.
+    /// True if the text already has an end token.
     pub end_written: bool,
-    /// A token has the end of the prompt and the beginning of the completion: it is not learned.
+    /// True if one token contains the end of the prompt and the beginning of the completion: it is not learned.
     pub crosses: bool,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn completion(prompt: &str, completion: &str, loss_on: LossOn, tokeni
     Ok(Encoded { example: Example::new(ids, counted), begin_written, end_written, crosses })
 }
 
-/// Encodes a document, all of which is learned, with the token that ends it.
+/// Encodes a document, all of which is learned, and the token that ends it.
 pub(super) fn document(text: &str, tokenizer: &Tokenizer) -> Result<Encoded> {
     if text.is_empty() {
         return Err(Refusal::new(word!("data.row")).expected("a text").found("an empty one").into());

@@ -1,4 +1,4 @@
-//! Data files without a tokenizer: their forms, their texts, and what kinds of rows they have.
+//! Data files without a tokenizer: their forms, their texts, and the kinds of their rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,10 @@ use super::text::TextReader;
 use crate::config::{DataSettings, Form};
 use crate::error::{Error, Refusal, Result, shown, word};
 
-/// Maximum number of columns that are listed of a file.
+/// Maximum number of columns listed for a file.
 const COLUMNS: usize = 50;
 
-/// A file with its form.
+/// A file and its form.
 #[derive(Clone, Copy)]
 pub(super) struct Opened<'a> {
     pub source: &'a dyn DataSource,
@@ -26,23 +26,23 @@ pub(super) struct Opened<'a> {
 }
 
 impl<'a> Opened<'a> {
-    /// A file of token ids, which nothing but its name tells.
+    /// Opens a file of token ids, which only its name identifies.
     pub fn tokens(source: &'a dyn DataSource) -> Self {
         Self { source, found: Found { form: Form::Tokens, hint: Some(Form::Tokens), delimiter: 0 } }
     }
 }
 
-/// Whether a file has token ids, which need no tokenizer.
+/// Returns true if a file has token ids, which need no tokenizer.
 fn has_tokens(name: &str, settings: &DataSettings) -> bool {
     settings.form.map_or_else(|| hint_of(name) == Some(Form::Tokens), |form| form == Form::Tokens)
 }
 
-/// Tells whether all files are token ids.
+/// Returns true if all files have token ids.
 pub(super) fn are_tokens(files: &[&dyn DataSource], settings: &DataSettings) -> bool {
     files.iter().all(|file| has_tokens(file.name(), settings))
 }
 
-/// Finds the forms of the files.
+/// Detects the forms of the files.
 pub(super) fn opened<'a>(files: &[&'a dyn DataSource], settings: &DataSettings) -> Result<Vec<Opened<'a>>> {
     let open = |source: &&'a dyn DataSource| {
         if has_tokens(source.name(), settings) {
@@ -54,7 +54,7 @@ pub(super) fn opened<'a>(files: &[&'a dyn DataSource], settings: &DataSettings) 
     files.iter().map(open).collect()
 }
 
-/// The text of a file that is one document.
+/// Reads the text of a file that is one document.
 pub(super) fn whole_text(source: &dyn DataSource, partial: bool) -> Result<String> {
     let mut text = String::new();
     each_piece(source, partial, &mut |piece| {
@@ -81,7 +81,8 @@ fn each_piece(source: &dyn DataSource, partial: bool, take: &mut dyn FnMut(&str)
     }
 }
 
-/// Each character that files have to learn from, once, for a vocabulary: of all of a text, and of what rows have to learn from.
+/// Returns each distinct character that the files teach, for a vocabulary: those of whole texts, and those of the learned or read texts of
+/// rows.
 pub(super) fn characters(files: &[&dyn DataSource], settings: &DataSettings) -> Result<String> {
     let (mut characters, mut fault) = (BTreeSet::new(), None);
     for Opened { source, found } in opened(files, settings)? {
@@ -117,7 +118,7 @@ pub(super) fn characters(files: &[&dyn DataSource], settings: &DataSettings) -> 
     }
 }
 
-/// The fault of a row, with its file and where it is there.
+/// Adds the file and the place in it to the fault of a row.
 pub(super) fn placed(error: Error, file: &str, place: &str) -> Refusal {
     let refusal = match error {
         Error::Refused(mut list) if list.len() == 1 => list.remove(0),
@@ -128,7 +129,7 @@ pub(super) fn placed(error: Error, file: &str, place: &str) -> Refusal {
     refusal.of(file).subject(&subject)
 }
 
-/// The files by themselves, without a tokenizer.
+/// Summarizes each file without a tokenizer.
 pub(super) fn summaries(files: &[&dyn DataSource], settings: &DataSettings) -> Result<Vec<FileSummary>> {
     files.iter().map(|file| summary(*file, settings)).collect()
 }

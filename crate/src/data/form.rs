@@ -1,4 +1,4 @@
-//! The form of a data file, found by its bytes; its name is a hint.
+//! Detects the form of a data file from its bytes; its name is a hint.
 
 use serde_json::{Map, Value};
 
@@ -9,16 +9,16 @@ use super::text::TextReader;
 use crate::config::{DataSettings, Form};
 use crate::error::{Refusal, Result, word};
 
-/// The beginning of a file by which its form is found, in bytes.
+/// Number of bytes at the beginning of a file from which its form is detected.
 const HEAD_BYTES: usize = 1 << 20;
-/// Complete lines that are looked at to tell JSON lines from a text.
+/// Number of complete lines that are examined to tell JSON lines from a text.
 const LINES: usize = 20;
-/// Records that are looked at to tell a table from a text.
+/// Number of records that are examined to tell a table from a text.
 const RECORDS: usize = 20;
-/// Maximum length of a column's name where a file's name does not speak of a table.
+/// Maximum length in bytes of a column's name, if the file's name does not indicate a table.
 const NAME: usize = 64;
 
-/// The form that the end of a name speaks of. A query and the end of a packed file are left out.
+/// Returns the form that the extension of a name indicates, ignoring a query and the extension of a packed file.
 pub(super) fn hint_of(name: &str) -> Option<Form> {
     let name = name.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
@@ -33,24 +33,24 @@ pub(super) fn hint_of(name: &str) -> Option<Form> {
     })
 }
 
-/// The form of a file, and what was found with it.
+/// The form of a file, and what was found along with it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
     pub form: Form,
-    /// The form that its name speaks of.
+    /// Form that its name indicates.
     pub hint: Option<Form>,
-    /// The byte that separates the fields of a table.
+    /// Byte that separates the fields of a table.
     pub delimiter: u8,
 }
 
 /// The beginning of a text.
 struct Head {
     text: String,
-    /// It is all of it.
+    /// True if it is the whole text.
     whole: bool,
 }
 
-/// Finds the form of a file, or looks for the form that is given.
+/// Detects the form of a file, or checks the form that is given.
 ///
 /// # Errors
 /// `data.empty`, `data.form.contradicts`, and those of the file and of its encoding.
@@ -60,7 +60,7 @@ pub(super) fn find(source: &dyn DataSource, settings: &DataSettings) -> Result<F
         return Err(Refusal::new(word!("data.empty")).of(source.name()).expected("text or rows").found("white space alone").into());
     }
     let found = form_of(source, &head, settings.form.or(hint), settings.partial)?;
-    // Everything can be learned as a text.
+    // Every file can be learned as a text.
     let form = settings.form.unwrap_or(found);
     if form != found && form != Form::Text {
         let refusal = Refusal::new(word!("data.form.contradicts")).of(source.name()).expected(described(form));
@@ -74,7 +74,7 @@ pub(super) fn find(source: &dyn DataSource, settings: &DataSettings) -> Result<F
     Ok(Found { form, hint, delimiter })
 }
 
-/// The form in words.
+/// Describes the form for a message.
 fn described(form: Form) -> &'static str {
     match form {
         Form::Jsonl => "jsonl: lines of JSON objects",
@@ -85,7 +85,7 @@ fn described(form: Form) -> &'static str {
     }
 }
 
-/// Finds the form by the contents; a broken file has the form that its name speaks of.
+/// Detects the form from the contents; a broken file has the form that its name indicates.
 fn form_of(source: &dyn DataSource, head: &Head, hint: Option<Form>, partial: bool) -> Result<Form> {
     let start = head.text.trim_start();
     if start.starts_with('{') {
@@ -93,7 +93,7 @@ fn form_of(source: &dyn DataSource, head: &Head, hint: Option<Form>, partial: bo
             Some(Outline::Array(_)) => Form::Json,
             Some(Outline::Row) if head.lines().count() > 1 || hint != Some(Form::Jsonl) => Form::Json,
             _ if head.of_objects(hint) => Form::Jsonl,
-            // The first row is longer than what was looked at.
+            // The first row is longer than the examined part.
             _ if !head.whole && head.lines().count() == 1 && first_is_object(source, partial)? => Form::Jsonl,
             _ if hint == Some(Form::Json) => Form::Json,
             _ => Form::Text,
@@ -104,7 +104,7 @@ fn form_of(source: &dyn DataSource, head: &Head, hint: Option<Form>, partial: bo
         let is_rows = inside.starts_with('{')
             && match serde_json::Deserializer::from_str(inside).into_iter::<Value>().next() {
                 Some(Ok(first)) => first.is_object(),
-                // The first row is longer than what was looked at.
+                // The first row is longer than the examined part.
                 Some(Err(error)) => error.is_eof() && !head.whole,
                 None => false,
             };
@@ -112,7 +112,7 @@ fn form_of(source: &dyn DataSource, head: &Head, hint: Option<Form>, partial: bo
             return Ok(Form::Json);
         }
     }
-    // A first line that is none is a fault of its row.
+    // A first line that is not an object is a fault of its row.
     if hint == Some(Form::Jsonl) && head.of_objects(hint) {
         return Ok(Form::Jsonl);
     }
@@ -146,13 +146,13 @@ impl Head {
         Ok(Self { text, whole })
     }
 
-    /// Lines that are not blank.
+    /// Returns the lines that are not blank.
     fn lines(&self) -> impl Iterator<Item = &str> {
         self.text.lines().filter(|line| !line.trim().is_empty())
     }
 
-    /// Tells JSON lines: most of the first lines are objects, so that a faulty one among them is found as such; or, where the name speaks of
-    /// them, one begins as an object.
+    /// Detects JSON lines: most of the first lines are objects, so that a faulty one among them is reported as such. If the name indicates
+    /// them, it suffices that one line begins like an object.
     fn of_objects(&self, hint: Option<Form>) -> bool {
         let is_object = |line: &&str| matches!(serde_json::from_str::<Value>(line), Ok(Value::Object(_)));
         if hint == Some(Form::Jsonl) {
@@ -162,8 +162,8 @@ impl Head {
         2 * self.lines().take(complete).filter(is_object).count() > complete
     }
 
-    /// Finds the byte that separates the fields of a table: as many fields in each of the first records as names in the first of them. Where the file's name
-    /// does not speak of a table, the names have to look like names.
+    /// Finds the byte that separates the fields of a table: each of the first records has as many fields as the first record has names. If
+    /// the file's name does not indicate a table, the names have to look like names.
     fn delimiter(&self, hint: Option<Form>) -> Option<u8> {
         let named = matches!(hint, Some(Form::Csv | Form::Tsv));
         let fields = |delimiter: u8| {
@@ -176,7 +176,7 @@ impl Head {
             let distinct = names.iter().enumerate().all(|(at, name)| names.iter().take(at).all(|other| other != name));
             let mut rows: Vec<_> = records.collect::<std::result::Result<_, _>>().ok()?;
             if !self.whole && rows.len() + 1 < RECORDS {
-                // The last one may be cut.
+                // The last record may be incomplete.
                 rows.pop();
             }
             let fits = !rows.is_empty() && distinct && names.len() >= 2 && rows.iter().all(|row| row.len() == names.len());
@@ -188,7 +188,7 @@ impl Head {
             Some(Form::Tsv) => Some(b'\t'),
             _ => None,
         };
-        // Where the rows fit no separator, they are faults of the one that the name speaks of.
+        // If the rows fit no separator, they are faults under the one that the name indicates.
         let found = [b',', b'\t', b';'].into_iter().filter_map(|delimiter| {
             let (fits, count) = fields(delimiter)?;
             Some((fits, !fits && own == Some(delimiter), count, delimiter))

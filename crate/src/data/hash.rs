@@ -1,17 +1,17 @@
-//! The digest of data.
+//! SHA-256 digest of data.
 
 use sha2::{Digest, Sha256};
 
 use super::example::Example;
 
-/// The bytes of ids, little endian, as memory has them on every machine that this runs on.
+/// Returns the bytes of ids, little endian, which is their layout in memory on every machine that this runs on.
 pub(super) fn le_bytes(ids: &[u32]) -> &[u8] {
     const { assert!(cfg!(target_endian = "little")) };
     bytemuck::cast_slice(ids)
 }
 
-/// SHA-256 over the ids (u32, little endian) of a stream; of examples, over each one's length (u64), ids, and a byte for each that is 1 if it is
-/// learned.
+/// SHA-256 over the ids (u32, little endian) of a stream; for examples, over the length (u64) and ids of each, and a byte for each id that
+/// is 1 if it is learned.
 #[derive(Default)]
 pub(super) struct DataHash(Sha256);
 

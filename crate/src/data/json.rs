@@ -1,4 +1,4 @@
-//! JSON values in a stream of text, one at a time, so that no tree of the whole is made.
+//! Reads JSON values from a stream of text, one at a time, so that no tree of the whole is made.
 
 use serde::de::IgnoredAny;
 use serde_json::Map;
@@ -6,7 +6,7 @@ use serde_json::Map;
 use super::text::TextReader;
 use crate::error::Result;
 
-/// Maximum length of a row, in bytes.
+/// Maximum length of a row in bytes.
 pub(super) const ROW_BYTES: usize = 64 << 20;
 
 /// Keys of rows: an object with one of them is a row, not a collection of rows.
@@ -15,15 +15,15 @@ const ROW_KEYS: [&str; 8] = ["messages", "conversations", "prompt", "completion"
 /// The text of a value.
 #[derive(Debug, PartialEq)]
 pub(super) enum Value {
-    /// It ends where its brackets or quotes do.
+    /// Complete: it ends with its brackets or quotes.
     Whole(String),
-    /// The text ends within it.
+    /// Incomplete: the text ends within it.
     Cut(String),
-    /// It is longer than [`ROW_BYTES`].
+    /// Longer than [`ROW_BYTES`].
     TooLong,
 }
 
-/// Where the brackets and quotes of a value are.
+/// State of a scan for the end of a value's brackets and quotes.
 #[derive(Default)]
 struct Nesting {
     depth: usize,
@@ -32,7 +32,7 @@ struct Nesting {
 }
 
 impl Nesting {
-    /// Takes a byte of the value. → whether the value ends with it.
+    /// Takes a byte of the value. Returns true if the value ends with it.
     fn ends_with(&mut self, byte: u8) -> bool {
         if self.in_string {
             match byte {
@@ -53,7 +53,7 @@ impl Nesting {
     }
 }
 
-/// Goes through the value that begins here, and gives its parts to `take`. → whether it ends before the text does.
+/// Scans the value that begins here and passes its parts to `take`. Returns true if it ends before the text does.
 fn walk(reader: &mut TextReader<'_>, take: &mut dyn FnMut(&str)) -> Result<bool> {
     let mut nesting = Nesting::default();
     let Some(first) = reader.fill()?.bytes().next() else { return Ok(false) };
@@ -66,7 +66,7 @@ fn walk(reader: &mut TextReader<'_>, take: &mut dyn FnMut(&str)) -> Result<bool>
         let end = if nested {
             text.bytes().position(|byte| nesting.ends_with(byte)).map(|at| at + 1)
         } else {
-            // A number or a word.
+            // A number or a keyword.
             text.find(|c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}'))
         };
         let part = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
@@ -79,7 +79,7 @@ fn walk(reader: &mut TextReader<'_>, take: &mut dyn FnMut(&str)) -> Result<bool>
     }
 }
 
-/// The value that begins here.
+/// Reads the value that begins here.
 pub(super) fn value(reader: &mut TextReader<'_>) -> Result<Value> {
     let (mut text, mut too_long) = (String::new(), false);
     let whole = walk(reader, &mut |part| {
@@ -95,16 +95,16 @@ pub(super) fn value(reader: &mut TextReader<'_>) -> Result<Value> {
     })
 }
 
-/// The rows of a file that is one object.
+/// Location of the rows in a file that is one object.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Outline {
-    /// The object is a row.
+    /// The object itself is the row.
     Row,
-    /// They are in an array of it, whose bracket is at this byte of the text.
+    /// The rows are in one of its arrays, whose bracket is at this byte of the text.
     Array(u64),
 }
 
-/// Tells what an object that the whole text consists of contains; `None` if it is none. The end of a `partial` text may lie within its rows.
+/// Locates the rows in a text that is one object; `None` if it is not an object. A `partial` text may end within its rows.
 pub(super) fn outline(reader: &mut TextReader<'_>, partial: bool) -> Result<Option<Outline>> {
     if reader.skip_blank()? != Some(b'{') {
         return Ok(None);
@@ -135,14 +135,14 @@ pub(super) fn outline(reader: &mut TextReader<'_>, partial: bool) -> Result<Opti
     Ok(reader.skip_blank()?.is_none().then(|| outline(&arrays, is_row)))
 }
 
-/// Tells the messages of a conversation, which are no rows.
+/// Returns true if the first item is a message of a conversation, which is not a row.
 fn begins_with_message(items: &str) -> bool {
     let first = serde_json::Deserializer::from_str(items).into_iter::<Map<String, serde_json::Value>>().next();
     let Some(Ok(first)) = first else { return false };
     [["role", "content"], ["from", "value"]].iter().any(|keys| keys.iter().all(|key| first.contains_key(*key)))
 }
 
-/// A key of an object with its value.
+/// A key of an object and its value.
 enum Member {
     /// An array of objects, whose bracket is at this byte; `whole` if it ends before the text does.
     Rows {
@@ -152,9 +152,9 @@ enum Member {
     Other,
 }
 
-/// Goes through a key and its value; `None` if there is none.
+/// Scans a key and its value; `None` if there is none.
 fn member(reader: &mut TextReader<'_>, is_row: &mut bool) -> Result<Option<Member>> {
-    /// Characters of an array by which it is told what its first value is.
+    /// Number of characters of an array from which the kind of its first value is determined.
     const BEGINNING: usize = 64 << 10;
     if reader.skip_blank()? != Some(b'"') {
         return Ok(None);

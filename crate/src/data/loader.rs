@@ -14,25 +14,24 @@ use crate::error::{Error, Fault, Result};
 /// Maximum number of tokens in one batch.
 const MAX_TOKENS: usize = 1 << 27;
 
-/// The position of a loader; with the same data and settings it continues exactly from there.
+/// The position of a loader, which continues exactly from there with the same data and settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoaderState {
     /// Seed of the order.
     pub seed: u64,
-    /// T.
+    /// Number of tokens in a sequence, T.
     pub seq_len: usize,
     /// Number of complete passes over the data.
     pub epoch: u64,
-    /// Number of sequences handed out in this pass.
+    /// Number of sequences delivered in this pass.
     pub cursor: u64,
     /// [`Dataset::digest`] of the data.
     pub digest: String,
 }
 
-/// Hands out training batches. A text is cut into windows that do not overlap, from an offset that changes with each epoch; in the data's own
-/// order they start at its first token in every epoch, and the last one has what is left. Examples go into sequences by themselves, or several
-/// into one.
+/// Delivers training batches. A text is divided into windows that do not overlap, from an offset that changes with each epoch; in the
+/// data's own order they start at its first token in every epoch, and the last one has the rest. A sequence holds one example or several.
 #[derive(Debug, Clone)]
 pub struct Loader {
     batch_size: usize,
@@ -43,7 +42,7 @@ pub struct Loader {
     order: Order,
 }
 
-/// What is handed out.
+/// Source of the sequences.
 #[derive(Debug, Clone)]
 enum Source {
     Text { tokens: usize },
@@ -53,7 +52,7 @@ enum Source {
 /// The sequences of an epoch.
 #[derive(Debug, Clone)]
 enum Order {
-    /// Where windows of a text start.
+    /// Start of each window of a text.
     Starts(Vec<u32>),
     Windows(Windows),
 }
@@ -61,25 +60,32 @@ enum Order {
 /// How examples fill sequences.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fit {
-    /// Examples whose end is left out.
+    /// Number of examples whose end is left out.
     pub cut: usize,
-    /// Examples that are left out as too long, by `on_long`.
+    /// Number of examples that are left out as too long, by `on_long`.
     pub skipped: usize,
-    /// Examples that are left out, since none of their tokens within a sequence is learned.
+    /// Number of examples that are left out because none of their tokens within a sequence is learned.
     pub untaught: usize,
-    /// Sequences of this epoch.
+    /// Number of sequences in this epoch.
     pub windows: usize,
     /// Share of their positions that hold tokens.
     pub packed_fraction: f64,
 }
 
 impl Loader {
-    /// A loader at the beginning of epoch 0, in shuffled order, with an example in each sequence.
+    /// Creates a loader at the beginning of epoch 0, in shuffled order, with one example in each sequence.
+    ///
+    /// # Errors
+    /// As for [`Loader::for_run`].
     pub fn new(dataset: &Dataset, batch_size: usize, seq_len: usize, seed: u64) -> Result<Self> {
         Self::for_run(dataset, &TrainConfig { batch_size, seq_len, seed, packing: false, ..TrainConfig::default() })
     }
 
-    /// A loader of a run at the beginning of epoch 0.
+    /// Creates the loader of a run, at the beginning of epoch 0.
+    ///
+    /// # Errors
+    /// `config.invalid` for sizes and weights; `data.too-short` or `data.no-targets` for data without a sequence; `data.tokens` for 2^32
+    /// ids or more.
     pub fn for_run(dataset: &Dataset, config: &TrainConfig) -> Result<Self> {
         let TrainConfig { batch_size, seq_len, seed, data_order, packing, on_long, .. } = *config;
         let mut faults = Vec::new();
@@ -105,10 +111,10 @@ impl Loader {
         Ok(Self { batch_size, data_order, packing, state, source, order })
     }
 
-    /// The next batch; a batch may reach into the next epoch.
+    /// Returns the next batch `[B, T]`, which may continue into the next epoch.
     ///
     /// # Errors
-    /// Fails where the storage of the tokens does.
+    /// Errors of the token storage.
     pub fn next(&mut self, dataset: &Dataset) -> Result<Batch> {
         let seq_len = self.state.seq_len;
         let mut batch = Batch::new(self.batch_size, seq_len);
@@ -116,7 +122,7 @@ impl Loader {
             if self.state.cursor as usize >= self.order.len() {
                 self.state.epoch += 1;
                 self.state.cursor = 0;
-                // Of many rows an order is large: the old one goes before the new one is made.
+                // The order of many rows is large: the old one is dropped before the new one is made.
                 self.order = Order::Starts(Vec::new());
                 self.order = self.source.order(dataset.train(), self.packing, self.data_order, &self.state);
                 continue;
@@ -135,7 +141,7 @@ impl Loader {
                         _ => batch.push_packed(&pieces, dataset.pad()),
                     }
                 }
-                // The loader was made of these data.
+                // Cannot occur, since the loader was made for these data.
                 _ => batch.push(&[], false, dataset.pad()),
             }
         }
@@ -145,17 +151,17 @@ impl Loader {
         Ok(batch)
     }
 
-    /// Passes over the data so far, in fractions.
+    /// Returns the number of passes over the data so far, with a fraction.
     pub fn epochs(&self) -> f64 {
         self.state.epoch as f64 + self.state.cursor as f64 / self.items_per_epoch().max(1) as f64
     }
 
-    /// Sequences of this epoch.
+    /// Returns the number of sequences in this epoch.
     pub fn items_per_epoch(&self) -> usize {
         self.order.len()
     }
 
-    /// How the data fill the sequences of this epoch.
+    /// Returns how the data fill the sequences of this epoch.
     pub fn fit(&self) -> Fit {
         let windows = self.order.len();
         let positions = (windows * self.state.seq_len).max(1) as f64;
@@ -168,7 +174,7 @@ impl Loader {
         }
     }
 
-    /// The pieces of examples; none of a stream.
+    /// Returns the pieces of examples; `None` for a stream.
     pub(super) fn pieces(&self) -> Option<&Pieces> {
         match &self.source {
             Source::Text { .. } => None,
@@ -176,7 +182,7 @@ impl Loader {
         }
     }
 
-    /// The first rows of those that are cut or left out as too long, and of those without a learned token within a sequence.
+    /// Returns the first rows that are cut or left out as too long, and the first without a learned token within a sequence.
     pub(super) fn named_rows(&self) -> [&[u32]; 2] {
         match &self.source {
             Source::Text { .. } => [&[], &[]],
@@ -184,12 +190,15 @@ impl Loader {
         }
     }
 
-    /// The position of the loader.
+    /// Returns the position of the loader.
     pub fn state(&self) -> LoaderState {
         self.state.clone()
     }
 
-    /// Restores `state`. Other data, another seed or another sequence length would give another order: all differences are refused.
+    /// Restores `state`. Other data, another seed or another sequence length would give another order.
+    ///
+    /// # Errors
+    /// `optim.resume-mismatch`, listing all differences; `checkpoint.corrupt` for a cursor beyond the epoch.
     pub fn restore(&mut self, dataset: &Dataset, state: LoaderState) -> Result<()> {
         let mut faults = Vec::new();
         let mut same = |key: &str, ours: String, theirs: String| {
@@ -234,7 +243,7 @@ impl Source {
         }
     }
 
-    /// The sequences of the epoch of `state`, in order.
+    /// Returns the sequences of the epoch of `state`, in order.
     fn order(&self, part: Part<'_>, packing: bool, data_order: DataOrder, state: &LoaderState) -> Order {
         let LoaderState { seed, seq_len, epoch, .. } = *state;
         let tokens = match self {
@@ -244,8 +253,8 @@ impl Source {
             }
             Self::Text { tokens } => tokens,
         };
-        // Any offset below T that leaves room for one window; it moves the cuts between windows from epoch to epoch, and with them what
-        // no window has. In the data's own order nothing is left out: the last window is as long as the rest.
+        // Any offset below T that leaves room for one window. It varies the boundaries of windows, and the tokens outside all windows, from
+        // epoch to epoch. In the data's own order nothing is left out: the last window is as long as the rest.
         let shuffled = data_order == DataOrder::Shuffled;
         let room = tokens.saturating_sub(seq_len + 1).min(seq_len - 1);
         let (offset, end) = if shuffled { (offset_below(room as u64 + 1, seed, epoch) as usize, seq_len) } else { (0, 1) };
@@ -256,7 +265,7 @@ impl Source {
         Order::Starts(starts)
     }
 
-    /// The marked ids of the pieces of a sequence.
+    /// Returns the marked ids of each piece of a sequence.
     fn pieces<'a>(&self, window: &[u32], part: Part<'a>, seq_len: usize) -> Result<Vec<Cow<'a, [u32]>>> {
         let Self::Examples(all, _) = self else { return Ok(Vec::new()) };
         window.iter().filter_map(|piece| all.get(*piece as usize)).map(|piece| part.ids_of(piece, seq_len)).collect()
@@ -264,7 +273,7 @@ impl Source {
 }
 
 impl Order {
-    /// Positions of the sequences that hold tokens of examples.
+    /// Returns the number of positions in all sequences that hold tokens of examples.
     fn held(&self) -> u64 {
         match self {
             Self::Starts(_) => 0,

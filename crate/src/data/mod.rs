@@ -1,4 +1,4 @@
-//! Training data: a text or a list of examples → batches, in a seeded order that can be resumed exactly.
+//! Training data: turns a text or a list of examples into batches, in a seeded order that can be resumed exactly.
 
 mod answers;
 mod batch;

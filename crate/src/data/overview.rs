@@ -1,4 +1,4 @@
-//! The account of a dataset: lengths, sequences, and what is left out of them.
+//! Report on a dataset: lengths, sequences, and what is left out of them.
 
 use std::borrow::Cow;
 
@@ -13,22 +13,22 @@ use super::store::LEARNED;
 use crate::config::{Form, OnLong, TrainConfig};
 use crate::error::{shown, word};
 
-/// The step of sequence lengths that data propose, and the least and the most of them.
+/// Granularity of proposed sequence lengths, their minimum for packed examples, and their maximum.
 const SEQ_LEN_STEP: usize = 64;
 const PACKED_SEQ_LEN: usize = 256;
 const MAX_SEQ_LEN: usize = 1024;
-/// Ids that are read at once.
+/// Number of ids that are read at once.
 const READ_AT_ONCE: usize = 256 << 10;
-/// Bars of a histogram of lengths.
+/// Number of bars in a histogram of lengths.
 const BARS: usize = 32;
 
-/// The form of the file of a row.
+/// Returns the form of the file that contains a row.
 fn form_of(files: &[FileReport], row: RowPlace) -> Form {
     files.get(row.file).map_or(Form::Jsonl, |file| file.form)
 }
 
 impl DataWarning {
-    /// What is told of entries of folders of texts that are not read, by their names.
+    /// Warns about files in folders of texts that are not read, by their names.
     pub fn passed_over(names: &[String]) -> Option<Self> {
         const NAMED: usize = 5;
         let named: Vec<_> = names.iter().take(NAMED).map(|name| shown(name)).collect();
@@ -39,7 +39,7 @@ impl DataWarning {
         (!names.is_empty()).then_some(Self { code, count: 1, rows: Vec::new(), message })
     }
 
-    /// The message with the places of the first rows, and of several `files` the names of theirs.
+    /// Returns the message with the places of the first rows and, if there are several `files`, the names of theirs.
     pub fn sentence(&self, files: &[FileReport]) -> String {
         let place = |row: &RowPlace| {
             let (word, number) = row.told(form_of(files, *row));
@@ -63,13 +63,13 @@ impl DataWarning {
 }
 
 impl Dataset {
-    /// The files as they were read.
+    /// Returns a report on each file as it was read.
     pub fn files(&self) -> &[FileReport] {
         self.account().file_reports()
     }
 
-    /// The T that a run on rows takes if none is given: the smallest multiple of 64 that holds 95 % of the examples whole, at most 1024 and
-    /// the model's context. Where examples are packed it is at least 256, but no more than all of them fill. `None` of a stream.
+    /// Returns the T of a run on rows that does not set it: the smallest multiple of 64 that holds 95 % of the examples whole, at most 1024
+    /// and the model's context. For packed examples it is at least 256, but no more than all of them fill. `None` for a stream.
     pub fn proposed_seq_len(&self, batch_size: usize, packing: bool, context: usize) -> Option<usize> {
         let mut pairs: Vec<u32> = self.train().entries().iter().map(|entry| entry.pairs() as u32).collect();
         pairs.sort_unstable();
@@ -80,11 +80,11 @@ impl Dataset {
         Some(up(whole).max(least).min(MAX_SEQ_LEN).min(context).max(1))
     }
 
-    /// Everything a person should know of the data, as a run of these settings learns them.
+    /// Returns all warnings about the data, as a run with these settings learns them.
     pub fn warnings(&self, loader: &Loader) -> Vec<DataWarning> {
         let (Fit { cut, skipped, untaught, .. }, seq_len) = (loader.fit(), loader.state().seq_len);
         let lengths = self.lengths(self.train(), seq_len, [cut, skipped, untaught], loader.named_rows());
-        // Rows are those of the training files alone: of others the message says where they are.
+        // Rows refer to the training files only; for other files the message states where they are.
         let of_evaluated = |other: &Self| {
             let told = |warning: &DataWarning| format!("of the data for evaluation: {}", warning.sentence(other.files()));
             let warnings = other.evaluation_warnings(seq_len).into_iter();
@@ -93,14 +93,14 @@ impl Dataset {
         [self.account().warnings(), lengths, self.others_evaluated().map(of_evaluated).unwrap_or_default()].concat()
     }
 
-    /// Everything a person should know of the data as they are evaluated in windows of so many targets.
+    /// Returns all warnings about the data when they are evaluated in windows of `seq_len` targets.
     pub fn evaluation_warnings(&self, seq_len: usize) -> Vec<DataWarning> {
         let part = self.whole();
         let Pieces { cut, untaught, long_rows, untaught_rows, .. } = Pieces::of(part.entries(), seq_len, OnLong::Cut);
         [self.account().warnings(), self.lengths(part, seq_len, [cut, 0, untaught], [&long_rows, &untaught_rows])].concat()
     }
 
-    /// What is left out of examples for their length: how many are cut, skipped and teach nothing, and the first rows of them.
+    /// Warns about examples that are cut, skipped or teach nothing because of their length, with the first rows of them.
     fn lengths(&self, part: Part<'_>, seq_len: usize, [cut, skipped, untaught]: [usize; 3], rows: [&[u32]; 2]) -> Vec<DataWarning> {
         let longest = part.entries().iter().map(Entry::len).max().unwrap_or(0);
         let [long, taught_nothing] = rows.map(|rows| rows.iter().filter_map(|row| self.account().place(*row)).collect());
@@ -121,7 +121,7 @@ impl Dataset {
         warnings
     }
 
-    /// How the files were read, in a few words: the form of each, and the rows of which something had to be told.
+    /// Describes briefly how the files were read: the form of each, and the rows with a warning.
     pub fn as_read(&self) -> String {
         let file = |file: &FileReport| match file.rows {
             Some(rows) => format!("{} read as {}, rows: {rows}", file.name, file.form.name()),
@@ -140,8 +140,8 @@ impl Dataset {
         if told.is_empty() { told } else { format!("({told})") }
     }
 
-    /// The tokens of the pieces, and those that are learned. Of examples that are cut only those with several answers are read for it, many at once:
-    /// each call of a storage costs as much as thousands of ids.
+    /// Counts the tokens of the pieces, and the learned ones. Among cut examples only those with several answers are read for it, many at
+    /// once: each call of a storage costs as much as thousands of ids.
     fn counted(&self, pieces: &Pieces, seq_len: usize) -> TokenCounts {
         let part = self.train();
         let mut counts = TokenCounts { total: 0, learned: 0 };
@@ -169,7 +169,7 @@ impl Dataset {
         counts
     }
 
-    /// The account of these data in a run of these settings, whose order `loader` knows.
+    /// Reports on these data in a run with these settings, whose order `loader` knows.
     pub fn report(&self, config: &TrainConfig, loader: &Loader) -> DataReport {
         let Fit { cut, skipped, untaught, windows, packed_fraction } = loader.fit();
         let entries = self.train().entries();

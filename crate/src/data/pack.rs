@@ -1,4 +1,4 @@
-//! Which examples share a sequence, and in which order sequences come: a pure function of seed and epoch.
+//! Chooses the examples that share a sequence, and the order of sequences: a pure function of seed and epoch.
 
 use std::collections::BTreeMap;
 
@@ -11,47 +11,47 @@ use crate::random;
 /// Purpose of the noise that orders the data (shaders/README.md, "Noise").
 const PURPOSE: &str = "data:";
 
-/// Examples that are packed together. More would fill sequences little better, and mix the order less.
+/// Number of examples that are packed together. More would fill sequences little better, and mix the order less.
 const POOL: usize = 4096;
 
 /// A part of an example: its pairs of input and target from `start` on, as many as a sequence holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// Index of its example among those that are trained on.
+    /// Index of its example in the training part.
     pub example: u32,
     pub start: u32,
 }
 
 impl Piece {
-    /// The piece with which an example begins.
+    /// Returns the piece with which an example begins.
     fn first(example: usize) -> Self {
         Self { example: example as u32, start: 0 }
     }
 
-    /// Positions that it takes in a sequence.
+    /// Returns the number of positions that it takes in a sequence.
     pub fn pairs(self, entries: EntrySlice<'_>, seq_len: usize) -> usize {
         entries.get(self.example as usize).map_or(0, |entry| entry.pairs().saturating_sub(self.start as usize).min(seq_len))
     }
 }
 
-/// The pieces of examples, and what became of those that are too long.
+/// The pieces of examples, and counts of those that are too long.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pieces {
     examples: usize,
-    /// `None` where each example is one piece, which needs no list.
+    /// `None` if each example is one piece, which needs no list.
     list: Option<Vec<Piece>>,
-    /// Examples whose end is left out.
+    /// Number of examples whose end is left out.
     pub cut: usize,
-    /// Examples that are left out as too long.
+    /// Number of examples that are left out as too long.
     pub skipped: usize,
-    /// Examples without a learned token within a sequence.
+    /// Number of examples without a learned token within a sequence.
     pub untaught: usize,
-    /// The first rows that are cut or left out as too long, and those of the untaught.
+    /// First rows that are cut or left out as too long, and first rows of untaught examples.
     pub long_rows: Vec<u32>,
     pub untaught_rows: Vec<u32>,
 }
 
-/// Notes a row of those that a warning names.
+/// Adds a row to those that a warning names, up to their maximum.
 fn name_row(rows: &mut Vec<u32>, example: &Entry) {
     if rows.len() < NAMED_ROWS {
         rows.push(example.row());
@@ -59,7 +59,7 @@ fn name_row(rows: &mut Vec<u32>, example: &Entry) {
 }
 
 impl Pieces {
-    /// Cuts examples into pieces of at most `seq_len` pairs.
+    /// Divides examples into pieces of at most `seq_len` pairs.
     pub fn of(examples: EntrySlice<'_>, seq_len: usize, on_long: OnLong) -> Self {
         let mut all = Self { examples: examples.len(), ..Self::default() };
         for (index, example) in examples.iter().enumerate() {
@@ -99,7 +99,7 @@ impl Pieces {
         }
     }
 
-    /// Pieces of the rows before `row`.
+    /// Returns the number of pieces of rows before `row`.
     fn before_row(&self, row: u32, entries: EntrySlice<'_>) -> usize {
         let is_before = |entry: &Entry| entry.row() < row;
         match &self.list {
@@ -113,11 +113,11 @@ impl Pieces {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Windows {
     pieces: Vec<u32>,
-    /// Where the pieces of each sequence end; `None` where each is a sequence.
+    /// End of each sequence in `pieces`; `None` if each piece is a sequence.
     ends: Option<Vec<u32>>,
-    /// The order of the sequences, if it is another one.
+    /// Order of the sequences, if it differs from that of `ends`.
     order: Option<Vec<u32>>,
-    /// Positions that all pieces take.
+    /// Number of positions that all pieces take.
     pub held: u64,
 }
 
@@ -126,7 +126,7 @@ impl Windows {
         self.ends.as_ref().unwrap_or(&self.pieces).len()
     }
 
-    /// Indices of the pieces of a sequence.
+    /// Returns the indices of the pieces of a sequence.
     pub fn get(&self, at: usize) -> Option<&[u32]> {
         let window = self.order.as_ref().map_or(Some(at), |order| order.get(at).map(|window| *window as usize))?;
         let Some(ends) = &self.ends else { return self.pieces.get(window..=window) };
@@ -136,7 +136,7 @@ impl Windows {
     }
 }
 
-/// Puts items in the order of a seed and an epoch, for the purpose of this name.
+/// Shuffles items by seed and epoch, for the purpose with this name.
 pub(super) fn shuffle<T>(items: &mut [T], seed: u64, epoch: u64, name: &str) {
     let key = random::key(PURPOSE, seed, name);
     for index in (1..items.len()).rev() {
@@ -144,20 +144,23 @@ pub(super) fn shuffle<T>(items: &mut [T], seed: u64, epoch: u64, name: &str) {
     }
 }
 
-/// A number below `end` of a seed and an epoch.
+/// Draws a number below `end` by seed and epoch.
 pub(super) fn offset_below(end: u64, seed: u64, epoch: u64) -> u64 {
     random::below(random::key(PURPOSE, seed, "offset"), 0, epoch, end)
 }
 
-/// How often the rows of each file come in an epoch.
+/// The number of times that the rows of each file come in an epoch.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mixture {
-    /// For each file, the index of the row after its last one, and its weight; none where all come once.
+    /// Index of the row after the last one of each file, and its weight; empty if all rows come once.
     files: Vec<(u32, f64)>,
 }
 
 impl Mixture {
-    /// Refuses weights that are not those of the files.
+    /// Checks that the weights are those of the files.
+    ///
+    /// # Errors
+    /// `config.invalid` for weights of a stream, or another number of them than of files.
     pub fn of(weights: &[f64], file_ends: &[u32], rows: bool) -> Result<Self> {
         if !weights.is_empty() && (!rows || weights.len() != file_ends.len()) {
             let rule =
@@ -167,8 +170,8 @@ impl Mixture {
         Ok(Self { files: file_ends.iter().copied().zip(weights.iter().copied()).collect() })
     }
 
-    /// Indices of the pieces of an epoch, in the order of the data: those of a file as many whole times as its weight says, and so large a share
-    /// of them as is left of it, drawn by seed and epoch.
+    /// Returns the indices of an epoch's pieces, in the order of the data: those of a file as many whole times as its weight states, and
+    /// for the fraction that remains a share of them, drawn by seed and epoch.
     fn items(&self, pieces: &Pieces, entries: EntrySlice<'_>, seed: u64, epoch: u64) -> Vec<u32> {
         if self.files.is_empty() {
             return (0..pieces.len() as u32).collect();
@@ -190,7 +193,7 @@ impl Mixture {
     }
 }
 
-/// How pieces are put into the sequences of an epoch.
+/// Parameters for putting pieces into the sequences of an epoch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Packing {
     pub seq_len: usize,
@@ -200,9 +203,9 @@ pub(super) struct Packing {
     pub epoch: u64,
 }
 
-/// The sequences of an epoch: each piece by itself, or several that fit into `seq_len` positions. In the data's own order a sequence takes pieces
-/// until the next one does not fit; else the shuffled pieces are packed in pools, the longest first, each where it leaves the least room
-/// ("best fit, decreasing"), and the sequences of a pool are shuffled.
+/// Returns the sequences of an epoch, with one piece each, or several that fit into `seq_len` positions. In the data's own order a sequence
+/// takes pieces until the next one does not fit. Otherwise the shuffled pieces are packed in pools, the longest first, each where it leaves
+/// the least room ("best fit, decreasing"), and the sequences are shuffled.
 pub(super) fn windows(pieces: &Pieces, entries: EntrySlice<'_>, mixture: &Mixture, how: Packing) -> Windows {
     let Packing { seq_len, packing, order, seed, epoch } = how;
     let pairs = |item: u32| pieces.get(item as usize).map_or(0, |piece| piece.pairs(entries, seq_len));
@@ -229,7 +232,7 @@ pub(super) fn windows(pieces: &Pieces, entries: EntrySlice<'_>, mixture: &Mixtur
     }
     let mut end = 0;
     for pool in items.chunks_mut(POOL) {
-        // Pieces of one length stay in the order of the seed.
+        // Pieces of equal length keep their seeded order.
         pool.sort_by_key(|item| std::cmp::Reverse(pairs(*item)));
         let windows = best_fit(pool, pairs, seq_len);
         for window in &windows {
@@ -248,10 +251,10 @@ pub(super) fn windows(pieces: &Pieces, entries: EntrySlice<'_>, mixture: &Mixtur
     Windows { pieces: items, ends: Some(ends), order: Some(order), held }
 }
 
-/// Each item where it leaves the least room, or in a sequence of its own.
+/// Puts each item where it leaves the least room, or into a sequence of its own.
 fn best_fit(items: &[u32], pairs: impl Fn(u32) -> usize, seq_len: usize) -> Vec<Vec<u32>> {
     let mut windows: Vec<Vec<u32>> = Vec::new();
-    // Windows by the positions that are left in them.
+    // Windows by their number of free positions.
     let mut by_room: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for &item in items {
         let need = pairs(item);

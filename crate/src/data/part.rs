@@ -1,4 +1,4 @@
-//! One side of a split: what is trained on, or what is kept for evaluation.
+//! One side of the split into training and evaluation.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub(super) enum Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// Its examples; none of a stream.
+    /// Returns its examples; empty for a stream.
     pub fn entries(self) -> EntrySlice<'a> {
         match self {
             Self::Text { .. } => EntrySlice::default(),
@@ -23,7 +23,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The marked ids of a piece of an example.
+    /// Returns the marked ids of a piece of an example.
     pub fn ids_of(self, piece: Piece, seq_len: usize) -> Result<Cow<'a, [u32]>> {
         match self {
             Self::Examples { entries, tokens } => match entries.get(piece.example as usize) {
@@ -34,7 +34,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Marked ids of the examples from the place `first` of their store on.
+    /// Returns `count` marked ids of the examples, from the place `first` in their store on.
     pub fn tokens_from(self, first: usize, count: usize) -> Result<Cow<'a, [u32]>> {
         match self {
             Self::Examples { tokens, .. } => tokens.read(first..first.saturating_add(count)),

@@ -1,4 +1,4 @@
-//! Where a row is.
+//! The place of a row in its file.
 
 use serde::Serialize;
 
@@ -10,19 +10,19 @@ use crate::config::Form;
 pub struct RowPlace {
     /// Index of the file in the report.
     pub file: usize,
-    /// Line at which the row begins, from 1.
+    /// Line at which the row begins, counted from 1.
     pub line: usize,
-    /// Its number among the rows of the file, from 1.
+    /// Number of the row in its file, counted from 1.
     pub row: usize,
 }
 
 impl RowPlace {
-    /// The word and the number by which people find the row in a file of this form: JSON may have many on a line.
+    /// Returns the word and the number by which people find the row in a file of this form: JSON may have many rows on a line.
     pub fn told(self, form: Form) -> (&'static str, usize) {
         if form == Form::Json { ("row", self.row) } else { ("line", self.line) }
     }
 
-    /// The same of a fault, which an editor shows by its line.
+    /// Describes the place of a fault, always with the line, which an editor shows.
     pub(super) fn of_fault(self, form: Form) -> String {
         let line = format!("line {}", self.line);
         if form == Form::Json { format!("row {} ({line})", self.row) } else { line }

@@ -15,40 +15,40 @@ use crate::tokenizer::Tokenizer;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Preview {
-    /// Its row; null for the beginning of a stream.
+    /// Place of its row; null for the beginning of a stream.
     pub row: Option<RowPlace>,
-    /// Its tokens, in runs of those that are learned and those that are not.
+    /// Its tokens, in runs of learned tokens and runs of tokens that are only read.
     pub segments: Vec<Segment>,
 }
 
-/// Tokens in a row that are all learned, or all read alone.
+/// A run of tokens that are all learned, or all only read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Segment {
-    /// Their text.
+    /// Text of the tokens.
     pub text: String,
-    /// Each token.
+    /// The tokens.
     pub tokens: Vec<PreviewToken>,
-    /// Whether they are targets of the loss.
+    /// True if they are targets of the loss.
     pub learned: bool,
 }
 
-/// A token.
+/// A token of a preview.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PreviewToken {
-    /// Its id.
+    /// Id of the token.
     pub id: u32,
-    /// Its text; the replacement character stands for parts of a character.
+    /// Text of the token; the replacement character represents parts of a character.
     pub text: String,
 }
 
 impl Dataset {
-    /// The first `show` pieces of training examples, in the order of the data, cut as a run of these settings cuts them; of a stream its first
-    /// sequence.
+    /// Returns the first `show` pieces of training examples, in the order of the data, cut as in a run with these settings; for a stream,
+    /// its first sequence.
     ///
     /// # Errors
-    /// Those of the tokenizer.
+    /// Errors of the tokenizer and of the token storage.
     pub fn preview(&self, config: &TrainConfig, tokenizer: &Tokenizer, show: usize) -> Result<Vec<Preview>> {
         let part = self.train();
         if let Part::Text { tokens, end, .. } = part {
@@ -65,7 +65,7 @@ impl Dataset {
     }
 }
 
-/// Runs of marked ids that are learned, or read alone. The first id is never a target.
+/// Divides marked ids into runs that are learned or only read. The first id is never a target.
 fn segments(marked: &[u32], tokenizer: &Tokenizer) -> Result<Vec<Segment>> {
     let mut segments: Vec<Segment> = Vec::new();
     for (at, marked) in marked.iter().enumerate() {

@@ -18,20 +18,20 @@ use crate::config::{DataSettings, Form};
 use crate::error::{Error, Refusal, Result, shown, word};
 use crate::tokenizer::Tokenizer;
 
-/// Rows that are read in one go.
+/// Number of rows that are read in one go.
 const ROWS_AT_ONCE: usize = 64;
-/// Bytes of token ids that are read in one go.
+/// Number of bytes of token ids that are read in one go.
 const BYTES_AT_ONCE: u64 = 1 << 20;
 
 /// Reads files piece by piece, so that other work can be done in between.
 pub struct DataReader<'a> {
     records: Records<'a>,
-    /// The files, the last one first.
+    /// Files that remain, the last one first.
     files: Vec<Opened<'a>>,
     several: bool,
     current: Option<Current<'a>>,
     ids: TokenStore,
-    /// All files are texts, or token ids: one stream of ids.
+    /// True if all files are texts, or token ids: one stream of ids.
     stream: bool,
 }
 
@@ -46,7 +46,8 @@ enum Kind<'a> {
     Text {
         reader: TextReader<'a>,
         pending: String,
-        /// Bytes of `pending` before which it is not tried again: a text that cannot be cut must not be encoded anew with each piece.
+        /// Length in bytes that `pending` must reach before encoding is tried again: a text that cannot be cut must not be encoded anew
+        /// with each piece.
         enough: usize,
     },
     Ids {
@@ -55,16 +56,16 @@ enum Kind<'a> {
         offset: usize,
     },
     Rows(Rows<'a>),
-    /// A text beside rows.
+    /// A text file among files of rows.
     Document,
 }
 
 impl<'a> DataReader<'a> {
-    /// Opens files. Token ids need no tokenizer; of other forms its refusal is given back. Tokens that are too many for memory go to `storage`, if
-    /// there is one.
+    /// Opens files. Token ids need no tokenizer; for other forms the error of a missing tokenizer is returned. Tokens that do not fit into
+    /// memory go to `storage`, if there is one.
     ///
     /// # Errors
-    /// `data.*` of files whose form is not as it is given, or cannot be found.
+    /// `data.*` for files whose form is not the given one, or cannot be detected.
     pub fn open<E: From<Error>>(
         files: &[&'a dyn DataSource],
         tokenizer: std::result::Result<&'a Tokenizer, E>,
@@ -73,7 +74,7 @@ impl<'a> DataReader<'a> {
     ) -> std::result::Result<Self, E> {
         let ids_alone = are_tokens(files, settings);
         let tokenizer = if ids_alone { tokenizer.ok() } else { Some(tokenizer?) };
-        // A date that is none is told even if no template asks for it.
+        // An invalid date is refused even if no template asks for it.
         Account::default().date(settings)?;
         let mut opened = if ids_alone { files.iter().map(|file| Opened::tokens(*file)).collect() } else { opened(files, settings)? };
         let stream = opened.iter().all(|file| matches!(file.found.form, Form::Text | Form::Tokens));
@@ -91,10 +92,10 @@ impl<'a> DataReader<'a> {
         Ok(Self { records, files: opened, several: files.len() > 1, current: None, ids, stream })
     }
 
-    /// Reads on. → whether something is left.
+    /// Reads a piece. Returns false if nothing is left.
     ///
     /// # Errors
-    /// Fails where a file or the tokenizer does. Faults of rows are kept for [`DataReader::finish`].
+    /// Errors of the file and of the tokenizer. Faults of rows are kept for [`DataReader::finish`].
     pub fn advance(&mut self) -> Result<bool> {
         let Some(mut current) = self.current.take() else {
             let Some(file) = self.files.pop() else { return Ok(false) };
@@ -111,10 +112,10 @@ impl<'a> DataReader<'a> {
         Ok(true)
     }
 
-    /// The data, when everything is read.
+    /// Returns the data, after reading all that is left.
     ///
     /// # Errors
-    /// `data.*` of rows that cannot be used: all are found, and the first hundred are listed with their lines.
+    /// `data.*` for rows that cannot be used: all are found, and the first hundred are listed with their lines.
     pub fn finish(mut self) -> Result<Dataset> {
         while self.advance()? {}
         self.records.check()?;
@@ -151,14 +152,14 @@ impl<'a> DataReader<'a> {
         Ok(Current { file, rows: 0, kind })
     }
 
-    /// Tells which entries of folders of texts are not read, by their names.
+    /// Warns about files in folders of texts that are not read, by their names.
     pub fn passed_over(&mut self, names: &[String]) {
         if let Some(warning) = DataWarning::passed_over(names) {
             self.records.account.warn(word!("data.folder"), None, warning.message);
         }
     }
 
-    /// Notes a name that speaks of another form.
+    /// Warns about a name that indicates another form.
     fn named(&mut self, file: &Opened<'_>) {
         let found = file.found;
         if let Some(hint) = found.hint.filter(|hint| self.records.settings.form.is_none() && *hint != found.form) {
@@ -168,7 +169,7 @@ impl<'a> DataReader<'a> {
         }
     }
 
-    /// Reads a part of a file. → whether more of it is left.
+    /// Reads a part of a file. Returns false if nothing of it is left.
     fn read_on(&mut self, current: &mut Current<'a>) -> Result<bool> {
         let name = current.file.source.name();
         let place = |line: usize, row: usize, account: &Account| RowPlace { file: account.files(), line, row };
@@ -201,7 +202,7 @@ impl<'a> DataReader<'a> {
         }
     }
 
-    /// Encodes a piece of a text. Of several texts each is a document with an end of its own.
+    /// Encodes a piece of a text. If there are several texts, each is a document that ends with an end token.
     fn text(&mut self, reader: &mut TextReader<'_>, pending: &mut String, enough: &mut usize) -> Result<bool> {
         let Some(tokenizer) = self.records.tokenizer else { return Ok(false) };
         let more = reader.fill()?;
@@ -227,7 +228,7 @@ impl<'a> DataReader<'a> {
         self.ids.extend(ids.iter().copied())
     }
 
-    /// Takes the whole ids of `pending`, u32 little endian.
+    /// Takes the complete ids of `pending`, u32 little endian.
     fn token_ids(&mut self, pending: &mut Vec<u8>, offset: &mut usize, last: bool) -> Result<bool> {
         let (words, rest) = pending.as_chunks::<4>();
         if last && !rest.is_empty() {
@@ -243,7 +244,7 @@ impl<'a> DataReader<'a> {
     }
 }
 
-/// Batches hold ids as i32, where a negative target does not count.
+/// Checks that ids fit i32, the type of ids in batches, where a negative target does not count.
 pub(super) fn check_ids(ids: &[u32], offset: usize) -> Result<()> {
     match ids.iter().position(|&id| i32::try_from(id).is_err()) {
         Some(at) => {

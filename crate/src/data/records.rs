@@ -1,4 +1,4 @@
-//! Rows become examples, with an account of what they are like and of those that cannot be used.
+//! Turns rows into examples, with an account of their kinds and of those that cannot be used.
 
 use serde_json::{Map, Value};
 
@@ -17,14 +17,14 @@ use crate::tokenizer::Tokenizer;
 /// Maximum number of faulty rows that are reported.
 const FAULTS: usize = 100;
 
-/// Why a model does not learn to stop.
+/// Reasons why a model does not learn to stop.
 pub(super) const NO_END: &str = "the tokenizer names no token that ends a text";
 const NO_TURN_END: &str = "the chat template ends answers with no token that ends a turn or a text";
 
 /// Encodes rows.
 pub(super) struct Records<'a> {
     pub settings: &'a DataSettings,
-    /// None where no form needs one.
+    /// `None` if no form needs one.
     pub tokenizer: Option<&'a Tokenizer>,
     pub account: Account,
     pub hash: DataHash,
@@ -39,18 +39,18 @@ impl<'a> Records<'a> {
         Self { settings, tokenizer, account, hash, examples, faults: Vec::new(), faulty: 0 }
     }
 
-    /// Refuses rows that cannot be used: the first of them are listed.
+    /// Refuses rows that cannot be used; the first of them are listed.
     pub fn check(&mut self) -> Result<()> {
         let beyond = self.faulty.saturating_sub(FAULTS);
         if let Some(last) = self.faults.last_mut().filter(|_| beyond > 0) {
             last.hint = Some(format!("{beyond} more rows cannot be used"));
         }
-        // Where nothing is left, the faults say why.
+        // If nothing is left, the faults explain why.
         let goes_on = self.settings.on_bad_row == OnBadRow::Skip && !self.examples.entries.is_empty();
         if self.faults.is_empty() || goes_on { Ok(()) } else { Err(Error::Refused(std::mem::take(&mut self.faults))) }
     }
 
-    /// Reads a row of a file of this name and form, or notes its fault.
+    /// Reads a row of a file with this name and form, or records its fault.
     pub fn row(&mut self, place: RowPlace, file: (&str, Form), row: Result<Map<String, Value>>, columns: Option<&Columns>) -> Result<()> {
         let Some(tokenizer) = self.tokenizer else { return Ok(()) };
         let read = row.and_then(|row| {
@@ -72,7 +72,7 @@ impl<'a> Records<'a> {
                     self.examples.push(&example, row)?;
                 }
             }
-            // A file that ends in the middle is no fault of a row.
+            // A file that ends in the middle is not the fault of a row.
             Err(error @ (Error::SourceRead { .. } | Error::DataEncoding { .. })) => return Err(error),
             Err(error) => self.fault(place, file, error),
         }
@@ -94,7 +94,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// The examples of a record, with an account of what they are like.
+    /// Makes the examples of a record, and counts them in the account.
     fn examples_of(&mut self, read: &Read, place: RowPlace, tokenizer: &Tokenizer) -> Result<Vec<Example>> {
         let loss_on = self.settings.loss_on;
         let examples = match &read.record {
@@ -149,7 +149,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Tells if the last learned token of an example ends a turn or a text.
+/// Returns true if the last learned token of an example ends a turn or a text.
 fn ends(example: &Example, tokenizer: &Tokenizer) -> bool {
     let last = example.counted.iter().rposition(|counted| *counted);
     last.and_then(|at| example.ids.get(at)).is_some_and(|id| tokenizer.is_special(*id) || tokenizer.eos().contains(id))

@@ -1,4 +1,4 @@
-//! The account of data: everything that was read, left out or changed on the way, for the person to see before the first step.
+//! Report on data: everything that was read, left out or changed on the way, to be shown before the first step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,62 +12,62 @@ use crate::config::{DataSettings, Form};
 use crate::error::{Result, Word, shown, word};
 use crate::tokenizer::{Date, Tokenizer};
 
-/// Rows whose places are kept: a preview shows no more.
+/// Number of rows whose places are kept: a preview shows no more.
 const PLACES: usize = 1 << 16;
-/// Rows that a warning names.
+/// Number of rows that a warning names.
 pub(super) const NAMED_ROWS: usize = 5;
 
-/// A file as it was read.
+/// Report on a file as it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileReport {
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// The form that was found, or given.
+    /// Form that was detected or given.
     pub form: Form,
-    /// Its rows; null for a stream of text or ids.
+    /// Number of rows; null for a stream of text or ids.
     pub rows: Option<usize>,
 }
 
-/// A file by itself, as far as it is known without a tokenizer.
+/// Summary of a file, as far as it is known without a tokenizer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileSummary {
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// The form that was found, or given.
+    /// Form that was detected or given.
     pub form: Form,
-    /// Its rows; null for a stream of text or ids.
+    /// Number of rows; null for a stream of text or ids.
     pub rows: Option<usize>,
-    /// Rows of each kind: chat, completion, text, tokens, and faulty.
+    /// Number of rows of each kind: chat, completion, text, tokens, and faulty.
     pub shapes: BTreeMap<&'static str, usize>,
-    /// Keys of the rows, in the order in which they come; at most 50.
+    /// Keys of the rows, in the order of their first occurrence; at most 50.
     pub columns: Vec<String>,
-    /// Characters of a text or of rows, and ids of token ids.
+    /// Number of characters of a text or of rows, or of ids of token ids.
     pub characters: usize,
 }
 
-/// Something about the data that a person should know, although nothing was refused.
+/// Warning about data that was not refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DataWarning {
-    /// Stable dotted word.
+    /// Stable dotted code.
     pub code: &'static str,
-    /// How often it is so.
+    /// Number of occurrences.
     pub count: usize,
-    /// The first rows of which it is so.
+    /// First rows concerned.
     pub rows: Vec<RowPlace>,
-    /// A sentence.
+    /// Message of the warning, as a sentence.
     pub message: String,
 }
 
-/// Tokens of the data.
+/// Token counts of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TokenCounts {
-    /// All tokens of the training part.
+    /// Number of tokens in the training part.
     pub total: usize,
-    /// Those among them that are learned.
+    /// Number of these that are learned.
     pub learned: usize,
 }
 
@@ -75,73 +75,73 @@ pub struct TokenCounts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lengths {
-    /// The shortest.
+    /// Minimum.
     pub min: usize,
-    /// The median.
+    /// Median.
     pub p50: usize,
-    /// 95 % are not longer.
+    /// 95th percentile: 95 % of the examples are not longer.
     pub p95: usize,
-    /// The longest.
+    /// Maximum.
     pub max: usize,
-    /// Examples by length, from 0 to the longest in equal steps of `histogram_step` tokens.
+    /// Number of examples by length, from 0 to the maximum in equal steps of `histogram_step` tokens.
     pub histogram: Vec<usize>,
-    /// Tokens from one bar of the histogram to the next.
+    /// Number of tokens from one bar of the histogram to the next.
     pub histogram_step: usize,
 }
 
-/// Training data as they are learned.
+/// Report on training data as they are learned.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DataReport {
-    /// The files.
+    /// Report on each file.
     pub files: Vec<FileReport>,
-    /// Rows of each kind: chat, completion, text, tokens.
+    /// Number of rows of each kind: chat, completion, text, tokens.
     pub shapes: BTreeMap<&'static str, usize>,
-    /// Chats by the way in which their learned tokens were found: generation, prefix, per-answer, all.
+    /// Number of chats by the method that found their learned tokens: generation, prefix, per-answer, all.
     pub rules: BTreeMap<&'static str, usize>,
-    /// Examples that are trained on; 0 of a stream.
+    /// Number of examples that are trained on; 0 for a stream.
     pub examples: usize,
-    /// Examples, or tokens of a stream, that are kept for evaluation.
+    /// Number of examples, or of tokens of a stream, that are kept for evaluation.
     pub validation: usize,
-    /// Tokens of the training part.
+    /// Token counts of the training part.
     pub tokens: TokenCounts,
-    /// Lengths of the training examples; null of a stream.
+    /// Lengths of the training examples; null for a stream.
     pub lengths: Option<Lengths>,
-    /// T, the tokens of a sequence.
+    /// Number of tokens in a sequence, T.
     pub seq_len: usize,
-    /// Examples whose end is left out.
+    /// Number of examples whose end is left out.
     pub cut: usize,
-    /// Examples that are left out: too long by `on_long`, or without a learned token within `seq_len`.
+    /// Number of examples that are left out: too long by `on_long`, or without a learned token within `seq_len`.
     pub skipped: usize,
-    /// Sequences of an epoch.
+    /// Number of sequences in an epoch.
     pub windows: usize,
     /// Share of the positions of these sequences that hold tokens.
     pub packed_fraction: f64,
-    /// Steps of an epoch; the last one may reach into the next epoch.
+    /// Number of steps in an epoch; the last one may continue into the next epoch.
     pub steps_per_epoch: u64,
     /// Tokens that end a text or a turn.
     pub end: Vec<String>,
-    /// What a person should know.
+    /// Warnings about the data.
     pub warnings: Vec<DataWarning>,
     /// SHA-256 of the examples, or of the stream.
     pub digest: String,
 }
 
-/// What is counted while data are read.
+/// Counts and warnings that are collected while data are read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Account {
     files: Vec<FileReport>,
     shapes: BTreeMap<&'static str, usize>,
     rules: BTreeMap<&'static str, usize>,
-    /// Rows that are learned, and the places of the first of them.
+    /// Number of learned rows, and the places of the first of them.
     rows: u32,
     file_ends: Vec<u32>,
     first_rows: Vec<RowPlace>,
-    /// Keys that nothing reads, of how many rows, and the first of these.
+    /// Keys that nothing reads, with the number of rows that have them and the first such row.
     unread: BTreeMap<String, (usize, RowPlace)>,
     warnings: Vec<DataWarning>,
     turn_ends: Vec<u32>,
-    /// Texts of the tokens that end a text, or a turn.
+    /// Texts of the tokens that end a text or a turn.
     end_texts: Vec<String>,
     end_unknown: Option<&'static str>,
 }
@@ -156,7 +156,7 @@ impl Account {
         self.file_ends.push(self.rows);
     }
 
-    /// For each file, the index of the row after its last one.
+    /// Returns for each file the index of the row after its last one.
     pub fn file_ends(&self) -> &[u32] {
         &self.file_ends
     }
@@ -165,7 +165,7 @@ impl Account {
         &self.files
     }
 
-    /// Adds a row that is learned. → its index.
+    /// Adds a learned row, and returns its index.
     pub fn row(&mut self, place: RowPlace) -> u32 {
         if self.first_rows.len() < PLACES {
             self.first_rows.push(place);
@@ -174,7 +174,7 @@ impl Account {
         self.rows - 1
     }
 
-    /// The place of one of the first rows.
+    /// Returns the place of one of the first rows.
     pub fn place(&self, row: u32) -> Option<RowPlace> {
         self.first_rows.get(row as usize).copied()
     }
@@ -195,8 +195,8 @@ impl Account {
         &self.rules
     }
 
-    /// Notes special tokens that end an answer and no text, as those of a base model. Marks may enclose parts of an answer, and where all is
-    /// learned the user's turns count too: there the last token alone ends an answer.
+    /// Records special tokens that end an answer but no text, as in base models. Marks may enclose parts of an answer, and if everything is
+    /// learned the user's turns count too: in these cases only the last token ends an answer.
     pub fn turn_ends(&mut self, examples: &[Example], rule: Rule, tokenizer: &Tokenizer) {
         for Example { ids, counted, .. } in examples {
             let last = counted.iter().rposition(|counted| *counted);
@@ -210,17 +210,17 @@ impl Account {
         }
     }
 
-    /// Ids that end a turn of the chats, and no text by the tokenizer's files.
+    /// Returns the ids that end a turn in the chats but, by the tokenizer's files, no text.
     pub fn ends_of_turns(&self) -> &[u32] {
         &self.turn_ends
     }
 
-    /// Notes why the model does not learn to stop.
+    /// Records the reason why the model does not learn to stop.
     pub fn end_unknown(&mut self, reason: &'static str) {
         self.end_unknown = Some(reason);
     }
 
-    /// Notes keys of a row that are not read.
+    /// Records keys of a row that are not read.
     pub fn unread<'a>(&mut self, keys: impl Iterator<Item = &'a String>, place: RowPlace) {
         for key in keys {
             match self.unread.get_mut(key) {
@@ -230,7 +230,7 @@ impl Account {
         }
     }
 
-    /// Adds to the warning of a word, whose first message stays.
+    /// Counts a warning under its code, which keeps its first message.
     pub fn warn(&mut self, word: Word, place: Option<RowPlace>, message: String) {
         let found = self.warnings.iter().position(|warning| warning.code == word.text() && (place.is_some() || warning.message == message));
         let at = found.unwrap_or_else(|| {
@@ -244,12 +244,12 @@ impl Account {
         }
     }
 
-    /// The date that chat templates see.
+    /// Returns the date that chat templates see.
     pub fn date(&self, settings: &DataSettings) -> Result<Option<Date>> {
         settings.chat_date.as_deref().map(str::parse).transpose()
     }
 
-    /// Keeps the texts of the tokens that end a text or a turn.
+    /// Stores the texts of the tokens that end a text or a turn.
     pub fn ends(&mut self, tokenizer: &Tokenizer) {
         let ids = tokenizer.eos().iter().chain(&self.turn_ends);
         self.end_texts = ids.filter_map(|id| tokenizer.token_text(*id).ok()).collect();
@@ -259,7 +259,7 @@ impl Account {
         &self.end_texts
     }
 
-    /// All warnings, with those that are known when everything is read.
+    /// Returns all warnings, including those that are known only when everything is read.
     pub fn warnings(&self) -> Vec<DataWarning> {
         const KEYS: usize = 12;
         let mut warnings = self.warnings.clone();

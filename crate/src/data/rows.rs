@@ -10,15 +10,15 @@ use super::text::TextReader;
 use crate::config::Form;
 use crate::error::{Result, shown};
 
-/// A row, or why it cannot be read.
+/// A row, or the reason why it cannot be read.
 pub(super) type Row = std::result::Result<Map<String, Value>, String>;
 
-/// The rows of a file, from first to last. What cannot be read is given as the row's fault; where the rest of the file has no meaning after it, it
-/// is the last one.
+/// The rows of a file, from first to last. An unreadable part is returned as the row's fault, which is the last row if the rest of the file
+/// has no meaning after it.
 pub(super) struct Rows<'a> {
     name: &'a str,
     kind: Kind<'a>,
-    /// Holds back a row of a file that is cut, whose last one is left out.
+    /// Holds back one row of a partial file, whose last row is left out.
     before: Option<Option<(usize, Row)>>,
 }
 
@@ -37,7 +37,7 @@ enum Kind<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// The rows of a file of a form that was [`Found`]; of a `partial` one, the beginning of a longer file, all but the last.
+    /// Opens the rows of a file of a [`Found`] form. For a `partial` file, the beginning of a longer one, the last row is left out.
     pub fn open(source: &'a dyn DataSource, found: &Found, partial: bool) -> Result<Self> {
         let mut reader = TextReader::open(source, partial)?;
         let kind = match found.form {
@@ -48,7 +48,7 @@ impl<'a> Rows<'a> {
                     reader.skip_to(at)?;
                     Kind::Array { reader, begun: false, inside: true }
                 }
-                // Also what is no object: its fault is that of the row.
+                // Includes a text that is not an object: its fault is that of the row.
                 Some(Outline::Row) | None => Kind::One(reader),
             },
             Form::Csv | Form::Tsv => Kind::Table(Box::new(Table::new(reader, found.delimiter))),
@@ -57,10 +57,10 @@ impl<'a> Rows<'a> {
         Ok(Self { name: source.name(), kind, before: partial.then_some(None) })
     }
 
-    /// The next row and its line; `None` at the end.
+    /// Returns the next row and its line; `None` at the end.
     ///
     /// # Errors
-    /// Fails where the file or its encoding does.
+    /// Errors of the file and its encoding.
     pub fn next(&mut self) -> Result<Option<(usize, Row)>> {
         if self.before.is_none() {
             return self.read();
@@ -95,7 +95,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The fault of a text that begins at `line` of its file.
+/// Describes the fault of a text that begins at `line` of its file.
 fn not_json(error: &serde_json::Error, line: usize) -> String {
     let text = error.to_string();
     let words = text.split(" at line ").next().unwrap_or_default();
@@ -113,7 +113,7 @@ fn object(value: Value) -> Row {
     }
 }
 
-/// A row from its JSON.
+/// Parses a row from its JSON.
 fn parsed(text: &str, line: usize) -> Row {
     serde_json::from_str(text).map_err(|error| not_json(&error, line)).and_then(object)
 }
@@ -133,7 +133,7 @@ fn next_line(reader: &mut TextReader<'_>) -> Result<Option<(usize, Row)>> {
     }
 }
 
-/// All of a file that is a single row.
+/// Reads a file that is a single row.
 fn one(reader: &mut TextReader<'_>) -> Result<Row> {
     let mut text = String::new();
     loop {
@@ -150,7 +150,7 @@ fn one(reader: &mut TextReader<'_>) -> Result<Row> {
     }
 }
 
-/// The next row of an array, and whether there may be others after it.
+/// Returns the next row of an array, and true if others may follow.
 fn next_item(reader: &mut TextReader<'_>, begun: &mut bool, inside: bool) -> Result<(Option<(usize, Row)>, bool)> {
     let next = reader.skip_blank()?;
     let fault = |reader: &TextReader<'_>, fault: &str| Ok((Some((reader.line(), Err(fault.to_owned()))), false));
@@ -174,7 +174,7 @@ fn next_item(reader: &mut TextReader<'_>, begun: &mut bool, inside: bool) -> Res
     Ok(match json::value(reader)? {
         json::Value::Whole(text) => {
             let row = serde_json::from_str(&text).map_err(|error| not_json(&error, line));
-            // After what is no JSON, nothing has a meaning.
+            // After invalid JSON the rest has no meaning.
             let goes_on = row.is_ok();
             (Some((line, row.and_then(object))), goes_on)
         }
@@ -184,7 +184,7 @@ fn next_item(reader: &mut TextReader<'_>, begun: &mut bool, inside: bool) -> Res
     })
 }
 
-/// After the rows nothing is expected, but the rest of the object that they are `inside` of.
+/// Checks that nothing follows the rows, except for the rest of the object that they are `inside` of.
 fn end_of_array(reader: &mut TextReader<'_>, inside: bool) -> Result<(Option<(usize, Row)>, bool)> {
     reader.take(1);
     Ok(match reader.skip_blank()? {

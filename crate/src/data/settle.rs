@@ -1,4 +1,4 @@
-//! Settings that follow from the data: the length of sequences, and the steps of so many epochs.
+//! Settings that follow from the data: the length of sequences, and the number of steps for the given epochs.
 
 use serde_json::{Map, Value, json};
 
@@ -8,11 +8,11 @@ use crate::config::TrainConfig;
 use crate::error::Result;
 
 impl TrainConfig {
-    /// These settings of a new run on `dataset`, of which `given` are those that a person chose: `seq_len` by the data unless it is given, and
-    /// the steps of so many `epochs`. `context` is the model's.
+    /// Completes these settings for a new run on `dataset`: chooses `seq_len` by the data unless the user's settings `given` contain it,
+    /// and computes the steps of the `epochs`. `context` is the model's.
     ///
     /// # Errors
-    /// Those of [`Loader::for_run`].
+    /// As for [`Loader::for_run`].
     pub fn settled_for(self, dataset: &Dataset, given: &Map<String, Value>, context: usize) -> Result<Self> {
         let mut config = self;
         if !given.contains_key("seq_len")
@@ -23,10 +23,10 @@ impl TrainConfig {
         config.with_steps_of(dataset)
     }
 
-    /// These settings with the steps of so many `epochs` on `dataset`, if `epochs` is given: the last step may reach beyond them.
+    /// Computes the number of steps for `epochs` on `dataset`, if `epochs` is given. The last step may reach beyond them.
     ///
     /// # Errors
-    /// Those of [`Loader::for_run`].
+    /// As for [`Loader::for_run`].
     pub fn with_steps_of(self, dataset: &Dataset) -> Result<Self> {
         let Some(epochs) = self.epochs else { return Ok(self) };
         let sequences = Loader::for_run(dataset, &self)?.items_per_epoch() as f64 * epochs;

@@ -1,4 +1,4 @@
-//! The meaning of a row, by its keys or by the columns that a person names.
+//! Interprets a row by its keys, or by the columns that a person names.
 
 use serde_json::{Map, Value};
 
@@ -11,14 +11,14 @@ use crate::error::{Refusal, Result, shown, word};
 /// A row as it is learned.
 pub(super) enum Record {
     Chat(Chat),
-    /// The completion is learned.
+    /// A prompt and a completion, of which only the latter is learned by default.
     Completion {
         prompt: String,
         completion: String,
     },
     /// A text, all of which is learned.
     Document(String),
-    /// Ids, and for each whether its prediction counts.
+    /// Token ids, with a mark for each that is true if its prediction counts.
     Tokens {
         ids: Vec<u32>,
         counted: Vec<bool>,
@@ -26,7 +26,7 @@ pub(super) enum Record {
 }
 
 impl Record {
-    /// The word for it in a report.
+    /// Returns the name used in a report.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Chat(_) => "chat",
@@ -37,17 +37,17 @@ impl Record {
     }
 }
 
-/// A record, and the keys of its row that it was made of.
+/// A record, and the keys of its row that it was made from.
 pub(super) struct Read {
     pub record: Record,
     pub used: Vec<String>,
-    /// Reads as instruction, input and response, in the layout of Alpaca: the model has no chat template.
+    /// True if the row is written in the layout of Alpaca, as instruction, input and response, because the model has no chat template.
     pub alpaca: bool,
 }
 
 type Fields = Map<String, Value>;
 
-/// Reads a row. Of a model `with_template` an instruction is a chat.
+/// Reads a row. For a model `with_template` an instruction becomes a chat.
 pub(super) fn read_row(row: &Fields, columns: Option<&Columns>, with_template: bool) -> Result<Read> {
     if let Some(columns) = columns {
         return by_columns(row, columns, with_template);
@@ -99,7 +99,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// The text of a key.
+/// Returns the text at a key.
 fn text(row: &Fields, key: &str) -> Result<String> {
     match row.get(key) {
         Some(Value::String(text)) => Ok(text.clone()),
@@ -110,7 +110,7 @@ fn text(row: &Fields, key: &str) -> Result<String> {
     }
 }
 
-/// Instruction, input and output, with what was said before.
+/// Reads instruction, input and output, with the history of earlier turns.
 fn alpaca(row: &Fields, with_template: bool) -> Result<Read> {
     let optional = |key: &str| match row.get(key) {
         None | Some(Value::Null) => Ok(String::new()),
@@ -139,7 +139,7 @@ fn alpaca(row: &Fields, with_template: bool) -> Result<Read> {
         let said = turns.flat_map(|(said, answer)| [("user", said), ("assistant", answer)]);
         Record::Chat(Chat::of_texts((!system.is_empty()).then_some(("system", system)).into_iter().chain(said)))
     } else {
-        // What the system says stands before everything else.
+        // The system message comes before everything else.
         let of_turn = |turn: usize| if turn == 0 { system.as_str() } else { "" };
         let before = history.iter().enumerate().map(|(turn, (said, answer))| layout(of_turn(turn), said, "") + answer + "\n\n");
         let prompt = before.collect::<String>() + &layout(of_turn(history.len()), &instruction, &input);
@@ -148,7 +148,8 @@ fn alpaca(row: &Fields, with_template: bool) -> Result<Read> {
     Ok(Read { record, used, alpaca: !with_template })
 }
 
-/// The headings of Stanford's Alpaca (github.com/tatsu-lab/stanford_alpaca), after what a system message says or what its authors wrote.
+/// Returns a prompt with the headings of Stanford's Alpaca (github.com/tatsu-lab/stanford_alpaca), after the system message or its authors'
+/// text.
 fn layout(system: &str, instruction: &str, input: &str) -> String {
     let task = "Below is an instruction that describes a task";
     let write = "Write a response that appropriately completes the request.";
@@ -161,7 +162,7 @@ fn layout(system: &str, instruction: &str, input: &str) -> String {
     format!("{before}\n\n### Instruction:\n{instruction}\n\n{input}### Response:\n")
 }
 
-/// Ids, with labels or marks where not all are learned.
+/// Reads token ids, with labels or masks if not all are learned.
 fn tokens(row: &Fields) -> Result<Record> {
     let refuse = |expected: &str, found: String| Refusal::new(word!("data.shape")).expected(expected).found(found);
     let numbers = |key: &str| -> Result<Option<Vec<i64>>> {
@@ -189,7 +190,7 @@ fn tokens(row: &Fields) -> Result<Record> {
     }
     let learned =
         |at: usize| labels.as_ref().is_none_or(|l| l.get(at) != Some(&-100)) && masks.as_ref().is_none_or(|m| m.get(at) == Some(&1));
-    // Rows that were padded to one length say so.
+    // Rows that were padded to one length have an attention mask.
     let kept: Vec<usize> = (0..ids.len()).filter(|at| seen.as_ref().is_none_or(|seen| seen.get(*at) != Some(&0))).collect();
     let counted = kept.iter().map(|&at| learned(at)).collect();
     Ok(Record::Tokens { ids: kept.iter().filter_map(|at| ids.get(*at).copied()).collect(), counted })
@@ -219,7 +220,7 @@ fn by_columns(row: &Fields, columns: &Columns, with_template: bool) -> Result<Re
     Ok(Read { record, used, alpaca: false })
 }
 
-/// Prompt and completion that are lists of messages by their columns, if they are.
+/// Reads prompt and completion as lists of messages by their columns, if they are lists.
 fn lists_of(row: &Fields, columns: &Columns) -> Result<Option<Read>> {
     let list = |column: &Option<String>| column.as_ref().and_then(|key| Some((key.clone(), row.get(key)?.as_array()?)));
     let (Some((prompt, asked)), Some((completion, said))) = (list(&columns.prompt), list(&columns.completion)) else { return Ok(None) };
@@ -228,7 +229,7 @@ fn lists_of(row: &Fields, columns: &Columns) -> Result<Option<Read>> {
     Ok(Some(Read { record, used, alpaca: false }))
 }
 
-/// The value of a column: that of a key, or a pattern with the values of its keys.
+/// Returns the value of a column: that of a key, or a pattern filled with the values of its keys.
 fn filled(pattern: &str, row: &Fields, used: &mut Vec<String>) -> Result<String> {
     let mut value = |key: &str| -> Result<String> {
         used.push(key.to_owned());

@@ -1,4 +1,4 @@
-//! Files of data, read in order, and storage for tokens that are too many for memory.
+//! Data files, read in order, and storage for tokens that do not fit into memory.
 
 use std::io::{self, Read};
 
@@ -6,21 +6,21 @@ use crate::error::{Error, Result};
 
 /// A file of training data, which may be read more than once.
 pub trait DataSource {
-    /// Its name, which is a hint of its form.
+    /// Returns its name, which is a hint of its form.
     fn name(&self) -> &str;
-    /// Reads it from its beginning.
+    /// Opens it for reading from its beginning.
     ///
     /// # Errors
-    /// Fails where the file does; a reader gives an [`Error`] inside of its [`io::Error`] as it is.
+    /// Errors of the file. A reader may wrap an [`Error`] in its [`io::Error`], which is passed on unchanged.
     fn open(&self) -> Result<Box<dyn Read + '_>>;
 }
 
 /// Bytes in memory with a name.
 #[derive(Debug, Clone, Copy)]
 pub struct DataFile<'a> {
-    /// Its name, which is a hint of its form.
+    /// Name of the file, which is a hint of its form.
     pub name: &'a str,
-    /// Its contents.
+    /// Contents of the file.
     pub bytes: &'a [u8],
 }
 
@@ -34,17 +34,23 @@ impl DataSource for DataFile<'_> {
     }
 }
 
-/// The error of reading the file `name`.
+/// Converts the error of reading the file `name`.
 pub(super) fn unreadable(error: io::Error, name: &str) -> Error {
     let reason = error.to_string();
     let inside = error.into_inner().and_then(|inside| inside.downcast::<Error>().ok());
     inside.map_or_else(|| Error::SourceRead { name: name.to_owned(), reason }, |inside| *inside)
 }
 
-/// Where tokens are kept that are too many for memory: bytes that are appended, then read by range.
+/// Storage for tokens that do not fit into memory: bytes are appended, then read by range.
 pub trait TokenStorage {
-    /// Takes the next bytes. → the offset at which they are.
+    /// Appends bytes, and returns the offset at which they are stored.
+    ///
+    /// # Errors
+    /// Errors of the storage.
     fn append(&self, bytes: &[u8]) -> Result<u64>;
     /// Fills `buf` with the bytes from `offset` on.
+    ///
+    /// # Errors
+    /// Errors of the storage.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
 }

@@ -1,13 +1,13 @@
-//! The rows that are kept for evaluation.
+//! Selects the rows that are kept for evaluation.
 
 use super::entries::Entries;
 use super::pack::shuffle;
 use crate::config::{DataSettings, ValidationRows};
 
-/// Puts the examples that are trained on before those that are kept for evaluation. → how many they are. Those of a row stay together.
+/// Moves the examples of the training part before those kept for evaluation, and returns their number. Examples of one row stay together.
 pub(super) fn split(entries: &mut Entries, share: f64, settings: &DataSettings) -> usize {
     let rows = entries.last().map_or(0, |last| last.row() as usize + 1);
-    // Of a single row nothing can be kept back.
+    // A single row cannot be divided.
     let train_rows = ((rows as f64 * share) as usize).max(1);
     if train_rows >= rows {
         return entries.len();

@@ -1,4 +1,4 @@
-//! Token ids, in memory or, where they are too many, in storage.
+//! Token ids, in memory or, if they do not fit, in storage.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,21 +11,21 @@ use super::hash::le_bytes;
 use super::source::TokenStorage;
 use crate::error::{Error, Result};
 
-/// Ids that are kept in memory at most, where there is storage.
+/// Maximum number of ids kept in memory, if there is storage.
 const IN_MEMORY: usize = 8 << 20;
-/// Ids that go to storage at once.
+/// Number of ids that go to storage at once.
 const AT_ONCE: usize = 256 << 10;
-/// Marks an id of an example that is learned. Ids are below it.
+/// Bit that marks an id of an example as learned. Ids are smaller.
 pub(super) const LEARNED: u32 = 1 << 31;
 
 /// Ids in order, which are appended and then read by range.
 #[derive(Clone, Default)]
 pub(super) struct TokenStore {
     memory: Vec<u32>,
-    /// The largest of all ids.
+    /// Maximum of all ids.
     largest: u32,
     storage: Option<Rc<dyn TokenStorage>>,
-    /// Ids in storage, which come before those in memory, and the byte at which they begin.
+    /// Number of ids in storage, which precede those in memory, and the byte at which they begin.
     stored: usize,
     base: u64,
 }
@@ -53,7 +53,7 @@ impl TokenStore {
     /// Appends ids, some of which may be marked as [`LEARNED`].
     ///
     /// # Errors
-    /// Fails where the storage does.
+    /// Errors of the storage.
     pub fn extend(&mut self, ids: impl IntoIterator<Item = u32>) -> Result<()> {
         let mut largest = self.largest;
         self.memory.extend(ids.into_iter().inspect(|id| largest = largest.max(*id & !LEARNED)));
@@ -77,10 +77,10 @@ impl TokenStore {
         Ok(())
     }
 
-    /// Everything was appended.
+    /// Completes the store after everything was appended.
     ///
     /// # Errors
-    /// Fails where the storage does.
+    /// Errors of the storage.
     pub fn finish(&mut self) -> Result<()> {
         if self.stored > 0 {
             self.store()?;
@@ -89,10 +89,10 @@ impl TokenStore {
         Ok(())
     }
 
-    /// Refuses an id that a vocabulary of `size` tokens does not have.
+    /// Checks that a vocabulary of `size` tokens has every id.
     ///
     /// # Errors
-    /// `model.token-range` with the first such id, and those of the storage.
+    /// `model.token-range` with the first id that it lacks, and those of the storage.
     pub fn check(&self, size: usize) -> Result<()> {
         let beyond = |id: &u32| (*id & !LEARNED) as usize >= size;
         let starts = (0..self.len()).step_by(AT_ONCE).take_while(|_| beyond(&self.largest));
@@ -106,10 +106,10 @@ impl TokenStore {
         Ok(())
     }
 
-    /// The ids of a range, cut at the end.
+    /// Returns the ids of a range, cut at the end.
     ///
     /// # Errors
-    /// Fails where the storage does.
+    /// Errors of the storage.
     pub fn read(&self, range: Range<usize>) -> Result<Cow<'_, [u32]>> {
         let range = range.start.min(self.len())..range.end.min(self.len());
         let (Some(storage), true) = (&self.storage, range.start < self.stored) else {
@@ -126,7 +126,7 @@ impl TokenStore {
     }
 }
 
-/// Examples one after the other.
+/// Examples, stored one after the other.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ExampleStore {
     pub entries: Entries,
@@ -137,7 +137,7 @@ impl ExampleStore {
     /// Appends an example of the row `row`.
     ///
     /// # Errors
-    /// Fails where the storage does, and at more rows or tokens than can be counted.
+    /// `data.tokens` for more rows or tokens than can be counted, and those of the storage.
     pub fn push(&mut self, example: &Example, row: u32) -> Result<()> {
         let targets = || example.counted.iter().enumerate().skip(1).filter(|(_, counted)| **counted);
         let (start, length) = (u32::try_from(self.tokens.len()), u32::try_from(example.ids.len()));

@@ -1,4 +1,4 @@
-//! What a row that cannot be read may mean: the columns that would fit.
+//! Suggests columns for a row that cannot be read.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use crate::error::{Refusal, shown, word};
 
 type Fields = Map<String, Value>;
 
-/// The shapes that rows have.
+/// Shapes that rows may have.
 const SHAPES: &str = "rows have messages, conversations, prompt and completion, instruction and output, text, or input_ids";
 
 pub(super) fn listed(row: &Fields) -> String {
@@ -18,7 +18,7 @@ pub(super) fn listed(row: &Fields) -> String {
     if keys.is_empty() { "no key".to_owned() } else { keys.join(", ") }
 }
 
-/// The refusal of a row of no shape, with columns that might fit.
+/// Returns the refusal of a row without a known shape, with columns that might fit.
 pub(super) fn unknown(row: &Fields) -> crate::error::Error {
     const QUESTIONS: [&str; 9] = ["prompt", "question", "query", "instruction", "input", "user", "source", "problem", "context"];
     const ANSWERS: [&str; 10] =
@@ -47,7 +47,7 @@ pub(super) fn unknown(row: &Fields) -> crate::error::Error {
     refusal.hint(format!("{SHAPES}; where they have other names, give columns: {columns}")).into()
 }
 
-/// The refusal of pairs of answers.
+/// Returns the refusal of pairs of answers.
 pub(super) fn pairs(row: &Fields) -> crate::error::Error {
     let columns = match &row["chosen"] {
         Value::String(_) if row.get("prompt").is_some_and(Value::is_string) => "{\"prompt\": \"prompt\", \"completion\": \"chosen\"}",

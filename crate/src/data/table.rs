@@ -1,4 +1,4 @@
-//! The records of a table, as RFC 4180 has them.
+//! The records of a table, by RFC 4180.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use super::source::unreadable;
 use super::text::TextReader;
 use crate::error::{Refusal, Result, shown, word};
 
-/// Counts what csv takes of a text.
+/// Counts the bytes, quotes and lines that csv takes from a text.
 struct Counted<'a> {
     reader: TextReader<'a>,
     counts: Rc<Counts>,
@@ -22,19 +22,19 @@ struct Counted<'a> {
 #[derive(Default)]
 struct Counts {
     quotes: Cell<usize>,
-    /// Bytes since the record before.
+    /// Number of bytes since the record before.
     record: Cell<usize>,
     lines: RefCell<Lines>,
 }
 
-/// Where lines end: csv counts no carriage returns.
+/// Positions of line ends: csv does not count carriage returns.
 #[derive(Default)]
 struct Lines {
     offset: u64,
-    /// The byte before was a carriage return, or ended a line.
+    /// True if the previous byte was a carriage return, or ended a line.
     after_return: bool,
     after_end: bool,
-    /// The byte after the end of each line that is not passed yet, and whether the line is empty.
+    /// For each line end ahead, the byte after it, and true if the line is empty.
     ends: VecDeque<(u64, bool)>,
     passed: usize,
 }
@@ -56,7 +56,7 @@ impl Lines {
         }
     }
 
-    /// The line of the record that begins at this byte, or after empty lines there.
+    /// Returns the line of the record that begins at this byte, or after empty lines there.
     fn line_of(&mut self, byte: u64) -> usize {
         let before = |(end, empty): &(u64, bool), passed: bool| *end <= byte || passed && *empty;
         while self.ends.front().is_some_and(|end| before(end, true)) {
@@ -83,12 +83,12 @@ impl Read for Counted<'_> {
     }
 }
 
-/// Records of a table.
+/// The records of a table.
 pub(super) struct Table<'a> {
     records: csv::StringRecordsIntoIter<Counted<'a>>,
     counts: Rc<Counts>,
     names: Option<Vec<String>>,
-    /// The record before, whose last field may be the rest of the file.
+    /// The record that was read ahead; if it is the last one, its last field may be the rest of the file.
     before: Option<csv::StringRecord>,
     ended: bool,
 }
@@ -134,7 +134,7 @@ impl<'a> Table<'a> {
         self.before = self.record(file)?;
         let (names, last) = (self.names.as_deref().unwrap_or_default(), self.before.is_none());
         let line = record.position().map_or(1, |position| self.counts.lines.borrow_mut().line_of(position.byte()));
-        // Quotes that are written come in pairs.
+        // Escaped and enclosing quotes come in pairs.
         let unclosed = last && self.counts.quotes.get() % 2 == 1 && record.iter().next_back().is_some_and(|field| field.contains('\n'));
         let row = if unclosed {
             Err("a quote that is not closed".to_owned())
@@ -147,7 +147,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Reads records of any number of fields between `delimiter`.
+/// Returns a reader of records with any number of fields, separated by `delimiter`.
 pub(super) fn table_reader<R: Read>(reader: R, delimiter: u8) -> csv::Reader<R> {
     csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(reader)
 }
@@ -168,7 +168,7 @@ const STRUCTURED: [&str; 12] = [
     "rejected",
 ];
 
-/// A field of a table: a text, but for columns that are structured, and for lists of messages in any column.
+/// Returns the value of a field: a text, except for structured columns, and for lists of messages in any column.
 fn cell(name: &str, field: &str) -> Value {
     let read = if field.starts_with(['[', '{']) { serde_json::from_str(field).ok() } else { None };
     let is_message = |item: &Value| {

@@ -1,34 +1,34 @@
-//! The text of a data file, decoded piece by piece.
+//! Decodes the text of a data file piece by piece.
 
 use std::io::{self, Read};
 
 use super::source::{DataSource, unreadable};
 use crate::error::{Error, Refusal, Result, word};
 
-/// Bytes that are read at once.
+/// Number of bytes that are read at once.
 const READ_BYTES: usize = 256 << 10;
 
 #[derive(Debug, Clone, Copy)]
 enum Encoding {
     Utf8,
-    /// UTF-16, and how its units are read.
+    /// UTF-16, with the function that reads its units.
     Utf16(fn([u8; 2]) -> u16),
 }
 
-/// Reads a file of UTF-8 without its mark, or of UTF-16 that begins with one.
+/// Reads a file of UTF-8, without its byte order mark, or of UTF-16 that begins with one.
 pub(super) struct TextReader<'a> {
     inner: Box<dyn Read + 'a>,
     name: &'a str,
-    /// The file is the beginning of a longer one, whose end may lie within a character.
+    /// True if the file is the beginning of a longer one, which may end within a character.
     partial: bool,
     encoding: Encoding,
     /// Bytes that are not decoded yet.
     raw: Vec<u8>,
-    /// Bytes of the file before `raw`.
+    /// Number of bytes of the file before `raw`.
     offset: usize,
     ended: bool,
     text: String,
-    /// Bytes of `text` that were taken.
+    /// Number of bytes of `text` that were taken.
     taken: usize,
     position: u64,
     line: usize,
@@ -38,8 +38,8 @@ impl<'a> TextReader<'a> {
     /// Opens a file.
     ///
     /// # Errors
-    /// `data.empty`, and `data.gzip` and `data.parquet` for files that a person has to unpack or convert first; then, on the way, `data.encoding` with the first
-    /// bad byte, and those of the file.
+    /// `data.empty`, and `data.gzip` and `data.parquet` for files that have to be unpacked or converted first; during reading,
+    /// `data.encoding` with the first bad byte, and those of the file.
     pub fn open(source: &'a dyn DataSource, partial: bool) -> Result<Self> {
         let (name, text, raw) = (source.name(), String::new(), Vec::new());
         let (encoding, inner) = (Encoding::Utf8, source.open()?);
@@ -72,7 +72,7 @@ impl<'a> TextReader<'a> {
                 self.encoding = Encoding::Utf16(u16::from_be_bytes);
                 2
             }
-            // UTF-16 without its mark, UTF-32, or no text at all.
+            // UTF-16 without its byte order mark, UTF-32, or not a text at all.
             bytes => match bytes.iter().take(4).position(|byte| *byte == 0) {
                 Some(byte_offset) => return Err(Error::DataEncoding { file: self.name.to_owned(), byte_offset }),
                 None => 0,
@@ -83,14 +83,14 @@ impl<'a> TextReader<'a> {
         Ok(())
     }
 
-    /// Reads until there are more bytes, or no more.
+    /// Reads more bytes, and detects the end of the file.
     fn read_more(&mut self) -> Result<()> {
         let more = (&mut self.inner).take(READ_BYTES as u64).read_to_end(&mut self.raw);
         self.ended = more.map_err(|error| unreadable(error, self.name))? == 0;
         Ok(())
     }
 
-    /// The text that is decoded and not taken; empty at the end.
+    /// Returns the decoded text that was not taken yet; empty at the end.
     pub fn fill(&mut self) -> Result<&str> {
         self.load()?;
         Ok(self.text.get(self.taken..).unwrap_or_default())
@@ -109,7 +109,7 @@ impl<'a> TextReader<'a> {
         Ok(())
     }
 
-    /// Decodes the whole characters of `raw`.
+    /// Decodes the complete characters of `raw`.
     fn decode(&mut self) -> Result<()> {
         let decoded = match self.encoding {
             Encoding::Utf8 => utf8(&self.raw, &mut self.text),
@@ -117,7 +117,7 @@ impl<'a> TextReader<'a> {
         };
         let done = match decoded {
             Decoded::All => self.raw.len(),
-            // The rest of the character is in what follows.
+            // The rest of the character follows in the next bytes.
             Decoded::Cut(at) if !self.ended => at,
             Decoded::Cut(_) if self.partial => self.raw.len(),
             Decoded::Cut(at) | Decoded::Bad(at) => {
@@ -129,7 +129,7 @@ impl<'a> TextReader<'a> {
         Ok(())
     }
 
-    /// Marks `count` bytes of what [`Self::fill`] gave as taken.
+    /// Marks `count` bytes of the text from [`Self::fill`] as taken.
     pub fn take(&mut self, count: usize) {
         let taken = self.text.as_bytes().get(self.taken..self.taken + count).unwrap_or_default();
         self.line += taken.iter().filter(|byte| **byte == b'\n').count();
@@ -137,7 +137,7 @@ impl<'a> TextReader<'a> {
         self.taken += count;
     }
 
-    /// Skips white space. → the byte after it; `None` at the end.
+    /// Skips white space, and returns the byte after it; `None` at the end.
     pub fn skip_blank(&mut self) -> Result<Option<u8>> {
         loop {
             let text = self.fill()?;
@@ -163,8 +163,8 @@ impl<'a> TextReader<'a> {
         Ok(())
     }
 
-    /// Appends the next line to `line`, without its end; of one that is longer than `most` bytes only its beginning. → its length; `None` at the
-    /// end.
+    /// Appends the next line without its end to `line`; if it is longer than `most` bytes, only its beginning. Returns its length; `None`
+    /// at the end of the file.
     pub fn read_line(&mut self, line: &mut String, most: usize) -> Result<Option<usize>> {
         let (mut length, mut any) = (0, false);
         loop {
@@ -190,12 +190,12 @@ impl<'a> TextReader<'a> {
         Ok(any.then_some(length))
     }
 
-    /// Bytes of the decoded text that were taken.
+    /// Returns the number of bytes of the decoded text that were taken.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// The line at which the next byte is, from 1.
+    /// Returns the line of the next byte, counted from 1.
     pub fn line(&self) -> usize {
         self.line
     }
@@ -214,12 +214,12 @@ impl Read for TextReader<'_> {
     }
 }
 
-/// How far bytes were decoded.
+/// Extent to which bytes were decoded.
 enum Decoded {
     All,
-    /// A character is cut at this byte.
+    /// A character is incomplete from this byte on.
     Cut(usize),
-    /// No text begins at this byte.
+    /// The bytes from here on are not a text.
     Bad(usize),
 }
 

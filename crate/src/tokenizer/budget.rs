@@ -1,6 +1,6 @@
-//! Limits the cost of the patterns of a `tokenizer.json`. The engine gives up on a text after a million backtracking steps, and the
-//! `tokenizers` crate then silently stops splitting: the ids would be wrong. So patterns that are not known to be harmless are tried on
-//! each text first.
+//! Limits the cost of the patterns in a `tokenizer.json`. The engine gives up on a text after a million backtracking steps, and the
+//! `tokenizers` crate then silently stops splitting: the ids would be wrong. Therefore patterns that are not known to be harmless are tried
+//! on each text first.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::parts::{LLAMA_BPE, QWEN2};
 use super::{TOKENIZER_FILE, bad};
 use crate::error::{Error, Refusal, Result, word};
 
-/// Maximum total size of the patterns of a document.
+/// Maximum total size of a document's patterns in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
-/// The parts of a `tokenizer.json` that hold patterns; the vocabulary is skipped.
+/// The parts of a `tokenizer.json` that contain patterns; the vocabulary is skipped.
 #[derive(Deserialize)]
 struct Document {
     #[serde(default)]
@@ -31,7 +31,7 @@ struct Document {
 pub(super) struct Patterns(Arc<Vec<Regex>>);
 
 impl Patterns {
-    /// The patterns of a document. Refuses more than 1 MiB of them.
+    /// Collects the patterns of a document. Refuses more than 1 MiB of them.
     pub(super) fn of(document: &[u8]) -> Result<Self> {
         let Document { normalizer, pre_tokenizer, decoder } = serde_json::from_slice(document).map_err(|e| bad(TOKENIZER_FILE, e))?;
         let mut found = Vec::new();
@@ -58,7 +58,7 @@ fn over(expected: String, found: impl std::fmt::Display) -> Error {
     Refusal::new(word!("tokenizer.budget")).stage("bind").of(TOKENIZER_FILE).expected(expected).found(found).into()
 }
 
-/// Every `{"Regex": text}` (true) and `{"String": text}` (false) below `value`.
+/// Collects every `{"Regex": text}` (true) and `{"String": text}` (false) below `value`.
 fn collect<'a>(value: &'a Value, out: &mut Vec<(bool, &'a str)>) {
     match value {
         Value::Object(fields) => {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::parts::{PartsModel, TokenizerParts};
 use crate::error::{Error, Result};
 
-/// A vocabulary with one token for each distinct character of `text`, without merges.
+/// Returns a vocabulary with one token for each distinct character of `text`, without merges.
 pub(super) fn parts(text: &str) -> Result<TokenizerParts> {
     let distinct: BTreeSet<char> = text.chars().collect();
     if distinct.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn parts(text: &str) -> Result<TokenizerParts> {
     })
 }
 
-/// The table of a vocabulary of single characters without merges: what [`parts`] makes.
+/// Returns the table of a vocabulary of single characters without merges, as [`parts`] makes it; `None` for other vocabularies.
 pub(super) fn table(inner: &tokenizers::Tokenizer, document: &[u8], vocab: &HashMap<String, u32>) -> Option<HashMap<char, u32>> {
     let plain = inner.get_pre_tokenizer().is_none() && inner.get_normalizer().is_none() && inner.get_post_processor().is_none();
     if !plain || !matches!(inner.get_model(), tokenizers::ModelWrapper::BPE(_)) {

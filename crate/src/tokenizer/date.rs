@@ -1,4 +1,4 @@
-//! A day of the calendar, and Python's `strftime` for its first instant.
+//! A date, and Python's `strftime` for midnight.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,14 +8,14 @@ use crate::error::{Error, Fault, Result, shown};
 const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const MONTHS: [&str; 12] =
     ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
-/// Days of a year before each month, and of a whole year.
+/// Number of days in a year before each month, and in a whole year.
 const BEFORE: [u32; 13] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365];
-/// Days from the first of the year 1 to 1970.
+/// Number of days from the first of January of the year 1 to 1970.
 const EPOCH: u32 = 719_162;
-/// Maximum width that a directive may ask for.
+/// Maximum width of a directive.
 const WIDTH: usize = 1024;
 
-/// A day of the Gregorian calendar, of the years 1 to 9999. Its text is `YYYY-MM-DD`.
+/// A date of the Gregorian calendar, in the years 1 to 9999. Its text is `YYYY-MM-DD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Date {
     year: u32,
@@ -27,26 +27,26 @@ fn is_leap(year: u32) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
-/// Days of `year` before `month`, from 0 to 12.
+/// Returns the number of days in the first `month` months of `year`, for 0 to 12 months.
 fn days_before(year: u32, month: u32) -> u32 {
     let days = usize::try_from(month).ok().and_then(|month| BEFORE.get(month)).copied().unwrap_or_default();
     days + u32::from(month > 1 && is_leap(year))
 }
 
-/// Days before the first of January of `year`, from the year 1 on.
+/// Returns the number of days from the year 1 to the first of January of `year`.
 fn days_before_year(year: u32) -> u32 {
     let past = year.saturating_sub(1);
     past * 365 + past / 4 - past / 100 + past / 400
 }
 
 impl Date {
-    /// The day in the calendar, if there is one: months and days count from 1.
+    /// Creates a date, if it exists; months and days count from 1.
     pub fn new(year: u32, month: u32, day: u32) -> Option<Self> {
         let lasts = || days_before(year, month) - days_before(year, month - 1);
         ((1..=9999).contains(&year) && (1..=12).contains(&month) && day >= 1 && day <= lasts()).then_some(Self { year, month, day })
     }
 
-    /// The day, in UTC, of so many seconds after 1970 began; none after the year 9999.
+    /// Returns the date in UTC at this number of seconds after 1970 began; `None` after the year 9999.
     pub fn of_unix_secs(secs: u64) -> Option<Self> {
         let days = u32::try_from(secs / 86_400).ok()?.checked_add(EPOCH)?;
         let year = (days / 366 + 1..=days / 365 + 1).rev().find(|&year| days_before_year(year) <= days)?;
@@ -55,22 +55,22 @@ impl Date {
         Self::new(year, month, of_year - days_before(year, month - 1) + 1)
     }
 
-    /// Day of the year, from 0.
+    /// Returns the day of the year, from 0.
     fn of_year(self) -> u32 {
         days_before(self.year, self.month - 1) + self.day - 1
     }
 
-    /// Days since the first of the year 1, which was a Monday.
+    /// Returns the number of days since the first of January of the year 1, which was a Monday.
     fn since_first(self) -> u32 {
         days_before_year(self.year) + self.of_year()
     }
 
-    /// Day of the week, from Sunday as 0.
+    /// Returns the day of the week, with Sunday as 0.
     fn of_week(self) -> u32 {
         (self.since_first() + 1) % 7
     }
 
-    /// Year and week by ISO 8601: a week belongs to the year that its Thursday is in.
+    /// Returns year and week by ISO 8601: a week belongs to the year that contains its Thursday.
     fn iso_week(self) -> (u32, u32) {
         let thursday = self.since_first() - (self.of_week() + 6) % 7 + 3;
         let year =
@@ -78,8 +78,8 @@ impl Date {
         (year, (thursday - days_before_year(year)) / 7 + 1)
     }
 
-    /// Python's `datetime.strftime` of midnight, without a time zone, in the C locale of Linux: a directive may have flags (`-`, `_`, `0`, `^`,
-    /// `#`) and a width, and one that is unknown is kept. None where a width is above 1024.
+    /// Formats midnight like Python's `datetime.strftime`, without a time zone, in the C locale of Linux: a directive may have flags (`-`,
+    /// `_`, `0`, `^`, `#`) and a width, and an unknown one is kept. Returns `None` for a width above 1024.
     pub(super) fn strftime(self, format: &str) -> Option<String> {
         let (mut out, mut rest) = (String::with_capacity(format.len()), format);
         while let Some((text, directive)) = rest.split_once('%') {
@@ -88,7 +88,7 @@ impl Date {
             let (flags, after) = directive.split_at(flags_end);
             let width_end = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
             let (width, after) = after.split_at(width_end);
-            // What other locales write in another way.
+            // Modifiers for other locales.
             let after = after.strip_prefix(['E', 'O']).unwrap_or(after);
             let mut following = after.chars();
             let field = following.next().and_then(|letter| self.field(letter, flags.is_empty() && width.is_empty()));
@@ -105,7 +105,7 @@ impl Date {
         Some(out)
     }
 
-    /// The value of a directive; `plain` has neither flags nor a width.
+    /// Returns the value of a directive; `plain` means without flags and width.
     fn field(self, letter: char, plain: bool) -> Option<Field> {
         let (iso_year, iso_week) = self.iso_week();
         let name = |names: &[&'static str], index: u32| usize::try_from(index).ok().and_then(|index| names.get(index)).copied();
@@ -153,7 +153,7 @@ impl Date {
     }
 }
 
-/// What stands for a directive.
+/// The text that replaces a directive.
 struct Field {
     text: String,
     digits: usize,
@@ -161,15 +161,15 @@ struct Field {
     case: Case,
 }
 
-/// The change of letters by the flags `^` and `#`.
+/// Change of letter case by the flags `^` and `#`.
 enum Case {
-    /// A name: upper case by both.
+    /// A name: upper case with either flag.
     Name,
-    /// The half of the day: lower case by `#`.
+    /// AM or PM: lower case with `#`.
     Half,
-    /// Upper case by `^` alone.
+    /// Upper case with `^` only.
     Plain,
-    /// None by either.
+    /// Unchanged by either flag.
     Kept,
 }
 

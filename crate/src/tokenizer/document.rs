@@ -9,11 +9,11 @@ use super::parts::TokenizerParts;
 use super::{TOKENIZER_FILE, bad};
 use crate::error::Result;
 
-/// A tokenizer whose vocabulary is read pair by pair into its table.
+/// A tokenizer whose vocabulary is read into its table pair by pair.
 type Streamed = TokenizerImpl<BPE, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
 
-/// The tokenizer of a document. Where it is byte pair encoding, as nearly all large ones are, no tree of the whole model exists: of 150,000
-/// tokens that would take a hundred megabytes. Other models, and documents with a fault, go the library's usual way.
+/// Reads the tokenizer of a document. For byte pair encoding, as in nearly all large ones, no tree of the whole model is built: for 150,000
+/// tokens it would take a hundred megabytes. Other models, and faulty documents, are read in the library's usual way.
 pub(super) fn read(document: &[u8]) -> Result<tokenizers::Tokenizer> {
     match serde_json::from_slice::<Streamed>(document) {
         Ok(streamed) => Ok(streamed.into()),
@@ -21,7 +21,7 @@ pub(super) fn read(document: &[u8]) -> Result<tokenizers::Tokenizer> {
     }
 }
 
-/// A document of byte pair encoding, written pair by pair. The order of its fields is the one in which it lists them.
+/// A document of byte pair encoding, written pair by pair. The order of its fields is that of the file.
 #[derive(Serialize)]
 pub(super) struct Document<'a> {
     pub(super) version: &'static str,
@@ -35,7 +35,7 @@ pub(super) struct Document<'a> {
     pub(super) model: Model<'a>,
 }
 
-/// Its vocabulary and merges, best first.
+/// Vocabulary and merges of a document; the merges are sorted by rank, best first.
 #[derive(Serialize)]
 pub(super) struct Model<'a> {
     r#type: &'static str,
@@ -68,12 +68,13 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Bytes without a token of their own become tokens of bytes, or `unknown`, one for all that follow each other.
+    /// Makes characters without a token fall back to byte tokens if `to_bytes`, else to the token `unknown`. With `to_bytes`, a run of
+    /// characters that have no byte tokens either gives a single `unknown`.
     pub(super) fn falling_back(self, to_bytes: bool, unknown: Option<&'a str>) -> Self {
         Self { fuse_unk: to_bytes, byte_fallback: to_bytes, unk_token: unknown, ..self }
     }
 
-    /// A word that is a token is never put together from parts.
+    /// Sets whether a word that is a token is taken as a whole, without merges.
     pub(super) fn ignoring_merges(self, ignored: bool) -> Self {
         Self { ignore_merges: ignored, ..self }
     }
@@ -83,8 +84,8 @@ fn vocabulary<S: Serializer>(parts: &&TokenizerParts, serializer: S) -> std::res
     serializer.collect_map(parts.listed())
 }
 
-/// A merge as `tokenizer.json` has it: `left right`, which every version of the tokenizers library reads, or lists of two where a part of
-/// any has a space of its own.
+/// A merge as in `tokenizer.json`: `left right`, which every version of the tokenizers library reads, or a list of two if a part of any
+/// merge contains a space.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Merge<'a> {

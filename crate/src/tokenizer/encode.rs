@@ -1,10 +1,13 @@
-//! Text → ids.
+//! Encodes text to ids.
 
 use super::{Tokenizer, unencodable};
 use crate::error::Result;
 
 impl Tokenizer {
-    /// Ids of `text`. No special tokens are added, but their text is recognised where it occurs.
+    /// Encodes `text`. No special tokens are added, but their text is recognised where it occurs.
+    ///
+    /// # Errors
+    /// `tokenizer.text` for a character without a token or an id beyond the embedding; `tokenizer.budget`.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         if let Some(table) = &self.characters {
             let id = |c: char| table.get(&c).copied().ok_or_else(|| unencodable(format!("the vocabulary lacks the character {c:?}")));
@@ -14,8 +17,11 @@ impl Tokenizer {
         self.in_use(self.split.encode(&self.inner, text)?)
     }
 
-    /// Ids of the beginning of a text that is encoded piece by piece, and its length in bytes; no ids if that takes more of the text, of which
-    /// this is not the `last` part. All pieces have the ids of the whole.
+    /// Encodes the beginning of a text that is encoded piece by piece, and returns its ids and its length in bytes. If more of the text is
+    /// needed and this is not the `last` part, returns no ids and 0. All pieces together have the ids of the whole text.
+    ///
+    /// # Errors
+    /// As for [`Self::encode`].
     pub fn encode_part(&self, text: &str, last: bool) -> Result<(Vec<u32>, usize)> {
         if self.characters.is_some() || last {
             return Ok((self.encode(text)?, text.len()));
@@ -25,8 +31,11 @@ impl Tokenizer {
         Ok((self.in_use(ids)?, length))
     }
 
-    /// Ids of `text` as the model expects a prompt: with the special tokens that its post-processor adds (often a beginning-of-text), or, for
-    /// tokenizers like Llama's, those of `add_bos_token` and `add_eos_token` in `tokenizer_config.json`.
+    /// Encodes `text` as the model expects a prompt: with the special tokens that its post-processor adds (often a beginning-of-text), or,
+    /// for tokenizers like Llama's, those of `add_bos_token` and `add_eos_token` in `tokenizer_config.json`.
+    ///
+    /// # Errors
+    /// As for [`Self::encode`].
     pub fn encode_prompt(&self, text: &str) -> Result<Vec<u32>> {
         if self.characters.is_some() {
             return self.encode(text);
@@ -38,19 +47,25 @@ impl Tokenizer {
         self.in_use(self.inner.encode_fast(text, true).map_err(unencodable)?.get_ids().to_vec())
     }
 
-    /// The ids that [`Self::encode_prompt`] puts in front of a text: none, or a beginning-of-text.
+    /// Returns the ids that [`Self::encode_prompt`] puts before a text: none, or a beginning-of-text.
     pub fn prompt_prefix(&self) -> &[u32] {
         &self.prefix
     }
 
-    /// Ids of a text that is to be continued: [`Self::prompt_prefix`], then `text`. A text that begins with this prefix in words, as chat
-    /// templates may write it, does not get it twice. Nothing is added at the end.
+    /// Encodes a text that is to be continued: [`Self::prompt_prefix`], then `text`. If the text itself begins with this prefix, as chat
+    /// templates may write it, it is not added again. Nothing is added at the end.
+    ///
+    /// # Errors
+    /// As for [`Self::encode`].
     pub fn encode_beginning(&self, text: &str) -> Result<Vec<u32>> {
         let ids = self.encode(text)?;
         Ok(if ids.starts_with(&self.prefix) { ids } else { [self.prefix.as_slice(), &ids].concat() })
     }
 
-    /// Ids of `text`, and the byte of `text` at which each begins.
+    /// Encodes `text`, and returns the ids and the byte of `text` at which each begins.
+    ///
+    /// # Errors
+    /// As for [`Self::encode`].
     pub fn encode_with_starts(&self, text: &str) -> Result<(Vec<u32>, Vec<usize>)> {
         if self.characters.is_some() {
             return Ok((self.encode(text)?, text.char_indices().map(|(start, _)| start).collect()));

@@ -1,11 +1,11 @@
-//! A tokenizer from the files of a Hugging Face folder.
+//! Reads a tokenizer from the files of a Hugging Face folder.
 
 use serde_json::{Value, json};
 
 use super::{CONFIG_FILE, TEMPLATE_FILE, TOKENIZER_FILE, Tokenizer, bad, pairs, templates};
 use crate::error::Result;
 
-/// The documents of a tokenizer in a folder, as present.
+/// The documents of a tokenizer that a folder contains.
 #[derive(Debug, Default)]
 pub(crate) struct HfDocuments {
     /// `tokenizer.json`.
@@ -27,25 +27,29 @@ pub(crate) struct HfDocuments {
 }
 
 impl Tokenizer {
-    /// From the files of a Hugging Face folder: `tokenizer.json`, and if present `tokenizer_config.json` and `chat_template.jinja`.
+    /// Creates a tokenizer from the files of a Hugging Face folder: `tokenizer.json`, and if present `tokenizer_config.json` and
+    /// `chat_template.jinja`.
+    ///
+    /// # Errors
+    /// `tokenizer.invalid` for files that cannot be read; `tokenizer.budget`.
     pub fn from_hf(tokenizer_json: &[u8], tokenizer_config: Option<&[u8]>, chat_template: Option<&[u8]>) -> Result<Self> {
         let config = object(tokenizer_config, CONFIG_FILE)?;
         Self::of_folder(tokenizer_json.to_vec(), &config, tokenizer_config, chat_template)
     }
 
-    /// From the documents of a folder: `tokenizer.json`, or where there is none, `vocab.json` with `merges.txt`, of which one is made. `None`
-    /// without either.
+    /// Creates a tokenizer from the documents of a folder: `tokenizer.json`, or one that is made from `vocab.json` and `merges.txt`.
+    /// Returns `None` if neither is present.
     ///
     /// # Errors
-    /// `tokenizer.invalid` for documents that are none, and `tokenizer.model.unsupported` for a `vocab.json` of another class than those of
-    /// byte-level byte pair encoding.
+    /// `tokenizer.invalid` for documents that cannot be read, and `tokenizer.model.unsupported` for a `vocab.json` of a class other than
+    /// those of byte-level byte pair encoding.
     pub(crate) fn from_documents_of(documents: HfDocuments) -> Result<Option<Self>> {
         let HfDocuments { tokenizer, settings, template, specials, vocab, merges, added, model_type } = documents;
         let mut config = object(settings.as_deref(), CONFIG_FILE)?;
         let document = match (tokenizer, vocab, merges) {
             (Some(document), vocab, merges) => {
                 if vocab.is_some() && merges.is_some() {
-                    // A checkpoint of a model that came without a tokenizer.json has the one that was made.
+                    // A checkpoint of a model without a tokenizer.json contains the one that was made.
                     pairs::fill_in(&mut config, &object(specials.as_deref(), pairs::SPECIALS)?, &model_type);
                 }
                 document
@@ -78,7 +82,7 @@ impl Tokenizer {
     }
 }
 
-/// The text of a chat template. Refuses an empty file and a page of HTML, which a failed download leaves.
+/// Returns the text of a chat template. Refuses an empty file, and an HTML page left by a failed download.
 fn template_text(bytes: &[u8]) -> Result<&str> {
     let text = std::str::from_utf8(bytes).map_err(|e| bad(TEMPLATE_FILE, e))?;
     let begins = |mark: &str| text.trim_start().get(..mark.len()).is_some_and(|start| start.eq_ignore_ascii_case(mark));
@@ -91,7 +95,7 @@ fn template_text(bytes: &[u8]) -> Result<&str> {
     Ok(text)
 }
 
-/// The JSON of the document `name`; an empty object without it.
+/// Parses the JSON of the document `name`; an empty object if it is absent.
 fn object(bytes: Option<&[u8]>, name: &str) -> Result<Value> {
     bytes.map_or_else(|| Ok(json!({})), |bytes| serde_json::from_slice(bytes).map_err(|e| bad(name, e)))
 }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-/// The classes of tokenizers for which `add_bos_token` and `add_eos_token` decide over the post-processor of `tokenizer.json`: those whose
-/// fast tokenizers make one anew from the two keys (transformers 4.44, `update_post_processor`). Programs that read the keys when they make a
-/// GGUF file agree with them. transformers 5 reads the keys only where there is no `tokenizer.json`.
+/// Classes of tokenizers in which `add_bos_token` and `add_eos_token` override the post-processor of `tokenizer.json`: their fast
+/// tokenizers build a new one from the two keys (transformers 4.44, `update_post_processor`). Programs that read the keys when they write a
+/// GGUF file agree with them. transformers 5 reads the keys only if there is no `tokenizer.json`.
 const CLASSES: [&str; 5] = ["LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer", "GPTNeoXTokenizer"];
 
 /// Ids before and after a text.
@@ -15,8 +15,8 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The tokens that the keys of `config` put in place of those that the post-processor puts around an empty text, `wrapped`; `None` where they
-    /// say nothing.
+    /// Returns the tokens that the keys of `config` put around a text, in place of those that the post-processor puts around an empty text,
+    /// `wrapped`; `None` if the keys are absent or do not apply.
     pub(super) fn stated(config: &Value, wrapped: &[u32], bos: &[u32], eos: &[u32]) -> Option<Self> {
         let named = config.get("tokenizer_class").and_then(Value::as_str).unwrap_or_default();
         let key = |key: &str| config.get(key).and_then(Value::as_bool);

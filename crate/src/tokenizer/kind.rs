@@ -1,17 +1,17 @@
 //! Kinds of vocabularies.
 
-/// The kind of vocabulary, for display.
+/// Kind of vocabulary, for display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenizerKind {
-    /// Merges of pairs.
+    /// Tokens are built by merging pairs.
     BytePairEncoding,
-    /// Scored pieces.
+    /// Tokens are scored pieces.
     Unigram,
-    /// Longest pieces of words.
+    /// Words are divided into the longest known pieces.
     WordPiece,
-    /// Whole words.
+    /// Tokens are whole words.
     WordLevel,
-    /// One token per character.
+    /// Tokens are single characters.
     Characters,
 }

@@ -1,4 +1,4 @@
-//! Text ⇄ token ids, over the `tokenizers` crate, and the model's chat template.
+//! Converts text to token ids and back, over the `tokenizers` crate, and applies the model's chat template.
 
 mod budget;
 mod characters;
@@ -39,7 +39,7 @@ const TOKENIZER_FILE: &str = "tokenizer.json";
 const CONFIG_FILE: &str = "tokenizer_config.json";
 const TEMPLATE_FILE: &str = "chat_template.jinja";
 
-/// Names of the special tokens in `tokenizer_config.json`, as templates see them.
+/// Keys of the special tokens in `tokenizer_config.json`, which are also their names in templates.
 const SPECIAL_KEYS: [&str; 4] = ["bos_token", "eos_token", "unk_token", "pad_token"];
 
 /// A vocabulary, the rules that apply it, and the files it came from. Clones share the vocabulary.
@@ -48,27 +48,27 @@ pub struct Tokenizer {
     inner: Arc<tokenizers::Tokenizer>,
     patterns: budget::Patterns,
     kind: TokenizerKind,
-    /// For vocabularies of characters only: a direct table, which refuses characters that it lacks.
+    /// Direct table of a vocabulary of single characters, which refuses characters that it lacks; `None` for other vocabularies.
     characters: Option<HashMap<char, u32>>,
     vocab_size: usize,
-    /// A token that is decoded first, so that what follows it is decoded as in the middle of a text.
+    /// Token that is decoded first, so that the token after it is decoded as in the middle of a text.
     anchor: Option<u32>,
     split: split::SplitRule,
-    /// Key of [`SPECIAL_KEYS`] and text.
+    /// Key in [`SPECIAL_KEYS`] and text of each special token.
     specials: Vec<(&'static str, String)>,
     bos: Vec<u32>,
     prefix: Vec<u32>,
-    /// The tokens that `tokenizer_config.json` puts around a text in place of the post-processor.
+    /// Tokens that `tokenizer_config.json` puts around a text in place of the post-processor.
     frame: Option<frame::Frame>,
     eos: Vec<u32>,
     pad: Option<u32>,
     template: Option<String>,
-    /// Templates besides the unnamed one.
+    /// Chat templates other than the unnamed one.
     named: Vec<(String, String)>,
     assets: Arc<Vec<(String, Vec<u8>)>>,
 }
 
-/// The name of the template for conversations with tools.
+/// Name of the template for conversations with tools.
 const TOOL_TEMPLATE: &str = "tool_use";
 
 fn bad(what: &str, reason: impl ToString) -> Error {
@@ -81,18 +81,24 @@ fn unencodable(reason: impl ToString) -> Error {
 }
 
 impl Tokenizer {
-    /// From the vocabulary of a GGUF file; the files of a Hugging Face folder are made from it.
+    /// Creates a tokenizer from the vocabulary of a GGUF file, and makes the files of a Hugging Face folder from it.
+    ///
+    /// # Errors
+    /// `tokenizer.invalid`; `tokenizer.model.unsupported` for a rule that is not implemented; `tokenizer.budget`.
     pub fn from_parts(mut parts: TokenizerParts) -> Result<Self> {
         let (document, config) = (parts.tokenizer_json()?, parts.tokenizer_config());
         let (template, eos) = (parts.chat_template.take(), std::mem::take(&mut parts.eos));
-        // A large vocabulary is not to lie here twice while it is read.
+        // A large vocabulary must not be in memory twice while it is read.
         drop(parts);
         let mut built = Self::from_documents(document, &config, template)?;
         built.add_eos(&eos);
         Ok(built)
     }
 
-    /// One token for each distinct character of `text`, ids in the order of code points.
+    /// Creates a tokenizer with one token for each distinct character of `text`, with ids in the order of code points.
+    ///
+    /// # Errors
+    /// `data.too-short` for an empty text.
     pub fn characters(text: &str) -> Result<Self> {
         let document = characters::parts(text)?.tokenizer_json()?;
         let config = json!({"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false});
@@ -108,7 +114,7 @@ impl Tokenizer {
         Self::assemble(config, template, assets)
     }
 
-    /// `assets` begin with `tokenizer.json`.
+    /// Builds the tokenizer; `assets` begin with `tokenizer.json`.
     fn assemble(config: &Value, template: Option<String>, assets: Vec<(String, Vec<u8>)>) -> Result<Self> {
         let document = assets.first().map_or(&[][..], |(_, bytes)| bytes.as_slice());
         let patterns = budget::Patterns::of(document)?;
@@ -158,19 +164,28 @@ impl Tokenizer {
         })
     }
 
-    /// Text of `ids`, special tokens included.
+    /// Returns the text of `ids`, including special tokens.
+    ///
+    /// # Errors
+    /// `model.token-range` for an id beyond the vocabulary; `tokenizer.invalid`.
     pub fn decode(&self, ids: &[u32]) -> Result<String> {
         self.check(ids)?;
         self.inner.decode(ids, false).map_err(|e| bad("decode", e))
     }
 
-    /// Text of `ids`, special tokens left out.
+    /// Returns the text of `ids` without special tokens.
+    ///
+    /// # Errors
+    /// As for [`Self::decode`].
     pub fn decode_plain(&self, ids: &[u32]) -> Result<String> {
         self.check(ids)?;
         self.inner.decode(ids, true).map_err(|e| bad("decode", e))
     }
 
-    /// The text that `id` adds in the middle of a text; the replacement character stands for parts of a character.
+    /// Returns the text that `id` adds in the middle of a text; the replacement character represents parts of a character.
+    ///
+    /// # Errors
+    /// As for [`Self::decode`].
     pub fn token_text(&self, id: u32) -> Result<String> {
         if let Some(anchor) = self.anchor {
             let (before, both) = (self.decode(&[anchor])?, self.decode(&[anchor, id])?);
@@ -190,27 +205,27 @@ impl Tokenizer {
         }
     }
 
-    /// Highest id in use + 1.
+    /// Returns the highest id in use + 1.
     pub fn vocab_size(&self) -> usize {
         self.vocab_size
     }
 
-    /// The kind of vocabulary.
+    /// Returns the kind of vocabulary.
     pub fn kind(&self) -> TokenizerKind {
         self.kind
     }
 
-    /// Ids that begin a text; at most one.
+    /// Returns the ids that begin a text; at most one.
     pub fn bos(&self) -> &[u32] {
         &self.bos
     }
 
-    /// Ids that end a text or a turn.
+    /// Returns the ids that end a text or a turn.
     pub fn eos(&self) -> &[u32] {
         &self.eos
     }
 
-    /// The id that pads short sequences, if the model has one.
+    /// Returns the id that pads short sequences, if the model has one.
     pub fn pad(&self) -> Option<u32> {
         self.pad
     }
@@ -224,47 +239,50 @@ impl Tokenizer {
         }
     }
 
-    /// Whether there is a template for [`Self::render_chat`].
+    /// Returns true if there is a template for [`Self::render_chat`].
     pub fn has_chat_template(&self) -> bool {
         self.template.is_some()
     }
 
-    /// Whether the chat template writes the day.
+    /// Returns true if the chat template writes the date.
     pub fn asks_for_date(&self) -> bool {
         let tools = self.named.iter().filter(|(name, _)| name == TOOL_TEMPLATE).map(|(_, template)| template.as_str());
         self.chat_template().into_iter().chain(tools).any(|template| template.contains("strftime_now"))
     }
 
-    /// The chat template's text.
+    /// Returns the text of the chat template.
     pub fn chat_template(&self) -> Option<&str> {
         self.template.as_deref()
     }
 
-    /// Chat templates by name, ascending, besides the one that [`Self::chat_template`] gives.
+    /// Returns the other chat templates by name, ascending; [`Self::chat_template`] returns the main one.
     pub fn named_templates(&self) -> &[(String, String)] {
         &self.named
     }
 
-    /// The template of a conversation: with tools the one that is named `tool_use`, if there is one, as transformers has it.
+    /// Returns the template of a conversation: with tools, the one named `tool_use`, if there is one, as in transformers.
     fn template_for(&self, conversation: &Conversation) -> Option<&str> {
         let tools = conversation.names.get("tools").is_some_and(|tools| !tools.is_null());
         let named = self.named.iter().find(|(name, _)| tools && name == TOOL_TEMPLATE).map(|(_, template)| template.as_str());
         self.template.as_deref().map(|template| named.unwrap_or(template))
     }
 
-    /// The conversation as the model was trained to read it. `add_generation_prompt` opens the assistant's turn at the end.
+    /// Renders a conversation as the model was trained to read it. `add_generation_prompt` opens the assistant's turn at the end.
+    ///
+    /// # Errors
+    /// `tokenizer.template` for a missing or faulty template, or one that refuses the conversation; `template.budget`.
     pub fn render_chat(&self, conversation: &Conversation, add_generation_prompt: bool) -> Result<Rendered> {
         let absent = || Error::Template { reason: "the model has no chat template".to_owned() };
         let source = self.template_for(conversation).ok_or_else(absent)?;
         chat::render(source, conversation, add_generation_prompt, &self.specials)
     }
 
-    /// Files for an export: `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`, byte for byte as they were read.
+    /// Returns the files for an export: `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`, byte for byte as they were read.
     pub fn assets(&self) -> Vec<(String, Vec<u8>)> {
         self.assets.to_vec()
     }
 
-    /// Adds a file that goes with the others and says nothing that these do not.
+    /// Adds a file that accompanies the others without changing their meaning.
     pub fn add_asset(&mut self, name: &str, bytes: Vec<u8>) {
         Arc::make_mut(&mut self.assets).push((name.to_owned(), bytes));
     }

@@ -1,4 +1,4 @@
-//! `vocab.json` with `merges.txt`, byte-level byte pair encoding as GPT-2 and Qwen2 were published with, as a `tokenizer.json`.
+//! Converts `vocab.json` with `merges.txt`, the byte-level byte pair encoding of GPT-2 and Qwen2, to a `tokenizer.json`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -14,13 +14,13 @@ pub(super) const SPECIALS: &str = "special_tokens_map.json";
 const VOCAB: &str = "vocab.json";
 const MERGES: &str = "merges.txt";
 const ADDED: &str = "added_tokens.json";
-/// The end of a text of both classes.
+/// Token that ends a text in both classes.
 const END: &str = "<|endoftext|>";
-/// The way to a tokenizer.json.
+/// Hint on how to get a tokenizer.json.
 pub(crate) const SAVE_TOKENIZER: &str =
     "save a tokenizer.json where the model was made: AutoTokenizer.from_pretrained(folder).save_pretrained(folder) in transformers";
 
-/// A class of transformers.
+/// Tokenizer class of transformers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TokenizerClass {
     Gpt2,
@@ -28,7 +28,7 @@ enum TokenizerClass {
 }
 
 impl TokenizerClass {
-    /// The class that the settings name, or else that of the model's type; `None` for one of another rule.
+    /// Returns the class that the settings name, or else that of the model's type; `None` for a class with another rule.
     fn of(config: &Value, model_type: &str) -> Option<Self> {
         let named = config.get("tokenizer_class").and_then(Value::as_str);
         match named.map(|name| name.strip_suffix("Fast").unwrap_or(name)) {
@@ -40,12 +40,12 @@ impl TokenizerClass {
         }
     }
 
-    /// Whether a document says so, and not only the form of the files.
+    /// Returns true if a document states the class, rather than only the form of the files.
     fn is_stated(config: &Value, model_type: &str) -> bool {
         config.get("tokenizer_class").is_some() || model_type == "gpt2" || model_type.starts_with("qwen")
     }
 
-    /// The special tokens that it has where no document names others.
+    /// Returns the keys of the special tokens that the class has by default.
     fn defaults(self) -> [&'static str; 3] {
         match self {
             Self::Gpt2 => ["bos_token", "eos_token", "unk_token"],
@@ -54,7 +54,7 @@ impl TokenizerClass {
     }
 }
 
-/// Fills the special tokens that `tokenizer_config.json` does not name in: those of `special_tokens_map.json`, then those of the class.
+/// Adds the special tokens that `tokenizer_config.json` lacks: those of `special_tokens_map.json`, then those of the class.
 pub(super) fn fill_in(config: &mut Value, specials: &Value, model_type: &str) {
     let class = TokenizerClass::of(config, model_type).filter(|_| TokenizerClass::is_stated(config, model_type));
     let Some(fields) = config.as_object_mut() else { return };
@@ -74,10 +74,10 @@ pub(super) struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// The same vocabulary as a `tokenizer.json`, by the settings of `tokenizer_config.json`.
+    /// Converts the vocabulary to a `tokenizer.json`, by the settings of `tokenizer_config.json`.
     ///
     /// # Errors
-    /// `tokenizer.invalid`, and `tokenizer.model.unsupported` for another class and for tokens that are no bytes.
+    /// `tokenizer.invalid`, and `tokenizer.model.unsupported` for another class and for tokens that are not bytes.
     pub(super) fn tokenizer_json(&self, config: &Value, specials: &Value, model_type: &str) -> Result<Vec<u8>> {
         let class = TokenizerClass::of(config, model_type).ok_or_else(|| {
             let refusal = Refusal::new(word!("tokenizer.model.unsupported")).stage("bind").of(CONFIG_FILE).subject("tokenizer_class");
@@ -119,8 +119,8 @@ impl Files<'_> {
         serde_json::to_vec(&document).map_err(|e| bad(TOKENIZER_FILE, e))
     }
 
-    /// The tokens that are looked for in a text before it is split, by their ids: those of `added_tokens_decoder` of the settings, those of
-    /// `added_tokens.json`, and the special tokens.
+    /// Returns the tokens that are searched for in a text before it is split, with their ids: those of `added_tokens_decoder` in the
+    /// settings, those of `added_tokens.json`, and the special tokens.
     fn added_tokens(&self, vocab: &BTreeMap<String, u32>, config: &Value, specials: &Value) -> Result<Vec<(u32, Value)>> {
         let named = special_texts(config, specials);
         let flag = |token: &Value, key: &str| token.get(key).and_then(Value::as_bool).unwrap_or(false);
@@ -147,7 +147,7 @@ impl Files<'_> {
     }
 }
 
-/// The texts of all special tokens that the documents name.
+/// Returns the texts of all special tokens that the documents name.
 fn special_texts(config: &Value, specials: &Value) -> BTreeSet<String> {
     let keys = SPECIAL_KEYS.into_iter().chain(["sep_token", "cls_token", "mask_token"]);
     let single = keys.flat_map(|key| [config.get(key), specials.get(key)]).flatten().filter_map(special_text);
@@ -155,7 +155,7 @@ fn special_texts(config: &Value, specials: &Value) -> BTreeSet<String> {
     single.chain(more.flatten().filter_map(special_text)).collect()
 }
 
-/// Refuses tokens with other characters than those that stand for bytes.
+/// Refuses tokens with characters that do not represent bytes.
 fn check_bytes<'a>(mut tokens: impl Iterator<Item = &'a String>) -> Result<()> {
     let bytes = tokenizers::pre_tokenizers::byte_level::ByteLevel::alphabet();
     let Some(token) = tokens.find(|token| !token.chars().all(|c| bytes.contains(&c))) else { return Ok(()) };
@@ -163,7 +163,7 @@ fn check_bytes<'a>(mut tokens: impl Iterator<Item = &'a String>) -> Result<()> {
     Err(refusal.expected("tokens of bytes, each as a character of GPT-2's table").hint(SAVE_TOKENIZER).into())
 }
 
-/// The pairs of `merges.txt`, best first, each `left right`.
+/// Returns the pairs of `merges.txt`, each `left right`, best first.
 fn merges(text: &str) -> Result<Vec<&str>> {
     let lines = text.lines().enumerate().filter(|(at, line)| !(line.is_empty() || *at == 0 && line.starts_with("#version")));
     let pair = |(at, line)| {
@@ -189,7 +189,7 @@ fn pre_tokenizer(class: TokenizerClass, config: &Value) -> Value {
     }
 }
 
-/// What puts a beginning and an end around a text, where the settings ask for them.
+/// Returns the post-processor that adds a beginning and an end to a text, if the settings ask for them.
 fn post_processor(config: &Value, vocab: &BTreeMap<String, u32>) -> Value {
     let asked = |flag: &str, key: &str| {
         let text = config.get(key).and_then(special_text).filter(|_| config.get(flag).and_then(Value::as_bool) == Some(true))?;
@@ -211,7 +211,7 @@ fn post_processor(config: &Value, vocab: &BTreeMap<String, u32>) -> Value {
     json!({"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": specials})
 }
 
-/// A document, written part by part.
+/// A `tokenizer.json`, written part by part.
 #[derive(Serialize)]
 struct Document<'a> {
     version: &'static str,

@@ -1,4 +1,4 @@
-//! A tokenizer from the vocabulary of a GGUF file.
+//! Converts the vocabulary of a GGUF file to the files of a Hugging Face tokenizer.
 
 use std::collections::HashMap;
 
@@ -14,30 +14,32 @@ use crate::error::{Refusal, Result, word};
 pub enum PartsModel {
     /// `tokenizer.ggml.model` = `gpt2`: byte-level BPE.
     ByteLevelBpe {
-        /// `left right`, best first.
+        /// Merges `left right`, best first.
         merges: Vec<String>,
-        /// `tokenizer.ggml.pre`: `gpt-2`, `smollm`, `llama-bpe`, `qwen2`, or another of llama.cpp's words for their rules.
+        /// Name of the split rule, `tokenizer.ggml.pre`: `gpt-2`, `smollm`, `llama-bpe`, `qwen2`, or another name of these rules in
+        /// llama.cpp.
         pre: String,
     },
-    /// `tokenizer.ggml.model` = `llama`: pieces joined by the best score.
+    /// `tokenizer.ggml.model` = `llama`: neighbouring pieces are joined by the best score.
     SentencePiece {
-        /// One per token.
+        /// Score of each token.
         scores: Vec<f32>,
-        /// A space is put in front of the text; GGUF's default is true.
+        /// True if a space is put before the text, as is GGUF's default.
         add_space_prefix: bool,
     },
-    /// `tokenizer.ggml.model` = `rwkv` where each token is one character: every other model of llama.cpp takes some ids for ends of a text.
+    /// `tokenizer.ggml.model` = `rwkv` where each token is one character: in every other model of llama.cpp some ids end a text.
     Characters,
 }
 
 /// A vocabulary as GGUF stores it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TokenizerParts {
-    /// The rule.
+    /// Rule of the vocabulary.
     pub model: PartsModel,
-    /// `tokenizer.ggml.tokens`.
+    /// Texts of the tokens, `tokenizer.ggml.tokens`.
     pub tokens: Vec<String>,
-    /// `tokenizer.ggml.token_type`: 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte. Empty = all normal.
+    /// Types of the tokens, `tokenizer.ggml.token_type`: 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte. Empty = all
+    /// normal.
     pub types: Vec<i32>,
     /// Id that begins a text.
     pub bos: Option<u32>,
@@ -47,17 +49,17 @@ pub struct TokenizerParts {
     pub pad: Option<u32>,
     /// Id for text without a token.
     pub unk: Option<u32>,
-    /// `tokenizer.ggml.add_bos_token`; absent: yes for SentencePiece and `llama-bpe`, else no.
+    /// True if a text begins with `bos`, `tokenizer.ggml.add_bos_token`; absent: yes for SentencePiece and the `llama-bpe` rules, else no.
     pub add_bos: Option<bool>,
-    /// `tokenizer.ggml.add_eos_token`; absent: no.
+    /// True if a text ends with the first `eos`, `tokenizer.ggml.add_eos_token`; absent: no.
     pub add_eos: Option<bool>,
-    /// `tokenizer.chat_template`.
+    /// Chat template, `tokenizer.chat_template`.
     pub chat_template: Option<String>,
-    /// `tokenizer.chat_template.<name>`: name and text.
+    /// Named chat templates, `tokenizer.chat_template.<name>`: name and text.
     pub named_templates: Vec<(String, String)>,
 }
 
-/// What to do about a vocabulary of a GGUF file whose rule is not built.
+/// Hint for a vocabulary of a GGUF file whose rule is not implemented.
 pub(crate) const TOKENIZER_JSON_SERVES: &str =
     "the model's tokenizer.json serves instead: give it together with the file, as a folder of both or, in a browser, as two files";
 
@@ -71,12 +73,12 @@ pub(super) const BYTE: i32 = 6;
 /// Llama 3: contractions, words with one leading sign, numbers of up to three digits, signs, line ends, spaces.
 pub(super) const LLAMA_BPE: &str =
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-/// Qwen2: the same with single digits.
+/// Qwen2: as Llama 3, but with single digits.
 pub(super) const QWEN2: &str =
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
 impl TokenizerParts {
-    /// The same vocabulary as a `tokenizer.json` document.
+    /// Converts the vocabulary to a `tokenizer.json` document.
     pub(super) fn tokenizer_json(&self) -> Result<Vec<u8>> {
         let count = self.tokens.len();
         if count == 0 {
@@ -112,14 +114,14 @@ impl TokenizerParts {
         serde_json::to_vec(&document).map_err(|error| bad(TOKENIZER_FILE, error))
     }
 
-    /// Tokens and their ids. Rows without a character are no tokens of a vocabulary of characters.
+    /// Returns tokens and their ids. In a vocabulary of characters, rows without a character are not tokens.
     pub(super) fn listed(&self) -> impl Iterator<Item = (&str, usize)> {
         let all = self.model != PartsModel::Characters;
         let counted = self.tokens.iter().enumerate().filter(move |(id, _)| all || self.kind(*id) != UNUSED);
         counted.map(|(id, token)| (token.as_str(), id))
     }
 
-    /// The same settings as a `tokenizer_config.json` document.
+    /// Converts the settings to a `tokenizer_config.json` document.
     pub(super) fn tokenizer_config(&self) -> Value {
         let mut config = Map::new();
         config.insert("add_bos_token".to_owned(), json!(self.adds_bos()));
@@ -193,8 +195,8 @@ impl TokenizerParts {
         json!({"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": specials})
     }
 
-    /// llama.cpp joins the neighbours whose joint piece has the best score. As BPE: every way to cut a piece into two pieces is a
-    /// merge, ranked by the score of the whole.
+    /// Converts llama.cpp's rule, which joins the neighbours whose joint piece has the best score, to BPE: every division of a piece into
+    /// two pieces is a merge, ranked by the score of the whole.
     fn sentence_piece(&self, scores: &[f32], add_space_prefix: bool, ids: &HashMap<&str, usize>) -> Result<Rules<'_>> {
         if scores.len() != self.tokens.len() {
             return Err(bad("scores", format!("expected {}, found {}", self.tokens.len(), scores.len())));
@@ -259,7 +261,7 @@ impl TokenizerParts {
     }
 }
 
-/// What turns a text into tokens and back.
+/// The parts of a document that turn text into tokens and back.
 struct Rules<'a> {
     normalizer: Value,
     pre_tokenizer: Value,
@@ -267,5 +269,5 @@ struct Rules<'a> {
     model: Model<'a>,
 }
 
-/// A merge with what its rank depends on: score, id of the result, ids of its parts.
+/// A merge and the values that determine its rank: score, id of the result, ids of its parts.
 type Ranked<'a> = (f32, usize, usize, usize, (&'a str, &'a str));

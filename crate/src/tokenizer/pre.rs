@@ -1,24 +1,24 @@
-//! The words of `tokenizer.ggml.pre`, by the rule that llama.cpp has for them (`src/llama-vocab.cpp`).
+//! The names of `tokenizer.ggml.pre`, by the rule that llama.cpp applies for them (`src/llama-vocab.cpp`).
 
-/// How a text of a byte-level vocabulary is split before tokens are looked for.
+/// Rule by which a text is split before it is divided into byte-level tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Split {
     /// GPT-2's expression.
     Gpt2,
-    /// The same after each digit by itself.
+    /// GPT-2's expression, after each digit was split off.
     Digits,
-    /// Words with one leading sign, and digits by themselves.
+    /// Words with one leading sign, and single digits.
     Qwen2,
-    /// Words with one leading sign, and digits by up to three.
+    /// Words with one leading sign, and groups of up to three digits.
     Llama3,
 }
 
-/// What a word says.
+/// The meaning of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pre {
-    /// How the text is split.
+    /// Rule by which the text is split.
     pub(super) split: Split,
-    /// A word that is a token is never put together from parts, and a text begins with its own token unless the file says otherwise.
+    /// True if a word that is a token is never built by merges, and a text begins with its own token by default.
     pub(super) whole: bool,
 }
 
@@ -46,11 +46,11 @@ const GPT2: [&str; 19] = [
 const DIGITS: [&str; 7] = ["smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"];
 const QWEN2: [&str; 9] = ["qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez", "stablelm2", "hunyuan", "solar-open", "grok-2"];
 const LLAMA3: [&str; 9] = ["llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano"];
-/// Llama 3's expression with GPT-2's way to join tokens.
+/// Llama 3's expression, but tokens are joined as in GPT-2.
 const LLAMA3_JOINED: [&str; 4] = ["dbrx", "smaug-bpe", "glm4", "chatglm-bpe"];
 
 impl Pre {
-    /// The rule of the word `pre`; `None` for one of a rule that is not built.
+    /// Returns the rule of the name `pre`; `None` if its rule is not implemented.
     pub(super) fn of(pre: &str) -> Option<Self> {
         let lists: [(&[&str], Split, bool); 5] = [
             (&GPT2, Split::Gpt2, false),

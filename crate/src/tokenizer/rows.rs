@@ -4,9 +4,9 @@ use super::{Tokenizer, unencodable};
 use crate::error::Result;
 
 impl Tokenizer {
-    /// Takes the added tokens whose ids are not below `rows` out of use: a text that has one is refused from then on, and none of them begins,
-    /// ends or pads a text. Gives their texts in the order of their ids; `None`, and no change, where a token of the vocabulary itself is beyond
-    /// the rows.
+    /// Disables the added tokens with ids of `rows` or more: a text that contains one is refused from then on, and none of them begins,
+    /// ends or pads a text. Returns their texts in the order of their ids. If a token of the vocabulary itself is beyond the rows, changes
+    /// nothing and returns `None`.
     pub(crate) fn limit(&mut self, rows: usize) -> Option<Vec<String>> {
         let beyond = |id: u32| usize::try_from(id).is_ok_and(|id| id >= rows);
         let added = self.inner.get_added_vocabulary().get_added_tokens_decoder();
@@ -24,7 +24,7 @@ impl Tokenizer {
         Some(tokens.into_iter().map(|(_, text)| text).collect())
     }
 
-    /// The ids of a text, refused where one is that of a token out of use.
+    /// Returns the ids of a text; refuses them if one is that of a disabled token.
     pub(super) fn in_use(&self, ids: Vec<u32>) -> Result<Vec<u32>> {
         let Some(id) = ids.iter().copied().find(|&id| usize::try_from(id).is_ok_and(|id| id >= self.vocab_size)) else { return Ok(ids) };
         let (token, rows) = (self.inner.id_to_token(id).unwrap_or_default(), self.vocab_size);

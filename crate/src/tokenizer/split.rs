@@ -1,27 +1,27 @@
-//! Encodes long texts in pieces. The `tokenizers` crate keeps more than a hundred bytes per token while it works, so a corpus of
-//! many megabytes must not go through it at once. A cut is made only where it cannot change a token.
+//! Encodes long texts in pieces. The `tokenizers` crate keeps more than a hundred bytes per token while it works, so a corpus of many
+//! megabytes must not go through it at once. A cut is made only where it cannot change a token.
 
 use std::collections::HashMap;
 
 use super::unencodable;
 use crate::error::{Error, Result};
 
-/// Approximate size of a piece, in bytes.
+/// Approximate size of a piece in bytes.
 const PIECE_BYTES: usize = 256 * 1024;
-/// Bytes of a text in which a cut between two words is looked for.
+/// Number of bytes of a text in which a cut between two words is searched for.
 const SEARCHED_BYTES: usize = PIECE_BYTES + 64 * 1024;
-/// Bytes at the end of a piece in which another cut is looked for, and those of them that show that it changes nothing.
+/// Number of bytes at the end of a piece in which another cut is searched for, and the part of them that must show that it changes nothing.
 const OVERLAP_BYTES: usize = 8 * 1024;
 const MARGIN_BYTES: usize = 2 * 1024;
-/// Places that are tried.
+/// Maximum number of places that are tried.
 const JOINTS: usize = 64;
 
-/// What happens to the space between two words at a cut.
+/// Treatment of the space between two words at a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SplitRule {
     /// It begins the next piece.
     KeepSpace,
-    /// It is left out, since the tokenizer puts one in front of every text.
+    /// It is left out, since the tokenizer puts one before every text.
     DropSpace,
     /// No cuts are made.
     Whole,
@@ -59,8 +59,8 @@ impl SplitRule {
         Ok(ids)
     }
 
-    /// The ids of the next piece of a text, and its length in bytes, which depends on nothing but the text; `None` if that takes more of the
-    /// text, of which this is not the `last` part.
+    /// Returns the ids of the next piece of a text, and its length in bytes, which depends only on the text; `None` if more of the text is
+    /// needed and this is not the `last` part.
     pub(super) fn next(self, inner: &tokenizers::Tokenizer, text: &str, last: bool) -> Result<Option<(Vec<u32>, usize)>> {
         let encode = |text: &str| Ok::<_, Error>(inner.encode_fast(text, false).map_err(unencodable)?.get_ids().to_vec());
         if let Some((piece, used)) = self.cut(text) {
@@ -77,7 +77,7 @@ impl SplitRule {
         if last { Ok(Some((encode(text)?, text.len()))) } else { Ok(None) }
     }
 
-    /// The next piece, if it is not the last one, and its length with what is left out after it.
+    /// Returns the next piece, unless it is the last one, and its length including the part that is left out after it.
     fn cut(self, text: &str) -> Option<(&str, usize)> {
         if self == Self::Whole || text.len() <= PIECE_BYTES {
             return None;
@@ -92,8 +92,8 @@ impl SplitRule {
         Some((piece, piece.len() + left_out))
     }
 
-    /// The ids of `text`, the beginning of a longer one, up to a place near its end from which on the rest, encoded by itself, has the ids that it
-    /// has in the text; and where this is. Texts without words between spaces are cut there.
+    /// Encodes `text`, the beginning of a longer one, up to a place near its end such that the rest, encoded separately, has the same ids
+    /// as in the text. Returns these ids and the place. Used for texts without words between spaces.
     fn joint(self, inner: &tokenizers::Tokenizer, text: &str) -> Result<Option<(Vec<u32>, usize)>> {
         let encoding = inner.encode(text, false).map_err(unencodable)?;
         let (ids, offsets) = (encoding.get_ids(), encoding.get_offsets());
@@ -107,7 +107,7 @@ impl SplitRule {
             let start = offsets.get(index).map_or(0, |(start, _)| *start);
             let rest = text.get(start..).unwrap_or_default();
             let left_out = if self == Self::DropSpace { rest.len() - rest.trim_start_matches(' ').len() } else { 0 };
-            // By itself any other rest has a space in front that it does not have in the text.
+            // Encoded separately, any other rest would begin with a space that it does not have in the text.
             if self == Self::DropSpace && left_out == 0 {
                 continue;
             }
@@ -120,7 +120,7 @@ impl SplitRule {
     }
 }
 
-/// Whether a token joins the end of one word to the beginning of the next.
+/// Returns true if a token joins the end of one word to the beginning of the next.
 fn crosses_words(token: &str) -> bool {
     let is_space = |c: char| c.is_whitespace() || matches!(c, 'Ġ' | '▁');
     let mut letter_before = false;

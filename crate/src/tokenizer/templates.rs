@@ -1,8 +1,8 @@
-//! The chat templates that `tokenizer_config.json` holds.
+//! The chat templates in `tokenizer_config.json`.
 
 use serde_json::Value;
 
-/// The templates of a list of `{name, template}` besides `default`, names ascending, the first of each.
+/// Returns the templates of a list of `{name, template}` other than `default`, sorted by name; the first one of each name counts.
 pub(super) fn named_of(config: &Value) -> Vec<(String, String)> {
     let list = config.get("chat_template").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let pair = |entry: &Value| Some((entry.get("name")?.as_str()?.to_owned(), entry.get("template")?.as_str()?.to_owned()));
@@ -12,7 +12,7 @@ pub(super) fn named_of(config: &Value) -> Vec<(String, String)> {
     named
 }
 
-/// `chat_template` is a text, or a list of `{name, template}` of which `default` is used.
+/// Returns the main template: `chat_template` is a text, or a list of `{name, template}` of which `default` is used.
 pub(super) fn template_of(config: &Value) -> Option<String> {
     let value = config.get("chat_template")?;
     if let Some(text) = value.as_str() {
@@ -22,7 +22,7 @@ pub(super) fn template_of(config: &Value) -> Option<String> {
     named.get("template")?.as_str().map(str::to_owned)
 }
 
-/// A special token is written as its text or as `{"content": text, …}`.
+/// Returns the text of a special token, which is written as a text or as `{"content": text, …}`.
 pub(super) fn special_text(value: &Value) -> Option<String> {
     value.as_str().or_else(|| value.get("content")?.as_str()).map(str::to_owned)
 }

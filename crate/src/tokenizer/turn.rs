@@ -1,4 +1,4 @@
-//! Conversations as they are asked for: their messages, and the token that ends a turn.
+//! Conversations in requests: their messages, and the token that ends a turn.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 use super::{Conversation, Date, Tokenizer};
 use crate::error::{Error, Fault, Result, shown};
 
-/// An answer whose text no template writes by itself.
+/// Answer with a text that no template writes itself.
 const ANSWER: &str = "answer 7351";
 
 impl Tokenizer {
-    /// The special token that ends a turn: the one that the chat template writes first after an answer, or, where it writes none there, the one
-    /// that begins the user's next turn. A base model's turns may end with a token that does not end its texts. `None` without a template, or
-    /// where it writes none there.
+    /// Returns the special token that ends a turn: the first one that the chat template writes after an answer, or, if it writes none
+    /// there, the one that begins the user's next turn. In a base model the token that ends a turn may differ from the one that ends its
+    /// texts. Returns `None` without a template, or if it writes neither.
     pub fn turn_end(&self) -> Option<u32> {
         self.has_chat_template().then_some(())?;
         let conversation = probe(json!({"role": "assistant", "content": ANSWER}));
@@ -23,8 +23,8 @@ impl Tokenizer {
         after.or_else(|| self.closing(&conversation, &text, &next_message(&Value::Null)).map(|(id, _)| id))
     }
 
-    /// The special token that begins the turn of the message `next` after a conversation, whose rendering is `text`, with all that stands
-    /// before it, which is white space at most: it ends an answer that has no end of its own.
+    /// Returns the special token that begins the turn of the message `next` after a conversation that renders as `text`, and the text up to
+    /// its end, in which only white space precedes it: it ends an answer that has no end of its own.
     pub(crate) fn closing(&self, conversation: &Conversation, text: &str, next: &Value) -> Option<(u32, String)> {
         let mut longer = conversation.clone();
         longer.messages.push(next.clone());
@@ -35,8 +35,8 @@ impl Tokenizer {
         blank.then(|| rest.get(..range.end).map(|closing| (id, closing.to_owned()))).flatten()
     }
 
-    /// The result of [`Self::closing`] after an answer of this message, in a conversation that is as short as can be: a template may write an answer
-    /// in another form when another turn follows it.
+    /// Returns the result of [`Self::closing`] after an answer with this message's tool calls, in the shortest possible conversation: a
+    /// template may write an answer differently when another turn follows it.
     pub(crate) fn closing_of(&self, message: &Value, next: &Value) -> Option<(u32, String)> {
         let mut answer = json!({"role": "assistant", "content": ANSWER});
         if let Some(calls) = message.get("tool_calls") {
@@ -47,14 +47,14 @@ impl Tokenizer {
         self.closing(&conversation, &text, next)
     }
 
-    /// The first special token of a text, and its bytes.
+    /// Returns the first special token of a text, and its byte range.
     fn first_special(&self, text: &str) -> Option<(u32, Range<usize>)> {
         let (ids, starts) = self.encode_with_starts(text).ok()?;
         let at = ids.iter().position(|&id| self.is_special(id))?;
         Some((*ids.get(at)?, *starts.get(at)?..starts.get(at + 1).copied().unwrap_or(text.len())))
     }
 
-    /// Every token that ends a generated text: the ends of a text, and the end of a turn.
+    /// Returns every token that ends a generated text: the ends of a text, and the end of a turn.
     pub fn stops(&self) -> Vec<u32> {
         let mut stops = self.eos().to_vec();
         stops.extend(self.turn_end().filter(|end| !stops.contains(end)));
@@ -62,13 +62,13 @@ impl Tokenizer {
     }
 }
 
-/// A question and its answer. No end of a turn depends on the day.
+/// Returns a question with this answer. The end of a turn does not depend on the date.
 fn probe(answer: Value) -> Conversation {
     let messages = vec![json!({"role": "user", "content": "question"}), answer];
     Conversation { date: Date::new(2000, 1, 1), ..Conversation::new(messages) }
 }
 
-/// The message after an answer: the result of its first call, or else the user.
+/// Returns a message that may follow an answer: the result of its first tool call, or else one of the user.
 pub(crate) fn next_message(answer: &Value) -> Value {
     let Some(call) = answer["tool_calls"].get(0) else { return json!({"role": "user", "content": "question"}) };
     json!({"role": "tool", "content": "result", "tool_call_id": call["id"], "name": call["function"]["name"]})
@@ -79,11 +79,11 @@ fn fault(key: String, rule: &str, found: &Value) -> Error {
 }
 
 impl Conversation {
-    /// A list of messages, or an object with `messages` and with `tools`, `documents` and `chat_template_kwargs` as rows of training data have
-    /// them. Nulls are left out, and contents that are lists of texts are joined.
+    /// Reads a list of messages, or an object with `messages` and with `tools`, `documents` and `chat_template_kwargs` as in rows of
+    /// training data. Nulls are left out, and contents that are lists of texts are joined.
     ///
     /// # Errors
-    /// `config.invalid`, with the path of what is no message, text or name of a template.
+    /// `config.invalid` with the path of a value that is not a message, a text or a variable of a template.
     pub fn from_json(value: &Value) -> Result<Self> {
         let Value::Object(given) = value else { return Ok(Self::new(messages(value)?)) };
         let mut conversation = Self::new(messages(given.get("messages").unwrap_or(&Value::Null))?);
@@ -138,7 +138,10 @@ fn read_message(message: &Value, path: &str) -> Result<Value> {
 }
 
 impl Tokenizer {
-    /// Text of `ids`, special tokens included. Unlike [`Tokenizer::decode`] it refuses ids that no token has, which add no text.
+    /// Returns the text of `ids`, including special tokens. Unlike [`Tokenizer::decode`], which skips them, it refuses ids without a token.
+    ///
+    /// # Errors
+    /// `config.invalid` for an id without a token; otherwise as for [`Tokenizer::decode`].
     pub fn detokenize(&self, ids: &[u32]) -> Result<String> {
         let absent = |(_, id): &(usize, &u32)| (**id as usize) < self.vocab_size() && !self.has(**id);
         match ids.iter().enumerate().find(absent) {

@@ -1,4 +1,4 @@
-//! A tokenizer → the vocabulary as GGUF stores it. GGUF names a rule instead of stating it, so the rule is found by trying.
+//! Converts a tokenizer to the vocabulary that GGUF stores. GGUF names a rule instead of stating it, so the rule is found by trying.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,14 @@ use super::templates::special_text;
 use super::{PartsModel, TOKENIZER_FILE, Tokenizer, TokenizerKind, TokenizerParts, bad};
 use crate::error::{Error, Refusal, Result, word};
 
-/// The rules of byte-level vocabularies that are tried, in this order.
+/// Rules of byte-level vocabularies that are tried, in this order.
 const PRE: [&str; 4] = ["gpt-2", "smollm", "llama-bpe", "qwen2"];
 
-/// GGUF has keys for the ends of a text, of a turn and of a message.
+/// Maximum number of end tokens: GGUF has keys for the ends of a text, of a turn and of a message.
 const MAX_ENDS: usize = 3;
 
-/// A text in which the rules differ: both cases, contractions, runs of digits, signs, white space, and several scripts, one of them with an
-/// accent by itself.
+/// Text in which the rules differ: both cases, contractions, runs of digits, signs, white space, and several scripts, one of them with a
+/// separate accent.
 const PROBE: &str = "Hello HELLO hello, it's I'll WE'VE don'T you'd! 0 11 22 1122 345 6789 111222333 1234567 2024 10000 3.14 a1b2 \
     x_y-z (a+b)*c != d/e {\"k\": [1, 2]}\n  two  three   four\n\n\n\tTab \r\n  end \u{a0} #tag @name ...??? Größe naïve e\u{301}clair \
     Привет мир Ελληνικά 你好,世界 こんにちは العربية हिन्दी 한국어 ١٢٣ \u{1f642}\u{1f642}  ";
@@ -26,24 +26,27 @@ fn refuse(expected: &str) -> Refusal {
 }
 
 impl Tokenizer {
-    /// Whether a token has this id.
+    /// Returns true if a token has this id.
     pub fn has(&self, id: u32) -> bool {
         self.inner.id_to_token(id).is_some()
     }
 
-    /// Adds a special token that ends a text: its text, or an object of it.
+    /// Adds a special token that ends a text, given as its text or as an object with it.
     pub(crate) fn add_eos_token(&mut self, token: &Value) {
         let id = special_text(token).and_then(|text| self.inner.token_to_id(&text));
         self.add_eos(id.filter(|&id| self.is_special(id)).as_slice());
     }
 
-    /// True for the id of a special token.
+    /// Returns true for the id of a special token.
     pub(crate) fn is_special(&self, id: u32) -> bool {
         self.inner.get_added_vocabulary().get_added_tokens_decoder().get(&id).is_some_and(|token| token.special)
     }
 
-    /// The vocabulary as GGUF stores it, with a token for each of the `rows` of the embedding. Its rule gives the same ids as this tokenizer
-    /// on a text in which the known rules differ; a tokenizer of another rule is `export.gguf.tokenizer`.
+    /// Converts the vocabulary to the form that GGUF stores, with a token for each of the `rows` of the embedding. Its rule gives the same
+    /// ids as this tokenizer on a text in which the known rules differ.
+    ///
+    /// # Errors
+    /// `export.gguf.tokenizer` for a tokenizer that GGUF cannot express; `tokenizer.invalid`.
     pub fn to_parts(&self, rows: usize) -> Result<TokenizerParts> {
         let document = self.assets.iter().find(|(name, _)| name == TOKENIZER_FILE).map(|(_, bytes)| bytes.as_slice()).unwrap_or_default();
         let document: Value = serde_json::from_slice(document).map_err(|error| bad(TOKENIZER_FILE, error))?;
@@ -82,7 +85,7 @@ impl Tokenizer {
         Err(refuse("a rule that llama.cpp has: gpt-2, smollm, llama-bpe, qwen2 or SentencePiece").into())
     }
 
-    /// The text and the type of each row.
+    /// Returns the text and the type of each row.
     fn tokens(&self, document: &Value, rows: usize) -> Result<(Vec<String>, Vec<i32>)> {
         let mut tokens: Vec<String> = (0..rows).map(|id| format!("[PAD{id}]")).collect();
         let mut types = vec![UNUSED; rows];
@@ -117,13 +120,13 @@ impl Tokenizer {
     }
 }
 
-/// Whether a text stands for one byte: `<0x0A>`.
+/// Returns true if a text represents one byte: `<0x0A>`.
 fn is_byte(text: &str) -> bool {
     let digits = text.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
     digits.is_some_and(|digits| digits.len() == 2 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'A'..=b'F')))
 }
 
-/// The models that the document may be.
+/// Returns the models that the document may have.
 fn candidates(document: &Value, tokens: &[String]) -> Result<Vec<PartsModel>> {
     let merges = merges(document).ok_or_else(|| bad(TOKENIZER_FILE, "merges that are no pairs"))?;
     let byte_level = ["pre_tokenizer", "decoder"].iter().any(|part| document[*part].to_string().contains("\"ByteLevel\""));
@@ -131,7 +134,7 @@ fn candidates(document: &Value, tokens: &[String]) -> Result<Vec<PartsModel>> {
         let merges: Vec<String> = merges.iter().map(|(left, right)| format!("{left} {right}")).collect();
         return Ok(PRE.iter().map(|pre| PartsModel::ByteLevelBpe { merges: merges.clone(), pre: (*pre).to_string() }).collect());
     }
-    // The earlier a merge, the better its piece; a piece of no merge is the worst.
+    // The earlier a merge, the better the score of its piece; a piece without a merge has the worst.
     let mut ranks = HashMap::new();
     for (rank, (left, right)) in merges.iter().enumerate() {
         ranks.entry(format!("{left}{right}")).or_insert(rank);
@@ -140,7 +143,7 @@ fn candidates(document: &Value, tokens: &[String]) -> Result<Vec<PartsModel>> {
     Ok([true, false].map(|add_space_prefix| PartsModel::SentencePiece { scores: scores.clone(), add_space_prefix }).into())
 }
 
-/// The merges, each a pair or a text with a space between its parts, best first.
+/// Returns the merges, best first, each of which is a pair or a text with a space between its parts.
 fn merges(document: &Value) -> Option<Vec<(&str, &str)>> {
     document.pointer("/model/merges")?.as_array()?.iter().map(merge).collect()
 }

@@ -1,16 +1,16 @@
-//! Blocks whose numbers choose vectors of a code book: IQ1, IQ2 and IQ3. Blocks have 256 values.
+//! Decodes blocks whose numbers select vectors of a code book: IQ1, IQ2 and IQ3. Blocks have 256 values.
 
 use half::f16;
 
 use super::bits::{half_at, hi, lo, word_at};
 
-/// The code books: 16 bits for each vector, the first value in the lowest ones. tests/golden/make_code_books.py takes them from gguf-py
-/// (MIT); LICENSE.gguf beside this file is its licence.
+/// The code books: 16 bits for each vector, with the first value in the lowest bits. tests/golden/make_code_books.py takes them from
+/// gguf-py (MIT); LICENSE.gguf in this folder is its licence.
 const VECTORS: &[u8] = include_bytes!("code_books.bin");
 
-/// A code book of vectors of `N` values, each in 16/N bits that choose one of `values`.
+/// A code book of vectors of `N` values, each of which is 16/N bits that select one of `values`.
 struct Book<const N: usize> {
-    /// Its first vector among those of all books.
+    /// Index of its first vector among those of all books.
     first: usize,
     values: [f32; 8],
 }
@@ -24,7 +24,7 @@ const IQ3_S: Book<4> = Book { first: 2048, values: [1.0, 3.0, 5.0, 7.0, 9.0, 11.
 const IQ1: Book<8> = Book { first: 2560, values: [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0] };
 
 impl<const N: usize> Book<N> {
-    /// Vector `low | high·256`.
+    /// Returns the vector with the index `low | high·256`.
     fn vector(&self, low: u8, high: u8) -> [f32; N] {
         let at = 2 * (self.first + usize::from(u16::from_le_bytes([low, high])));
         let packed = u16::from_le_bytes([VECTORS[at], VECTORS[at + 1]]);
@@ -33,18 +33,18 @@ impl<const N: usize> Book<N> {
     }
 }
 
-/// Eight signs from seven bits: the number of negative ones is even.
+/// Returns eight signs from seven bits: the number of negative ones is even.
 fn even_signs(seven: u32) -> u8 {
     let seven = (seven & 0x7f) as u8;
     seven | ((seven.count_ones() & 1) as u8) << 7
 }
 
-// (scale·v)·±1, minus where the bit is set
+// (scale·v)·±1, minus if the bit is set
 fn push_signed<const N: usize>(scale: f32, vector: [f32; N], signs: u8, out: &mut Vec<f32>) {
     out.extend(vector.iter().enumerate().map(|(j, v)| scale * v * if signs >> j & 1 == 1 { -1.0 } else { 1.0 }));
 }
 
-/// Nibble `n` of bytes, the low one of each first.
+/// Returns nibble `n` of the bytes, counting the low one of each byte first.
 fn nibble(bytes: &[u8], n: usize) -> u8 {
     if n.is_multiple_of(2) { lo(bytes[n / 2]) } else { hi(bytes[n / 2]) }
 }
@@ -53,7 +53,7 @@ fn short_at(b: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([b[at], b[at + 1]])
 }
 
-// Runs of 32: four numbers of vectors, then a word w of four times seven signs and s = w >> 28; scale (d·(0.5 + s))·0.25
+// Runs of 32: four indices of vectors, then a word w with four times seven signs and s = w >> 28; scale (d·(0.5 + s))·0.25
 pub(crate) fn iq2_xxs(b: &[u8], out: &mut Vec<f32>) {
     let d = half_at(b, 0);
     for run in b[2..66].as_chunks::<8>().0 {
@@ -65,7 +65,7 @@ pub(crate) fn iq2_xxs(b: &[u8], out: &mut Vec<f32>) {
     }
 }
 
-// Vectors of nine bits with seven signs each; runs of 16 have the scale (d·(0.5 + s_k))·0.25
+// Indices of nine bits with seven signs each; runs of 16 have the scale (d·(0.5 + s_k))·0.25
 pub(crate) fn iq2_xs(b: &[u8], out: &mut Vec<f32>) {
     let (d, s) = (half_at(b, 0), &b[66..74]);
     for k in 0..32 {
@@ -75,7 +75,7 @@ pub(crate) fn iq2_xs(b: &[u8], out: &mut Vec<f32>) {
     }
 }
 
-// Vectors of 8 + 2 bits, eight signs each; scales as IQ2_XS
+// Indices of 8 + 2 bits, eight signs each; scales as in IQ2_XS
 pub(crate) fn iq2_s(b: &[u8], out: &mut Vec<f32>) {
     let (d, q, signs, h, s) = (half_at(b, 0), &b[2..34], &b[34..66], &b[66..74], &b[74..82]);
     for k in 0..32 {
@@ -84,7 +84,7 @@ pub(crate) fn iq2_s(b: &[u8], out: &mut Vec<f32>) {
     }
 }
 
-// As IQ2_XXS with two vectors of four for each seven signs; scale (d·(0.5 + s))·0.5
+// As IQ2_XXS, but two vectors of four values for each seven signs; scale (d·(0.5 + s))·0.5
 pub(crate) fn iq3_xxs(b: &[u8], out: &mut Vec<f32>) {
     let (d, q) = (half_at(b, 0), &b[2..66]);
     for j in 0..8 {
@@ -98,7 +98,7 @@ pub(crate) fn iq3_xxs(b: &[u8], out: &mut Vec<f32>) {
     }
 }
 
-// Vectors of four with 8 + 1 bits, a sign for each value; runs of 32 have the scale d·(1 + 2·s_j)
+// Indices of 8 + 1 bits of vectors of four values, a sign for each value; runs of 32 have the scale d·(1 + 2·s_j)
 pub(crate) fn iq3_s(b: &[u8], out: &mut Vec<f32>) {
     let (d, q, h, signs, s) = (half_at(b, 0), &b[2..66], &b[66..74], &b[74..106], &b[106..110]);
     for k in 0..64 {
@@ -107,16 +107,16 @@ pub(crate) fn iq3_s(b: &[u8], out: &mut Vec<f32>) {
     }
 }
 
-/// What IQ1 adds to the values of its vectors, or takes from them.
+/// Offset that IQ1 adds to the values of its vectors, or subtracts from them.
 const DELTA: f32 = 0.125;
 
-// scale·(v ± DELTA), minus where it is `down`
+// scale·(v ± DELTA), minus if `down`
 fn push_shifted(scale: f32, vector: [f32; 8], down: bool, out: &mut Vec<f32>) {
     let delta = if down { -DELTA } else { DELTA };
     out.extend(vector.iter().map(|v| scale * (v + delta)));
 }
 
-// Runs of 32: a word w of four times three high bits, s = (w >> 12) & 7, and a bit that shifts down; scale d·(2·s + 1)
+// Runs of 32: a word w with four times three high bits, s = (w >> 12) & 7, and a bit that shifts down; scale d·(2·s + 1)
 pub(crate) fn iq1_s(b: &[u8], out: &mut Vec<f32>) {
     let (d, q) = (half_at(b, 0), &b[2..34]);
     for j in 0..8 {
@@ -128,8 +128,8 @@ pub(crate) fn iq1_s(b: &[u8], out: &mut Vec<f32>) {
     }
 }
 
-// Nibbles of three high bits and one that shifts down; runs of 16 have the scale d·(2·s_k + 1) with three bits for each s. The highest four
-// bits of the words of scales are d.
+// Nibbles with three high bits and one that shifts down; runs of 16 have the scale d·(2·s_k + 1), with three bits for each s. The highest
+// four bits of each word of scales form d.
 pub(crate) fn iq1_m(b: &[u8], out: &mut Vec<f32>) {
     let (q, h) = (&b[..32], &b[32..48]);
     let words: [u16; 4] = std::array::from_fn(|j| short_at(b, 48 + 2 * j));

@@ -1,4 +1,4 @@
-//! Blocks of 256 values in runs, each with a scale of its own: Q2_K to Q6_K.
+//! Decodes blocks of 256 values in runs, each with its own scale: Q2_K to Q6_K.
 
 use super::bits::{half_at, hi, lo};
 
@@ -14,7 +14,7 @@ pub(crate) fn q2_k(b: &[u8], out: &mut Vec<f32>) {
     }
 }
 
-// (d·S_k)·(q2 − (bit of H ? 0 : 4)), runs of 16; S_k has six bits, less 32
+// (d·S_k)·(q2 − (bit of H ? 0 : 4)), runs of 16; S_k is six bits, minus 32
 pub(crate) fn q3_k(b: &[u8], out: &mut Vec<f32>) {
     let (h, q, s, d) = (&b[..32], &b[32..96], &b[96..108], half_at(b, 108));
     for k in 0..16 {
@@ -30,7 +30,7 @@ pub(crate) fn q3_k(b: &[u8], out: &mut Vec<f32>) {
     }
 }
 
-/// Six-bit scale and minimum of run `j`, as Q4_K and Q5_K pack them.
+/// Returns the six-bit scale and minimum of run `j`, as packed in Q4_K and Q5_K.
 fn scale_min(s: &[u8], j: usize) -> (f32, f32) {
     let (scale, min) =
         if j < 4 { (s[j] & 63, s[j + 4] & 63) } else { (lo(s[j + 4]) | (s[j - 4] >> 6) << 4, hi(s[j + 4]) | (s[j] >> 6) << 4) };
@@ -48,7 +48,7 @@ pub(crate) fn q4_k(b: &[u8], out: &mut Vec<f32>) {
     }
 }
 
-// as Q4_K with q + 16·bit_j(H_l)
+// As Q4_K, with q + 16·bit_j(H_l)
 pub(crate) fn q5_k(b: &[u8], out: &mut Vec<f32>) {
     let (d, e, s, h, q) = (half_at(b, 0), half_at(b, 2), &b[4..16], &b[16..48], &b[48..176]);
     for j in 0..8 {

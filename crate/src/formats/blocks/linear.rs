@@ -1,4 +1,4 @@
-//! Blocks whose values are equally spaced, with one scale for all of them.
+//! Decodes blocks whose values are equally spaced, with one scale for all of them.
 
 use super::bits::{bit, half_at, hi, lo, word_at};
 

@@ -1,5 +1,5 @@
-//! ggml's blocks → f32. All arithmetic is f32 in the order written, so every value equals that of ggml's own `dequantize_row_*` bit for
-//! bit.
+//! Decodes ggml's quantized blocks to f32. All arithmetic is f32 in the order written, so every value equals that of ggml's own
+//! `dequantize_row_*` bit for bit.
 
 mod bits;
 mod code_books;
@@ -23,15 +23,15 @@ use k::{q2_k, q3_k, q4_k, q5_k, q6_k};
 use linear::{q1_0, q2_0, q4_0, q4_1, q5_0, q5_1, q8_0, tq1_0, tq2_0};
 use tables::{iq4_nl, iq4_xs, mxfp4, nvfp4};
 
-/// One block format: sizes, and the function that appends the values of one block.
+/// One block format: its sizes in elements and bytes, and the function that decodes one block and appends its values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block {
-    /// ggml's number of the type.
+    /// Number of the type in ggml.
     pub(crate) id: u32,
     pub(crate) elements: usize,
     pub(crate) bytes: usize,
     pub(crate) decode: fn(&[u8], &mut Vec<f32>),
-    /// Offsets of the halves that are NaN or infinite where a value is; empty for formats whose blocks have to be decoded to know.
+    /// Byte offsets of the f16 scales, one of which is NaN or infinite if a value is; empty if a block must be decoded to know.
     pub(crate) scales: &'static [usize],
 }
 
@@ -43,7 +43,7 @@ impl PartialEq for Block {
 
 impl Eq for Block {}
 
-// What a device reads as it is: plain elements, whose block is one of them, and blocks.
+// Formats that a device reads directly: plain elements, as blocks of one element, and quantized blocks.
 pub(crate) const F32: Block =
     Block { id: 0, elements: 1, bytes: 4, decode: |b, out| out.push(f32::from_le_bytes([b[0], b[1], b[2], b[3]])), scales: &[] };
 pub(crate) const F16: Block = Block { id: 1, elements: 1, bytes: 2, decode: |b, out| out.push(bits::half_at(b, 0)), scales: &[0] };
@@ -58,7 +58,7 @@ pub(crate) const Q4_K: Block = Block { id: 12, elements: 256, bytes: 144, decode
 pub(crate) const Q5_K: Block = Block { id: 13, elements: 256, bytes: 176, decode: q5_k, scales: &[0, 2] };
 pub(crate) const Q6_K: Block = Block { id: 14, elements: 256, bytes: 210, decode: q6_k, scales: &[208] };
 
-/// The formats with blocks of several values.
+/// The formats whose blocks have several values.
 const BLOCKS: [Block; 25] = [
     Q4_0,
     Q4_1,
@@ -88,12 +88,12 @@ const BLOCKS: [Block; 25] = [
 ];
 
 impl Block {
-    /// The format of a ggml type number, where there is a decoder.
+    /// Returns the format of a ggml type number, if there is a decoder for it.
     pub(crate) fn of_id(id: u32) -> Option<Self> {
         BLOCKS.into_iter().find(|block| block.id == id)
     }
 
-    /// Values that are NaN or infinite in whole blocks.
+    /// Counts the values that are NaN or infinite in whole blocks.
     pub(crate) fn count_non_finite(self, bytes: &[u8]) -> u64 {
         let (mut values, mut count) = (Vec::with_capacity(self.elements), 0);
         for block in bytes.chunks_exact(self.bytes) {

@@ -1,25 +1,25 @@
-//! Blocks as a device reads them, in two planes of 32-bit words: bits are moved, values never change.
+//! Rearranges blocks as a device reads them, in two planes of 32-bit words: bits are moved, values never change.
 
 use std::ops::Range;
 
-/// How the bytes of a block are shared between two planes, both of which have whole words: what `second` names (0, 2 or 4 bytes at the
-/// beginning or the end of a block: its scales), and the rest, a multiple of 4 bytes. Two blocks of 2 bytes share a word, the even one in
-/// its low half. Both keep the order of the blocks and of their bytes.
+/// Division of the bytes of a block between two planes, both of whole words: the second plane gets the range `second` (0, 2 or 4 bytes at
+/// the beginning or the end of a block: its scales), the first one the rest, a multiple of 4 bytes. Two ranges of 2 bytes share a word,
+/// with that of the even block in its low half. Both planes keep the order of the blocks and of their bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Planes {
-    /// Bytes of a block.
+    /// Number of bytes in a block.
     pub(crate) block: usize,
-    /// Those of the second plane.
+    /// Range of a block's bytes that the second plane gets.
     pub(crate) second: Range<usize>,
 }
 
 impl Planes {
-    /// Words of both planes of so many blocks.
+    /// Returns the number of words of both planes for this number of blocks.
     pub(crate) fn words(&self, blocks: usize) -> [usize; 2] {
         [blocks * (self.block - self.second.len()) / 4, (blocks * self.second.len()).div_ceil(4)]
     }
 
-    /// The bytes of both planes of whole blocks.
+    /// Returns the bytes of both planes of whole blocks.
     pub(crate) fn split(&self, blocks: &[u8]) -> [Vec<u8>; 2] {
         let count = blocks.len() / self.block;
         let mut planes = self.words(count).map(|words| Vec::with_capacity(4 * words));
@@ -31,7 +31,7 @@ impl Planes {
         planes
     }
 
-    /// The blocks whose planes are these words, one plane behind the other.
+    /// Returns the blocks whose planes are these words, the second plane after the first.
     pub(crate) fn join(&self, words: &[u32]) -> Vec<u8> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let (second, rest) = (self.second.len(), self.block - self.second.len());

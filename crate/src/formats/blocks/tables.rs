@@ -1,8 +1,8 @@
-//! Blocks whose four bits choose one of sixteen values that are not equally spaced.
+//! Decodes blocks whose four bits select one of sixteen values that are not equally spaced.
 
 use super::bits::{half_at, hi, lo};
 
-/// The values of IQ4's sixteen steps.
+/// The sixteen values of IQ4.
 const IQ4: [f32; 16] = [-127.0, -104.0, -83.0, -65.0, -49.0, -35.0, -22.0, -10.0, 1.0, 13.0, 25.0, 38.0, 53.0, 69.0, 89.0, 113.0];
 
 fn table_run(bytes: &[u8], table: &[f32; 16], scale: f32, out: &mut Vec<f32>) {
@@ -25,7 +25,7 @@ pub(crate) fn iq4_xs(b: &[u8], out: &mut Vec<f32>) {
     }
 }
 
-/// Twice the values of E2M1.
+/// The values of E2M1, doubled.
 const E2M1: [f32; 16] = [0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -12.0];
 
 // F[nibble]·2^(e−128)
@@ -35,7 +35,7 @@ pub(crate) fn mxfp4(b: &[u8], out: &mut Vec<f32>) {
     table_run(&b[1..17], &E2M1, scale, out);
 }
 
-/// Half of an unsigned E4M3 (bias 7); 0x00 and 0x7F are zero.
+/// Returns half of an unsigned E4M3 (bias 7); 0x00 and 0x7F are zero.
 fn ue4m3_half(byte: u8) -> f32 {
     let (exponent, mantissa) = (i32::from(byte >> 3 & 15), f32::from(byte & 7));
     match (byte, exponent) {

@@ -2,16 +2,16 @@
 
 use super::tokens::{Tokens, bracket_end, is_word, word_at};
 
-/// Words after which no operand has ended.
+/// Keywords after which no operand has ended.
 const KEYWORDS: [&str; 8] = ["and", "or", "not", "in", "is", "if", "else", "elif"];
 
-/// The name by which [`super::methods::method`] knows a slice.
+/// Name of the method that [`super::methods::method`] calls for a slice.
 pub(super) const SLICE: &str = "slice__";
 
-/// The name by which [`super::text::method`] knows `%` after a text.
+/// Name of the method that [`super::text::method`] calls for `%` after a text.
 pub(super) const PERCENT: &str = "percent__";
 
-/// The inside of `{{ … }}`.
+/// Rewrites the inside of `{{ … }}`.
 pub(super) fn output(inner: &str) -> String {
     let mut tokens = Tokens(inner);
     let Written { parts, tuple } = expression(&mut tokens, None);
@@ -19,7 +19,7 @@ pub(super) fn output(inner: &str) -> String {
     if tuple { format!(" ({written})") } else { written }
 }
 
-/// The inside of `{% … %}`.
+/// Rewrites the inside of `{% … %}`.
 pub(super) fn statement(inner: &str) -> String {
     let is_loop = inner.split_whitespace().next() == Some("for");
     let iterable = is_loop.then(|| word_at(inner, "in")).flatten().map(|at| at + 2);
@@ -32,7 +32,7 @@ pub(super) fn statement(inner: &str) -> String {
     if iterable.trim().is_empty() { inner.to_owned() } else { format!("{targets} ({iterable})|iterated {condition}") }
 }
 
-/// An expression up to its closing bracket: its parts between colons, and whether there are commas.
+/// An expression up to its closing bracket: its parts between colons, and true if it contains commas.
 struct Written {
     parts: Vec<String>,
     tuple: bool,
@@ -89,7 +89,7 @@ fn expression(tokens: &mut Tokens<'_>, closing: Option<&str>) -> Written {
     Written { parts, tuple }
 }
 
-/// The operand that a text begins with: a word, a string or a bracket, with what is read of it.
+/// Reads the operand at the beginning of a text: a word, a string or a bracket, with the attributes, calls and indices after it.
 fn operand_of(tokens: &mut Tokens<'_>) -> String {
     let mut taken = Tokens(tokens.0.trim_start());
     let text = taken.0;
@@ -111,7 +111,7 @@ fn operand_of(tokens: &mut Tokens<'_>) -> String {
     expression(&mut Tokens(operand), None).parts.join(":")
 }
 
-/// A string without the line ends that a backslash stands before.
+/// Returns a string without the line ends that follow a backslash.
 fn without_continued_lines(token: &str) -> String {
     let (mut result, mut characters) = (String::with_capacity(token.len()), token.chars());
     while let Some(c) = characters.next() {

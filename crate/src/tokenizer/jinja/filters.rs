@@ -1,4 +1,4 @@
-//! Jinja's filters, tests and functions where minijinja's do less or something else.
+//! Jinja's filters, tests and functions that minijinja lacks or implements differently.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -50,7 +50,7 @@ const FILTERS: [(&str, Filter); 27] = [
     }),
 ];
 
-/// Adds them all.
+/// Adds all of them to an environment.
 pub(crate) fn add(env: &mut Environment<'_>) {
     for (name, filter) in FILTERS {
         env.add_filter(name, move |value: &Value, given: Rest<ValueOrKwargs>| -> Result<Value, JinjaError> {
@@ -79,7 +79,7 @@ pub(crate) fn add(env: &mut Environment<'_>) {
         let reversed = builtin::reverse(value)?;
         if reversed.kind() == ValueKind::String { Ok(reversed) } else { items_of(&reversed).map(Generator::of) }
     });
-    // Neither Python's layout, nor a refusal.
+    // minijinja's filter does not write Python's layout; without it, templates that use it are refused.
     env.remove_filter("pprint");
     env.add_test("mapping", |value: &Value| value.kind() == ValueKind::Map && !is_namespace(value));
     env.add_test("callable", |value: &Value| value.kind() == ValueKind::Plain);
@@ -101,7 +101,7 @@ fn is_iterable(value: &Value) -> bool {
     !matches!(value.kind(), ValueKind::None | ValueKind::Bool | ValueKind::Number | ValueKind::Plain)
 }
 
-/// HTML's references for what has a meaning there.
+/// Replaces characters that have a meaning in HTML by references.
 fn escaped(value: &Value) -> Value {
     let text = printed(value).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\'', "&#39;").replace('"', "&#34;");
     Value::from_safe_string(text)
@@ -141,12 +141,12 @@ fn dictsort(value: &Value, given: &mut Arguments<'_>) -> Result<Value, JinjaErro
     Ok(Value::from(pairs.into_iter().map(pair).collect::<Vec<_>>()))
 }
 
-/// The value that a sort compares.
+/// Returns the value that a sort compares.
 fn folded(value: &Value, case_sensitive: bool) -> Value {
     value.as_str().filter(|_| !case_sensitive).map_or_else(|| value.clone(), |text| Value::from(text.to_lowercase()))
 }
 
-/// The first of the least items, or of the greatest.
+/// Returns the first of the smallest items, or of the largest.
 fn extreme(value: &Value, given: &mut Arguments<'_>, wanted: Ordering) -> Result<Value, JinjaError> {
     let case_sensitive = given.flag("case_sensitive", false)?;
     let attribute = given.next("attribute")?.filter(|attribute| !attribute.is_none());
@@ -172,7 +172,7 @@ fn batches(items: Vec<Value>, given: &mut Arguments<'_>) -> Result<Vec<Value>, J
     Ok(items.chunks(size).map(|chunk| Value::from(filled(chunk))).collect())
 }
 
-/// A decimal number as Python's `float` reads it.
+/// Parses a decimal number as Python's `float` does.
 fn parsed_float(text: &str) -> Option<f64> {
     let text = text.trim_matches(text::is_space);
     let digits = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
@@ -205,7 +205,7 @@ fn int(value: &Value, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
     Ok(found.map_or(otherwise, |found| i64::try_from(found).map_or_else(|_| Value::from(found), Value::from)))
 }
 
-/// An integer as Python's `int` reads it.
+/// Parses an integer as Python's `int` does.
 fn parsed_int(text: &str, base: i64) -> Option<i128> {
     let text = text.trim_matches(text::is_space).to_lowercase();
     let (negative, digits) = text.strip_prefix('-').map_or((false, text.strip_prefix('+').unwrap_or(&text)), |digits| (true, digits));
@@ -241,7 +241,7 @@ fn indent(value: &Value, given: &mut Arguments<'_>) -> Result<Value, JinjaError>
     Ok(Value::from(lines.collect::<Vec<_>>().join("\n")))
 }
 
-/// A width that is not too large.
+/// Checks that a width is not too large.
 fn limited(filter: &str, width: i64) -> Result<usize, JinjaError> {
     let width = width.max(0);
     usize::try_from(width).ok().filter(|_| width <= WIDTH).ok_or_else(|| wrong(format!("{filter}: a width of {width}: at most {WIDTH}")))

@@ -7,7 +7,7 @@ use super::json::{printed, represented};
 use super::spec::{Spec, number, taken};
 use super::values::{Arguments, items_of, wrong};
 
-/// `format % values`: a tuple, a dictionary, or one value.
+/// Computes `format % values`, where the values are a tuple, a dictionary, or one value.
 pub(super) fn percent(format: &str, values: &Value) -> Result<String, JinjaError> {
     let (mut out, mut rest) = (String::with_capacity(format.len()), format);
     let mut places = if values.is_tuple() { items_of(values)? } else { vec![values.clone()] }.into_iter();
@@ -77,7 +77,7 @@ pub(super) fn percent(format: &str, values: &Value) -> Result<String, JinjaError
     Ok(out)
 }
 
-/// `format.format(…)`.
+/// Computes `format.format(…)`.
 pub(super) fn braces(format: &str, given: &mut Arguments<'_>) -> Result<String, JinjaError> {
     let mut out = String::with_capacity(format.len());
     let mut next = 0;
@@ -128,7 +128,7 @@ pub(super) fn braces(format: &str, given: &mut Arguments<'_>) -> Result<String, 
     Ok(out)
 }
 
-/// The whole part of a number, for `%d`.
+/// Returns the whole part of a number, for `%d`.
 fn truncated(value: &Value) -> Result<i128, JinjaError> {
     match value.kind() {
         ValueKind::Number if !value.is_integer() => {

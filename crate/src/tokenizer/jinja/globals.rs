@@ -1,4 +1,4 @@
-//! Objects with a memory: `cycler` and `joiner`, as Jinja2 has them.
+//! Objects with state: `cycler` and `joiner`, as in Jinja2.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -41,7 +41,7 @@ impl Object for Cycler {
     }
 }
 
-/// An object whose `next()` gives these in turn; `current` is what comes next, and `reset()` begins anew.
+/// Returns an object whose `next()` returns these items in turn; `current` is the next item, and `reset()` starts again.
 pub(super) fn cycler(items: Vec<Value>) -> Result<Value, JinjaError> {
     if items.is_empty() {
         return Err(wrong("at least one item has to be provided"));
@@ -66,7 +66,7 @@ impl Object for Joiner {
     }
 }
 
-/// An object that is called for a separator: nothing at the first call, `sep` or a comma with a space at those after it.
+/// Returns an object that is called for a separator: an empty text at the first call, `sep` or a comma with a space at later ones.
 pub(super) fn joiner(sep: Option<Value>) -> Value {
     Value::from_object(Joiner { separator: sep.unwrap_or_else(|| Value::from(", ")), used: AtomicBool::new(false) })
 }

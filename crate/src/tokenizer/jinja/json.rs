@@ -1,4 +1,4 @@
-//! Values in Python's words: `json.dumps`, as Hugging Face's filter `tojson` calls it, and what `str` prints.
+//! Text of values as in Python: `json.dumps`, as Hugging Face's filter `tojson` calls it, and the output of `str`.
 
 use minijinja::Error as JinjaError;
 use minijinja::value::{Value, ValueKind};
@@ -11,7 +11,7 @@ const INDENT: i64 = 64;
 /// Maximum depth of a value in JSON.
 const DEPTH: usize = 128;
 
-/// Keywords of `json.dumps`.
+/// Keyword arguments of `json.dumps`.
 struct Style {
     ensure_ascii: bool,
     indent: Option<String>,
@@ -20,7 +20,7 @@ struct Style {
     sort_keys: bool,
 }
 
-/// The filter `tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False)`.
+/// Implements the filter `tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False)`.
 pub(super) fn to_json(value: &Value, given: &mut Arguments<'_>) -> Result<String, JinjaError> {
     let ensure_ascii = given.flag("ensure_ascii", false)?;
     let indent = match given.next("indent")?.filter(|indent| !indent.is_none()) {
@@ -127,7 +127,7 @@ impl Style {
     }
 }
 
-/// `repr` of a float: the shortest digits that give it back, without an exponent from 1e-4 to below 1e16.
+/// Returns the `repr` of a float: the shortest digits that reproduce it, without an exponent from 1e-4 to below 1e16.
 pub(super) fn float_text(value: f64) -> String {
     if !value.is_finite() {
         return if value.is_nan() {
@@ -150,7 +150,7 @@ pub(super) fn float_text(value: f64) -> String {
     }
 }
 
-/// `str(value)`; nothing for what is not defined.
+/// Returns `str(value)`; an empty text for an undefined value.
 pub(crate) fn printed(value: &Value) -> String {
     match value.kind() {
         ValueKind::Undefined => String::new(),
@@ -159,12 +159,12 @@ pub(crate) fn printed(value: &Value) -> String {
     }
 }
 
-/// `repr` of a number.
+/// Returns the `repr` of a number.
 fn number(value: &Value) -> String {
     if value.is_integer() { value.to_string() } else { f64::try_from(value.clone()).map_or_else(|_| value.to_string(), float_text) }
 }
 
-/// `repr(value)`.
+/// Returns `repr(value)`.
 pub(super) fn represented(value: &Value) -> String {
     let listed = |value: &Value| items_of(value).map(|items| items.iter().map(represented).collect::<Vec<_>>());
     match value.kind() {
@@ -191,7 +191,7 @@ pub(super) fn represented(value: &Value) -> String {
     }
 }
 
-/// Single quotes, unless there are such in the text and no double ones.
+/// Quotes a text: in single quotes, unless it contains these and no double ones.
 fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::from(quote);
@@ -217,7 +217,8 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// The characters that `repr` writes as they are: all but controls, formats, private ones and white space other than the space.
+/// Returns true for characters that `repr` writes unchanged: all except controls, formats, private ones and white space other than the
+/// space.
 fn is_printable(c: char) -> bool {
     let format = matches!(u32::from(c), 0xad | 0x600..=0x605 | 0x61c | 0x6dd | 0x70f | 0x8e2 | 0x180e | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f
         | 0xe000..=0xf8ff | 0xfeff | 0xfff9..=0xfffb | 0xe0001..=0xe007f | 0xf0000..);

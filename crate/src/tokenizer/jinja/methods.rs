@@ -1,4 +1,4 @@
-//! The methods of Python's values that chat templates call.
+//! Methods of Python's values that chat templates call.
 
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Error as JinjaError, ErrorKind, State};
@@ -7,7 +7,7 @@ use super::expressions::SLICE;
 use super::text;
 use super::values::{Arguments, Generator, View, items_of, pair, pairs_of, wrong};
 
-/// Calls `method` of `value`.
+/// Calls the method `method` on `value`.
 pub(crate) fn method(_state: &mut State, value: &Value, method: &str, args: &[Value]) -> Result<Value, JinjaError> {
     let mut given = Arguments::new(args)?;
     let result = match value.kind() {
@@ -53,7 +53,7 @@ fn of_list(value: &Value, method: &str, given: &mut Arguments<'_>) -> Result<Val
     })
 }
 
-/// `value[start:stop:step]`.
+/// Returns `value[start:stop:step]`.
 fn slice(value: &Value, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
     let (start, stop) = (given.integer("start")?, given.integer("stop")?);
     let step = given.integer("step")?.unwrap_or(1);
@@ -71,7 +71,7 @@ fn slice(value: &Value, given: &mut Arguments<'_>) -> Result<Value, JinjaError> 
     Ok(if value.is_tuple() { Value::from(minijinja::value::Tuple::from(sliced)) } else { Value::from(sliced) })
 }
 
-/// The indices of a slice of `length` items, by the rules of Python's `slice.indices`.
+/// Returns the indices of a slice of `length` items, by the rules of Python's `slice.indices`.
 fn indices(length: usize, start: Option<i64>, stop: Option<i64>, step: i64) -> Result<impl Iterator<Item = usize>, JinjaError> {
     if step == 0 {
         return Err(wrong("the step of a slice is 0"));

@@ -1,4 +1,4 @@
-//! Jinja as Python runs it, over minijinja.
+//! Jinja with Python's semantics, over minijinja.
 
 mod expressions;
 mod filters;

@@ -1,4 +1,4 @@
-//! Python's format specifications, and numbers as they write them.
+//! Python's format specifications, and numbers in their formats.
 
 use minijinja::Error as JinjaError;
 use minijinja::value::{Value, ValueKind};
@@ -22,7 +22,7 @@ pub(super) struct Spec {
     pub(super) kind: Option<char>,
 }
 
-/// The beginning of a text whose characters are of a kind; the text then begins after it.
+/// Takes the characters at the beginning of a text that satisfy `of`, and advances the text past them.
 pub(super) fn taken<'a>(text: &mut &'a str, of: impl Fn(char) -> bool) -> &'a str {
     let (first, rest) = text.split_at(text.find(|c| !of(c)).unwrap_or(text.len()));
     *text = rest;
@@ -144,7 +144,7 @@ impl Spec {
         }
     }
 
-    /// Digits with a separator at every third of the whole part.
+    /// Inserts a separator before every third digit of the whole part.
     fn grouped(&self, digits: &str) -> String {
         let Some(separator) = self.grouping else { return digits.to_owned() };
         let (whole, rest) = digits.split_at(digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len()));
@@ -170,7 +170,7 @@ impl Spec {
     }
 }
 
-/// `%e`: an exponent has a sign and two digits.
+/// Formats as `%e`: the exponent has a sign and at least two digits.
 fn scientific(size: f64, precision: usize) -> String {
     let text = format!("{size:.precision$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -178,7 +178,7 @@ fn scientific(size: f64, precision: usize) -> String {
     format!("{digits}e{sign}{exponent:0>2}")
 }
 
-/// `%g`: significant digits, without zeros at the end.
+/// Formats as `%g`: significant digits, without zeros at the end.
 fn general(size: f64, precision: usize, keep_zeros: bool) -> String {
     let precision = precision.max(1);
     let rounded = format!("{size:.*e}", precision - 1);

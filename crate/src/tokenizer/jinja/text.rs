@@ -1,4 +1,4 @@
-//! The methods of Python's `str`.
+//! Methods of Python's `str`.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::values::{Arguments, items_of, wrong};
 /// Maximum width of padding.
 const WIDTH: usize = 1 << 16;
 
-/// Calls `method` of a text.
+/// Calls the method `method` on a text.
 pub(super) fn method(text: &str, method: &str, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
     Ok(match method {
         "strip" | "lstrip" | "rstrip" => {
@@ -113,7 +113,7 @@ pub(super) fn method(text: &str, method: &str, given: &mut Arguments<'_>) -> Res
     })
 }
 
-/// White space as Python has it.
+/// Returns true for white space as defined by Python.
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }
@@ -134,7 +134,7 @@ fn swapped(c: char) -> Vec<char> {
     if c.is_uppercase() { c.to_lowercase().collect() } else { c.to_uppercase().collect() }
 }
 
-/// The letter at the beginning of a word.
+/// Returns the form of a letter at the beginning of a word.
 fn title_case(c: char) -> String {
     match c {
         'Ǆ' | 'ǅ' | 'ǆ' => "ǅ".to_owned(),
@@ -153,7 +153,7 @@ pub(super) fn capitalized(text: &str) -> String {
     characters.next().map_or_else(String::new, |first| title_case(first) + &characters.as_str().to_lowercase())
 }
 
-/// Title case for a letter after none, lower case for the others.
+/// Writes a letter in title case if no letter precedes it, and in lower case otherwise.
 fn titled(text: &str) -> String {
     let mut inside = false;
     let mut result = String::with_capacity(text.len());
@@ -168,7 +168,7 @@ fn titled(text: &str) -> String {
     result
 }
 
-/// Lines and their ends.
+/// Returns an iterator over lines and their ends.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     const ENDS: [char; 10] = ['\n', '\r', '\x0b', '\x0c', '\x1c', '\x1d', '\x1e', '\u{85}', '\u{2028}', '\u{2029}'];
     let mut rest = text;
@@ -185,7 +185,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// `str.split` and `str.rsplit`: at a separator, or at white space.
+/// Implements `str.split` and `str.rsplit`: at a separator, or at white space.
 fn split(text: &str, separator: Option<&str>, most: usize, from_right: bool) -> Result<Value, JinjaError> {
     let Some(separator) = separator else {
         return Ok(split_at_space(text, most, from_right));
@@ -228,7 +228,7 @@ fn split_at_space(text: &str, most: usize, from_right: bool) -> Value {
     parts.into_iter().collect()
 }
 
-/// The bytes from the character `start` to the character `end`, which are the next arguments; none where the start is past the end.
+/// Reads the arguments `start` and `end` in characters, and returns the range in bytes; `None` if the start is past the end.
 fn window(text: &str, given: &mut Arguments<'_>) -> Result<Option<Range<usize>>, JinjaError> {
     let (start, end) = (given.integer("start")?, given.integer("end")?);
     let length = text.chars().count();
@@ -263,7 +263,7 @@ fn padded(text: &str, method: &str, given: &mut Arguments<'_>) -> Result<Value, 
     }))
 }
 
-/// `str.center`, which shares an odd number of characters as CPython does.
+/// Implements `str.center`, which divides an odd number of characters as in CPython.
 pub(super) fn centred(text: &str, width: usize, fill: &str) -> String {
     let missing = width.saturating_sub(text.chars().count());
     let left = missing / 2 + (missing & width & 1);

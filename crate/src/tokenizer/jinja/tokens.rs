@@ -1,6 +1,6 @@
-//! Reads what stands within a template's tags.
+//! Splits the inside of a template's tags into tokens.
 
-/// Words, numbers, strings, white space, and all else one by one.
+/// Iterator over words, numbers, strings, white space, and all other characters one by one.
 pub(super) struct Tokens<'a>(pub(super) &'a str);
 
 impl<'a> Iterator for Tokens<'a> {
@@ -25,7 +25,7 @@ pub(super) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The length of the string that a text begins with, or of the text where it does not end.
+/// Returns the length of the string at the beginning of a text, or of the whole text if the string does not end.
 fn string_length(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -39,7 +39,7 @@ fn string_length(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// Where `closing` stands outside of strings and brackets.
+/// Returns the position of `closing` outside strings and brackets.
 pub(super) fn expression_end(text: &str, closing: &str) -> Option<usize> {
     let (mut depth, mut at) = (0_usize, 0);
     for token in Tokens(text) {
@@ -56,7 +56,7 @@ pub(super) fn expression_end(text: &str, closing: &str) -> Option<usize> {
     None
 }
 
-/// Where a word stands outside of strings and brackets.
+/// Returns the position of a word outside strings and brackets.
 pub(super) fn word_at(text: &str, word: &str) -> Option<usize> {
     let (mut depth, mut at) = (0_usize, 0);
     for token in Tokens(text) {
@@ -71,7 +71,7 @@ pub(super) fn word_at(text: &str, word: &str) -> Option<usize> {
     None
 }
 
-/// The length of the brackets that a text begins with.
+/// Returns the length of the bracket expression at the beginning of a text.
 pub(super) fn bracket_end(text: &str) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     for token in Tokens(text) {

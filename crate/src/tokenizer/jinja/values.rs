@@ -1,4 +1,4 @@
-//! Values that Python has and minijinja has not: generators, and what a dictionary's methods give.
+//! Values of Python that minijinja lacks: generators, and the views that a dictionary's methods return.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -8,12 +8,12 @@ use minijinja::{Error as JinjaError, ErrorKind};
 
 use super::json::represented;
 
-/// An error in a template's use of a value.
+/// Returns the error of a template's invalid use of a value.
 pub(super) fn wrong(words: impl Into<String>) -> JinjaError {
     JinjaError::new(ErrorKind::InvalidOperation, words.into())
 }
 
-/// The items of a filter such as `select`: true even if there is none, and gone once they were read.
+/// The items of a filter such as `select`: true even if empty, and consumed once they were read.
 #[derive(Debug)]
 pub(super) struct Generator(Mutex<Vec<Value>>);
 
@@ -45,7 +45,7 @@ impl Object for Generator {
     }
 }
 
-/// The items of `dict.keys()`, `dict.values()` or `dict.items()`, of which none is found by an index.
+/// The items of `dict.keys()`, `dict.values()` or `dict.items()`, which cannot be accessed by index.
 #[derive(Debug)]
 pub(super) struct View {
     name: &'static str,
@@ -72,12 +72,12 @@ impl Object for View {
     }
 }
 
-/// A value of the function `namespace` is no dictionary, though minijinja makes it one.
+/// Returns true for a value of the function `namespace`, which is not a dictionary, although minijinja makes it one.
 pub(super) fn is_namespace(value: &Value) -> bool {
     value.as_object().is_some_and(|object| object.type_name().ends_with("::Namespace"))
 }
 
-/// Items of a value, as Python's `iter` gives them; of an undefined one there are none.
+/// Returns the items of a value, as Python's `iter` does; none for an undefined value.
 pub(super) fn items_of(value: &Value) -> Result<Vec<Value>, JinjaError> {
     if value.is_none() {
         return Err(wrong("none is not iterable"));
@@ -85,7 +85,7 @@ pub(super) fn items_of(value: &Value) -> Result<Vec<Value>, JinjaError> {
     Ok(value.try_iter()?.collect())
 }
 
-/// Keys and values of a dictionary.
+/// Returns the keys and values of a dictionary.
 pub(super) fn pairs_of(value: &Value) -> Result<Vec<(Value, Value)>, JinjaError> {
     if value.kind() != ValueKind::Map {
         return Err(wrong(format!("expected a dictionary, found {}", value.kind())));
@@ -97,7 +97,7 @@ pub(super) fn pair((key, item): (Value, Value)) -> Value {
     Value::from(Tuple::from([key, item]))
 }
 
-/// The function `dict`: pairs or a dictionary, and names.
+/// Implements the function `dict`, with pairs or a dictionary, and keyword arguments.
 pub(super) fn dict(given: &[Value]) -> Result<Value, JinjaError> {
     let (positional, named): (&[Value], Kwargs) = from_args(given)?;
     let mut pairs = match positional {
@@ -118,7 +118,7 @@ pub(super) fn dict(given: &[Value]) -> Result<Value, JinjaError> {
     Ok(Value::from_pairs(pairs))
 }
 
-/// Arguments of a Python function, by their places or their names.
+/// Arguments of a Python function, by position or by name.
 pub(crate) struct Arguments<'a> {
     positional: &'a [Value],
     named: Kwargs,
@@ -131,7 +131,7 @@ impl<'a> Arguments<'a> {
         Ok(Self { positional, named, next: 0 })
     }
 
-    /// The next argument, or the one of this name.
+    /// Returns the next argument, or the one with this name.
     pub(super) fn next(&mut self, name: &str) -> Result<Option<Value>, JinjaError> {
         let found = self.positional.get(self.next).cloned();
         self.next += 1;
@@ -143,18 +143,18 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The next argument, which has to be there.
+    /// Returns the next argument, which is required.
     pub(super) fn need(&mut self, name: &str) -> Result<Value, JinjaError> {
         self.next(name)?.ok_or_else(|| JinjaError::from(ErrorKind::MissingArgument))
     }
 
-    /// The next argument, a text that has to be there.
+    /// Returns the next argument, a required text.
     pub(crate) fn need_text(&mut self, name: &str) -> Result<String, JinjaError> {
         let value = self.need(name)?;
         value.as_str().map(str::to_owned).ok_or_else(|| wrong(format!("{name}: expected a text, found {}", value.kind())))
     }
 
-    /// The next argument, a text unless it is none.
+    /// Returns the next argument, a text or none.
     pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, JinjaError> {
         match self.next(name)?.filter(|value| !value.is_none()) {
             Some(value) => value.as_str().map(|text| Some(text.to_owned())).ok_or_else(|| wrong(format!("{name}: expected a text"))),
@@ -162,22 +162,22 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The next argument, an integer unless it is none.
+    /// Returns the next argument, an integer or none.
     pub(super) fn integer(&mut self, name: &str) -> Result<Option<i64>, JinjaError> {
         self.next(name)?.filter(|value| !value.is_none()).map(i64::try_from).transpose()
     }
 
-    /// Whether the next argument is true, or `otherwise`.
+    /// Returns the truth value of the next argument, or `otherwise` if it is absent.
     pub(super) fn flag(&mut self, name: &str, otherwise: bool) -> Result<bool, JinjaError> {
         Ok(self.next(name)?.map_or(otherwise, |value| value.is_true()))
     }
 
-    /// The argument at a place, which has to be there.
+    /// Returns the argument at a position, which is required.
     pub(super) fn at(&self, index: usize) -> Result<Value, JinjaError> {
         self.positional.get(index).cloned().ok_or_else(|| JinjaError::from(ErrorKind::MissingArgument))
     }
 
-    /// The argument of a name, which has to be there.
+    /// Returns the argument with a name, which is required.
     pub(super) fn named(&self, name: &str) -> Result<Value, JinjaError> {
         if self.named.has(name) {
             return self.named.get(name);
@@ -185,7 +185,7 @@ impl<'a> Arguments<'a> {
         Err(wrong(format!("{name} is not given")))
     }
 
-    /// All of them: by their names if there are such, else by their places.
+    /// Returns all arguments: by name if any is named, else by position.
     pub(super) fn rest(&mut self) -> Result<Value, JinjaError> {
         let names: Vec<(Value, Value)> =
             self.named.args().map(|name| Ok((Value::from(name), self.named.get(name)?))).collect::<Result<_, JinjaError>>()?;
@@ -193,13 +193,13 @@ impl<'a> Arguments<'a> {
         Ok(if names.is_empty() { Value::from(Tuple::from(self.positional)) } else { Value::from_pairs(names) })
     }
 
-    /// Takes what is left as read.
+    /// Marks the remaining arguments as read.
     pub(super) fn all_used(&mut self) {
         self.next = self.positional.len();
         self.named.args().for_each(|name| drop(self.named.get::<Value>(name)));
     }
 
-    /// Refuses arguments that are left.
+    /// Refuses remaining arguments.
     pub(crate) fn end(&self) -> Result<(), JinjaError> {
         if self.positional.len() > self.next { Err(JinjaError::from(ErrorKind::TooManyArguments)) } else { self.named.assert_all_used() }
     }
