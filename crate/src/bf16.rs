@@ -1,7 +1,7 @@
-//! bf16: rounding of f32 (shaders/README.md, "Rounding to bf16"), widening, and elements in the halves of 32-bit words, even ones in the low
-//! half.
+//! bf16 arithmetic on bits: rounding of f32 (shaders/README.md, "Rounding to bf16"), widening, and elements in the halves of 32-bit words,
+//! even ones in the low half.
 
-/// f32 → bf16 bits away from zero with probability frac/65536: compare-and-select against 16 bits of noise.
+/// Rounds f32 to bf16 bits, away from zero with probability frac/65536: compare-and-select against 16 bits of noise.
 pub fn round_stochastic(x: f32, noise: u32) -> u16 {
     let bits = x.to_bits();
     let high = bits >> 16;
@@ -12,7 +12,7 @@ pub fn round_stochastic(x: f32, noise: u32) -> u16 {
     (if rounded & 0x7FFF == 0x7F80 { high } else { rounded }) as u16
 }
 
-/// f32 → bf16 bits, nearest even; NaN becomes the quiet NaN of its sign.
+/// Rounds f32 to bf16 bits, to nearest even; NaN becomes the quiet NaN of its sign.
 pub fn round_nearest(x: f32) -> u16 {
     let bits = x.to_bits();
     if bits & 0x7FFF_FFFF > 0x7F80_0000 {
@@ -21,17 +21,17 @@ pub fn round_nearest(x: f32) -> u16 {
     ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) as u16
 }
 
-/// bf16 bits → f32, exactly.
+/// Widens bf16 bits to f32, exactly.
 pub fn widen(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
-/// Element `i` of packed words.
+/// Reads element `i` of packed words.
 pub(crate) fn get(packed: &[u32], i: usize) -> f32 {
     widen((packed[i / 2] >> (16 * (i & 1))) as u16)
 }
 
-/// Writes element `i` of `n`; the unused half of the last word becomes 0.
+/// Writes element `i` of `n` into packed words; the unused half of the last word becomes 0.
 pub(crate) fn put(packed: &mut [u32], i: usize, n: usize, bits: u16) {
     let word = &mut packed[i / 2];
     *word = if i & 1 == 1 { *word & 0xFFFF | u32::from(bits) << 16 } else { *word & 0xFFFF_0000 | u32::from(bits) };

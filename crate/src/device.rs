@@ -7,16 +7,16 @@ use burn::tensor::wgpu::{WgpuBackend, WgpuInitError};
 use crate::error::{Error, Result};
 use crate::gpu::launch;
 
-/// Maximum number of launches that are submitted together. Launches with new parameters need a write each: at 64 writes CubeCL submits by
-/// itself, and natively waits. They are fewer than half of a step's.
+/// Maximum number of launches that are submitted together. A launch with new parameters needs a write: at 64 writes CubeCL submits by
+/// itself, and natively waits. Such launches are fewer than half of a step's.
 const LAUNCHES_A_SUBMIT: usize = 96;
 
-/// Which device to open.
+/// Kind of device to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceKind {
-    /// WGSL on the best adapter wgpu finds.
+    /// WGSL on the best adapter that wgpu finds.
     Wgpu,
-    /// WGSL on a CPU that runs shaders, even where there is a GPU. Browsers choose their adapter themselves.
+    /// WGSL on a CPU that runs shaders, even if there is a GPU. Browsers choose their adapter themselves.
     Software,
     /// Burn's CPU backend with the kernels' twins.
     #[cfg(feature = "cpu")]
@@ -27,9 +27,9 @@ pub enum DeviceKind {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceInfo {
-    /// The adapter's name.
+    /// Name of the adapter.
     pub adapter: String,
-    /// Name and version of its driver; empty where it does not tell, as in browsers.
+    /// Name and version of the driver; empty if the adapter does not report it, as in browsers.
     pub driver: String,
     /// `webgpu`, `vulkan`, `metal`, `dx12` or `cpu`.
     pub backend: String,
@@ -37,18 +37,21 @@ pub struct DeviceInfo {
     pub limits: DeviceLimits,
 }
 
-/// The limits of a device that bound the size of tensors, in bytes.
+/// Limits of a device that bound the size of tensors, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceLimits {
     /// Maximum size of a buffer.
     pub max_buffer_size: u64,
-    /// Maximum size of the part of a buffer that is bound to a kernel.
+    /// Maximum size of the part of a buffer that can be bound to a kernel.
     pub max_storage_buffer_binding_size: u64,
 }
 
 impl DeviceLimits {
-    /// Refuses a tensor of `bytes` that could not be bound to a kernel as a whole.
+    /// Checks that a tensor of `bytes` can be bound to a kernel as a whole.
+    ///
+    /// # Errors
+    /// [`Error::LimitExceeded`].
     pub fn check(&self, bytes: u64) -> Result<()> {
         if bytes > self.max_buffer_size {
             return Err(Error::LimitExceeded { limit: "maxBufferSize", need: bytes, have: self.max_buffer_size });
@@ -70,9 +73,12 @@ pub struct Device {
 
 impl Device {
     /// Opens a device. Open each kind once per process (per wasm instance) and clone the device afterwards.
+    ///
+    /// # Errors
+    /// [`Error::NoAdapter`] if there is no usable adapter, or this build does not compile WGSL.
     pub async fn open(kind: DeviceKind) -> Result<Self> {
         launch::configure_runtime();
-        // Reads are lazy by default and would show later in-place updates.
+        // Reads are lazy by default and would see later in-place updates.
         burn_std::set_runtime_kind(burn_std::RuntimeKind::Async);
         match kind {
             DeviceKind::Wgpu => Self::open_wgpu(AdapterKind::DefaultDevice).await,
@@ -83,7 +89,7 @@ impl Device {
     }
 
     async fn open_wgpu(kind: AdapterKind) -> Result<Self> {
-        // On Linux the automatic choice would also try OpenGL, which cannot run the kernels and complains on stderr where there is no display.
+        // On Linux the automatic choice would also try OpenGL, which cannot run the kernels and complains on stderr if there is no display.
         let api = if cfg!(target_os = "linux") { WgpuBackend::Vulkan } else { WgpuBackend::Auto };
         let options = TensorDevice::wgpu_options().device_kind(kind).graphics_api(api).tasks_max(LAUNCHES_A_SUBMIT);
         let (tensors, setup) = options.init_with_setup_async().await.map_err(refused)?;
@@ -106,7 +112,7 @@ impl Device {
         Ok(Self { tensors, info })
     }
 
-    /// The CPU with the kernels' twins.
+    /// Opens the CPU with the kernels' twins.
     #[cfg(feature = "cpu")]
     pub fn cpu() -> Self {
         let limits = DeviceLimits { max_buffer_size: u64::MAX, max_storage_buffer_binding_size: u64::MAX };
@@ -114,17 +120,17 @@ impl Device {
         Self { tensors: TensorDevice::flex(), info }
     }
 
-    /// The device for tensors outside autodiff: state, evaluation, generation.
+    /// Returns the device for tensors outside autodiff: state, evaluation, generation.
     pub fn inner(&self) -> TensorDevice {
         self.tensors.clone()
     }
 
-    /// The device for the tensors of a training step.
+    /// Returns the device for the tensors of a training step.
     pub fn autodiff(&self) -> TensorDevice {
         self.tensors.clone().autodiff()
     }
 
-    /// Facts about the device.
+    /// Returns facts about the device.
     pub fn info(&self) -> &DeviceInfo {
         &self.info
     }

@@ -1,4 +1,4 @@
-//! The one error type: each variant names the thing, what was expected and what was found.
+//! The one error type of the crate: each variant names the thing, the expected value and the value that was found.
 
 mod class;
 mod codes;
@@ -21,32 +21,32 @@ pub use words::{Word, class, word};
 /// `Result` with [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Shows a list as `a; b; c`.
+/// Joins a list as `a; b; c`.
 fn listed<T: fmt::Display>(items: &[T]) -> String {
     items.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Shows names of a file as `a, b, c`.
+/// Joins names of a file as `a, b, c`.
 fn shown_list(names: &[String]) -> String {
     names.iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ")
 }
 
-/// Everything that can go wrong in tabtune. [`Error::code`] is the stable word, [`Error::kind`] the class shown in TypeScript.
+/// Everything that can go wrong in tabtune. [`Error::code`] is the stable code, [`Error::kind`] the class shown in TypeScript.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     // config
-    /// A configuration breaks rules; all of them are listed.
+    /// A configuration that breaks rules; all of them are listed.
     #[error("invalid configuration: {}", listed(.0))]
     InvalidConfig(Vec<Fault>),
-    /// The model asks for something tabtune does not have.
+    /// A model that asks for something tabtune does not have.
     #[error("unsupported model: {what} is {found}; supported: {supported}")]
     UnsupportedModel {
         /// The key or part.
         what: String,
         /// Its value.
         found: String,
-        /// What is supported.
+        /// Supported values.
         supported: String,
     },
 
@@ -54,23 +54,23 @@ pub enum Error {
     /// No usable GPU adapter.
     #[error("no GPU adapter: {reason}")]
     NoAdapter {
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// A device limit is too small for the model.
+    /// A device limit that is too small for the model.
     #[error("device limit {limit}: need {need}, have {have}")]
     LimitExceeded {
-        /// WebGPU's name of the limit.
+        /// Name of the limit in WebGPU.
         limit: &'static str,
         /// Needed value.
         need: u64,
-        /// The device's value.
+        /// Value of the device.
         have: u64,
     },
     /// The device was lost or a read failed.
     #[error("device lost: {reason}")]
     DeviceLost {
-        /// What the driver said.
+        /// Message of the driver.
         reason: String,
     },
 
@@ -83,7 +83,7 @@ pub enum Error {
     SourceRead {
         /// Name of the source.
         name: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// A sink could not be written.
@@ -91,7 +91,7 @@ pub enum Error {
     SinkWrite {
         /// Name of the sink.
         name: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
 
@@ -112,7 +112,7 @@ pub enum Error {
     /// A tensor of the files has no place in the model.
     #[error("tensors without a place in the model: {}", shown_list(.0))]
     UnexpectedTensors(Vec<String>),
-    /// A token id is outside the vocabulary.
+    /// A token id outside the vocabulary.
     #[error("token id {id} at position {position}: expected less than {vocab_size}")]
     TokenRange {
         /// The id.
@@ -122,34 +122,34 @@ pub enum Error {
         /// Size of the vocabulary.
         vocab_size: usize,
     },
-    /// A sequence is longer than the model's context.
+    /// A sequence that is longer than the model's context.
     #[error("sequence of {found} tokens: the model's context is {max}")]
     ContextExceeded {
-        /// Length asked for.
+        /// Requested length.
         found: usize,
         /// `max_position_embeddings`.
         max: usize,
     },
 
     // tokenizer
-    /// A tokenizer file cannot be used.
+    /// A tokenizer file that cannot be used.
     #[error("tokenizer: {}: {}", escaped(what), escaped(reason))]
     Tokenizer {
-        /// What was tried.
+        /// Operation that was tried, or the thing that failed.
         what: String,
-        /// Why it failed.
+        /// Reason of the failure.
         reason: String,
     },
     /// The tokenizer cannot turn a text into ids.
     #[error("text: {}", escaped(reason))]
     TextNotEncodable {
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// A chat template failed.
     #[error("chat template: {}", escaped(reason))]
     Template {
-        /// What the engine said.
+        /// Message of the template engine.
         reason: String,
     },
 
@@ -182,7 +182,7 @@ pub enum Error {
     /// A file of token ids is wrong.
     #[error("token ids: {reason}")]
     DataTokens {
-        /// Why.
+        /// Reason.
         reason: String,
     },
 
@@ -198,17 +198,17 @@ pub enum Error {
     Groups(Vec<Fault>),
 
     // train
-    /// The loss or the gradient norm of a step is not finite; nothing was changed. Or the logits of a generated token are not.
+    /// The loss or the gradient norm of a step is not finite, and nothing was changed; or the logits of a generated token are not finite.
     #[error("step {step}: {tensor} is {value}; nothing was changed")]
     NonFinite {
-        /// The step that was refused; in generation the number of tokens so far.
+        /// The step that was refused; in generation, the number of tokens so far.
         step: u64,
         /// `loss`, `gradient of` a parameter, or `grad_norm` where only the sum overflows; `logits` in generation.
         tensor: String,
         /// The value.
         value: f64,
     },
-    /// The gradient norm of a step with gradient release is not finite; it is known when parameters have been updated.
+    /// The gradient norm of a step with gradient release is not finite, which is known only after parameters have been updated.
     #[error(
         "step {step}: grad_norm is {value}; with gradient_release parameters were updated before it was known: go on from the last checkpoint"
     )]
@@ -225,7 +225,7 @@ pub enum Error {
     CheckpointCorrupt {
         /// File or field.
         what: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// A checkpoint of another format.
@@ -233,64 +233,64 @@ pub enum Error {
     CheckpointVersion {
         /// Format of the file.
         found: u64,
-        /// The format that is read.
+        /// Format that this version reads.
         supported: u64,
     },
-    /// A file of a checkpoint has another length than its manifest says.
+    /// A file of a checkpoint whose length is not the one in its manifest.
     #[error("checkpoint is damaged: {}: expected {expected} bytes, found {found}", escaped(file))]
     CheckpointLength {
         /// The file.
         file: String,
-        /// Bytes by the manifest.
+        /// Length in bytes according to the manifest.
         expected: u64,
-        /// Bytes of the file.
+        /// Length of the file in bytes.
         found: u64,
     },
-    /// A piece of a checkpoint's file has other bytes than were saved.
+    /// A piece of a checkpoint's file whose bytes are not those that were saved.
     #[error("checkpoint is damaged: {}, piece {piece}: expected SHA-256 {}, found {found}", escaped(file), shown(expected))]
     CheckpointHash {
         /// The file.
         file: String,
-        /// Which piece, from 0.
+        /// Index of the piece, from 0.
         piece: u64,
-        /// By the manifest.
+        /// SHA-256 in the manifest.
         expected: String,
-        /// Of the bytes.
+        /// SHA-256 of the bytes that were read.
         found: String,
     },
-    /// A checkpoint in one file is not whole.
+    /// A checkpoint in one file that is not whole.
     #[error("not a whole tabtune checkpoint file: {}", escaped(reason))]
     CheckpointContainer {
-        /// `checkpoint.container.` and what is wrong: `magic`, `head`, `name`, `chunk` or `length`.
+        /// `checkpoint.container.` and the part that is wrong: `magic`, `head`, `name`, `chunk` or `length`.
         word: Word,
-        /// Why.
+        /// Reason.
         reason: String,
     },
 
     // kernels
-    /// A tensor of a backend that these kernels do not run on.
+    /// A tensor of a backend on which these kernels do not run.
     #[error("expected a tensor on wgpu, or on Burn's CPU backend with the feature `cpu`, found one on {}", shown(found))]
     ForeignBackend {
-        /// Its device.
+        /// Device of the tensor.
         found: String,
     },
-    /// One launch was given buffers of different devices.
+    /// One launch with buffers of different devices.
     #[error("kernel {kernel}: expected buffers of one device, found {}", .found.join(", "))]
     MixedDevices {
-        /// The kernel.
+        /// Name of the kernel.
         kernel: &'static str,
         /// Each buffer with its device.
         found: Vec<String>,
     },
 
     // session
-    /// The caller asked for the end; the state is that of the last whole step.
+    /// The caller asked for the work to end; the state is that of the last complete step.
     #[error("ended because the caller asked for it")]
     Aborted,
-    /// A command arrived that the present state does not allow.
+    /// A command that the present state does not allow.
     #[error("busy: {doing}")]
     Busy {
-        /// What is going on.
+        /// Work that is in progress.
         doing: &'static str,
     },
 }

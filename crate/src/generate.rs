@@ -1,4 +1,4 @@
-//! Text from a model, one token at a time, with cached keys and values.
+//! Generates text from a model, one token at a time, with cached keys and values.
 
 mod prefix;
 mod prefix_cache;
@@ -16,22 +16,22 @@ use crate::tokenizer::{Conversation, Tokenizer};
 pub use prefix::Prefix;
 pub use prefix_cache::{Loan, PrefixCache};
 
-/// How tokens are chosen. Unknown keys are refused.
+/// Settings of how tokens are chosen. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct GenerateConfig {
     /// Maximum number of tokens to add.
     pub max_tokens: usize,
-    /// Spread of the choice; 0 is greedy: always the likeliest token.
+    /// Spread of the choice. 0 is greedy: always the likeliest token.
     pub temperature: f64,
-    /// Only the k likeliest tokens; 0 is all. The cut by `top_p` comes after it.
+    /// Number of likeliest tokens to choose from; 0 means all. The cut by `top_p` comes after it.
     pub top_k: usize,
-    /// Only the likeliest tokens whose probabilities, of those that `top_k` leaves, add up to this; 1 is all.
+    /// Share of probability to choose from: the likeliest tokens, among those that `top_k` leaves, that add up to it; 1 means all.
     pub top_p: f64,
     /// Seed of the choices, at most 2^53 − 1.
     pub seed: u64,
-    /// Report this many of the likeliest tokens with each token.
+    /// Number of likeliest tokens to report with each token.
     pub top_logprobs: usize,
 }
 
@@ -43,7 +43,7 @@ impl Default for GenerateConfig {
 }
 
 impl GenerateConfig {
-    /// Refuses values that cannot work; every fault is listed.
+    /// Returns [`Error::InvalidConfig`] for values that cannot work; every fault is listed.
     pub fn validate(&self) -> Result<()> {
         let mut faults = Vec::new();
         if !(self.temperature.is_finite() && self.temperature >= 0.0) {
@@ -63,9 +63,9 @@ impl GenerateConfig {
 pub struct TopToken {
     /// Token id.
     pub id: u32,
-    /// Its text.
+    /// Text of the token.
     pub text: String,
-    /// Its probability under the model, before temperature and cuts.
+    /// Probability under the model, before temperature and cuts.
     pub prob: f64,
 }
 
@@ -75,29 +75,29 @@ pub struct TopToken {
 pub struct GeneratedToken {
     /// Token id.
     pub id: u32,
-    /// The text it adds.
+    /// Text that the token adds.
     pub text: String,
-    /// ln of its probability under the model, before temperature and cuts.
+    /// Natural logarithm of its probability under the model, before temperature and cuts.
     pub logprob: f64,
     /// The likeliest tokens, likeliest first.
     pub top: Vec<TopToken>,
 }
 
-/// Why a text ended.
+/// Reason why a text ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// A stop token was drawn.
     Stop,
-    /// `max_tokens` were made.
+    /// `max_tokens` tokens were generated.
     Length,
     /// The model's context is full.
     Context,
 }
 
 impl End {
-    /// The word for it.
+    /// Returns its name, as in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -107,33 +107,37 @@ impl End {
     }
 }
 
-/// Generates after a prompt until a stop token, the token limit or the model's context ends it.
+/// Generates text after a prompt until a stop token, the token limit or the model's context ends it.
 pub struct Generator {
     config: GenerateConfig,
     prefix: Prefix,
     pending: Vec<u32>,
-    /// The prompt and what was generated after it.
+    /// The prompt and the tokens generated after it.
     ids: Vec<u32>,
-    /// The text of `ids` so far; that of the prompt is known from the first token on.
+    /// Text of `ids` so far; that of the prompt is known from the first token on.
     shown: Option<String>,
     stop: Vec<u32>,
     generated: usize,
     key: [u32; 2],
     ended: Option<End>,
-    /// The ids that no token has, as rows that a table is padded with; known from the first token on.
+    /// Ids that no token has, such as rows that pad a table; known from the first token on.
     absent: Option<Vec<u32>>,
 }
 
 impl Generator {
-    /// Starts after `prompt`, with the beginning-of-text before it where the tokenizer's files ask for one; any of [`Tokenizer::stops`] ends
-    /// the text. Refuses a prompt without tokens and one longer than the context.
+    /// Starts after `prompt`, preceded by the beginning-of-text if the tokenizer's files ask for one; any of [`Tokenizer::stops`] ends the
+    /// text.
+    ///
+    /// # Errors
+    /// `config.invalid` for a prompt without tokens, `model.context` for one longer than the context, and the tokenizer's errors.
     pub fn new(model: &Model, tokenizer: &Tokenizer, prompt: &str, config: GenerateConfig) -> Result<Self> {
         let ids = tokenizer.encode_beginning(prompt)?;
         Self::from_ids(model, tokenizer.stops(), &ids, config)
     }
 
-    /// Starts the answer to `conversation`, as the chat template writes it and with nothing before it; any of [`Tokenizer::stops`] ends the
-    /// answer. What it begins with as `prefix` does is not computed again: [`Self::into_prefix`] of the answer before, or nothing.
+    /// Starts the answer to `conversation` as the chat template writes it, with nothing before it; any of [`Tokenizer::stops`] ends the
+    /// answer. Tokens shared with the beginning of `prefix`, which is [`Self::into_prefix`] of the previous answer or empty, are not
+    /// computed again.
     pub fn answer(
         model: &Model,
         tokenizer: &Tokenizer,
@@ -145,7 +149,7 @@ impl Generator {
         Self::after(model, tokenizer.stops(), &ids, config, prefix)
     }
 
-    /// Starts after the tokens `prompt`; any of `stop` ends the text.
+    /// Starts after the tokens `prompt`, as [`Self::new`] does after a text; any of `stop` ends the text.
     pub fn from_ids(model: &Model, stop: Vec<u32>, prompt: &[u32], config: GenerateConfig) -> Result<Self> {
         Self::after(model, stop, prompt, config, Prefix::default())
     }
@@ -163,23 +167,25 @@ impl Generator {
         Ok(Self { config, prefix, pending, ids, shown: None, stop, generated: 0, key, ended: None, absent: None })
     }
 
-    /// Number of tokens that are computed, and number of those that are computed by the next token.
+    /// Returns the number of tokens that are computed, and of those that the next token computes.
     pub fn progress(&self) -> (usize, usize) {
         (self.prefix.len(), self.pending.len())
     }
 
-    /// The tokens that are computed, for a text that begins with them.
+    /// Returns the computed tokens, for a text that begins with them.
     pub fn into_prefix(self) -> Prefix {
         self.prefix
     }
 
-    /// Why the text ended, once [`Self::next`] gave `None`.
+    /// Returns why the text ended, once [`Self::next`] has returned `None`.
     pub fn ended(&self) -> Option<End> {
         self.ended
     }
 
-    /// The next token, or `None` after a stop token, `max_tokens`, or the model's context. An id that no token has is never drawn. Logits that are not finite are
-    /// [`Error::NonFinite`] with the number of tokens so far as its step; the pending tokens are in the cache then, so the text cannot go on.
+    /// Returns the next token, or `None` after a stop token, `max_tokens`, or the model's context. An id that no token has is never drawn.
+    ///
+    /// # Errors
+    /// [`Error::NonFinite`] for logits that are not finite, with the number of tokens so far as its step; the text cannot continue then.
     pub async fn next(&mut self, model: &Model, tokenizer: &Tokenizer) -> Result<Option<GeneratedToken>> {
         let context = model.config().max_position_embeddings;
         if self.generated == self.config.max_tokens {
@@ -213,7 +219,7 @@ impl Generator {
         Ok(Some(GeneratedToken { id, text, logprob: probabilities[id as usize].ln(), top }))
     }
 
-    /// One of the ids whose logits are finite.
+    /// Chooses one of the ids whose logits are finite.
     fn choose(&self, logits: &[f32]) -> Result<u32> {
         let none = || Error::Tokenizer { what: "vocabulary".into(), reason: "it has no token".into() };
         let first = likeliest(logits, 1).first().copied().ok_or_else(none)?;
@@ -245,7 +251,7 @@ impl Generator {
         Ok(kept.last().copied().unwrap_or(first))
     }
 
-    /// The text that the newest token adds after the prompt. A character that is split over tokens appears with the last of them.
+    /// Returns the text that the newest token adds after the prompt. A character that is split over tokens appears with the last of them.
     fn added_text(&mut self, tokenizer: &Tokenizer) -> Result<String> {
         let shown = match self.shown.take() {
             Some(shown) => shown,
@@ -259,8 +265,8 @@ impl Generator {
         Ok(added)
     }
 
-    /// The text of the prompt, of which ids without a token are left out. Special tokens alone are no text: what follows them begins one, and
-    /// a vocabulary that writes a space before each word leaves it out there.
+    /// Returns the text of the prompt, without ids that no token has. A prompt of special tokens alone has no text: the text begins after
+    /// it, where a vocabulary that writes a space before each word leaves that space out.
     fn prompt_text(&mut self, tokenizer: &Tokenizer) -> Result<String> {
         let newest = self.ids.pop();
         self.ids.retain(|&id| tokenizer.has(id) && usize::try_from(id).is_ok_and(|id| id < tokenizer.vocab_size()));
@@ -273,7 +279,7 @@ impl Generator {
     }
 }
 
-/// The `count` likeliest token ids by descending logit; equal logits by ascending id. Those at −∞ are no tokens.
+/// Returns the `count` likeliest token ids by descending logit; equal logits by ascending id. Ids at −∞ are not tokens.
 fn likeliest(logits: &[f32], count: usize) -> Vec<u32> {
     let by_logit = |&a: &u32, &b: &u32| logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b));
     let mut order: Vec<u32> = (0..logits.len() as u32).filter(|&id| logits[id as usize] > f32::NEG_INFINITY).collect();
@@ -285,7 +291,7 @@ fn likeliest(logits: &[f32], count: usize) -> Vec<u32> {
     order
 }
 
-/// softmax(logits / temperature) in f64.
+/// Computes softmax(logits / temperature) in f64.
 fn softmax(logits: &[f32], temperature: f64) -> Vec<f64> {
     let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let powers: Vec<f64> = logits.iter().map(|&value| (f64::from(value - max) / temperature).exp()).collect();

@@ -1,4 +1,4 @@
-//! Cancelling long work, and letting other work run in between.
+//! Cancels long work, and lets other work run in between.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-/// A future that lets other work run. In a browser's worker: one round of its event loop, in which messages arrive.
+/// Future that lets other work run. In a browser's worker: one round of its event loop, in which messages arrive.
 pub type GiveWay = fn() -> Pin<Box<dyn Future<Output = ()>>>;
 
-/// Passed to long work, which checks it between pieces. Clones share the request.
+/// Cancellation request that long work receives and checks between pieces. Clones share the request.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     asked: Arc<AtomicBool>,
@@ -18,12 +18,12 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// An interrupt that is never requested and never gives way.
+    /// Creates an interrupt that is never requested and never gives way.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// An interrupt that gives way at every pause.
+    /// Creates an interrupt that gives way at every pause.
     pub fn giving_way(give_way: GiveWay) -> Self {
         Self { give_way: Some(give_way), ..Self::default() }
     }
@@ -38,12 +38,18 @@ impl Interrupt {
         self.asked.store(false, Ordering::Relaxed);
     }
 
-    /// [`Error::Aborted`] if the work was asked to end.
+    /// Checks that the work was not asked to end.
+    ///
+    /// # Errors
+    /// [`Error::Aborted`] if it was.
     pub fn check(&self) -> Result<()> {
         if self.asked.load(Ordering::Relaxed) { Err(Error::Aborted) } else { Ok(()) }
     }
 
-    /// Gives way, then [`Self::check`]s.
+    /// Gives way to other work, then [`Self::check`]s.
+    ///
+    /// # Errors
+    /// [`Error::Aborted`] if the work was asked to end.
     pub async fn pause(&self) -> Result<()> {
         if let Some(give_way) = self.give_way {
             give_way().await;

@@ -1,33 +1,33 @@
-//! Parameters of any Burn module by name: the path of its fields, joined by dots. That is how files name them too.
+//! Visits the parameters of any Burn module by name: the path of its fields, joined by dots. Files use the same names.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{DType, Tensor};
 
-/// A parameter without its values.
+/// Parameter without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParamInfo {
-    /// Its path in the module; for a model of this crate, its state-dict name.
+    /// Path in the module; for a model of this crate, the state-dict name.
     pub name: String,
     /// Shape; optimizers see rank ≥ 2 as (product of the leading dimensions, last).
     pub shape: Vec<usize>,
     /// F32, or BF16 packed.
     pub dtype: DType,
-    /// Whether it stands outside the blocks of a language model: an embedding, the head, the last norm. No parameter of another module does.
+    /// True outside the blocks of a language model: an embedding, the head, the last norm. Always false for a parameter of another module.
     pub outside_blocks: bool,
 }
 
 impl ParamInfo {
-    /// What `tensor` is, under this name.
+    /// Describes `tensor` under this name.
     pub fn of<const D: usize>(name: &str, tensor: &Tensor<D>) -> Self {
         Self { name: name.to_string(), shape: tensor.dims().to_vec(), dtype: tensor.dtype(), outside_blocks: false }
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn elements(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// (A, B) of rank ≥ 2.
+    /// Returns the shape as a matrix (A, B), if the rank is at least 2.
     pub fn matrix(&self) -> Option<(usize, usize)> {
         match self.shape.as_slice() {
             [] | [_] => None,
@@ -38,10 +38,10 @@ impl ParamInfo {
 
 /// Visits each parameter, in the order of the module tree.
 pub trait ParamVisitor {
-    /// `name` is the parameter's path.
+    /// Visits a parameter; `name` is its path.
     fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>);
 
-    /// The same with the parameter around the tensor.
+    /// Visits a parameter with the [`Param`] around its tensor.
     fn visit_param<const D: usize>(&mut self, name: &str, param: &Param<Tensor<D>>) {
         self.visit(name, param.val());
     }
@@ -49,28 +49,28 @@ pub trait ParamVisitor {
 
 /// Replaces each parameter, in the order of the module tree.
 pub trait ParamMap {
-    /// `name` is the parameter's path. The tensor is the only handle unless the module was cloned.
+    /// Replaces a parameter; `name` is its path. The tensor is the only handle unless the module was cloned.
     fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D>;
 
-    /// The same with the parameter around the tensor.
+    /// Replaces a parameter with the [`Param`] around its tensor.
     fn map_param<const D: usize>(&mut self, name: &str, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let (id, tensor, mapper) = param.consume();
         Param::from_mapped_value(id, self.map(name, tensor), mapper)
     }
 }
 
-/// Shows every parameter of `module` to `visitor`. What a module only counts, such as the running statistics of a BatchNorm, is among them;
-/// it requires no gradient.
+/// Shows every parameter of `module` to `visitor`. Tensors that a module only counts, such as the running statistics of a BatchNorm, are
+/// among them; they require no gradient.
 pub fn visit<M: Module>(module: &M, visitor: &mut impl ParamVisitor) {
     module.visit(&mut Visiting { path: Vec::new(), visitor });
 }
 
-/// Replaces every parameter of `module` by what `map` gives.
+/// Replaces every parameter of `module` by the result of `map`.
 pub fn map<M: Module>(module: M, map: &mut impl ParamMap) -> M {
     module.map(&mut Mapping { path: Vec::new(), map })
 }
 
-/// Name, shape and dtype of every parameter of `module`.
+/// Returns name, shape and dtype of every parameter of `module`.
 pub fn parameters<M: Module>(module: &M) -> Vec<ParamInfo> {
     struct Collect(Vec<ParamInfo>);
     impl ParamVisitor for Collect {

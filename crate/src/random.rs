@@ -1,12 +1,12 @@
-//! Philox4x32-10 noise and its keys (shaders/README.md, "Noise"): the twin of what `common.wgsl` does.
+//! Philox4x32-10 noise and its keys (shaders/README.md, "Noise"): the twin of `common.wgsl`.
 
-/// Purpose of the noise that rounds parameters and moments.
+/// Purpose string of the noise that rounds parameters and moments.
 pub const STOCHASTIC_ROUNDING: &str = "sr:";
 
-/// Purpose of APOLLO's projectors.
+/// Purpose string of APOLLO's projectors.
 pub const PROJECTOR: &str = "proj:";
 
-/// The three tensors of a step that draw from one Philox call.
+/// The three tensors of an update that draw from one Philox call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// First moment or momentum.
@@ -17,7 +17,7 @@ pub enum Stream {
     P = 2,
 }
 
-/// Ten rounds of Philox4x32 (Salmon et al., SC 2011).
+/// Computes ten rounds of Philox4x32 (Salmon et al., SC 2011).
 pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let [mut c0, mut c1, mut c2, mut c3] = counter;
     let [mut k0, mut k1] = key;
@@ -39,7 +39,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The key of `name` for one purpose (`sr:`, `proj:`, …) in a run of this seed.
+/// Returns the key of `name` for one purpose (`sr:`, `proj:`, …) in a run with this seed.
 pub fn key(purpose: &str, seed: u64, name: &str) -> [u32; 2] {
     let hash =
         purpose.bytes().chain(name.bytes()).fold(0xCBF2_9CE4_8422_2325u64, |h, byte| (h ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3));
@@ -47,24 +47,24 @@ pub fn key(purpose: &str, seed: u64, name: &str) -> [u32; 2] {
     [k as u32, (k >> 32) as u32]
 }
 
-/// The four words that serve elements 2·`pair` and 2·`pair` + 1 at step `t`.
+/// Returns the four words that serve elements 2·`pair` and 2·`pair` + 1 at step `t`.
 pub fn words(key: [u32; 2], pair: u64, t: u64) -> [u32; 4] {
     philox([pair as u32, (pair >> 32) as u32, t as u32, (t >> 32) as u32], key)
 }
 
-/// A number below `bound`, from the counter (`index`, `t`).
+/// Returns a number below `bound`, drawn from the counter (`index`, `t`).
 pub fn below(key: [u32; 2], index: u64, t: u64, bound: u64) -> u64 {
     let [x0, x1, _, _] = words(key, index, t);
     let random = (u64::from(x1) << 32) | u64::from(x0);
     ((u128::from(random) * u128::from(bound)) >> 64) as u64
 }
 
-/// 16 bits of noise for flat element `i` of a tensor at step `t`.
+/// Returns 16 bits of noise for the flat element `i` of a tensor at step `t`.
 pub fn noise(key: [u32; 2], stream: Stream, i: u64, t: u64) -> u32 {
     select(words(key, i >> 1, t), stream, (i & 1) as u32)
 }
 
-/// The 16 bits of one element of the pair.
+/// Selects the 16 bits of one element of the pair.
 pub fn select(words: [u32; 4], stream: Stream, odd: u32) -> u32 {
     (words[stream as usize] >> (16 * odd)) & 0xFFFF
 }

@@ -1,6 +1,6 @@
 //! The classes of errors, and who raises them.
 
-/// Who raises a code.
+/// Component that raises a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Raiser {
     /// This crate, or the native runner.
@@ -12,7 +12,7 @@ pub enum Raiser {
 }
 
 impl Raiser {
-    /// The word for it in the schema.
+    /// Returns its name in the schema.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Core => "core",
@@ -24,11 +24,11 @@ impl Raiser {
 
 macro_rules! classes {
     ($($class:ident = $text:literal),+ $(,)?) => {
-        /// The classes of errors: what TypeScript shows as `code`.
+        /// Classes of errors, which TypeScript shows as `code`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Class {
             $(#[doc = concat!("`", $text, "`.")] $class,)+
-            /// Of a code that is only ever a warning.
+            /// Class of a code that is only ever a warning.
             Warning,
         }
 
@@ -36,7 +36,7 @@ macro_rules! classes {
             /// All classes of errors.
             pub const ALL: &[Self] = &[$(Self::$class),+];
 
-            /// The upper-case word for it.
+            /// Returns the upper-case name of the class.
             pub const fn text(self) -> &'static str {
                 match self {
                     $(Self::$class => $text,)+

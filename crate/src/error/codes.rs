@@ -1,25 +1,25 @@
-//! The table of error codes: every dotted word that crate, native runner or npm package raises, with its class, who raises it, and what it
-//! means. `npm run generate` makes the codes of TypeScript and the list in web/README.md from it.
+//! Table of error codes: every dotted code that the crate, the native runner or the npm package raises, with its class, the component that
+//! raises it, and its meaning. `npm run generate` derives the codes of TypeScript and the list in web/README.md from it.
 
 use super::{Class, Raiser};
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Code {
-    /// The dotted word, which is never renamed.
+    /// The dotted code, which is never renamed.
     pub word: &'static str,
-    /// Its class.
+    /// Class of the code.
     pub class: Class,
-    /// Who raises it.
+    /// Component that raises it.
     pub raiser: Raiser,
 }
 
-/// Meanings are a list of their own, because a browser never needs them.
+/// Defines the table. Meanings are a separate list, because a browser never needs them.
 macro_rules! codes {
     ($($word:literal => $class:ident, $raiser:ident, $meaning:literal;)+) => {
         /// All codes, sorted.
         pub const CODES: &[Code] = &[$(Code { word: $word, class: Class::$class, raiser: Raiser::$raiser }),+];
-        /// What each of [`CODES`] means.
+        /// Meaning of each of [`CODES`], in the same order.
         pub const MEANINGS: &[&str] = &[$($meaning),+];
     };
 }

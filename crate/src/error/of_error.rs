@@ -1,11 +1,11 @@
-//! The two words of every error: the dotted one, and the class that TypeScript shows.
+//! Determines the two names of every error: the dotted code, and the class that TypeScript shows.
 
 use std::fmt::Display;
 
 use super::{Class, Error, class, word};
 
 impl Error {
-    /// A lost device, for a reason that other crates give in several lines, with their backtrace.
+    /// Creates the error of a lost device, for a reason that other crates give in several lines, with their backtrace.
     pub fn device_lost(reason: impl Display) -> Self {
         let text = reason.to_string();
         let lines = text.lines().map(str::trim).take_while(|line| *line != "Backtrace:");
@@ -13,7 +13,7 @@ impl Error {
         Error::DeviceLost { reason }
     }
 
-    /// The stable dotted word of this error.
+    /// Returns the stable dotted code of this error.
     pub fn code(&self) -> &'static str {
         let word = match self {
             Error::InvalidConfig(_) => word!("config.invalid"),
@@ -56,15 +56,15 @@ impl Error {
         word.text()
     }
 
-    /// The upper-case class that TypeScript shows.
+    /// Returns the upper-case name of the class that TypeScript shows.
     pub fn kind(&self) -> &'static str {
         if let Error::Refused(list) = self
             && list.first().is_some_and(|first| first.code == word!("adapter.target.unmatched").text() && first.artifact.is_empty())
         {
-            // No file says this: it is a setting.
+            // The target comes from a setting, not from a file.
             return Class::BadOption.text();
         }
-        // A refusal that was not made here may have a word of its own.
+        // A refusal that was not made in this crate may have a code of its own.
         class(self.code()).unwrap_or(Class::BadModelFile).text()
     }
 }

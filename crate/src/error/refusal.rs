@@ -1,4 +1,4 @@
-//! What exactly was refused: a key of a configuration, or a file.
+//! Describes exactly what was refused: a key of a configuration, or a file.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use super::{Error, Word, escaped, shown};
 pub struct Fault {
     /// Path of the key, for example `optimizer.beta1`.
     pub key: String,
-    /// What the key must satisfy.
+    /// Rule that the key must satisfy.
     pub rule: String,
-    /// What was given.
+    /// Value that was given.
     pub value: String,
 }
 
 impl Fault {
-    /// A fault of `key`: it must satisfy `rule`, `value` was given.
+    /// Creates a fault of `key`: it must satisfy `rule`, but `value` was given.
     pub fn new(key: impl Into<String>, rule: impl Into<String>, value: impl fmt::Display) -> Self {
         Self { key: key.into(), rule: rule.into(), value: value.to_string() }
     }
@@ -28,28 +28,28 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Why a file was refused (crate/FORMATS.md, "Refusals").
+/// Reason for which a file was refused (crate/FORMATS.md, "Refusals").
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Refusal {
-    /// Stable dotted word, for example `safetensors.offset.overlap`.
+    /// Stable dotted code, for example `safetensors.offset.overlap`.
     pub code: &'static str,
-    /// How far the file got: `open`, `bind` or `read`.
+    /// Stage that the file reached: `open`, `bind` or `read`.
     pub stage: &'static str,
     /// Name of the file, escaped.
     pub artifact: String,
-    /// Tensor, key or shard, escaped and cut.
+    /// Tensor, key or shard, escaped and shortened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// What was expected.
+    /// Expected value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// What was found.
+    /// Value that was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
-    /// What to do about it.
+    /// Suggestion for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Where in the file.
+    /// Offset in the file, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte_offset: Option<u64>,
 }
@@ -166,7 +166,7 @@ pub(crate) fn base_name(name: &str) -> &str {
     name.rsplit(['/', '\\']).next().unwrap_or(name)
 }
 
-/// Shows the first refusals of a list, which may be one for each row of a file.
+/// Joins the first refusals of a list, which may have one for each row of a file.
 pub(super) fn first_of(refusals: &[Refusal]) -> String {
     const SHOWN: usize = 20;
     let first = super::listed(refusals.get(..SHOWN).unwrap_or(refusals));

@@ -1,14 +1,15 @@
-//! Makes text of files safe to show on a page, in a terminal and in messages.
+//! Makes text from files safe to show on a page, in a terminal and in messages.
 
 /// Maximum number of characters of a file's text in a message.
 const SHOWN: usize = 64;
 
-/// Whether a terminal or a page would act on a character instead of showing it.
+/// Returns whether a terminal or a page would act on a character instead of showing it.
 pub(crate) fn unusual(c: char) -> bool {
     c.is_control() || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Text with such characters escaped, uncut: for our own messages, which may contain some text of a file.
+/// Escapes the characters of a text that a terminal or page would act on, without shortening it: for our own messages, which may contain
+/// text of a file.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -21,7 +22,7 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// Text of a file: at most 64 characters, those that a terminal or page would act on escaped.
+/// Shortens text of a file to at most 64 characters and escapes those that a terminal or page would act on.
 pub fn shown(text: &str) -> String {
     let mut kept = text.char_indices();
     match kept.nth(SHOWN) {

@@ -1,12 +1,13 @@
-//! Dotted words in code. One that the table lacks does not compile: [`word!`](crate::word) looks it up while compiling.
+//! Checks dotted error codes at compile time: [`word!`](crate::word) looks a code up in the table, and one that the table lacks does not
+//! compile.
 
 use super::{CODES, Class, Raiser};
 
-/// A dotted word of the table.
+/// A dotted error code of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word(&'static str);
 
-/// A word of the table; any other text does not compile.
+/// Returns an error code of the table as a [`Word`](crate::error::Word); any other text does not compile.
 #[macro_export]
 macro_rules! word {
     ($text:literal) => {{
@@ -17,10 +18,10 @@ macro_rules! word {
 pub use crate::word;
 
 impl Word {
-    /// The word `text` of the table.
+    /// Returns the code `text` of the table.
     ///
     /// # Panics
-    /// If the table lacks it, or says that only TypeScript raises it.
+    /// Panics if the table lacks it, or says that only TypeScript raises it.
     pub const fn listed(text: &'static str) -> Self {
         let index = index_of(text);
         assert!(index < CODES.len(), "not a word of crate/src/error/codes.rs");
@@ -28,18 +29,18 @@ impl Word {
         Self(text)
     }
 
-    /// The text.
+    /// Returns the text of the code.
     pub const fn text(self) -> &'static str {
         self.0
     }
 }
 
-/// The class of a word; `None` if the table lacks it.
+/// Returns the class of a code; `None` if the table lacks it.
 pub fn class(word: &str) -> Option<Class> {
     CODES.get(index_of(word)).map(|code| code.class)
 }
 
-/// Where in the table a word stands; its length if it is not there.
+/// Returns the index of a code in the table, or the length of the table if the code is not in it.
 const fn index_of(word: &str) -> usize {
     let mut at = 0;
     while at < CODES.len() {

@@ -1,9 +1,9 @@
-//! The beginning of a text that a device has computed already.
+//! The beginning of a text that a device has already computed.
 
 use crate::error::Result;
 use crate::model::{KvCache, Model, Span};
 
-/// Tokens with their keys and values, for a text that begins as they do. It belongs to the weights that computed it.
+/// Tokens with their keys and values, for a text that begins with these tokens. A prefix is valid only for the weights that computed it.
 #[derive(Debug, Clone, Default)]
 pub struct Prefix {
     ids: Vec<u32>,
@@ -11,17 +11,17 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Number of tokens.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// Keeps what a text of these ids begins with, short of its last token, whose logits are asked for.
+    /// Keeps the tokens that a text of these ids begins with, except for its last token, whose logits are needed.
     pub(super) fn shared_with(mut self, ids: &[u32]) -> Self {
         let common = self.ids.iter().zip(ids).take_while(|(a, b)| a == b).count();
         let kept = common.min(ids.len().saturating_sub(1));
@@ -30,7 +30,7 @@ impl Prefix {
         self
     }
 
-    /// Adds tokens, at least one. → the logits [V] after the last.
+    /// Adds tokens, at least one → the logits `[1, V]` after the last.
     pub(super) fn extend(&mut self, model: &Model, ids: &[u32]) -> Result<burn::tensor::Tensor<2>> {
         let span = Span { offset: self.len(), ..Span::whole(1, ids.len()) };
         model.check_span(span)?;

@@ -1,4 +1,4 @@
-//! The probability that a model gives to each token of a text.
+//! Scores a text: the probability that a model gives to each of its tokens.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,17 +9,17 @@ use crate::interrupt::Interrupt;
 use crate::model::{Model, Span};
 use crate::tokenizer::Tokenizer;
 
-/// Maximum number of alternatives of a token.
+/// Maximum number of alternatives per token.
 const MAX_TOP: usize = 20;
 /// Maximum size of the logits that are read at once, in bytes.
 const MAX_LOGITS_BYTES: usize = 16 << 20;
 
-/// How a text is scored. Unknown keys are refused.
+/// Settings of how a text is scored. Unknown keys are refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ScoreConfig {
-    /// Report this many of the likeliest tokens of each position, at most 20.
+    /// Number of likeliest tokens to report for each position, at most 20.
     pub top: usize,
 }
 
@@ -29,25 +29,25 @@ pub struct ScoreConfig {
 pub struct ScoredToken {
     /// Token id.
     pub id: u32,
-    /// The text it adds in the middle of a text.
+    /// Text that the token adds in the middle of a text.
     pub text: String,
-    /// ln of its probability after the tokens before it; the first has none.
+    /// Natural logarithm of its probability after the tokens before it; absent for the first token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logprob: Option<f64>,
-    /// Its place among all tokens by their probability, from 1; the first has none.
+    /// Rank among all tokens by probability, from 1; absent for the first token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<usize>,
-    /// The likeliest tokens of its position, likeliest first.
+    /// Likeliest tokens of this position, likeliest first.
     pub top: Vec<TopToken>,
 }
 
-/// The tokens of a text with their probabilities.
+/// Tokens of a text with their probabilities.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Score {
     /// All tokens.
     pub tokens: Vec<ScoredToken>,
-    /// Mean of −logprob over the tokens after the first, in nats; a text of one token has none.
+    /// Mean of −logprob over the tokens after the first, in nats; absent for a text of one token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
 }
@@ -55,8 +55,8 @@ pub struct Score {
 /// Scores the tokens `ids` as one text, with pauses.
 ///
 /// # Errors
-/// `config.invalid` for no tokens and for more alternatives than 20, `model.context` for a text longer than the context, `train.non-finite`
-/// for weights that give no number.
+/// `config.invalid` for an empty list of tokens or more than 20 alternatives, `model.token-range` for an id outside the vocabulary,
+/// `model.context` for a text longer than the context, `train.non-finite` for weights that give no number.
 pub async fn score(model: &Model, tokenizer: &Tokenizer, ids: &[u32], config: &ScoreConfig, interrupt: &Interrupt) -> Result<Score> {
     let Some((&first, after)) = ids.split_first() else {
         return Err(Error::InvalidConfig(vec![Fault::new("text", "at least one token", "none")]));
@@ -90,7 +90,7 @@ pub async fn score(model: &Model, tokenizer: &Tokenizer, ids: &[u32], config: &S
     Ok(Score { tokens, loss: Some(sum / after.len() as f64) })
 }
 
-/// The token `id` at `position` of a text, from the V logits after those before it.
+/// Scores the token `id` at `position` of a text, from the V logits after the tokens before it.
 fn scored(tokenizer: &Tokenizer, id: u32, logits: &[f32], absent: &[usize], top: usize, position: usize) -> Result<ScoredToken> {
     if let Some(value) = logits.iter().find(|value| !value.is_finite()) {
         return Err(Error::NonFinite { step: position as u64, tensor: "logits".into(), value: f64::from(*value) });
@@ -99,7 +99,7 @@ fn scored(tokenizer: &Tokenizer, id: u32, logits: &[f32], absent: &[usize], top:
     let powers: f64 = logits.iter().map(|&value| f64::from(value - max).exp()).sum();
     let logprob_of = |value: f32| f64::from(value - max) - powers.ln();
     let own = logits[id as usize];
-    // No text has an id that no token has.
+    // An id that no token has occurs in no text.
     let mut present = logits.to_vec();
     absent.iter().filter(|&&other| other != id as usize).for_each(|&other| present[other] = f32::NEG_INFINITY);
     let before = |&(other, value): &(usize, &f32)| *value > own || (*value == own && other < id as usize);

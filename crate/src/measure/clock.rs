@@ -1,4 +1,4 @@
-//! Times passes of recorded launches: by the device's timestamps around each launch, or by the host's clock around all.
+//! Times passes of recorded launches: by the device's timestamps around each launch, or by the host's clock around all of them.
 
 use crate::error::Result;
 use crate::gpu::profile::{KernelTimes, Profile, Timing};
@@ -10,17 +10,20 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// A clock of a device with or without timestamps.
+    /// Creates a clock for a device with or without timestamps.
     pub fn new(timestamps: bool) -> Self {
         Self { timing: if timestamps { Timing::Device } else { Timing::System } }
     }
 
-    /// What was used: timestamps, unless the device turned out to have none.
+    /// Returns the clock that was used: timestamps, unless the device turned out to have none.
     pub fn timing(&self) -> Timing {
         self.timing
     }
 
-    /// Mean seconds of a pass.
+    /// Returns the mean seconds of a pass.
+    ///
+    /// # Errors
+    /// The errors of the launches and of the device.
     pub async fn secs(&mut self, work: &mut Repeated, passes: usize) -> Result<f64> {
         if self.timing == Timing::Device
             && let Some(secs) = self.by_timestamps(work, passes).await?
@@ -34,12 +37,12 @@ impl Clock {
         let clock = Stopwatch::start();
         (0..passes).try_for_each(|_| work.pass())?;
         work.settled().await?;
-        // Without the wait itself, as far as that is not all.
+        // Subtracts the wait itself, but never more than nine tenths.
         let secs = clock.secs();
         Ok((secs - waiting).max(secs / 10.0) / passes as f64)
     }
 
-    /// `None` if the device has no timestamps, or its clock is too slow for these launches.
+    /// Returns the mean seconds of a pass; `None` if the device has no timestamps, or its clock is too coarse for these launches.
     async fn by_timestamps(&mut self, work: &mut Repeated, passes: usize) -> Result<Option<f64>> {
         let profile = Profile::start();
         (0..passes).try_for_each(|_| work.pass())?;

@@ -1,8 +1,8 @@
-//! Measures a device: the most arithmetic it does, by [`fma`](crate::gpu::fma), the bytes that it moves, by [`copy`](crate::gpu::copy), and how
-//! near the kernels of a training step come to them at shapes that do not change.
+//! Measures a device: its peak arithmetic, with [`fma`](crate::gpu::fma), the bytes that it moves, with [`copy`](crate::gpu::copy), and how
+//! near the kernels of a training step come to these at fixed shapes.
 //!
-//! A shape is divided by powers of two until one pass takes no longer than [`Effort::pass_secs`], so that a software adapter answers too; a
-//! report says of each kernel whether its shape is whole.
+//! A shape is divided by powers of two until one pass takes no longer than [`Effort::pass_secs`], so that a measurement of a software
+//! adapter ends too; a report states for each kernel whether its shape is whole.
 
 mod clock;
 #[doc(hidden)]
@@ -20,38 +20,38 @@ use crate::interrupt::Interrupt;
 use clock::Clock;
 use reference::{LINEAR_OF_STEP, REFERENCE, Reference, Work};
 
-/// How long a measurement may take.
+/// Time that a measurement may take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effort {
-    /// Longest pass of a kernel at the shape that is chosen.
+    /// Longest pass of a kernel at the chosen shape.
     pub pass_secs: f64,
-    /// Passes are repeated for about this long; three times, of which the median counts.
+    /// Approximate time for which passes are repeated, three times; the median counts.
     pub repeat_secs: f64,
-    /// Whether the products of a step of SmolLM2-135M are measured too, each by itself.
+    /// True if the products of a step of SmolLM2-135M are measured too, each by itself.
     pub products_of_step: bool,
-    /// Whether the device has timestamps. A browser may lack them.
+    /// True if the device has timestamps. A browser may lack them.
     pub timestamps: bool,
 }
 
 impl Effort {
-    /// What a benchmark takes: some ten seconds on a GPU.
+    /// Returns the effort of a benchmark: some ten seconds on a GPU.
     pub fn whole() -> Self {
         Self { pass_secs: 0.1, repeat_secs: 0.1, products_of_step: true, timestamps: true }
     }
 
-    /// What a user of a page waits for, and a test: a second or two on a GPU.
+    /// Returns the effort that the user of a page, or a test, waits for: a second or two on a GPU.
     pub fn quick() -> Self {
         Self { pass_secs: 0.01, repeat_secs: 0.02, products_of_step: false, timestamps: true }
     }
 }
 
-/// Repetitions, of which the median counts.
+/// Number of repetitions, from which the median is taken.
 const REPETITIONS: usize = 3;
 
-/// Most passes of one repetition.
+/// Maximum number of passes in one repetition.
 const MOST_PASSES: f64 = 200.0;
 
-/// What a clock measures well: the timestamps of browsers have ticks of 0.1 ms, and a wait for the device varies as much.
+/// Duration that a clock measures well: the timestamps of browsers have ticks of 0.1 ms, and a wait for the device varies as much.
 const ENOUGH_SECS: f64 = 0.005;
 
 struct Bench<'a> {
@@ -61,7 +61,7 @@ struct Bench<'a> {
     clock: Clock,
 }
 
-/// One kernel at the shape that was chosen.
+/// One kernel at the chosen shape, with its time.
 struct Timed {
     divisor: usize,
     kernels: Vec<String>,
@@ -69,7 +69,7 @@ struct Timed {
 }
 
 impl Bench<'_> {
-    /// Seconds of one pass: the median of means.
+    /// Returns the seconds of one pass: the median of means.
     async fn secs(&mut self, work: &mut Repeated, guess: f64) -> Result<f64> {
         let passes = (self.effort.repeat_secs / guess.max(1e-9)).clamp(1.0, MOST_PASSES) as usize;
         let mut secs = Vec::with_capacity(REPETITIONS);
@@ -81,7 +81,7 @@ impl Bench<'_> {
         Ok(secs[REPETITIONS / 2])
     }
 
-    /// Seconds of one pass, roughly: the shorter of two means, of as many passes as the clock needs.
+    /// Returns the approximate seconds of one pass: the shorter of two means, over as many passes as the clock needs.
     async fn once(&mut self, work: &mut Repeated) -> Result<f64> {
         // The first pass compiles.
         self.clock.secs(work, 1).await?;
@@ -95,7 +95,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Goes from the smallest shape to the largest whose pass is expected to be short enough.
+    /// Times a kernel, going from its smallest shape to the largest whose pass is expected to be short enough.
     async fn time(&mut self, of: &Reference) -> Result<Timed> {
         let mut divisor = of.work.divisors().last().unwrap_or(1);
         loop {
@@ -115,7 +115,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Seconds of a copy that moves as many bytes.
+    /// Returns the seconds of a copy that moves as many bytes.
     async fn copy_secs(&mut self, bytes: f64) -> Result<f64> {
         let mut work = Repeated::new(&Work::copy_of((bytes / 8.0) as usize), &self.device.inner(), self.interrupt).await?;
         let once = self.once(&mut work).await?;
@@ -123,11 +123,11 @@ impl Bench<'_> {
     }
 }
 
-/// Measures `device`. `progress` is told how many kernels were measured, and how many there are.
+/// Measures `device`. `progress` receives the number of kernels measured so far, and the number of all kernels.
 ///
 /// # Errors
 ///
-/// [`Error::NoAdapter`] where kernels run as their twins; [`Error::Aborted`]; those of the device.
+/// [`Error::NoAdapter`] if kernels run as their twins; [`Error::Aborted`]; the errors of the device.
 pub async fn measure_gpu(
     device: &Device,
     effort: &Effort,

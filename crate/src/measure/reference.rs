@@ -1,4 +1,4 @@
-//! What is measured: products, attention, norms and updates at fixed shapes, and how each is launched.
+//! Reference computations: products, attention, norms and updates at fixed shapes, and how each is launched.
 
 use burn::tensor::{DType, Tensor};
 
@@ -11,13 +11,13 @@ use crate::gpu::{AnyKernel, KernelParams, copy, fma};
 use crate::ops::{self, AttentionShape};
 use crate::optim::{Gate, Optim, ParamInfo};
 
-/// Heads of SmolLM2-135M, those of keys and values, and their width.
+/// Number of heads of SmolLM2-135M, of its heads for keys and values, and their width.
 const HEADS: [usize; 3] = [9, 3, 64];
 
-/// Columns of the matrix that is updated.
+/// Number of columns of the matrix that is updated.
 const COLUMNS: usize = 2048;
 
-/// Rounds of a thread of `fma`: 65,536 operations.
+/// Rounds per thread of `fma`: 65,536 operations.
 const ROUNDS: u32 = 256;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum Product {
     Weight,
 }
 
-/// What is computed, at its whole shape.
+/// Computation to measure, at its whole shape.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Work {
     /// Multiply-adds of this many threads.
@@ -56,7 +56,7 @@ pub enum Work {
 pub struct Reference {
     pub name: &'static str,
     pub work: Work,
-    /// How often a step of SmolLM2-135M computes it; 0 of what is not one of its products.
+    /// Number of times that a step of SmolLM2-135M computes it; 0 if it is not one of that step's products.
     pub in_step: u64,
 }
 
@@ -67,7 +67,7 @@ const fn reference(name: &'static str, work: Work) -> Reference {
 pub const SQUARE: [usize; 3] = [2048; 3];
 const ROWS: [usize; 2] = [16_384, 576];
 
-/// Measured everywhere. What the others are compared with comes first.
+/// Computations that are measured everywhere. The two that the others are compared with come first.
 pub const REFERENCE: &[Reference] = &[
     reference("multiply-adds", Work::Fma { threads: 1 << 22 }),
     reference("copy", Work::Copy { words: 1 << 24 }),
@@ -84,7 +84,7 @@ pub const REFERENCE: &[Reference] = &[
     reference("AdamW bf16", Work::Adamw(DType::BF16, 4096)),
 ];
 
-/// A product of the layers of SmolLM2-135M for one sequence of 512 tokens.
+/// Creates the reference of a product in the layers of SmolLM2-135M, for one sequence of 512 tokens.
 const fn of_step(name: &'static str, product: Product, [k, m]: [usize; 2], in_step: u64) -> Reference {
     Reference { name, work: Work::Linear(product, [512, k, m]), in_step }
 }
@@ -95,7 +95,7 @@ const GATE_UP: [usize; 2] = [576, 1536];
 const DOWN: [usize; 2] = [1536, 576];
 const HEAD: [usize; 2] = [576, 49_152];
 
-/// The products of a step of SmolLM2-135M, 30 layers and the head.
+/// Products of a step of SmolLM2-135M: 30 layers and the head.
 pub const LINEAR_OF_STEP: &[Reference] = &[
     of_step("q, o forward", Product::Forward, Q_O, 60),
     of_step("q, o dX", Product::Input, Q_O, 60),
@@ -114,7 +114,7 @@ pub const LINEAR_OF_STEP: &[Reference] = &[
     of_step("head dW", Product::Weight, HEAD, 1),
 ];
 
-/// Operations of the product of this name at its whole shape.
+/// Returns the number of operations of the product of this name at its whole shape.
 pub fn whole_flops(name: &str) -> f64 {
     LINEAR_OF_STEP.iter().find(|of| of.name == name).and_then(|of| of.work.flops(1)).unwrap_or(0.0)
 }
@@ -123,7 +123,7 @@ fn launched(kernel: &'static AnyKernel, words: Vec<usize>, params: Vec<u32>, gro
     vec![Launched { kernel, words, params, groups }]
 }
 
-/// The launches that `work` makes.
+/// Returns the launches that `work` makes.
 fn traced<T>(work: impl FnOnce() -> T) -> Vec<Launched> {
     trace::start();
     work();
@@ -131,19 +131,19 @@ fn traced<T>(work: impl FnOnce() -> T) -> Vec<Launched> {
 }
 
 impl Work {
-    /// A copy of `words`.
+    /// Returns the launch of a copy of `words`.
     pub fn copy_of(words: usize) -> Vec<Launched> {
         let kernel = &copy::KERNEL;
         launched(kernel.any(), vec![words; 2], copy::Params::whole(words as u32).words(), kernel.groups(words))
     }
 
-    /// By what its shape may be divided, from 1 on.
+    /// Returns the numbers by which its shape may be divided, from 1 on.
     pub fn divisors(self) -> impl DoubleEndedIterator<Item = usize> {
         let most = if matches!(self, Self::Fma { .. }) { 12 } else { 4 };
         (0..=most).map(|power| 1 << power)
     }
 
-    /// The shape in words.
+    /// Describes the shape in words.
     pub fn shape(self, divisor: usize) -> String {
         match self {
             Self::Fma { threads } => format!("{} threads", threads / divisor),
@@ -158,12 +158,13 @@ impl Work {
         }
     }
 
-    /// Floating point operations of the formula, whatever a kernel computes twice; `None` of what is bound by memory.
+    /// Returns the floating point operations of the formula, even if a kernel computes some of them twice; `None` for work that is bound by
+    /// memory.
     pub fn flops(self, divisor: usize) -> Option<f64> {
         match self {
             Self::Fma { threads } => Some(fma::Params::of((threads / divisor) as u32, ROUNDS).flops()),
             Self::Linear(_, dims) => Some(dims.iter().map(|&dim| (dim / divisor) as f64).product::<f64>() * 2.0),
-            // Two products of half a square forward; back their gradients, and the scores again.
+            // Forward: two products of half a square; backward: their gradients, and the scores again.
             Self::Attention(pass, len) => {
                 let (products, len) = (if pass == Pass::Forward { 2.0 } else { 5.0 }, (len / divisor) as f64);
                 Some(products * (HEADS[0] * HEADS[2]) as f64 * len * (len + 1.0))
@@ -172,7 +173,7 @@ impl Work {
         }
     }
 
-    /// Bytes that have to be read and written, each value once.
+    /// Returns the bytes that have to be read and written, counting each value once.
     pub fn bytes(self, divisor: usize) -> f64 {
         let [heads, kv_heads, width] = HEADS;
         let bytes = match self {
@@ -195,12 +196,15 @@ impl Work {
         bytes as f64
     }
 
-    /// What the time of a pass grows with.
+    /// Returns the quantity that the time of a pass grows with.
     pub fn amount(self, divisor: usize) -> f64 {
         self.flops(divisor).unwrap_or_else(|| self.bytes(divisor))
     }
 
-    /// The launches that this device makes for it.
+    /// Returns the launches that this device makes for it.
+    ///
+    /// # Errors
+    /// The errors of the optimizer and of the device.
     pub fn launches(self, divisor: usize, device: &Device) -> Result<Vec<Launched>> {
         let plain = device.inner();
         let tracked = |rows: usize, columns: usize| Tensor::<2>::ones([rows, columns], &device.autodiff()).require_grad();
@@ -245,7 +249,7 @@ impl Work {
                 let mut optim = Optim::new(&TrainConfig::default(), std::slice::from_ref(&info))?;
                 let gate = Gate::open(1.0, &plain);
                 let mut step = |p| optim.step_param("matrix", p, Some(Tensor::<1>::ones([n], &plain)), 1e-3, &gate);
-                // The first one makes the state.
+                // The first step makes the state.
                 let p = step(zeros(n, dtype, &plain)?)?;
                 let mut second = None;
                 let launches = traced(|| second = Some(step(p)));

@@ -1,4 +1,4 @@
-//! Launches that were recorded, made again on buffers of the same sizes.
+//! Makes recorded launches again, on buffers of the same sizes.
 
 use burn::tensor::{DType, Device};
 
@@ -8,12 +8,12 @@ use crate::gpu::transfer::{RUN_BYTES, Upload, settled};
 use crate::gpu::{Access, Buffer, run_any};
 use crate::interrupt::Interrupt;
 
-/// Recorded launches that are made again and again. Their buffers hold values from 1/256 to 1, as f32 and as two bf16 alike: no value that
-/// hardware treats apart, and enough bits that differ. As token ids they are not valid, so the kernels of the embedding add nothing.
+/// Recorded launches that are made again and again. Their buffers hold values from 1/256 to 1, both as f32 and as two bf16: no value that
+/// hardware treats specially, and enough bits that differ. They are not valid token ids, so the kernels of the embedding add nothing.
 #[derive(Debug)]
 pub struct Repeated(Vec<(Launched, Vec<Buffer>)>);
 
-/// `count` words.
+/// Returns `count` words.
 fn filled(count: usize) -> impl Iterator<Item = f32> {
     (0..count).map(|i| {
         let half = ((i % 256 + 1) as f32 / 256.0).to_bits() >> 16;
@@ -22,7 +22,10 @@ fn filled(count: usize) -> impl Iterator<Item = f32> {
 }
 
 impl Repeated {
-    /// Buffers for these launches.
+    /// Creates buffers for these launches.
+    ///
+    /// # Errors
+    /// The errors of the device, and `call.aborted`.
     pub async fn new(launches: &[Launched], device: &Device, interrupt: &Interrupt) -> Result<Self> {
         let run: Vec<f32> = filled(RUN_BYTES / 4).collect();
         let mut made = Vec::with_capacity(launches.len());
@@ -43,6 +46,9 @@ impl Repeated {
     }
 
     /// Makes every launch once.
+    ///
+    /// # Errors
+    /// The errors of the launches.
     pub fn pass(&mut self) -> Result<()> {
         for (launched, buffers) in &mut self.0 {
             // Moved in and out again, so that the buffers stay uniquely owned and are written in place.
@@ -57,6 +63,9 @@ impl Repeated {
     }
 
     /// Waits until the device has finished all submitted work.
+    ///
+    /// # Errors
+    /// The errors of the device.
     pub async fn settled(&self) -> Result<()> {
         match self.0.last().and_then(|(_, buffers)| buffers.last()) {
             Some(buffer) => settled(buffer.clone().float()).await,

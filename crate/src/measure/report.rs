@@ -1,73 +1,74 @@
-//! What a measurement found.
+//! Report of a measurement.
 
 use serde::Serialize;
 
 use crate::gpu::profile::Timing;
 
-/// What a kernel's speed is a fraction of.
+/// Quantity that a kernel's speed is a fraction of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Measure {
-    /// Arithmetic: the most that chains of multiply-adds do.
+    /// Arithmetic: the peak rate of chains of multiply-adds.
     Peak,
-    /// Bytes: a copy that moves as many.
+    /// Bytes: the rate of a copy that moves as many.
     Copy,
 }
 
-/// One kernel in a [`GpuReport`], or the few of one pass.
+/// One kernel in a [`GpuReport`], or the few kernels of one pass.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelRate {
-    /// What is computed.
+    /// Name of the computation.
     pub name: String,
-    /// At which shape.
+    /// Shape at which it was measured.
     pub shape: String,
-    /// Whether that is the reference shape. Slow devices get a part of it.
+    /// True if that is the reference shape. Slow devices get a part of it.
     pub whole: bool,
-    /// Stems of the kernels that this device runs for it.
+    /// File stems of the kernels that this device runs for it.
     pub kernels: Vec<String>,
-    /// Milliseconds of a pass.
+    /// Duration of a pass in milliseconds.
     pub ms: f64,
-    /// 10⁹ floating point operations of the formula in a second; for arithmetic alone.
+    /// Rate in 10⁹ floating point operations of the formula per second; for arithmetic only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gflop_per_sec: Option<f64>,
-    /// 10⁹ bytes in a second: what has to be read and written, each value once.
+    /// Rate in 10⁹ bytes per second, counting the bytes that have to be read and written, each value once.
     pub gb_per_sec: f64,
-    /// Its speed as a part of the peak or of a copy, as `of` says.
+    /// Speed as a fraction of the peak or of a copy, as `of` says.
     pub fraction: f64,
-    /// What it is a fraction of.
+    /// Quantity that `fraction` refers to.
     pub of: Measure,
-    /// How often one step of SmolLM2-135M computes it, if it is one of that step's products; 0 otherwise.
+    /// Number of times that one step of SmolLM2-135M computes it, if it is one of that step's products; 0 otherwise.
     pub in_step: u64,
 }
 
-/// What a GPU does at most, and how near the kernels come to it.
+/// Peak rates of a GPU, and how near the kernels come to them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GpuReport {
-    /// The adapter's name.
+    /// Name of the adapter.
     pub adapter: String,
-    /// Name and version of its driver; empty in browsers, which do not tell.
+    /// Name and version of its driver; empty in browsers, which do not report it.
     pub driver: String,
     /// `webgpu`, `vulkan`, `metal` or `dx12`.
     pub backend: String,
-    /// Whether it is a CPU that runs shaders, which gets kernels of its own.
+    /// True for a CPU that runs shaders, which gets kernels of its own.
     pub software: bool,
-    /// The clock that was used; kernels that are shorter than its ticks are measured by the host's.
+    /// Clock that was used; kernels that are shorter than its ticks are measured by the host's clock.
     pub timing: Timing,
-    /// 10⁹ floating point operations in a second of chains of multiply-adds, f32.
+    /// Peak rate of chains of multiply-adds in f32, in 10⁹ floating point operations per second.
     pub peak_gflop_per_sec: f64,
-    /// 10⁹ bytes in a second that a copy reads and writes.
+    /// Rate of a copy in 10⁹ bytes per second, counting reads and writes.
     pub copy_gb_per_sec: f64,
-    /// The kernels, those two first.
+    /// All kernels, those of the peak and the copy first.
     pub kernels: Vec<KernelRate>,
 }
 
-/// Fraction of the peak at which all products of a step run, each as often as the step has it; `None` if they were not measured.
+/// Returns the fraction of the peak at which all products of a step run, each as often as the step has it; `None` if they were not
+/// measured.
 pub fn linear_of_step(report: &GpuReport) -> Option<f64> {
     let products = || report.kernels.iter().filter(|row| row.in_step > 0);
-    // Time is operations over rate: of the whole shapes, whatever part was measured.
+    // Time is operations over rate, for the whole shapes even if only a part was measured.
     let flops = |row: &KernelRate| row.in_step as f64 * super::reference::whole_flops(&row.name);
     let all: f64 = products().map(flops).sum();
     let secs: f64 = products().map(|row| flops(row) / row.gflop_per_sec.unwrap_or(f64::NAN)).sum();

@@ -1,4 +1,4 @@
-//! Which matrices of a model get factors, and which modules are trained beside them.
+//! Resolves which matrices of a model get low-rank factors, and which modules are trained in full alongside them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,11 @@ use crate::error::{Error, Fault, Result};
 use crate::families::factor_names;
 use crate::random;
 
-/// Purpose of the noise of dropout.
+/// Purpose of the dropout noise, as part of its key.
 const DROPOUT: &str = "dropout:";
 
-/// An adapter of a model before it has values. Everything else of the model is constant; beside an empty one, which is the default, all of it.
+/// Adapter of a model, before its tensors have values. All other parameters of the model are constants; with an empty adapter, which is the
+/// default, every parameter is one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Adaptation {
     targets: BTreeMap<String, Target>,
@@ -27,16 +28,17 @@ pub struct Adaptation {
     warnings: Vec<AdapterWarning>,
 }
 
-/// The settings of the adapter beside `bundle`, if it was opened with one, without names that its model has no module of.
+/// Returns the settings of the adapter attached to `bundle` (opened with it and not merged into it), if any, without names that match no
+/// module of the model.
 ///
 /// # Errors
-/// Those of [`AdapterConfig::limited_to`].
+/// The errors of [`AdapterConfig::limited_to`].
 pub fn attached_settings(bundle: &Bundle) -> Result<Option<AdapterConfig>> {
     let limited = |settings: AdapterConfig| settings.limited_to(bundle.config.architecture, &modules(&bundle.config)?);
     bundle.attached().map(|saved| limited(saved.settings())).transpose()
 }
 
-/// The factors that a layer asks for: name, shape and kind of A and B, and how they are used.
+/// Factors that a layer requests: name, shape and kind of A and B, and how they are used.
 pub(super) struct AskedFactors {
     pub a: (String, [usize; 2], Kind),
     pub b: (String, [usize; 2], Kind),
@@ -44,10 +46,10 @@ pub(super) struct AskedFactors {
 }
 
 impl Adaptation {
-    /// What `settings` mean for a model of this configuration; `seed` is that of new factors and of dropout.
+    /// Resolves `settings` for a model of this configuration; `seed` is the seed of new factors and of dropout.
     ///
     /// # Errors
-    /// Those of [`AdapterConfig::resolve`].
+    /// The errors of [`AdapterConfig::resolve`].
     pub fn new(settings: &AdapterConfig, model: &ModelConfig, seed: u64) -> Result<Self> {
         let resolved = settings.resolve(model.architecture, &modules(model)?)?;
         let targets = resolved.targets.into_iter().map(|target| (target.module.clone(), target)).collect();
@@ -56,43 +58,43 @@ impl Adaptation {
         Ok(Self { targets, saved, dropout: settings.dropout, init: settings.init, seed, warnings })
     }
 
-    /// That of a run, if it trains an adapter.
+    /// Returns the adapter that a run trains, if it trains one.
     ///
     /// # Errors
-    /// Those of [`AdapterConfig::resolve`].
+    /// The errors of [`AdapterConfig::resolve`].
     pub fn of_run(train: &TrainConfig, model: &ModelConfig) -> Result<Option<Self>> {
         train.adapter.as_ref().map(|settings| Self::new(settings, model, train.seed)).transpose()
     }
 
-    /// That of the files of the adapter beside `bundle`, if it was opened with one.
+    /// Returns the adapter attached to `bundle`, if any.
     ///
     /// # Errors
-    /// Those of [`AdapterConfig::resolve`].
+    /// The errors of [`AdapterConfig::resolve`].
     pub fn attached(bundle: &Bundle) -> Result<Option<Self>> {
         attached_settings(bundle)?.map(|settings| Self::new(&settings, &bundle.config, 0)).transpose()
     }
 
-    /// The matrices with factors, by the names of their modules.
+    /// Returns the matrices that have factors, keyed by the names of their modules.
     pub fn targets(&self) -> &BTreeMap<String, Target> {
         &self.targets
     }
 
-    /// What is worth knowing of settings that work.
+    /// Returns the warnings about settings that work but deserve attention.
     pub fn warnings(&self) -> &[AdapterWarning] {
         &self.warnings
     }
 
-    /// Seed of new factors and of dropout.
+    /// Returns the seed of new factors and of dropout.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Whether the parameter `name` of the base is trained in full.
+    /// Returns whether the base's parameter `name` is trained in full.
     pub fn saves(&self, name: &str) -> bool {
         name.rsplit_once('.').is_some_and(|(module, _)| self.saved.contains(module))
     }
 
-    /// What the matrix [out, input] of `module` gets.
+    /// Returns the factors of the matrix `[out, input]` of `module`, if it is a target.
     pub(super) fn factors(&self, module: &str, [out, input]: [usize; 2]) -> Option<AskedFactors> {
         let &Target { rank, scale, .. } = self.targets.get(module)?;
         let [a, b] = factor_names(module);
@@ -105,11 +107,11 @@ impl Adaptation {
     }
 }
 
-/// PEFT's `adapter_config.json` of an adapter with these settings, for a model of this configuration, with the unknown fields of the adapter
-/// that it goes on from.
+/// Renders PEFT's `adapter_config.json` for an adapter with these settings on a model of this configuration. `kept` holds the unknown
+/// fields of the adapter that this one continues from.
 ///
 /// # Errors
-/// Those of [`AdapterConfig::resolve`].
+/// The errors of [`AdapterConfig::resolve`].
 pub fn adapter_document(
     settings: &AdapterConfig,
     model: &ModelConfig,
@@ -120,7 +122,7 @@ pub fn adapter_document(
     Ok(adapter_config_json(settings, model.architecture, base_name, &resolved, kept))
 }
 
-/// The refusal of an adapter beside a new model.
+/// Returns the error that refuses an adapter for a new model, which has no base.
 pub fn no_base() -> Error {
     Error::InvalidConfig(vec![Fault::new(
         "adapter",
@@ -129,7 +131,10 @@ pub fn no_base() -> Error {
     )])
 }
 
-/// The modules of a model that have weights, in its order.
+/// Returns the modules of a model that have weights, in the model's order.
+///
+/// # Errors
+/// The errors of [`ModelConfig::validate`].
 pub fn modules(model: &ModelConfig) -> Result<Vec<Module>> {
     let fan_in_fan_out = |part: Part| model.architecture == Architecture::Gpt2 && part.block().is_some();
     let module = |asked: Asked| {

@@ -14,22 +14,22 @@ pub struct KvCache {
 }
 
 impl KvCache {
-    /// Number of cached tokens.
+    /// Returns the number of cached tokens.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the cache is empty.
+    /// Returns whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Counts tokens after every layer has added their keys and values.
+    /// Counts `tokens` as cached, after every layer has added their keys and values.
     pub fn advance(&mut self, tokens: usize) {
         self.len += tokens;
     }
 
-    /// Forgets the tokens after the first `len`.
+    /// Forgets all tokens after the first `len`.
     pub fn truncate(&mut self, len: usize) {
         if len >= self.len {
             return;
@@ -57,7 +57,8 @@ impl KvCache {
     }
 }
 
-/// softmax(q·kᵀ/√H + causal, within documents)·v. q [B·T, heads·H], k and v [B·T, kv_heads·H] → [B·T, heads·H].
+/// Computes softmax(q·kᵀ/√H + causal, within documents)·v. `q [B·T, heads·H]`, `k` and `v` `[B·T, kv_heads·H]` → `[B·T, heads·H]`. With
+/// `cache`, `k` and `v` are appended to the cached ones of block `layer`, and `q` attends to all of them.
 pub fn attend(
     config: &ModelConfig,
     q: Tensor<2>,
@@ -80,7 +81,7 @@ pub fn attend(
     ops::attention(q, k, v, span.document_starts.cloned(), attention_shape(config, span))
 }
 
-/// The shape of the attention of a model's block.
+/// Returns the shape of the attention in a model's block.
 pub fn attention_shape(config: &ModelConfig, span: Span<'_>) -> ops::AttentionShape {
     ops::AttentionShape {
         batch_size: span.batch_size,

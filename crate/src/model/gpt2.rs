@@ -40,7 +40,7 @@ struct Transformer {
     ln_f: LayerNorm,
 }
 
-/// The module tree of GPT-2.
+/// Module tree of GPT-2.
 #[derive(Module, Debug)]
 pub struct Gpt2 {
     transformer: Transformer,
@@ -48,7 +48,10 @@ pub struct Gpt2 {
 }
 
 impl Gpt2 {
-    /// Builds the modules from the parameters that `weights` gives by name.
+    /// Builds the modules from the parameters that `weights` provides by name.
+    ///
+    /// # Errors
+    /// The errors of `weights`, for example for a parameter that it lacks.
     pub fn new(config: &ModelConfig, weights: &mut dyn WeightSource) -> Result<Self> {
         let (c, f) = (config.hidden_size, config.intermediate_size);
         let mut h = Vec::with_capacity(config.num_hidden_layers);
@@ -78,7 +81,7 @@ impl Gpt2 {
         Ok(Self { transformer: Transformer { wte, wpe, h, ln_f }, lm_head })
     }
 
-    /// Takes the factors of an adapter away.
+    /// Removes the factors of an adapter.
     pub fn detach(&mut self) {
         for Block { attn, mlp, .. } in &mut self.transformer.h {
             [&mut attn.c_attn, &mut attn.c_proj, &mut mlp.c_fc, &mut mlp.c_proj].into_iter().for_each(Conv1d::detach);
@@ -96,7 +99,7 @@ impl Family for Gpt2 {
         false
     }
 
-    /// Positions are counted from the start of the document.
+    /// Counts positions from the start of each token's document.
     fn lookups(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Vec<Lookup<'_>> {
         let device = ids.device();
         let (first, last) = (span.offset as i64, (span.offset + span.seq_len) as i64);

@@ -1,4 +1,4 @@
-//! Models that are run and not trained: beside an adapter, and without it again.
+//! Loads models for inference only: with an adapter, and with the adapter removed again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use crate::error::Result;
 use crate::gpu::transfer::{RUN_BYTES, Upload};
 use crate::interrupt::Interrupt;
 
-/// The adapter that stands beside a model, in numbers.
+/// Adapter attached to a model (opened with it and not merged into it), in numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AttachedAdapter {
-    /// Rank of the factors; patterns may give some another.
+    /// Rank of the factors; patterns may give some modules a different one.
     pub r: u64,
-    /// What the product is multiplied by, before it is divided by the rank.
+    /// Number that the product is multiplied by, before it is divided by the rank.
     pub alpha: f64,
-    /// The modules that have factors.
+    /// Names of the modules that have factors.
     pub targets: Vec<String>,
-    /// Values of all factors and of what is stored in full.
+    /// Number of values in all factors and in the modules that are stored in full.
     pub parameters: u64,
-    /// Bytes of the file of its weights.
+    /// Size of the adapter's weight file in bytes.
     pub bytes: u64,
 }
 
 impl AttachedAdapter {
-    /// That of `bundle`, if an adapter was put beside it when it was opened.
+    /// Returns the adapter attached to `bundle`, if any.
     ///
     /// # Errors
-    /// Those of [`Adaptation::new`].
+    /// The errors of [`Adaptation::new`].
     pub fn of(bundle: &Bundle) -> Result<Option<Self>> {
         let (Some(adaptation), Some(file)) = (Adaptation::attached(bundle)?, bundle.merged_adapter()) else { return Ok(None) };
         let parameters = super::Plan::of(&bundle.config, Some(&adaptation))?.parameters;
@@ -49,7 +49,7 @@ impl AttachedAdapter {
     }
 }
 
-/// Puts tensors in place of parameters.
+/// Replaces parameters by tensors.
 struct Put(BTreeMap<String, Tensor<1>>);
 
 impl ParamMap for Put {
@@ -62,8 +62,8 @@ impl ParamMap for Put {
 }
 
 impl Model {
-    /// A model that is run and not trained: its weights are constants, which the device holds as `storage` says. The adapter that was put
-    /// beside it when it was opened, if there is one, stays apart: A and B in f32, their product added to that of their matrix.
+    /// Loads a model for inference only: its weights are constants, which the device holds as `storage` says. An adapter attached to
+    /// `bundle` stays separate: A and B are f32, and their product is added to that of their matrix.
     ///
     /// # Errors
     /// As [`Model::from_bundle`].
@@ -72,15 +72,15 @@ impl Model {
         Self::adapted(bundle, Precision::F32, Beside { adaptation: &adaptation, storage }, device, interrupt).await
     }
 
-    /// The base of this model, which shares its constants; `bundle` is what both were opened from. What the adapter stores in full is read
-    /// anew from the base's files.
+    /// Returns the base of this model, which shares its constants; `bundle` is the one that the model was opened from. Parameters that the
+    /// adapter stores in full are read again from the base's files.
     ///
     /// # Errors
-    /// Those of reading the files.
+    /// The errors of reading the files, and `call.aborted`.
     pub async fn without_adapter(&self, bundle: &Bundle, interrupt: &Interrupt) -> Result<Self> {
         let mut base = Self { adaptation: Some(Arc::new(Adaptation::default())), ..self.clone() };
         base.body.detach();
-        // What is left to see are the modules that the adapter stores in full.
+        // The parameters that are still visible are those that the adapter stores in full.
         let mut replaced = BTreeMap::new();
         for info in base.parameters() {
             let mut upload = Upload::new(info.elements(), info.dtype, &self.device);

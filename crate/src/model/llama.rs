@@ -1,4 +1,5 @@
-//! The Llama family: RMSNorm, RoPE, grouped-query attention, SwiGLU; biases of Qwen2 and q/k norm of Qwen3 if the configuration says so.
+//! The Llama family: RMSNorm, RoPE, grouped-query attention, SwiGLU; with the biases of Qwen2 and the q/k norm of Qwen3 if the
+//! configuration says so.
 
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
@@ -45,7 +46,7 @@ struct Decoder {
     norm: RmsNorm,
 }
 
-/// The module tree of a Llama-style model.
+/// Module tree of a Llama-style model.
 #[derive(Module, Debug)]
 pub struct Llama {
     model: Decoder,
@@ -53,7 +54,7 @@ pub struct Llama {
 }
 
 impl Attention {
-    /// Queries, keys and values of the rows of x [B·T, C], and the attention between them → [B·T, heads·H].
+    /// Computes queries, keys and values of the rows of `x [B·T, C]` and the attention between them → `[B·T, heads·H]`.
     fn attended(
         &self,
         config: &ModelConfig,
@@ -82,7 +83,7 @@ impl Attention {
 }
 
 impl Mlp {
-    /// `silu(gate) · up` of the rows of x [B·T, C] → [B·T, F].
+    /// Computes `silu(gate) · up` of the rows of `x [B·T, C]` → `[B·T, F]`.
     fn gated(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
         match [&self.gate_proj, &self.up_proj].map(|layer| layer.alone(&x)) {
             [Some(gate), Some(up)] => ops::gated(x, [gate, up]),
@@ -95,7 +96,10 @@ impl Mlp {
 }
 
 impl Llama {
-    /// Builds the modules from the parameters that `weights` gives by name.
+    /// Builds the modules from the parameters that `weights` provides by name.
+    ///
+    /// # Errors
+    /// The errors of `weights`, for example for a parameter that it lacks.
     pub fn new(config: &ModelConfig, weights: &mut dyn WeightSource) -> Result<Self> {
         let (c, f, h) = (config.hidden_size, config.intermediate_size, config.head_dim);
         let (q, kv) = (config.num_attention_heads * h, config.num_key_value_heads * h);
@@ -132,7 +136,7 @@ impl Llama {
         Ok(Self { model: Decoder { embed_tokens, layers, norm }, lm_head })
     }
 
-    /// Takes the factors of an adapter away.
+    /// Removes the factors of an adapter.
     pub fn detach(&mut self) {
         for Block { self_attn, mlp, .. } in &mut self.model.layers {
             let Attention { q_proj, k_proj, v_proj, o_proj, .. } = self_attn;

@@ -1,4 +1,4 @@
-//! The parameters that a model requests, and how it gets their loaded values.
+//! Requests the parameters of a model, and provides their loaded values.
 
 use std::collections::BTreeMap;
 
@@ -13,26 +13,26 @@ use crate::config::{BaseStorage, ModelConfig};
 use crate::error::{Error, Result};
 use crate::gpu::{StorageType, StoredMatrix};
 
-/// Gives the parameters of a model by name.
+/// Source of a model's parameters, by name.
 pub trait WeightSource {
-    /// A matrix of this shape.
+    /// Returns a matrix of this shape.
     fn matrix(&mut self, name: &str, shape: [usize; 2], part: Part, role: Role) -> Result<Matrix>;
-    /// A vector; `fresh` is its initial value in a new model.
+    /// Returns a vector `[len]`; `fresh` is its initial value in a new model.
     fn vector(&mut self, name: &str, len: usize, part: Part, fresh: f32) -> Result<Weight<1>>;
-    /// A factor of an adapter.
+    /// Returns a factor of an adapter.
     fn factor(&mut self, name: &str, shape: [usize; 2], part: Part, kind: Kind) -> Result<Param<Tensor<2>>>;
-    /// The adapter of the model, if it has one.
+    /// Returns the adapter of the model, if it has one.
     fn adaptation(&self) -> Option<&Adaptation>;
 }
 
-/// Requests the layers of one part of a model, whose names begin alike.
+/// Requests the layers of one part of a model, whose names have a common prefix. A request fails as its [`WeightSource`] does.
 pub struct Site<'a> {
     pub weights: &'a mut dyn WeightSource,
     pub part: Part,
     pub prefix: String,
 }
 
-/// What a target has beside its matrix: A, B, and how they are used.
+/// Additions of a target to its matrix: A, B, and how they are used.
 type Factors = (Option<Factor>, Option<Factor>, Option<LowRank>);
 
 impl Site<'_> {
@@ -44,7 +44,7 @@ impl Site<'_> {
         self.weights.vector(&format!("{}{name}", self.prefix), len, self.part, fresh)
     }
 
-    /// The factors of a matrix [out, input], if it is a target.
+    /// Requests the factors of a matrix `[out, input]`, if it is a target.
     fn factors(&mut self, name: &str, shape: [usize; 2]) -> Result<Factors> {
         let module = format!("{}{name}", self.prefix);
         let Some(asked) = self.weights.adaptation().and_then(|adaptation| adaptation.factors(&module, shape)) else {
@@ -56,7 +56,7 @@ impl Site<'_> {
         Ok((factor(asked.a)?, factor(asked.b)?, Some(asked.low_rank)))
     }
 
-    /// `<name>.weight` [out, input] and, with `bias`, `<name>.bias` [out].
+    /// Requests `<name>.weight` `[out, input]` and, with `bias`, `<name>.bias` `[out]`.
     pub fn linear(&mut self, name: &str, [out, input]: [usize; 2], bias: bool, role: Role) -> Result<Linear> {
         let weight = self.matrix(name, [out, input], role)?;
         let bias = if bias { Some(self.vector(&format!("{name}.bias"), out, 0.0)?) } else { None };
@@ -64,7 +64,7 @@ impl Site<'_> {
         Ok(Linear { weight, bias, lora_A: a, lora_B: b, low_rank })
     }
 
-    /// `<name>.weight` [input, out] and `<name>.bias` [out].
+    /// Requests `<name>.weight` `[input, out]` and `<name>.bias` `[out]`.
     pub fn conv1d(&mut self, name: &str, [input, out]: [usize; 2], role: Role) -> Result<Conv1d> {
         let weight = self.matrix(name, [input, out], role)?;
         let bias = self.vector(&format!("{name}.bias"), out, 0.0)?;
@@ -72,42 +72,42 @@ impl Site<'_> {
         Ok(Conv1d { weight, bias, lora_A: a, lora_B: b, low_rank })
     }
 
-    /// `<name>.weight` [rows, width].
+    /// Requests `<name>.weight` `[rows, width]`.
     pub fn embedding(&mut self, name: &str, [rows, width]: [usize; 2]) -> Result<Embedding> {
         Ok(Embedding { weight: self.matrix(name, [rows, width], Role::Inner)? })
     }
 
-    /// `<name>.weight` [width].
+    /// Requests `<name>.weight` `[width]`.
     pub fn rms_norm(&mut self, name: &str, width: usize) -> Result<RmsNorm> {
         Ok(RmsNorm { weight: self.vector(&format!("{name}.weight"), width, 1.0)? })
     }
 
-    /// `<name>.weight` and `<name>.bias` [width].
+    /// Requests `<name>.weight` and `<name>.bias`, both `[width]`.
     pub fn layer_norm(&mut self, name: &str, width: usize) -> Result<LayerNorm> {
         let weight = self.vector(&format!("{name}.weight"), width, 1.0)?;
         Ok(LayerNorm { weight, bias: self.vector(&format!("{name}.bias"), width, 0.0)? })
     }
 }
 
-/// A parameter that a model requests.
+/// Parameter that a model requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
     /// State-dict name.
     pub name: String,
-    /// Its shape.
+    /// Shape.
     pub shape: Vec<usize>,
-    /// Where it stands.
+    /// Position in the model.
     pub part: Part,
-    /// What it is.
+    /// Kind of the parameter.
     pub kind: Kind,
-    /// Whether it is a parameter, or a constant beside an adapter.
+    /// True for a trained parameter, false for a constant of a model with an adapter.
     pub trained: bool,
 }
 
-/// What a parameter is.
+/// Kind of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// A matrix of this role.
+    /// A matrix with this role.
     Matrix(Role),
     /// A vector that starts with this value.
     Vector(f32),
@@ -115,23 +115,23 @@ pub enum Kind {
     Uniform,
     /// A factor A whose new values are normal with standard deviation 1/r.
     Gaussian,
-    /// A factor B, which begins with zeros.
+    /// A factor B, which starts with zeros.
     Zero,
 }
 
 impl Kind {
-    /// Whether it is stored as the precision of a run says; vectors are f32.
+    /// Returns whether it is stored in the precision of a run; vectors are f32.
     pub fn is_matrix(self) -> bool {
         !matches!(self, Self::Vector(_))
     }
 
-    /// Whether it belongs to an adapter.
+    /// Returns whether it belongs to an adapter.
     pub fn is_factor(self) -> bool {
         matches!(self, Self::Uniform | Self::Gaussian | Self::Zero)
     }
 }
 
-/// Records the requests of a model; its parameters are never made.
+/// Records the requests of a model; its parameters are never initialized.
 struct Requests<'a> {
     asked: Vec<Asked>,
     adaptation: Option<&'a Adaptation>,
@@ -164,19 +164,22 @@ impl WeightSource for Requests<'_> {
     }
 }
 
-/// A model of some configuration before it has values.
+/// Plan of a model: its parameters, before they have values.
 #[derive(Debug)]
 pub struct Plan {
     /// Every parameter, in the order of the requests.
     pub parameters: Vec<Asked>,
-    /// What a block keeps for its backward pass.
+    /// Number of values that a block keeps for its backward pass.
     pub kept: Kept,
-    /// Values in tables of rotary positions.
+    /// Number of values in the tables of rotary positions.
     pub rotary_values: usize,
 }
 
 impl Plan {
-    /// The plan of a model of this configuration, with the factors of an adapter if it has one.
+    /// Plans a model of this configuration, with the factors of an adapter if it has one.
+    ///
+    /// # Errors
+    /// The errors of [`ModelConfig::validate`].
     pub fn of(config: &ModelConfig, adaptation: Option<&Adaptation>) -> Result<Self> {
         let mut requests = Requests { asked: Vec::new(), adaptation };
         let body = super::Body::new(config, &mut requests)?;
@@ -186,7 +189,8 @@ impl Plan {
     }
 }
 
-/// How a constant beside an adapter stays packed on the device, if it does: as its file stores it, where the kernels read that.
+/// Returns the form in which a constant stays packed on the device: as its file stores it, if the kernels can read that. `None` if it does
+/// not stay packed.
 pub fn stored_form(bundle: &Bundle, asked: &Asked, base_storage: BaseStorage) -> Option<StoredMatrix> {
     if asked.trained || !asked.kind.is_matrix() || base_storage != BaseStorage::Stored {
         return None;
@@ -196,7 +200,8 @@ pub fn stored_form(bundle: &Bundle, asked: &Asked, base_storage: BaseStorage) ->
     StoredMatrix::new(storage, rows.shape)
 }
 
-/// The form of each matrix in the files of a `base`, for plans; `None` for what is f32 on the device, as is all that is known of no files.
+/// Returns the form of each matrix in the files of a `base`, for plans. `None` means f32 on the device, which is also assumed without
+/// files.
 pub fn files_form(base: Option<&Bundle>) -> impl Fn(&Asked) -> Option<StoredMatrix> {
     move |asked| {
         let base = base?;
@@ -206,19 +211,22 @@ pub fn files_form(base: Option<&Bundle>) -> impl Fn(&Asked) -> Option<StoredMatr
     }
 }
 
-/// Name and shape of every parameter of a model of this configuration.
+/// Returns name and shape of every parameter of a model of this configuration.
+///
+/// # Errors
+/// The errors of [`ModelConfig::validate`].
 pub fn planned_parameters(config: &ModelConfig) -> Result<Vec<(String, Vec<usize>)>> {
     Ok(Plan::of(config, None)?.parameters.into_iter().map(|asked| (asked.name, asked.shape)).collect())
 }
 
-/// Parameters that are on the device already, flattened.
+/// Parameters that are already on the device, flattened.
 #[derive(Default)]
 pub struct Loaded<'a> {
-    /// By name.
+    /// Tensors by name.
     pub tensors: BTreeMap<String, Tensor<1>>,
-    /// Constants that lie as their file stores them.
+    /// Constants that lie on the device as their file stores them, by name.
     pub as_stored: BTreeMap<String, Matrix>,
-    /// The adapter, if the model has one.
+    /// Adapter of the model, if it has one.
     pub adaptation: Option<&'a Adaptation>,
 }
 

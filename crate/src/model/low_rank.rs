@@ -1,4 +1,4 @@
-//! What an adapter adds to a matrix (arXiv:2106.09685): y += s·d(x)·Aᵀ·Bᵀ.
+//! Computes the product that an adapter adds to that of a matrix (arXiv:2106.09685): y += s·d(x)·Aᵀ·Bᵀ.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -10,15 +10,15 @@ use super::Span;
 use super::weight::Matrix;
 use crate::ops::{self, Adapted, Mask};
 
-/// One of a target's two factors. Its name is PEFT's: `<module>.lora_A.weight`.
+/// One of a target's two factors, named as in PEFT: `<module>.lora_A.weight`.
 #[derive(Module, Debug)]
 pub struct Factor {
-    /// [r, in] of A, [out, r] of B.
+    /// `[r, in]` for A, `[out, r]` for B.
     pub weight: Param<Tensor<2>>,
 }
 
-/// The products d(x)·Aᵀ of a block, in the order of its targets. They are small: the pass of a block that is run again for its gradients takes those
-/// of its first pass.
+/// Products d(x)·Aᵀ of a block, in the order of its targets. They are small, so a block that is run again for its gradients reuses the
+/// products of its first pass.
 #[derive(Debug, Default)]
 pub struct Products {
     kept: RefCell<VecDeque<Tensor<2>>>,
@@ -26,7 +26,7 @@ pub struct Products {
 }
 
 impl Products {
-    /// The same for the second pass.
+    /// Returns the same products for the second pass.
     pub fn again(self) -> Self {
         Self { again: true, ..self }
     }
@@ -46,19 +46,20 @@ impl Products {
     }
 }
 
-/// How a target adds its product.
+/// Scale and dropout with which a target adds its product.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LowRank {
-    /// s: alpha / r, or alpha / √r with rsLoRA (arXiv:2312.03732).
+    /// Factor s: alpha / r, or alpha / √r with rsLoRA (arXiv:2312.03732).
     pub scale: f32,
-    /// Share of the inputs that a training step takes away.
+    /// Probability with which a training step drops an input value.
     pub dropout: f64,
     /// Philox key of the dropout.
     pub key: [u32; 2],
 }
 
 impl LowRank {
-    /// x·Wᵀ + s·d(x)·Aᵀ·Bᵀ, of GPT-2's layout x·W + … . x [N, in] → [N, out]; W is constant. The inputs are taken away in training alone.
+    /// Computes x·Wᵀ + s·d(x)·Aᵀ·Bᵀ, or with `conv1d` (GPT-2's layout) x·W + s·d(x)·Aᵀ·Bᵀ. `x [N, in]` → `[N, out]`; W is constant. Inputs
+    /// are dropped in training only.
     pub fn product(&self, x: Tensor<2>, weight: &Matrix, conv1d: bool, [a, b]: [&Factor; 2], span: Span<'_>) -> Tensor<2> {
         let mask = span.moment.filter(|_| self.dropout > 0.0).map(|moment| Mask { probability: self.dropout, key: self.key, moment });
         let (words, form, turned) = weight.stored();

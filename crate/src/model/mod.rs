@@ -1,6 +1,6 @@
 //! Language models as Burn modules. A parameter's path in the module tree is its Hugging Face state-dict name.
 //!
-//! A model is stored without autodiff; [`Model::tracked`] gives the view a training step differentiates.
+//! A model is stored without autodiff; [`Model::tracked`] returns the view that a training step differentiates.
 
 mod adaptation;
 mod attention;
@@ -46,25 +46,26 @@ use load::WeightSource;
 pub use low_rank::Products;
 use rope::Rope;
 
-/// The positions of a batch: B sequences of T tokens whose first token has position `offset`.
+/// Positions of a batch: B sequences of T tokens whose first token has position `offset`.
 #[derive(Debug, Clone, Copy)]
 pub struct Span<'a> {
-    /// B.
+    /// Number of sequences, B.
     pub batch_size: usize,
-    /// T.
+    /// Number of tokens per sequence, T.
     pub seq_len: usize,
     /// Number of earlier tokens in the cache.
     pub offset: usize,
-    /// [B·T], the position of the first token of each token's document, before which nothing is seen. `None` if a sequence is one document.
+    /// `[B·T]`: position of the first token of each token's document, before which attention sees nothing. `None` if each sequence is one
+    /// document.
     pub document_starts: Option<&'a Tensor<1, Int>>,
-    /// The step of training that this is, for dropout; `None` outside of training.
+    /// The training step that dropout draws for; `None` outside training.
     pub moment: Option<Moment>,
-    /// Where the products of an adapter's first factors are kept for a second pass, or taken from in it.
+    /// Store for the products of an adapter's first factors: filled in a first pass, or reused in the second.
     pub products: Option<&'a Products>,
 }
 
 impl Span<'_> {
-    /// B whole sequences of T tokens, each one document.
+    /// Creates a span of B whole sequences of T tokens, each one document.
     pub fn whole(batch_size: usize, seq_len: usize) -> Self {
         Self { batch_size, seq_len, offset: 0, document_starts: None, moment: None, products: None }
     }
@@ -84,7 +85,7 @@ pub struct Model {
     body: Body,
     rope: Option<Rope>,
     device: Device,
-    /// Where each parameter stands.
+    /// Position of each parameter, by name.
     parts: Arc<BTreeMap<String, Part>>,
     adaptation: Option<Arc<Adaptation>>,
     held: Held,
@@ -107,7 +108,7 @@ impl Body {
         }
     }
 
-    /// Takes the factors of an adapter away.
+    /// Removes the factors of an adapter.
     fn detach(&mut self) {
         match self {
             Body::Llama(llama) => llama.detach(),
@@ -117,43 +118,49 @@ impl Body {
 }
 
 impl Model {
-    /// What is constant beside an adapter, as the device holds it.
+    /// Returns the constants of a model with an adapter, as the device holds them.
     pub fn held(&self) -> &Held {
         &self.held
     }
 
-    /// The adapter, if the model has one: everything that is not its own is constant.
+    /// Returns the adapter, if the model has one; every parameter that does not belong to it is constant.
     pub fn adaptation(&self) -> Option<&Adaptation> {
         self.adaptation.as_deref()
     }
 
-    /// Refuses a model with NaN or infinite weights; lists every such tensor with their number.
+    /// Checks that all weights are finite.
+    ///
+    /// # Errors
+    /// `model.non-finite`, listing every tensor with NaN or infinite values and the number of them.
     pub fn check_finite(&self) -> Result<()> {
         refuse_non_finite(&self.non_finite).map_err(|error| error.in_file("model"))
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &ModelConfig {
         &self.config
     }
 
-    /// How matrices are stored.
+    /// Returns how matrices are stored.
     pub fn precision(&self) -> Precision {
         self.precision
     }
 
-    /// The device that holds the parameters.
+    /// Returns the device that holds the parameters.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Token ids as a tensor on the model's device; refuses ids outside the vocabulary. ids → [ids.len()].
+    /// Uploads token ids to the model's device → `[ids.len()]`.
+    ///
+    /// # Errors
+    /// [`Error::TokenRange`] for an id outside the vocabulary.
     pub fn token_tensor(&self, ids: &[i32]) -> Result<Tensor<1, Int>> {
         self.check_tokens(ids)?;
         Ok(self.int_tensor(ids))
     }
 
-    /// Refuses ids outside the vocabulary.
+    /// Checks that all ids are within the vocabulary.
     pub(crate) fn check_tokens(&self, ids: &[i32]) -> Result<()> {
         let vocab_size = self.config.vocab_size;
         match ids.iter().position(|&id| id < 0 || id as usize >= vocab_size) {
@@ -162,13 +169,16 @@ impl Model {
         }
     }
 
-    /// Targets as a tensor on the model's device; negative ones do not count. Refuses ids outside the vocabulary. → [targets.len()].
+    /// Uploads targets to the model's device → `[targets.len()]`; negative targets do not count.
+    ///
+    /// # Errors
+    /// [`Error::TokenRange`] for an id outside the vocabulary.
     pub fn target_tensor(&self, targets: &[i32]) -> Result<Tensor<1, Int>> {
         self.check_targets(targets)?;
         Ok(self.int_tensor(targets))
     }
 
-    /// Refuses ids outside the vocabulary; negative ones do not count.
+    /// Checks that all targets are within the vocabulary; negative ones do not count.
     pub(crate) fn check_targets(&self, targets: &[i32]) -> Result<()> {
         let vocab_size = self.config.vocab_size;
         match targets.iter().position(|&id| id >= 0 && id as usize >= vocab_size) {
@@ -177,30 +187,34 @@ impl Model {
         }
     }
 
-    /// The starts of documents as a tensor on the model's device, for [`Span::document_starts`]. → [starts.len()].
+    /// Uploads the starts of documents to the model's device → `[starts.len()]`, for [`Span::document_starts`].
     pub fn starts_tensor(&self, starts: Option<&[i32]>) -> Option<Tensor<1, Int>> {
         starts.map(|starts| self.int_tensor(starts))
     }
 
-    /// These words on the model's device. → [values.len()].
+    /// Uploads these integers to the model's device → `[values.len()]`.
     pub(crate) fn int_tensor(&self, values: &[i32]) -> Tensor<1, Int> {
         Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), (&self.device, DType::I32))
     }
 
-    /// Refuses a sequence beyond the context.
+    /// Checks that a sequence fits into the model's context.
+    ///
+    /// # Errors
+    /// [`Error::ContextExceeded`].
     pub fn check_span(&self, span: Span<'_>) -> Result<()> {
         let (found, max) = (span.offset + span.seq_len, self.config.max_position_embeddings);
         if found > max { Err(Error::ContextExceeded { found, max }) } else { Ok(()) }
     }
 
-    /// Token (and position) vectors. ids [B·T] → [B·T, C].
+    /// Returns the token (and position) vectors. `ids [B·T]` → `[B·T, C]`.
     pub fn embed(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
         let found = self.body.family().lookups(ids, span).into_iter().map(|Lookup { table, rows, .. }| table.rows(rows));
         found.reduce(ops::residual_add).expect("a model has a table of tokens")
     }
 
-    /// Adds what `gradient [B·T, C]` of [`Model::embed`] gives to the sums of the tables that a tracked model trains, in place: the head's
-    /// backward pass has begun the sum of a tied table, and another buffer of its size would be the largest of a step.
+    /// Adds what `gradient [B·T, C]`, the gradient of [`Model::embed`]'s result, contributes to the sums of the tables that a tracked model
+    /// trains. It works in place: the head's backward pass has already begun the sum of a tied table, and another buffer of that size would
+    /// be the largest of a step.
     pub fn embed_backward(&self, ids: Tensor<1, Int>, span: Span<'_>, gradient: &Tensor<2>, sums: &mut BTreeMap<String, Tensor<1>>) {
         for Lookup { name, table, rows } in self.body.family().lookups(ids, span) {
             let Some(table) = table.dense().filter(|table| table.is_tracked()) else { continue };
@@ -212,12 +226,13 @@ impl Model {
         }
     }
 
-    /// One transformer block. x [B·T, C] → [B·T, C]. With `cache`, keys and values of earlier tokens are read and these are added.
+    /// Runs one transformer block. `x [B·T, C]` → `[B·T, C]`. With `cache`, keys and values of earlier tokens are read and the new ones are
+    /// added.
     pub fn block(&self, layer: usize, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2> {
         self.body.family().block(self.place(layer), Stream::of(x), span, cache).sum()
     }
 
-    /// These blocks, one after the other. x [B·T, C] → [B·T, C].
+    /// Runs these blocks, one after another. `x [B·T, C]` → `[B·T, C]`.
     pub fn blocks(&self, layers: Range<usize>, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
         let block = |stream, layer| self.body.family().block(self.place(layer), stream, span, None);
         layers.fold(Stream::of(x), block).sum()
@@ -227,25 +242,26 @@ impl Model {
         Place { config: &self.config, layer, rope: self.rope.as_ref() }
     }
 
-    /// Final norm and head. x [N, C] → logits [N, V].
+    /// Applies the final norm and the head. `x [N, C]` → `logits [N, V]`.
     pub fn head(&self, x: Tensor<2>) -> Tensor<2> {
         let (x, weight) = self.body.family().before_head(&self.config, x);
         weight.linear(x)
     }
 
-    /// Sum of the token losses in nats, shape [1], with at most `rows` rows of logits at once. x [N, C], targets [N].
+    /// Returns the sum of the token losses in nats, shape `[1]`, with at most `rows` rows of logits at once. `x [N, C]`, `targets [N]`.
     pub fn head_loss(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
         let (x, weight) = self.body.family().before_head(&self.config, x);
         weight.head_loss(x, targets, rows)
     }
 
-    /// The sum of [`Self::head_loss`], and how many targets are the arg max of all V logits, the lowest id of equal ones, shape [2].
+    /// Returns the sum of [`Self::head_loss`] and the number of targets that are the arg max of all V logits (the lowest id among equals),
+    /// shape `[2]`.
     pub fn head_evaluation(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
         let (x, weight) = self.body.family().before_head(&self.config, x);
         weight.head_evaluation(x, targets, rows)
     }
 
-    /// Logits of every position. ids [B·T] → [B·T, V].
+    /// Returns the logits of every position. `ids [B·T]` → `[B·T, V]`.
     pub fn forward(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
         self.head(self.blocks(0..self.config.num_hidden_layers, self.embed(ids, span), span))
     }

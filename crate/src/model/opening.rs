@@ -1,4 +1,4 @@
-//! Models from files, from a seed, and from tensors that are on the device already.
+//! Builds models from files, from a seed, and from tensors that are already on the device.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::error::Result;
 use crate::gpu::{StorageType, check_device};
 use crate::interrupt::Interrupt;
 
-/// The constants of a model with an adapter, as the device holds them.
+/// Constants of a model with an adapter, as the device holds them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Number of matrices by the name of their storage type.
+    /// Number of matrices, by the name of their storage type.
     pub matrices: BTreeMap<String, usize>,
-    /// Bytes of all constants.
+    /// Size of all constants in bytes.
     pub bytes: u64,
-    /// Stored types of matrices that no kernel reads, so that they are f32 here.
+    /// Stored types of matrices that no kernel reads, so that they are f32 on the device.
     pub widened: BTreeSet<String>,
 }
 
@@ -45,12 +45,12 @@ impl Held {
     }
 }
 
-/// An adapter beside a base, and how the base is stored.
+/// Adapter on top of a base, and how the base is stored.
 #[derive(Debug, Clone, Copy)]
 pub struct Beside<'a> {
-    /// Targets and saved modules.
+    /// Targets and saved modules of the adapter.
     pub adaptation: &'a Adaptation,
-    /// How the base is stored on the device.
+    /// Storage of the base on the device.
     pub storage: BaseStorage,
 }
 
@@ -66,14 +66,17 @@ impl Model {
         Ok(Self { config: config.clone(), precision, body, rope, device: device.clone(), parts, adaptation, held, non_finite: Vec::new() })
     }
 
-    /// Loads a model, piece by piece, with a pause after each. Refuses missing tensors (all listed), wrong shapes, and tensors that do not
-    /// belong to the model, and a device without these kernels.
+    /// Loads a model, piece by piece, with a pause after each.
+    ///
+    /// # Errors
+    /// `model.tensor.missing` (all are listed), `model.tensor.shape`, `model.tensor.unexpected`, `kernel.foreign-backend` for a device
+    /// without these kernels, `call.aborted`, and the errors of reading the files.
     pub async fn from_bundle(bundle: &Bundle, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Self> {
         Self::of_files(bundle, precision, None, device, interrupt).await
     }
 
-    /// Loads a model with an adapter beside it. The factors are those that the files have, else new: A a pure function of the adapter's seed and its
-    /// name, B zero. `precision` is that of what is trained.
+    /// Loads a model with an adapter. Factors that the files have are read; otherwise A is a pure function of the adapter's seed and its
+    /// name, and B is zero. `precision` is that of the trained parameters.
     ///
     /// # Errors
     /// As [`Model::from_bundle`].
@@ -87,10 +90,10 @@ impl Model {
         Self::of_files(bundle, precision, Some(beside), device, interrupt).await
     }
 
-    /// The model that a run of these settings trains: all of its weights, or an adapter beside them.
+    /// Loads the model that a run with these settings trains: all of its weights, or an adapter on top of them.
     ///
     /// # Errors
-    /// As [`Model::from_bundle`], and those of [`Adaptation::new`].
+    /// As [`Model::from_bundle`] and [`Adaptation::new`].
     pub async fn for_run(bundle: &Bundle, train: &TrainConfig, device: &Device, interrupt: &Interrupt) -> Result<Self> {
         let adaptation = Adaptation::of_run(train, &bundle.config)?;
         let beside = adaptation.as_ref().map(|adaptation| Beside { adaptation, storage: train.base_storage });
@@ -113,14 +116,18 @@ impl Model {
         Ok(Self { non_finite: values.non_finite, ..model })
     }
 
-    /// A new model whose weights are a pure function of `config` and `seed`: norms 1, biases 0, matrices nearly normal with mean 0 and
-    /// standard deviation `initializer_range`, those that write to the residual stream divided by √(2·layers). Made piece by piece.
+    /// Creates a new model, piece by piece, whose weights are a pure function of `config` and `seed`: norms 1, biases 0, matrices nearly
+    /// normal with mean 0 and standard deviation `initializer_range`, which is divided by √(2·layers) for matrices that write to the
+    /// residual stream.
+    ///
+    /// # Errors
+    /// The errors of [`ModelConfig::validate`], `kernel.foreign-backend`, `call.aborted`.
     pub async fn init(config: &ModelConfig, seed: u64, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Self> {
         let loading = Loading { config, precision, adaptation: None, base_storage: BaseStorage::F32, device, interrupt };
         Self::load(loading, Plan::of(config, None)?, &mut FreshValues { config, seed }).await
     }
 
-    /// A model of parameters that are on the device already: flattened, matrices in the dtype of `precision`, vectors in F32.
+    /// Creates a model from parameters that are already on the device: flattened, matrices in the dtype of `precision`, vectors in F32.
     pub(crate) fn from_tensors(
         config: &ModelConfig,
         precision: Precision,

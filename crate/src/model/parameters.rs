@@ -25,7 +25,7 @@ impl Model {
         }
     }
 
-    /// Replaces every parameter by what `map` gives.
+    /// Replaces every parameter by the result of `map`.
     pub fn map(self, map: &mut impl ParamMap) -> Self {
         let body = match self.body {
             Body::Llama(llama) => Body::Llama(Box::new(parameters::map(*llama, map))),
@@ -34,24 +34,24 @@ impl Model {
         Self { body, ..self }
     }
 
-    /// The view that a training step differentiates: the same buffers as leaves of a new graph. Drop it before the parameters are updated,
-    /// so that the update finds the parameters uniquely owned.
+    /// Returns the view that a training step differentiates: the same buffers as leaves of a new graph. Drop it before the parameters are
+    /// updated, so that the update finds the parameters uniquely owned.
     pub fn tracked(&self, frozen: &dyn Fn(&str) -> bool) -> Self {
         let rope = self.rope.as_ref().map(super::rope::Rope::tracked);
         Self { rope, ..self.clone().map(&mut Track(frozen)) }
     }
 
-    /// Where the parameter of this name stands; `None` if the model has none.
+    /// Returns the position of the parameter `name`; `None` if the model has no such parameter.
     pub fn part(&self, name: &str) -> Option<Part> {
         self.parts.get(name).copied()
     }
 
-    /// Where each parameter stands, by name.
+    /// Returns the name and position of each parameter.
     pub fn parts(&self) -> impl Iterator<Item = (&str, Part)> {
         self.parts.iter().map(|(name, part)| (name.as_str(), *part))
     }
 
-    /// The name, shape, dtype and place of every parameter.
+    /// Returns name, shape, dtype and position of every parameter.
     pub fn parameters(&self) -> Vec<ParamInfo> {
         let mut all = match &self.body {
             Body::Llama(llama) => parameters::parameters(&**llama),
@@ -63,7 +63,7 @@ impl Model {
         all
     }
 
-    /// Handles of every parameter, to be written to a file.
+    /// Returns handles of every parameter, for writing them to a file.
     pub fn stream_tensors(&self) -> Vec<StreamTensor> {
         struct Collect(Vec<StreamTensor>);
         impl ParamVisitor for Collect {
@@ -79,7 +79,7 @@ impl Model {
         collect.0
     }
 
-    /// Number of trained values.
+    /// Returns the number of trained values.
     pub fn num_parameters(&self) -> usize {
         self.parameters().iter().map(|p| p.shape.iter().product::<usize>()).sum()
     }

@@ -1,4 +1,4 @@
-//! Rotary position tables (arXiv:2104.09864), made on the host: GPU sin and cos are inexact beyond ±π.
+//! Rotary position tables (arXiv:2104.09864), computed on the host: GPU sin and cos are inexact beyond ±π.
 
 use std::f64::consts::PI;
 
@@ -8,14 +8,14 @@ use super::Span;
 use crate::config::{ModelConfig, RopeScaling};
 use crate::ops::{self, Positions};
 
-/// cos and sin, each [max_position_embeddings, head_dim / 2].
+/// Tables of cos and sin, each `[max_position_embeddings, head_dim / 2]`.
 #[derive(Debug, Clone)]
 pub struct Rope {
     cos: Tensor<2>,
     sin: Tensor<2>,
 }
 
-/// Angular frequency of each pair of dimensions, head_dim / 2 values.
+/// Returns the angular frequency of each pair of dimensions, head_dim / 2 values.
 pub fn frequencies(config: &ModelConfig) -> Vec<f64> {
     let half = config.head_dim / 2;
     (0..half)
@@ -35,7 +35,7 @@ pub fn frequencies(config: &ModelConfig) -> Vec<f64> {
 }
 
 impl Rope {
-    /// Tables for every position of the model's context.
+    /// Computes tables for every position of the model's context.
     pub fn new(config: &ModelConfig, device: &Device) -> Self {
         let (positions, half) = (config.max_position_embeddings, config.head_dim / 2);
         let frequencies = frequencies(config);
@@ -48,17 +48,17 @@ impl Rope {
         Self { cos: table(f64::cos), sin: table(f64::sin) }
     }
 
-    /// The same tables as constants of an autodiff graph.
+    /// Returns the same tables as constants of an autodiff graph.
     pub fn tracked(&self) -> Self {
         Self { cos: Tensor::from_inner(self.cos.clone()), sin: Tensor::from_inner(self.sin.clone()) }
     }
 
-    /// Cosines and sines.
+    /// Returns the tables of cosines and sines.
     pub fn tables(&self) -> [Tensor<2>; 2] {
         [self.cos.clone(), self.sin.clone()]
     }
 
-    /// Rotates the heads of q [B·T, heads·head_dim] and k [B·T, kv_heads·head_dim] by the positions of `span`.
+    /// Rotates the heads of `q [B·T, heads·head_dim]` and `k [B·T, kv_heads·head_dim]` by the positions of `span`.
     pub fn rotate(&self, q: Tensor<2>, k: Tensor<2>, span: Span<'_>) -> (Tensor<2>, Tensor<2>) {
         let [cosines, sines] = self.tables();
         ops::rope(q, k, cosines, sines, Positions { len: span.seq_len, offset: span.offset })

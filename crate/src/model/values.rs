@@ -1,4 +1,4 @@
-//! Sources of a model's parameters: files, or a seed. Both give them piece by piece.
+//! Sources of a model's parameters: files, or a seed. Both provide values piece by piece.
 
 use burn::tensor::{DType, Device};
 
@@ -16,20 +16,20 @@ use crate::interrupt::Interrupt;
 use crate::ops::PackedMatrix;
 use crate::random;
 
-/// Parameters on their way to a device.
+/// Parameters that are being loaded onto a device.
 pub(super) struct Loading<'a> {
     pub config: &'a ModelConfig,
     pub precision: Precision,
-    /// The adapter, if the model gets one.
+    /// Adapter of the model, if it gets one.
     pub adaptation: Option<&'a Adaptation>,
-    /// How the constants beside an adapter are stored.
+    /// Storage of the constants of a model with an adapter.
     pub base_storage: BaseStorage,
     pub device: &'a Device,
     pub interrupt: &'a Interrupt,
 }
 
 impl<'a> Loading<'a> {
-    /// How the values of a parameter are stored. Vectors are f32.
+    /// Returns the dtype in which the values of a parameter are stored. Vectors are f32.
     fn dtype(&self, asked: &Asked, source: &impl Values) -> DType {
         let packed = match (asked.kind.is_matrix(), asked.trained, self.base_storage) {
             (false, ..) | (_, false, BaseStorage::F32) => false,
@@ -40,19 +40,22 @@ impl<'a> Loading<'a> {
         if packed { DType::BF16 } else { DType::F32 }
     }
 
-    /// The constant `asked` as its file stores it, where the kernels read that.
+    /// Returns the constant `asked` as its file stores it, if the kernels can read that.
     async fn packed(&self, asked: &Asked, source: &mut impl Values) -> Result<Option<Matrix>> {
         let stays = !asked.trained && asked.kind.is_matrix() && self.base_storage == BaseStorage::Stored;
         if stays { source.give_packed(asked, self.device, self.interrupt).await } else { Ok(None) }
     }
 
-    /// The stored type of a matrix that was to stay as it is stored, and cannot.
+    /// Returns the stored type of a matrix that should stay as it is stored, but cannot.
     fn widened(&self, asked: &Asked, source: &impl Values) -> Option<String> {
         let stays = asked.kind.is_matrix() && self.base_storage == BaseStorage::Stored;
         source.stored_blocks(asked).filter(|_| stays)
     }
 
-    /// The parameters in `source`.
+    /// Loads the parameters `asked` from `source`.
+    ///
+    /// # Errors
+    /// The errors of `source`, and `call.aborted`.
     pub async fn run(&self, asked: Vec<Asked>, source: &mut impl Values) -> Result<(Loaded<'a>, Held)> {
         let mut loaded = Loaded { adaptation: self.adaptation, ..Loaded::default() };
         let mut held = Held::default();
@@ -91,10 +94,10 @@ impl<'a> Loading<'a> {
     }
 }
 
-/// Gives the values of parameters.
+/// Source of the values of parameters.
 pub(super) trait Values {
-    /// Whether the constant `asked` [in, out] is given as [out, in], as its file stores it: the products of a constant then run the same
-    /// kernels whether it stays packed or is widened.
+    /// Returns whether the constant `asked` `[in, out]` is given as `[out, in]`, as its file stores it. The products of a constant then run
+    /// the same kernels whether it stays packed or is widened.
     fn turns(&self, _asked: &Asked) -> bool {
         false
     }
@@ -102,17 +105,17 @@ pub(super) trait Values {
     /// Adds the values of `asked` to the upload.
     async fn give(&mut self, asked: &Asked, upload: &mut Upload, interrupt: &Interrupt) -> Result<()>;
 
-    /// The constant `asked` as it is stored where it comes from; `None` where the kernels cannot read that.
+    /// Returns the constant `asked` in the form in which its source stores it; `None` if the kernels cannot read that.
     async fn give_packed(&mut self, _asked: &Asked, _device: &Device, _interrupt: &Interrupt) -> Result<Option<Matrix>> {
         Ok(None)
     }
 
-    /// The type of the blocks that the values of `asked` are stored in, if they are.
+    /// Returns the type of the blocks in which the values of `asked` are stored, if they are stored in blocks.
     fn stored_blocks(&self, _asked: &Asked) -> Option<String> {
         None
     }
 
-    /// Whether the values of `asked` are bf16 where they come from.
+    /// Returns whether the source stores the values of `asked` as bf16.
     fn stored_as_bf16(&self, _asked: &Asked) -> bool {
         false
     }
@@ -123,13 +126,16 @@ pub(super) struct BundleValues<'a> {
     bundle: &'a Bundle,
     /// Seed of the factors that the files do not have.
     seed: u64,
-    /// Tensors with NaN or infinite values, and how many.
+    /// Tensors with NaN or infinite values, and the number of these values.
     pub non_finite: Vec<(String, u64)>,
 }
 
 impl<'a> BundleValues<'a> {
-    /// Reads from `bundle`, and makes the factors that it lacks of `seed`. Refuses other tensors that the files lack, different shapes, and
-    /// tensors that do not belong to the model; all of a kind are listed.
+    /// Reads from `bundle`, and generates the factors that it lacks from `seed`.
+    ///
+    /// # Errors
+    /// `model.tensor.missing` for other tensors that the files lack, `model.tensor.shape`, and `model.tensor.unexpected` for tensors that
+    /// do not belong to the model. Missing and unexpected tensors are all listed.
     pub fn new(bundle: &'a Bundle, planned: &[Asked], seed: u64) -> Result<Self> {
         let absent = |asked: &&Asked| !asked.kind.is_factor() && bundle.shape(&asked.name).is_none();
         let missing: Vec<String> = planned.iter().filter(absent).map(|asked| asked.name.clone()).collect();
@@ -199,34 +205,34 @@ impl Values for BundleValues<'_> {
 }
 
 /// Parameters of a new model, a pure function of the seed and each parameter's name: norms 1, biases 0, matrices with mean 0 and standard
-/// deviation `initializer_range`, divided by √(2·layers) where they write to the residual stream (GPT-2's rule). A value is the sum of eight
-/// uniform 16-bit draws, scaled: near normal, and bit-identical on every machine.
+/// deviation `initializer_range`, divided by √(2·layers) if they write to the residual stream (GPT-2's rule). A value is the sum of eight
+/// uniform 16-bit draws, scaled: nearly normal, and bit-identical on every machine.
 pub(super) struct FreshValues<'a> {
     pub config: &'a ModelConfig,
     pub seed: u64,
 }
 
-/// Sum of eight uniforms on (0, 1) less its mean 4: variance 8/12.
+/// Returns the sum of eight uniforms on (0, 1) minus its mean 4; its variance is 8/12.
 fn near_normal(words: [u32; 4]) -> f64 {
     let halves: u32 = words.iter().map(|w| (w & 0xFFFF) + (w >> 16)).sum();
     (f64::from(halves) + 4.0) / 65536.0 - 4.0
 }
 
-/// One new value of a matrix, by its four words of noise.
+/// Computes one new value of a matrix from four words of noise.
 type Draw = Box<dyn Fn([u32; 4]) -> f32>;
 
-/// Near normal values of this standard deviation.
+/// Draws nearly normal values with this standard deviation.
 fn normal(deviation: f64) -> Draw {
     let scale = deviation / (8.0f64 / 12.0).sqrt();
     Box::new(move |words| (near_normal(words) * scale) as f32)
 }
 
-/// Uniform values in ±bound.
+/// Draws uniform values in ±bound.
 fn uniform(bound: f64) -> Draw {
     Box::new(move |[word, ..]| (((f64::from(word) + 0.5) / 2f64.powi(31) - 1.0) * bound) as f32)
 }
 
-/// Adds a new tensor to the upload: constant, or drawn by Philox of the seed, the tensor's name and each element's index.
+/// Adds a new tensor to the upload: constant, or drawn by Philox from the seed, the tensor's name and each element's index.
 async fn give_fresh(asked: &Asked, seed: u64, config: &ModelConfig, upload: &mut Upload, interrupt: &Interrupt) -> Result<()> {
     let draw = match (asked.kind, asked.shape.as_slice()) {
         (Kind::Vector(fresh), _) => return upload.put(&vec![fresh; asked.shape.iter().product()]),

@@ -1,4 +1,4 @@
-//! A tensor of a layer: a parameter, or a constant that no visitor of the module sees.
+//! Tensors of a layer: a parameter, or a constant that no visitor of the module sees.
 
 use burn::module::{Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::kind::Autodiff;
@@ -7,7 +7,7 @@ use burn::tensor::{Device, Int, Tensor};
 use crate::gpu::{StorageType, StoredMatrix};
 use crate::ops::{self, PackedMatrix};
 
-/// A tensor of a layer. What is frozen has no name in the module: nothing can train it, track it or save it.
+/// Tensor of a layer. A frozen tensor has no name in the module: nothing can train, track or save it.
 #[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and read in every step")]
 pub enum Weight<const D: usize> {
@@ -24,7 +24,7 @@ impl<const D: usize> From<Param<Tensor<D>>> for Weight<D> {
 }
 
 impl<const D: usize> Weight<D> {
-    /// The tensor, as it is stored.
+    /// Returns the tensor as it is stored.
     pub fn val(&self) -> Tensor<D> {
         match self {
             Self::Trained(param) => param.val(),
@@ -32,7 +32,7 @@ impl<const D: usize> Weight<D> {
         }
     }
 
-    /// The tensor in an operation with `x`: a constant of the graph that x is in.
+    /// Returns the tensor for an operation with `x`: a frozen tensor becomes a constant of the graph that `x` is in.
     pub fn beside<const E: usize, K: Autodiff>(&self, x: &Tensor<E, K>) -> Tensor<D> {
         match self {
             Self::Frozen(tensor) if x.is_autodiff() => Tensor::from_inner(tensor.clone()),
@@ -40,7 +40,7 @@ impl<const D: usize> Weight<D> {
         }
     }
 
-    /// Whether a backward pass gives its gradient.
+    /// Returns whether a backward pass produces its gradient.
     pub fn is_tracked(&self) -> bool {
         matches!(self, Self::Trained(param) if param.val().is_tracked())
     }
@@ -114,21 +114,21 @@ impl<const D: usize> ModuleDisplayDefault for Weight<D> {
 
 impl<const D: usize> ModuleDisplay for Weight<D> {}
 
-/// A matrix of a layer: a tensor, or a constant in the blocks of its file.
+/// Matrix of a layer: a tensor, or a constant in the blocks of its file.
 #[derive(Debug, Clone)]
 pub enum Matrix {
     /// Elements in f32 or bf16.
     Dense {
         /// The elements.
         weight: Weight<2>,
-        /// A constant that is stored as [out, in] where the layer has [in, out], as in its file.
+        /// True for a constant that is stored as `[out, in]`, as in its file, where the layer has `[in, out]`.
         transposed: bool,
     },
-    /// A constant that the kernels read as it is stored.
+    /// Constant that the kernels read as it is stored.
     Packed {
         /// The blocks.
         matrix: PackedMatrix,
-        /// Stored as [out, in] where the layer has [in, out].
+        /// True if it is stored as `[out, in]` where the layer has `[in, out]`.
         transposed: bool,
     },
 }
@@ -140,7 +140,7 @@ impl From<Param<Tensor<2>>> for Matrix {
 }
 
 impl Matrix {
-    /// x·Wᵀ of a matrix [out, in]. x [N, in] → [N, out].
+    /// Computes x·Wᵀ with a matrix `[out, in]`. `x [N, in]` → `[N, out]`.
     pub fn linear(&self, x: Tensor<2>) -> Tensor<2> {
         match self {
             Self::Dense { weight, .. } => {
@@ -151,7 +151,7 @@ impl Matrix {
         }
     }
 
-    /// x·W of a matrix [in, out]. x [N, in] → [N, out].
+    /// Computes x·W with a matrix `[in, out]`. `x [N, in]` → `[N, out]`.
     pub fn conv1d(&self, x: Tensor<2>) -> Tensor<2> {
         match self {
             Self::Dense { weight, transposed } => {
@@ -163,7 +163,7 @@ impl Matrix {
         }
     }
 
-    /// Rows of a table. ids [N] → [N, C]; an id outside the table gives zeros.
+    /// Looks up rows of a table. `ids [N]` → `[N, C]`; an id outside the table gives zeros.
     pub fn rows(&self, ids: Tensor<1, Int>) -> Tensor<2> {
         match self {
             Self::Dense { weight, .. } => {
@@ -174,7 +174,8 @@ impl Matrix {
         }
     }
 
-    /// Sum of the token losses of the rows of x [N, C] under a head [V, C], with at most `rows` rows of logits at once. → [1]
+    /// Returns the sum of the token losses of the rows of `x [N, C]` under a head `[V, C]`, with at most `rows` rows of logits at once. →
+    /// `[1]`
     pub fn head_loss(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
         match self {
             Self::Dense { weight, .. } => {
@@ -185,7 +186,8 @@ impl Matrix {
         }
     }
 
-    /// The sum of [`Self::head_loss`], and how many targets are the arg max of their logits, the lowest id of equal ones. → [2]
+    /// Returns the sum of [`Self::head_loss`] and the number of targets that are the arg max of their logits (the lowest id among equals).
+    /// → `[2]`
     pub fn head_evaluation(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
         match self {
             Self::Dense { weight, .. } => {
@@ -196,7 +198,8 @@ impl Matrix {
         }
     }
 
-    /// The words of a constant matrix without autodiff, how they lie, and whether it is stored as [out, in] where the layer has [in, out].
+    /// Returns the words of a constant matrix without autodiff, how they lie, and whether it is stored as `[out, in]` where the layer has
+    /// `[in, out]`.
     pub fn stored(&self) -> (Tensor<1>, StoredMatrix, bool) {
         match self {
             Self::Dense { weight, transposed } => {
@@ -209,7 +212,7 @@ impl Matrix {
         }
     }
 
-    /// The tensor of what is not packed.
+    /// Returns the tensor, unless the matrix is packed.
     pub fn dense(&self) -> Option<&Weight<2>> {
         match self {
             Self::Dense { weight, .. } => Some(weight),

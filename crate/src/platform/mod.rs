@@ -1,4 +1,4 @@
-//! The clock: the only place where browser and native differ.
+//! Clock: the only place where browser and native differ.
 
 #[cfg(not(target_family = "wasm"))]
 mod native;

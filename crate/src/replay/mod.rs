@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::device::Device;
 use crate::error::{Error, Result};
 
-/// The result of one file.
+/// Result of replaying one file.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct ReplayReport {
     /// Name of the file.
@@ -21,12 +21,12 @@ pub struct ReplayReport {
     pub max_error: f64,
     /// Largest `max_error` that is accepted.
     pub tolerance: f64,
-    /// Within the tolerance.
+    /// True if the error is within the tolerance.
     pub ok: bool,
     /// The largest errors in their own units, and where they were found.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub detail: String,
-    /// Why the file is not replayed.
+    /// Reason why the file is not replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
 }
@@ -34,18 +34,18 @@ pub struct ReplayReport {
 /// Errors of one file while it is replayed.
 #[derive(Debug, Default)]
 pub(super) struct Errors {
-    /// Largest share of a bound, and where.
+    /// Largest share of a bound, and its place.
     share: (f64, String),
-    /// Values compared bit for bit, and those that differ.
+    /// Number of values compared bit for bit, and of those that differ.
     exact: (usize, usize),
-    /// Largest distance of such a value in bf16 ulp, and the first.
+    /// Largest distance of such a value in bf16 ulp, and the place of the first.
     ulp: (u32, String),
     /// Conditions that do not hold.
     broken: Vec<String>,
 }
 
 impl Errors {
-    /// `error` must be at most `bound`.
+    /// Checks that `error` is at most `bound`.
     fn bound(&mut self, place: impl FnOnce() -> String, error: f64, bound: f64) {
         let share = if error == 0.0 { 0.0 } else { error / bound };
         // A NaN must count as worse than anything.
@@ -54,7 +54,7 @@ impl Errors {
         }
     }
 
-    /// The bits must be equal; `ulp` is their distance.
+    /// Checks that bits are equal; `ulp` is their distance.
     fn equal(&mut self, place: impl FnOnce() -> String, ulp: u32) {
         self.exact.0 += 1;
         if ulp != 0 {
@@ -72,7 +72,7 @@ impl Errors {
         }
     }
 
-    /// The verdict; up to `allowed` values may differ by one bf16 ulp.
+    /// Returns the verdict; up to `allowed` values may differ by one bf16 ulp.
     fn report(self, file: &str, kind: &'static str, allowed: usize) -> ReplayReport {
         let (compared, differ) = self.exact;
         let excess = if differ <= allowed && self.ulp.0 <= 1 { 0 } else { differ };
@@ -90,7 +90,10 @@ impl Errors {
     }
 }
 
-/// Replays one vector file, given by name and bytes, on `device`. A file of another format is an error.
+/// Replays one vector file, given by name and bytes, on `device`.
+///
+/// # Errors
+/// [`Error::SourceRead`] for a file of another format, and the errors of the optimizer and the device.
 pub async fn replay(file: &str, bytes: &[u8], device: &Device) -> Result<ReplayReport> {
     let root: Value = serde_json::from_slice(bytes).map_err(|e| unreadable(file, &e.to_string()))?;
     let class = root["replay"]["class"].as_str().unwrap_or_default();

@@ -30,7 +30,7 @@ struct Track {
     value: Option<Tensor<1>>,
 }
 
-/// The reference's hyperparameters in our names.
+/// Translates the reference's hyperparameters into our names.
 fn config(root: &Value) -> Option<TrainConfig> {
     let mut hyper = root["hyper"].as_object()?.clone();
     if let Some(over) = root["replay"]["hyper"].as_object() {
@@ -156,7 +156,7 @@ fn parameters(root: &Value, device: &burn::tensor::Device) -> Option<(Vec<ParamI
     Some((infos, tracks))
 }
 
-/// The recorded matrix as [dim, rank].
+/// Reads the recorded matrix as `[dim, rank]`.
 fn projector(proj: &Value) -> Option<Vec<f32>> {
     let matrix = Recorded::read(&proj["A"])?;
     let (dim, rank) = (proj["dim"].as_u64()? as usize, proj["rank"].as_u64()? as usize);
@@ -170,7 +170,7 @@ fn recorded_step(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| Recorded::read(value)?.values.first().map(|&x| x as u64))
 }
 
-/// Parameters come with their step and initial values, states without.
+/// Compares values with recorded ones. Parameters come with their step and initial values, states without.
 fn compare(place: &str, found: &[f32], expected: &Recorded, param: Option<(u64, &[f32])>, bounds: &Bounds, errors: &mut Errors) {
     errors.require(found.len() == expected.values.len(), || format!("{place}: {} values, expected {}", found.len(), expected.values.len()));
     let largest =

@@ -1,4 +1,4 @@
-//! Learning-rate curves, resumes, and the truth table of a decay's start.
+//! Replays learning-rate curves, resumes, and the truth table of a decay's start.
 
 use serde_json::{Map, Value, json};
 
@@ -6,19 +6,19 @@ use super::Errors;
 use crate::config::ScheduleConfig;
 use crate::schedule::{is_config_only, learning_rate, resolve_start};
 
-/// f64 curves: one rounding of the base rate.
+/// Tolerance of f64 curves: one rounding of the base rate.
 const EXACT: f64 = 1e-15;
-/// Curves that the reference rounds to f32.
+/// Tolerance of curves that the reference rounds to f32.
 const ROUNDED: f64 = 4e-7;
 
-/// A schedule in our names, without its base rate.
+/// Reads a schedule in our names, without its base rate.
 fn ours(keys: &Value) -> Option<ScheduleConfig> {
     let mut keys = keys.as_object()?.clone();
     keys.remove("learning_rate");
     serde_json::from_value(Value::Object(keys)).ok()
 }
 
-/// The reference's arguments in our names.
+/// Translates the reference's arguments into our names.
 fn translated(scheduler: &str, args: &Value) -> Option<ScheduleConfig> {
     let kind = match scheduler {
         "InfiniteLRScheduler" => "infinite",
@@ -49,7 +49,7 @@ fn start_of(value: &Value) -> Option<u64> {
     value.as_i64().and_then(|start| u64::try_from(start).ok())
 }
 
-/// A curve with its facts.
+/// A curve with everything that determines it.
 struct Curve<'a> {
     name: &'a str,
     base: f64,
@@ -59,7 +59,7 @@ struct Curve<'a> {
 }
 
 impl Curve<'_> {
-    /// Step n + 1 runs at `expected`.
+    /// Checks that step n + 1 runs at the rate `expected`.
     fn check(&self, n: u64, expected: f64, errors: &mut Errors) {
         if n > self.replay["until"].as_u64().unwrap_or(u64::MAX) {
             return;

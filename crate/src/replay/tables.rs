@@ -1,4 +1,4 @@
-//! Tables of noise, rounding and projectors, checked on the twin and through the device's kernel.
+//! Checks tables of noise, rounding and projectors, on the twin and through the device's kernel.
 
 use burn::tensor::DType;
 use serde_json::Value;
@@ -30,12 +30,12 @@ fn plain(n: usize, rounding: Rounding) -> cast_bf16::Params {
     cast_bf16::Params { n: n as u32, stream: 2, first_pair_low: 0, first_pair_high: 0, noise }
 }
 
-/// Whether the bits are equal, or both are ±0 on a device that flushes subnormals.
+/// Returns whether the bits are equal, or both are ±0 on a device that flushes subnormals.
 fn same(x: u32, found: u16, expected: u16, twin: bool) -> bool {
     found == expected || (!twin && x & 0x7F80_0000 == 0 && found & 0x7FFF == 0 && found & 0x8000 == expected & 0x8000)
 }
 
-/// `stochastic_round_bf16_expected`: pairs of value and noise, and values to nearest.
+/// Replays `stochastic_round_bf16_expected`: pairs of value and noise, and values rounded to nearest.
 pub(super) async fn rounding(root: &Value, device: &Device, errors: &mut Errors) -> Result<Option<()>> {
     let rows = |key: &str, field: &str| -> Option<Vec<u32>> {
         root[key].as_array()?.iter().map(|row| row[field].as_u64().map(|x| x as u32)).collect()
@@ -73,7 +73,7 @@ async fn device_noise_is(expected: u32, odd: usize, params: cast_bf16::Params, d
     Ok(right)
 }
 
-/// `philox_expected`: known answers of the generator, and triples of key, words, noise and rounding.
+/// Replays `philox_expected`: known answers of the generator, and triples of key, words, noise and rounding.
 pub(super) async fn noise(root: &Value, device: &Device, errors: &mut Errors) -> Result<Option<()>> {
     let list = |value: &Value| -> Option<Vec<u32>> { value.as_array()?.iter().map(|x| hex(x).map(|x| x as u32)).collect() };
     let four = |value: &Value| list(value).and_then(|list| <[u32; 4]>::try_from(list).ok());
@@ -118,8 +118,8 @@ pub(super) async fn noise(root: &Value, device: &Device, errors: &mut Errors) ->
     Ok(Some(()))
 }
 
-/// The projector [dim, rank] that `apollo_project` uses, from its product with the unit vectors, one per channel, with moments that keep
-/// nothing. `given` is uploaded; without it the kernel makes the normal one.
+/// Returns the projector `[dim, rank]` that `apollo_project` uses, from its product with the unit vectors, one per channel, with moments
+/// that keep nothing. `given` is uploaded; without it the kernel generates the normal projector.
 async fn projected(key: [u32; 2], refresh: u64, (dim, rank): (usize, usize), given: Option<&[f32]>, device: &Device) -> Result<Vec<f32>> {
     let tensors = device.inner();
     let upload = |values: Vec<f32>| Buffer::from(words(&values.into_iter().map(f32::to_bits).collect::<Vec<_>>(), &tensors));
@@ -151,7 +151,7 @@ async fn projected(key: [u32; 2], refresh: u64, (dim, rank): (usize, usize), giv
     Ok((0..dim * rank).map(|e| m[e % rank * dim + e / rank]).collect())
 }
 
-/// `apollo_projector_expected`: matrices of both kinds.
+/// Replays `apollo_projector_expected`: matrices of both kinds.
 pub(super) async fn projectors(root: &Value, device: &Device, errors: &mut Errors) -> Result<Option<()>> {
     let Some(cases) = root["cases"].as_array() else { return Ok(None) };
     for case in cases {

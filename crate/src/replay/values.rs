@@ -1,4 +1,4 @@
-//! Recorded tensors: decimal values or bit patterns.
+//! Reads recorded tensors: decimal values or bit patterns.
 
 use burn::tensor::{DType, Tensor, TensorData};
 use serde_json::Value;
@@ -9,12 +9,12 @@ use crate::bf16::widen;
 pub(super) struct Recorded {
     pub shape: Option<Vec<usize>>,
     pub dtype: DType,
-    /// Values; bf16 widened.
+    /// Values; bf16 is widened.
     pub values: Vec<f32>,
 }
 
 impl Recorded {
-    /// `None` where the file has null or something else.
+    /// Reads a recorded tensor; `None` if the file has null or something else.
     pub fn read(value: &Value) -> Option<Self> {
         let dtype = if value["dtype"] == "bfloat16" { DType::BF16 } else { DType::F32 };
         let shape = usizes(&value["shape"]);
@@ -26,7 +26,7 @@ impl Recorded {
         Some(Self { shape, dtype, values })
     }
 
-    /// Flat, on a device, in its own dtype.
+    /// Uploads the tensor flat, in its own dtype.
     pub fn tensor(&self, device: &burn::tensor::Device) -> Tensor<1> {
         let bytes = match self.dtype {
             DType::BF16 => self.values.iter().flat_map(|x| ((x.to_bits() >> 16) as u16).to_le_bytes()).collect(),
@@ -35,31 +35,31 @@ impl Recorded {
         raw(bytes, self.values.len(), self.dtype, device)
     }
 
-    /// Flat, on a device, as f32.
+    /// Uploads the tensor flat, as f32.
     pub fn widened(&self, device: &burn::tensor::Device) -> Tensor<1> {
         let bytes = self.values.iter().flat_map(|x| x.to_le_bytes()).collect();
         raw(bytes, self.values.len(), DType::F32, device)
     }
 }
 
-/// Bits of one recorded value.
+/// Reads the bits of one recorded value.
 fn from_bits(value: &Value, dtype: DType) -> Option<f32> {
     let bits = hex(value)?;
     Some(if dtype == DType::BF16 { widen(bits as u16) } else { f32::from_bits(bits as u32) })
 }
 
-/// A hexadecimal number, with or without `0x`.
+/// Reads a hexadecimal number, with or without `0x`.
 pub(super) fn hex(value: &Value) -> Option<u64> {
     let text = value.as_str()?;
     u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()
 }
 
-/// A list of sizes.
+/// Reads a list of sizes.
 pub(super) fn usizes(value: &Value) -> Option<Vec<usize>> {
     value.as_array()?.iter().map(|n| n.as_u64().map(|n| n as usize)).collect()
 }
 
-/// 32-bit words on a device, stored as f32.
+/// Uploads 32-bit words, stored as f32.
 pub(super) fn words(words: &[u32], device: &burn::tensor::Device) -> Tensor<1> {
     raw(words.iter().flat_map(|w| w.to_le_bytes()).collect(), words.len(), DType::F32, device)
 }
@@ -68,7 +68,7 @@ fn raw(bytes: Vec<u8>, n: usize, dtype: DType, device: &burn::tensor::Device) ->
     Tensor::from_data(TensorData::from_bytes_vec(bytes, [n], dtype), (device, dtype))
 }
 
-/// Values of little-endian bytes.
+/// Decodes values from little-endian bytes.
 pub(super) fn decode(bytes: &[u8], dtype: DType) -> Vec<f32> {
     if dtype == DType::BF16 {
         return bytes.chunks_exact(2).map(|b| widen(u16::from_le_bytes([b[0], b[1]]))).collect();

@@ -1,4 +1,4 @@
-//! The learning rate as a function of the step.
+//! Computes the learning rate as a function of the step.
 
 use std::f64::consts::PI;
 
@@ -7,7 +7,8 @@ use crate::config::{DecayType, FallingSchedule, InfiniteSchedule, ScheduleConfig
 /// Final rate of a decay as a share of the rate before it, if `min_learning_rate` is not given.
 const DEFAULT_MINIMUM: f64 = 0.1;
 
-/// The rate of optimizer step `step`, counted from 1. `base` is the run's `learning_rate` B; `start` is the resolved start of the decay.
+/// Returns the rate of optimizer step `step`, counted from 1. `base` is the run's `learning_rate` B; `start` is the resolved start of the
+/// decay.
 pub fn learning_rate(step: u64, base: f64, schedule: &ScheduleConfig, start: Option<u64>) -> f64 {
     let n = step.saturating_sub(1);
     match schedule {
@@ -25,7 +26,7 @@ pub fn learning_rate(step: u64, base: f64, schedule: &ScheduleConfig, start: Opt
     }
 }
 
-/// The rates of `steps`, for a plot.
+/// Returns the rates of `steps`, for a plot.
 pub fn preview(
     steps: impl IntoIterator<Item = u64>,
     base: f64,
@@ -40,13 +41,13 @@ fn between(low: f64, high: f64, rate: f64) -> f64 {
     rate.max(low).min(high)
 }
 
-/// B·n/W, or B·(n + 1)/W, while n < W.
+/// Returns the rate of the warmup, B·n/W, or B·(n + 1)/W, while n < W.
 fn warmup(n: u64, base: f64, warmup_steps: u64, from_zero: bool) -> Option<f64> {
     let done = if from_zero { n } else { n.saturating_add(1) };
     (n < warmup_steps).then(|| (base * done as f64 / warmup_steps as f64).min(base))
 }
 
-/// Warmup, then `curve` of x = (n − W)/(T − W), then the minimum.
+/// Returns the rate of a warmup, then of `curve` at x = (n − W)/(T − W), then the minimum.
 fn falling(n: u64, base: f64, s: &FallingSchedule, curve: impl Fn(f64) -> f64) -> f64 {
     if let Some(rate) = warmup(n, base, s.warmup_steps, s.warmup_from_zero) {
         return rate;
@@ -89,7 +90,7 @@ fn infinite(n: u64, base: f64, s: &InfiniteSchedule, start: Option<u64>) -> f64 
     }
 }
 
-/// From `high` to `minimum` over `length` steps, of which `done` are complete; after that exactly `minimum`.
+/// Returns the rate of a decay from `high` to `minimum` over `length` steps after `done` complete ones; from `length` on exactly `minimum`.
 fn decay(done: u64, length: f64, form: DecayType, high: f64, minimum: f64) -> f64 {
     let x = done as f64 / length;
     // Written so that a length of 0 (x is NaN or infinite) also gives the minimum.

@@ -1,9 +1,9 @@
-//! What of a schedule does not fit into the steps of its run.
+//! Finds the parts of a schedule that do not fit into the steps of its run.
 
 use super::learning_rate;
 use crate::config::{FallingSchedule, ScheduleConfig, TrainConfig};
 
-/// The highest rate of the steps after `completed`; after a warmup no schedule rises again.
+/// Returns the highest rate of the steps after `completed`; after its warmup no schedule rises again.
 pub fn highest_rate(config: &TrainConfig, completed: u64, start: Option<u64>) -> f64 {
     let rate = |step: u64| learning_rate(step, config.learning_rate, &config.schedule, start);
     let (first, last) = (completed.saturating_add(1), config.steps);
@@ -20,7 +20,7 @@ fn warmup_steps(schedule: &ScheduleConfig) -> u64 {
     }
 }
 
-/// A sentence for each phase of the schedule that the run's steps cut off or never reach; `start` is the resolved start of a decay.
+/// Returns a sentence for each phase of the schedule that the run's steps cut off or never reach. `start` is the resolved start of a decay.
 pub fn misfits(config: &TrainConfig, start: Option<u64>) -> Vec<String> {
     let steps = config.steps;
     let last = || learning_rate(steps, config.learning_rate, &config.schedule, start);

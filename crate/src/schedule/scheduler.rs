@@ -1,4 +1,4 @@
-//! The schedules as Burn's `LrScheduler`.
+//! Provides the schedules as Burn's `LrScheduler`.
 
 use burn::lr_scheduler::{LrScheduler, LrSchedulerRecord};
 
@@ -6,7 +6,7 @@ use super::{learning_rate, resolve_start, trigger};
 use crate::config::{ScheduleConfig, TrainConfig};
 use crate::error::Result;
 
-/// Any schedule of this crate as Burn's `LrScheduler`: each step gives the rate of the next optimizer step.
+/// Any schedule of this crate as Burn's `LrScheduler`: each step returns the rate of the next optimizer step.
 #[derive(Debug, Clone)]
 pub struct Scheduler {
     schedule: ScheduleConfig,
@@ -16,14 +16,20 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// `schedule` with the peak rate `learning_rate`, before its first step. Refuses settings that cannot work; every fault is listed.
+    /// Creates a scheduler for `schedule` with the peak rate `learning_rate`, before its first step.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`](crate::Error::InvalidConfig) for settings that cannot work; every fault is listed.
     pub fn new(learning_rate: f64, schedule: ScheduleConfig) -> Result<Self> {
         TrainConfig { learning_rate, schedule: schedule.clone(), ..TrainConfig::default() }.validate()?;
         let start = resolve_start(&schedule, None, 0);
         Ok(Self { schedule, base: learning_rate, start, completed: 0 })
     }
 
-    /// Starts the decay or annealing now; one that has begun continues. A schedule that cannot decay is an error.
+    /// Starts the decay or annealing at the current step; one that has begun continues.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`](crate::Error::InvalidConfig) for a schedule that cannot decay.
     pub fn start_decay(&mut self) -> Result<()> {
         self.start = trigger(&mut self.schedule, self.start, self.completed)?;
         Ok(())
@@ -41,7 +47,7 @@ impl LrScheduler for Scheduler {
         self.start.into_iter().fold(record, |record, start| record.with_scalar("schedule_start", start))
     }
 
-    /// The trait cannot refuse: a record without a count starts at the first step.
+    /// Loads the record. The trait cannot refuse it: a record without a count starts at the first step.
     fn load_record(&mut self, record: LrSchedulerRecord) {
         self.completed = record.scalar("completed_steps").unwrap_or(0);
         self.start = record.scalar("schedule_start").or(self.start);

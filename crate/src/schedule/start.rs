@@ -3,7 +3,7 @@
 use crate::config::ScheduleConfig;
 use crate::error::{Error, Fault, Result};
 
-/// Start step, flag and earliest start of a schedule that can decay.
+/// Returns start step, flag and earliest start of a schedule that can decay.
 fn decay_of(schedule: &ScheduleConfig) -> Option<(i64, bool, u64)> {
     match schedule {
         ScheduleConfig::Wsd(s) => Some((s.decay_start_step, s.start_decay, s.warmup_steps)),
@@ -12,8 +12,9 @@ fn decay_of(schedule: &ScheduleConfig) -> Option<(i64, bool, u64)> {
     }
 }
 
-/// Where the decay starts: the configured step; else, with the flag, the start of the checkpoint, or now (but never inside warmup or
-/// cooldown); else nowhere. `saved` is the resolved start of the checkpoint, `completed` the steps that are complete (0 on a fresh run).
+/// Returns the step at which the decay starts: the configured step; otherwise, with the flag set, the checkpoint's start, or the current
+/// step (but never inside warmup or cooldown); otherwise `None`. `saved` is the checkpoint's resolved start, `completed` the number of
+/// completed steps (0 in a new run).
 pub fn resolve_start(schedule: &ScheduleConfig, saved: Option<u64>, completed: u64) -> Option<u64> {
     let (own, flag, earliest) = decay_of(schedule)?;
     match u64::try_from(own) {
@@ -23,8 +24,11 @@ pub fn resolve_start(schedule: &ScheduleConfig, saved: Option<u64>, completed: u
     }
 }
 
-/// Starts the decay of a live run and sets the flag in its configuration, so that a resume continues it. A decay that has a start
+/// Starts the decay of a live run and sets the flag in its configuration, so that a resume continues it. A decay that already has a start
 /// keeps it. Returns the resolved start.
+///
+/// # Errors
+/// [`Error::InvalidConfig`] for a schedule that cannot decay, or that lacks the length of its decay.
 pub fn trigger(schedule: &mut ScheduleConfig, start: Option<u64>, completed: u64) -> Result<Option<u64>> {
     let refuse = |key: &str, rule: &str, value: &str| Err(Error::InvalidConfig(vec![Fault::new(key, rule, value)]));
     match schedule {
@@ -43,7 +47,7 @@ pub fn trigger(schedule: &mut ScheduleConfig, start: Option<u64>, completed: u64
     Ok(start.or_else(|| decay_of(schedule).map(|(_, _, earliest)| completed.max(earliest))))
 }
 
-/// Whether a resume takes `key` (`schedule.tau` or `tau`) from the new configuration without comparing it with the checkpoint's.
+/// Returns whether a resume takes `key` (`schedule.tau` or `tau`) from the new configuration without comparing it with the checkpoint's.
 pub fn is_config_only(schedule: &ScheduleConfig, key: &str) -> bool {
     let bare = key.strip_prefix("schedule.").unwrap_or(key);
     match schedule {

@@ -1,4 +1,4 @@
-//! What each group of a run is trained with and where it stands, as plain data (crate/FORMATS.md, "Checkpoint folder"), and back to settings.
+//! Describes each group of a run as plain data (crate/FORMATS.md, "Checkpoint folder"): its hyperparameters and its progress.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use crate::model::{Adaptation, Asked, Kind, Part, Plan};
 use crate::optim::{ResolvedGroup, StateData, StateTensor, resolved_groups};
 use crate::state::{GroupClass, GroupMember, ModelStateGroupAssignment, ParameterSemantics, Residency, ResidencyPolicy, StateWord};
 
-/// The group of a run that configures none.
+/// Name of the group of a run that configures none.
 pub const DEFAULT_GROUP: &str = "default";
-/// Where the state of a parameter stands.
+/// State of a parameter in training.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemberState {
-    /// Number of its updates.
+    /// Number of updates of the parameter.
     pub step: u64,
-    /// Its state tensors, `step` among them.
+    /// State tensors of the parameter, `step` among them.
     pub words: Vec<StateWord>,
 }
 
 impl Trainer {
-    /// The groups of this run: members in the order in which the model asks for its parameters, hyperparameters in force, where schedule and
-    /// members stand.
+    /// Returns the groups of this run: members in the order in which the model requests its parameters, the hyperparameters in force, and
+    /// the progress of schedule and members.
     pub fn groups(&self) -> Vec<ModelStateGroupAssignment> {
         let state_of = |name: &str| {
             let (step, words) = self.optim().state_of(name)?;
@@ -35,7 +35,7 @@ impl Trainer {
         groups.expect("the run was made of this configuration and these groups")
     }
 
-    /// Handles of every state tensor as `<parameter>:<word>`, ascending by name, to be written to a file.
+    /// Returns handles of every state tensor as `<parameter>:<word>`, ascending by name, for writing them to a file.
     pub fn state_stream(&self) -> Vec<StreamTensor> {
         let stream = |(name, state): (String, StateTensor)| StreamTensor {
             name,
@@ -49,7 +49,7 @@ impl Trainer {
     }
 }
 
-/// The groups that a run of `train` on a model of this shape has, with the state that `state_of` knows of each parameter.
+/// Returns the groups that a run of `train` on a model of this shape has, with the state of each parameter that `state_of` knows.
 ///
 /// # Errors
 /// `optim.groups` for groups that do not cover the model, `config.invalid` for settings that no plain data can hold.
@@ -109,7 +109,7 @@ fn common_class<'a>(members: impl Iterator<Item = &'a Asked>) -> GroupClass {
     if classes.all(|class| class == first) { first } else { GroupClass::Mixed }
 }
 
-/// The innermost module that holds all members.
+/// Returns the innermost module that contains all members.
 fn common_module(members: &[String]) -> Vec<String> {
     let modules = members.iter().filter_map(|name| name.rsplit_once('.')).map(|(module, _)| module.split('.').collect::<Vec<_>>());
     let shared = |path: Vec<_>, other: Vec<_>| path.into_iter().zip(other).take_while(|(a, b)| a == b).map(|(name, _)| name).collect();

@@ -1,4 +1,4 @@
-//! How a step is submitted, and how its report comes back.
+//! Submits steps, and collects their reports.
 
 use burn::tensor::Tensor;
 
@@ -14,10 +14,10 @@ use crate::ops::Moment;
 use crate::platform::Stopwatch;
 
 impl Trainer {
-    /// A step on `batches`, which come from where the loader stood at `loader`, and the reports that have arrived.
+    /// Runs a step on `batches`, before which the loader was at `loader`, and returns the reports that have arrived.
     pub(super) async fn advance_from(&mut self, batches: &[Batch], loader: LoaderState) -> Result<Vec<StepReport>> {
         let mut reports = if self.outstanding.takes(batches.len()) { Vec::new() } else { self.settle().await? };
-        // The loader has gone back then, further than to `loader`.
+        // After a refusal the loader has already gone back, further than to `loader`.
         self.refused()?;
         match self.submit(batches, loader.clone()).await {
             Ok(Some(report)) => {
@@ -38,19 +38,19 @@ impl Trainer {
         Ok(reports)
     }
 
-    /// The refusal of a step that is still to be told.
+    /// Returns the error of a refused step that has not been reported yet.
     pub(super) fn refused(&mut self) -> Result<()> {
         self.outstanding.failed.take().map_or(Ok(()), Err)
     }
 
-    /// The report of the step that was submitted last.
+    /// Returns the report of the step that was submitted last.
     pub(super) async fn last_of(&mut self, mut reports: Vec<StepReport>) -> Result<StepReport> {
         reports.extend(self.settle().await?);
         self.refused()?;
         Ok(reports.pop().expect("a step that was taken has a report"))
     }
 
-    /// Submits a step; with gradient release it is done, and its report is known.
+    /// Submits a step. With gradient release the step is then done, and its report is returned.
     async fn submit(&mut self, batches: &[Batch], loader: LoaderState) -> Result<Option<StepReport>> {
         let clock = Stopwatch::start();
         let (step, epoch) = (self.progress.completed_steps + 1, self.loader.epochs());
@@ -75,7 +75,8 @@ impl Trainer {
         Ok(None)
     }
 
-    /// The reports that have arrived; with `all` those of every step. Goes back to before a step that was refused, and keeps its error.
+    /// Returns the reports that have arrived; with `all`, those of every step. If a step was refused, goes back to before it and keeps its
+    /// error.
     pub(super) async fn collect(&mut self, all: bool) -> Result<Vec<StepReport>> {
         let Collected { reports, refused } = self.outstanding.collect(self.config.report_every, all).await?;
         if let Some(report) = reports.last() {
@@ -84,7 +85,7 @@ impl Trainer {
         if let Some((before, step, error)) = refused {
             self.loader.restore(&self.dataset, before.loader)?;
             self.optim.go_back(&before.state_steps);
-            // The gate of the next step is a new one.
+            // The next step gets a new gate.
             self.forget_recording();
             (self.progress.completed_steps, self.progress.tokens) = (step - 1, before.tokens);
             self.rest();
@@ -93,15 +94,15 @@ impl Trainer {
         Ok(reports)
     }
 
-    /// The gradients of `batches`, and the sum of losses of each.
+    /// Returns the gradients of `batches`, and the sum of losses of each.
     pub(super) async fn gradients(&self, batches: &[Batch]) -> Result<(NamedGradients, Vec<Tensor<1>>)> {
         let tokens: usize = batches.iter().map(Batch::counted).sum();
         let scale = 1.0 / tokens.max(1) as f64;
         let optim = &self.optim;
         let frozen = |name: &str| optim.frozen(name);
         let mut sums = NamedGradients::new();
-        // A micro-batch is submitted when the one before the last is done: the device always has work, and a step that is abandoned leaves
-        // no more than one running.
+        // A micro-batch is submitted once the last but one is done: the device always has work, and a step that is abandoned leaves at most
+        // one running.
         let mut losses = Vec::with_capacity(batches.len());
         let mut reading: Option<StartedRead> = None;
         for (index, batch) in batches.iter().enumerate() {
@@ -121,7 +122,7 @@ impl Trainer {
                 None => Ok(()),
             };
             if let Some(read) = reading.take_if(|_| paused.is_err()) {
-                // The buffer must be kept until the read of it has completed.
+                // The buffer must be kept until its read has completed.
                 read.values().await?;
             }
             paused?;

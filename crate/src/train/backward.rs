@@ -1,4 +1,4 @@
-//! The backward pass from the head down to the lowest part that trains, and where it puts the gradients.
+//! Runs the backward pass from the head down to the lowest part that trains, and collects the gradients.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,27 +13,27 @@ use crate::model::{Model, Part, Products, Span};
 use crate::ops::Moment;
 use crate::parameters::ParamVisitor;
 
-/// Gradients by state-dict name, each flattened to [elements], f32.
+/// Gradients by state-dict name, each flattened to `[elements]`, f32.
 pub type NamedGradients = BTreeMap<String, Tensor<1>>;
 
-/// Takes the gradients of a walk.
+/// Receiver of the gradients of a [`Walk`].
 pub(super) trait Sink {
-    /// A model in which the trained parameters of this block are leaves, or those outside the blocks if it is `None`.
+    /// Returns a model in which the trained parameters of this block are leaves; with `None`, those outside the blocks.
     fn view(&self, block: Option<usize>) -> Arc<Model>;
 
-    /// What the gradients are added to.
+    /// Returns the sums that the gradients are added to.
     fn sums(&mut self) -> &mut NamedGradients;
 
-    /// The sums get no more of this batch, except those of the tables until `tables`.
+    /// Marks the sums as complete for this batch, except those of the tables unless `tables` is set.
     fn complete(&mut self, tables: bool) -> Result<()>;
 }
 
-/// How far down a backward pass has to go: what lies below has nothing that trains.
+/// Depth that a backward pass has to reach: nothing below it trains.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reach {
-    /// The lowest block; their number if only the head trains.
+    /// The lowest block; the number of blocks if only the head trains.
     block: usize,
-    /// The tables, below all blocks.
+    /// True if the pass reaches the tables, below all blocks.
     tables: bool,
 }
 
@@ -46,15 +46,15 @@ impl Reach {
     }
 }
 
-/// A batch that has gone forward.
+/// A batch after its forward pass.
 pub(super) struct Walk {
     reach: Reach,
     placed: Placed,
-    /// The input of each block that is run again for its backward pass, from the lowest that the pass reaches.
+    /// Input of each block that is run again for its backward pass, from the lowest that the pass reaches.
     inputs: Vec<Tensor<2>>,
-    /// What each of these blocks keeps beside it.
+    /// Low-rank products that each of these blocks keeps in addition to its input.
     products: Vec<Products>,
-    /// The view and the input of what has been recorded: the head, or all from the lowest block that the backward pass reaches.
+    /// View and input of the part that was recorded: the head, or everything from the lowest block that the backward pass reaches.
     view: Arc<Model>,
     input: Tensor<2>,
     loss: Tensor<1>,
@@ -64,7 +64,7 @@ fn leaf(x: Tensor<2>) -> Tensor<2> {
     Tensor::from_inner(x).require_grad()
 }
 
-/// Adds the gradients of the view's parameters to `sums`; returns that of `input`.
+/// Adds the gradients of the view's parameters to `sums`; returns the gradient of `input`.
 fn harvest(view: &Model, mut gradients: Gradients, input: &Tensor<2>, sums: &mut NamedGradients) -> Option<Tensor<2>> {
     struct Harvest<'a> {
         gradients: &'a mut Gradients,
@@ -87,21 +87,21 @@ fn harvest(view: &Model, mut gradients: Gradients, input: &Tensor<2>, sums: &mut
     upstream
 }
 
-/// The factor of a loss.
+/// Factor of a loss.
 pub(super) enum Scale {
     /// A number.
     Fixed(f64),
-    /// A number that lies on the device, [1], where a recorded step finds that of each run.
+    /// A number on the device, `[1]`, from which a recorded step reads the factor of each run.
     Given(Box<Tensor<1>>),
 }
 
 impl Walk {
-    /// The forward pass of a batch, whose backward pass has this `reach`. With `recompute` only the input of each block that it reaches is
-    /// kept, and the block is run again when its gradient is needed.
+    /// Runs the forward pass of a batch whose backward pass has this `reach`. With `recompute`, each block within reach keeps only its
+    /// input (and its low-rank products) and is run again when its gradient is needed.
     pub fn forward(model: &Model, sink: &impl Sink, placed: Placed, recompute: bool, reach: Reach) -> Self {
         let span = placed.span();
         let layers = model.config().num_hidden_layers;
-        // Below the reach by a model that is not tracked: the tape of a block would be kept until a backward pass.
+        // Blocks below the reach run in a model that is not tracked: the tape of a tracked block would be kept until a backward pass.
         let mut x = model.blocks(0..reach.block, model.embed(placed.ids.clone(), span), span);
         let (mut inputs, mut products) = (Vec::new(), Vec::new());
         let apart = if recompute { layers } else { reach.block };
@@ -120,12 +120,15 @@ impl Walk {
         Self { reach, placed, inputs, products, view, input, loss }
     }
 
-    /// The sum of token losses, [1].
+    /// Returns the sum of token losses, `[1]`.
     pub fn loss(&self) -> Tensor<1> {
         self.loss.clone().inner()
     }
 
-    /// The backward pass of scale·loss.
+    /// Runs the backward pass of scale·loss.
+    ///
+    /// # Errors
+    /// The errors of `sink`.
     pub fn backward(self, scale: Scale, sink: &mut impl Sink) -> Result<()> {
         let Self { reach, placed, mut inputs, mut products, view, input, loss } = self;
         let loss = match scale {
@@ -156,7 +159,7 @@ impl Walk {
     }
 }
 
-/// Adds up the gradients of several batches.
+/// Sink that adds up the gradients of several batches.
 struct Sum<'a> {
     tracked: Arc<Model>,
     sums: &'a mut NamedGradients,
@@ -176,8 +179,11 @@ impl Sink for Sum<'_> {
     }
 }
 
-/// Adds scale·∂(sum of token losses)/∂p of `batch` to `sums`; returns the unscaled sum of token losses, shape [1]. At a `moment` of training
-/// dropout takes values away.
+/// Adds scale·∂(sum of token losses)/∂p of `batch` to `sums`; returns the unscaled sum of token losses, shape `[1]`. At a `moment` of
+/// training, dropout is applied.
+///
+/// # Errors
+/// As [`Placed::new`].
 pub fn accumulate(
     model: &Model,
     batch: &Batch,
@@ -190,7 +196,7 @@ pub fn accumulate(
     accumulate_placed(model, Placed::new(model, batch)?.at(moment), Scale::Fixed(scale), recompute, frozen, sums)
 }
 
-/// [`accumulate`] of a batch that is on the device.
+/// Runs [`accumulate`] for a batch that is on the device.
 pub(super) fn accumulate_placed(
     model: &Model,
     placed: Placed,

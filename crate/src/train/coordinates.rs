@@ -1,14 +1,14 @@
-//! Block-coordinate training: which parameters train in which step (BAdam, arXiv:2404.02827; LISA, arXiv:2403.17919).
+//! Block-coordinate training: selects the parameters that train in each step (BAdam, arXiv:2404.02827; LISA, arXiv:2403.17919).
 //!
-//! The blocks of which something is not frozen are cut into runs of `blocks` neighbours, the last of what is left. A cycle gives each run one
-//! turn of `interval` steps, in an order that is a pure function of the seed and the cycle; which run has the turn is thus a pure function of
-//! seed and step, and a checkpoint does not say it. What stands outside the blocks trains in every step where it is named, and in none where
-//! it is not.
+//! The blocks that are not entirely frozen are cut into runs of `blocks` neighbours; the last run has those that are left. A cycle gives
+//! each run one turn of `interval` steps, in an order that is a pure function of the seed and the cycle. Seed and step alone thus determine
+//! which run has its turn, and a checkpoint does not store it. Parameters outside the blocks train in every step if the settings name their
+//! part, and otherwise in none.
 //!
-//! What rests has neither gradient nor state. State is dropped as soon as the last step of a turn is done, so that a checkpoint has that of
-//! the next step's parameters alone, and a run that is resumed with other settings drops what they leave resting. A run of blocks whose next
-//! turn follows at once goes on as if there were no end between them: with all blocks in one run, and everything outside them named, this is
-//! AdamW.
+//! Parameters that rest have neither gradient nor state. State is dropped as soon as the last step of a turn is done, so that a checkpoint
+//! has only the state of the next step's parameters, and a run that is resumed with other settings drops the state of parameters that rest
+//! under them. A run of blocks whose next turn follows at once continues as if there were no end between them: with all blocks in one run,
+//! and everything outside them named, this is AdamW.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,10 +18,10 @@ use crate::error::{Error, Fault, Result};
 use crate::model::Part;
 use crate::random;
 
-/// Purpose of the noise that orders the blocks (shaders/README.md, "Noise").
+/// Purpose string of the noise that orders the blocks (shaders/README.md, "Noise").
 const PURPOSE: &str = "blocks:";
 
-/// Those of the blocks `all` that train in `step`, counted from 1, of a run of this seed.
+/// Returns the blocks among `all` that train in `step`, counted from 1, in a run with this seed.
 pub fn active_blocks<'a>(config: &BlockCoordinateConfig, seed: u64, all: &'a [usize], step: u64) -> &'a [usize] {
     let runs: Vec<&[usize]> = all.chunks(config.blocks.max(1)).collect();
     if runs.is_empty() {
@@ -36,7 +36,7 @@ pub fn active_blocks<'a>(config: &BlockCoordinateConfig, seed: u64, all: &'a [us
     }
 }
 
-/// The numbers below `len` in the order of a cycle.
+/// Returns the numbers below `len` in the order of a cycle.
 fn shuffled(seed: u64, cycle: u64, len: usize) -> Vec<usize> {
     let key = random::key(PURPOSE, seed, "order");
     let mut order: Vec<usize> = (0..len).collect();
@@ -46,32 +46,33 @@ fn shuffled(seed: u64, cycle: u64, len: usize) -> Vec<usize> {
     order
 }
 
-/// A parameter as block-coordinate training sees it.
+/// Parameter as block-coordinate training sees it.
 pub(super) struct Placed<'a> {
     pub name: &'a str,
     pub part: Part,
-    /// Whether it has one dimension.
+    /// True if it has one dimension.
     pub is_vector: bool,
 }
 
-/// Which parameters of a model train in which step.
+/// Selection of the parameters of a model that train in each step.
 #[derive(Debug)]
 pub(super) struct Coordinates {
     config: BlockCoordinateConfig,
     seed: u64,
-    /// The blocks that have turns, ascending.
+    /// Blocks that have turns, ascending.
     blocks: Vec<usize>,
-    /// The block of each parameter that has one.
+    /// Block of each parameter that is in one.
     block_of: BTreeMap<String, usize>,
-    /// What trains in every step.
+    /// Parameters that train in every step.
     along: BTreeSet<String>,
 }
 
 impl Coordinates {
-    /// Those of a run of these settings on these parameters, of which `frozen` says what groups freeze; `None` where all train in every step.
+    /// Creates the selection of a run with these settings and parameters; `frozen` says which parameters the groups freeze. `None` if all
+    /// train in every step.
     ///
     /// # Errors
-    /// `config.invalid` for more blocks than have turns, and for what is named although nothing of it would train.
+    /// `config.invalid` for more blocks than have turns, and for a part that is named although nothing in it would train.
     pub fn of_run<'a>(
         train: &TrainConfig,
         parameters: impl Iterator<Item = Placed<'a>>,
@@ -107,35 +108,36 @@ impl Coordinates {
         Ok(Some(Self { config, seed: train.seed, blocks: blocks.into_iter().collect(), block_of, along }))
     }
 
-    /// The blocks that train in `step`.
+    /// Returns the blocks that train in `step`.
     pub fn active(&self, step: u64) -> &[usize] {
         active_blocks(&self.config, self.seed, &self.blocks, step)
     }
 
-    /// Whether a parameter rests while these blocks train.
+    /// Returns whether a parameter rests while these blocks train.
     pub fn rests(&self, name: &str, active: &[usize]) -> bool {
         !(self.along.contains(name) || self.block_of.get(name).is_some_and(|block| active.contains(block)))
     }
 
-    /// Every set of blocks that trains at once.
+    /// Returns every set of blocks that trains at once.
     pub fn turns(&self) -> impl Iterator<Item = &[usize]> {
         self.blocks.chunks(self.config.blocks)
     }
 }
 
 impl Trainer {
-    /// The blocks that the next step trains, where only some do.
+    /// Returns the blocks that the next step trains, if only some do.
     pub fn active_blocks(&self) -> Option<&[usize]> {
         Some(self.coordinates.as_ref()?.active(self.progress().completed_steps + 1))
     }
 
-    /// Whether the next step trains other blocks than the last: the state of the last is dropped then, and nothing goes back to before it.
+    /// Returns whether the next step trains other blocks than the last: the state of the last is dropped then, so the run cannot go back to
+    /// before it.
     pub(super) fn turn_ends(&self) -> bool {
         let step = self.progress.completed_steps;
         self.coordinates.as_ref().is_some_and(|coordinates| coordinates.active(step) != coordinates.active(step + 1))
     }
 
-    /// Prepares the optimizer for the next step: what rests in it has no state.
+    /// Prepares the optimizer for the next step: parameters that rest in it have no state.
     pub(super) fn rest(&mut self) {
         let step = self.progress.completed_steps + 1;
         if let Some(coordinates) = &self.coordinates {

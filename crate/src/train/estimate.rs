@@ -1,4 +1,4 @@
-//! What a run needs, told without a device: bytes by purpose, and the limits within which it stays.
+//! Estimates what a run needs, without a device: bytes by purpose, and the limits within which it stays.
 
 use serde::{Serialize, Serializer};
 
@@ -8,9 +8,9 @@ use crate::config::{ModelConfig, TrainConfig};
 use crate::error::{Error, Result};
 use crate::model::{Adaptation, Plan};
 
-/// Largest buffers that devices bind to a kernel: every browser on every device; software adapters; most GPUs.
+/// Largest buffers that can be bound to a kernel: in every browser on every device; on software adapters; on most GPUs.
 const BUFFERS: [(&str, u64); 3] = [("buffers of 128 MiB", 128 << 20), ("buffers of 1 GiB", 1 << 30), ("buffers of 2 GiB", (2 << 30) - 4)];
-/// Memories of GPUs in bytes.
+/// Memory sizes of GPUs in bytes.
 const MEMORIES: [(&str, u64); 7] = [
     ("memory of 2 GB", 2_000_000_000),
     ("memory of 4 GB", 4_000_000_000),
@@ -24,24 +24,24 @@ const MEMORIES: [(&str, u64); 7] = [
 /// Bytes on the device by purpose. They add up to what a run needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct EstimateParts {
-    /// The weights, where all are trained.
+    /// Weights, if all of them are trained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weights: Option<u64>,
-    /// The constants beside an adapter, as they are stored.
+    /// Constants of a model with an adapter, as they are stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<u64>,
-    /// The factors of an adapter, and what it trains in full.
+    /// Factors of an adapter, and the modules that it trains in full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adapter: Option<u64>,
-    /// Gradients that exist at once.
+    /// Gradients that exist at the same time.
     pub grads: u64,
     /// State of the update rule.
     pub optimizer: u64,
-    /// What the passes through the model need beside that, at the peak of a step.
+    /// Additional memory that the passes through the model need at the peak of a step.
     pub activations: u64,
 }
 
-/// What a run needs.
+/// Memory that a run needs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Estimate {
@@ -51,10 +51,10 @@ pub struct Estimate {
     pub parts: EstimateParts,
     /// Bytes in use at the peak of a step.
     pub need_bytes: u64,
-    /// The tensor that takes most bytes.
+    /// Tensor that takes the most bytes.
     pub largest_tensor: LargestTensor,
-    /// Whether the run stays within a limit: every buffer within that of a device, and all of it within the memory of a GPU with a tenth to
-    /// spare, which allocators keep in reserve.
+    /// Names of limits, each with whether the run stays within it: every buffer within that of a device, and all of it within the memory of
+    /// a GPU with a tenth to spare, which allocators keep in reserve.
     #[serde(serialize_with = "as_map")]
     pub fits: Vec<(&'static str, bool)>,
 }
@@ -63,11 +63,11 @@ fn as_map<S: Serializer>(limits: &[(&'static str, bool)], serializer: S) -> std:
     serializer.collect_map(limits.iter().copied())
 }
 
-/// What training a model of this shape with these settings needs, beside a base whose matrices are `stored` in these forms. It opens no
-/// device and reads no weights; the kernels are those of a GPU.
+/// Estimates what training a model of this shape with these settings needs, on a base whose matrices are `stored` in these forms. It opens
+/// no device and reads no weights; the kernels are taken to be those of a GPU.
 ///
 /// # Errors
-/// [`Error::InvalidConfig`](crate::Error::InvalidConfig), [`Error::ContextExceeded`](crate::Error::ContextExceeded), and those of
+/// [`Error::InvalidConfig`](crate::Error::InvalidConfig), [`Error::ContextExceeded`](crate::Error::ContextExceeded), and the errors of
 /// [`Adaptation::of_run`].
 pub fn estimate(model: &ModelConfig, train: &TrainConfig, stored: &StoredForms<'_>) -> Result<Estimate> {
     train.validate()?;

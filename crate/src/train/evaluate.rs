@@ -1,4 +1,4 @@
-//! Mean loss and accuracy of a model over batches.
+//! Computes mean loss and accuracy of a model over batches.
 
 use super::loss::evaluation_sums;
 use super::report::EvalReport;
@@ -8,8 +8,11 @@ use crate::gpu::read_f32;
 use crate::interrupt::Interrupt;
 use crate::model::Model;
 
-/// Mean token loss and accuracy over `batches`, with a pause between them. Refuses batches without a counted target, and a mean that is not
-/// finite.
+/// Computes mean token loss and accuracy over `batches`, with a pause between them.
+///
+/// # Errors
+/// [`Error::DataTooShort`] for batches without a counted target, `train.non-finite` for a mean that is not finite, [`Error::Aborted`], and
+/// the errors of the batches.
 pub async fn evaluate(model: &Model, batches: impl Iterator<Item = Result<Batch>>, interrupt: &Interrupt) -> Result<EvalReport> {
     let (mut sum, mut hits, mut tokens) = (0.0, 0.0, 0u64);
     for batch in batches {

@@ -1,4 +1,4 @@
-//! Settings of optimizers and schedules as the plain data of a group, and back.
+//! Converts settings of optimizers and schedules to the plain data of a group, and back.
 
 use serde_json::{Map, Value};
 
@@ -6,11 +6,11 @@ use crate::config::{OptimizerConfig, ScheduleConfig};
 use crate::error::{Error, Fault, Refusal, Result, Word, word};
 use crate::state::{OptimizerAccount, SchedulerAccount};
 
-/// The hyperparameter that is the run's peak rate and no setting of an update rule.
+/// Name of the hyperparameter that is the run's peak rate and not a setting of an update rule.
 pub const LEARNING_RATE: &str = "learning_rate";
-/// The key of a setting's kind in its JSON.
+/// Key of a setting's kind in its JSON.
 const KIND: &str = "type";
-/// Words of settings, and null, by the numbers that stand for them.
+/// Settings whose values are words or null, with the numbers that represent these values.
 const WORDS: [(&str, f64, Option<&str>); 5] = [
     ("projector", 0.0, Some("normal")),
     ("projector", 1.0, Some("orthogonal")),
@@ -18,15 +18,15 @@ const WORDS: [(&str, f64, Option<&str>); 5] = [
     ("projected", 1.0, Some("all")),
     (GROWTH_LIMIT, 0.0, None),
 ];
-/// A number, or a word that is not set.
+/// Key of a setting that is a number, or a word that means it is not set.
 const SCALE: &str = "scale";
-/// A number > 1 or null.
+/// Key of a setting that is a number > 1 or null.
 const GROWTH_LIMIT: &str = "growth_limit";
-/// Below it every integer is exact in an f64.
+/// Bound below which every integer is exact in an f64.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// `optimizer` and the run's `learning_rate` as plain data: every setting under its public name, 0 and 1 for switches, a number for each word
-/// and for null, nothing for what is not set.
+/// Converts `optimizer` and the run's `learning_rate` to plain data: every setting under its public name, 0 and 1 for switches, a number
+/// for each word and for null, and nothing for a setting that is not set.
 ///
 /// # Errors
 /// `config.invalid` for a number that is not finite.
@@ -48,7 +48,7 @@ pub fn optimizer_account(optimizer: &OptimizerConfig, learning_rate: f64) -> Res
     Ok(account)
 }
 
-/// The settings of an update rule that its plain data say.
+/// Returns the settings of an update rule that its plain data describe.
 ///
 /// # Errors
 /// `state.group.kind` for a kind that tabtune does not train, `state.group.hyperparameter` for a value that is absent, unknown, not finite
@@ -71,14 +71,14 @@ pub fn optimizer_config(account: &OptimizerAccount) -> Result<OptimizerConfig> {
         return Err(refuse(word!("state.group.hyperparameter"), absent).found("nothing").into());
     }
     let config: OptimizerConfig = joined(&account.kind, settings)?;
-    // Whether the decay fits the rate is judged with the run, whose groups scale the rate.
+    // The run checks whether the decay fits the rate, because its groups scale the rate.
     match config.faults(0.0).first() {
         None => Ok(config),
         Some(fault) => Err(refuse(word!("state.group.hyperparameter"), &fault.key).expected(&fault.rule).found(&fault.value).into()),
     }
 }
 
-/// `schedule` as plain data; `start` is the step at which its decay begins, if that is decided.
+/// Converts `schedule` to plain data; `start` is the step at which its decay begins, if that is decided.
 ///
 /// # Errors
 /// `config.invalid` for a number that is not finite.
@@ -87,7 +87,7 @@ pub fn scheduler_account(schedule: &ScheduleConfig, start: Option<u64>) -> Resul
     Ok(SchedulerAccount { kind, config: config.into(), start })
 }
 
-/// The settings of a schedule that its plain data say.
+/// Returns the settings of a schedule that its plain data describe.
 ///
 /// # Errors
 /// `state.group.kind` for a kind that tabtune does not have, `state.group.hyperparameter` for settings that are not its own or of the wrong
@@ -103,7 +103,7 @@ pub fn schedule_config(account: &SchedulerAccount) -> Result<ScheduleConfig> {
     joined(&account.kind, settings)
 }
 
-/// Kind and settings of a tagged configuration.
+/// Splits a tagged configuration into kind and settings.
 fn split(config: &impl serde::Serialize) -> Result<(String, Map<String, Value>)> {
     let value =
         serde_json::to_value(config).map_err(|error| Error::InvalidConfig(vec![Fault::new("settings", "finite numbers", error)]))?;
@@ -112,19 +112,19 @@ fn split(config: &impl serde::Serialize) -> Result<(String, Map<String, Value>)>
     Ok((kind, settings))
 }
 
-/// The configuration of this kind with these settings.
+/// Builds the configuration of this kind with these settings.
 fn joined<T: serde::de::DeserializeOwned>(kind: &str, mut settings: Map<String, Value>) -> Result<T> {
     settings.insert(KIND.to_string(), kind.into());
     let wrong = |error: serde_json::Error| refuse(word!("state.group.hyperparameter"), kind).found(error);
     serde_json::from_value(settings.into()).map_err(|error| wrong(error).into())
 }
 
-/// Settings that may be absent: APOLLO's rank and scale then follow from the matrix.
+/// Returns whether a setting may be absent: APOLLO's rank and scale then follow from the matrix.
 fn is_optional(key: &str) -> bool {
     matches!(key, "rank" | SCALE)
 }
 
-/// The setting `key` that `number` stands for, of the type that `default` has.
+/// Returns the value of the setting `key` that `number` represents, in the type of `default`.
 fn setting(key: &str, default: &Value, number: f64) -> Option<Value> {
     let integral = number.fract() == 0.0 && number.abs() < EXACT;
     let word = WORDS.iter().find(|(of, stood, _)| *of == key && *stood == number);
@@ -133,7 +133,7 @@ fn setting(key: &str, default: &Value, number: f64) -> Option<Value> {
         _ if word.is_some() => word.map(|(.., word)| word.map_or(Value::Null, Value::from)),
         Value::Bool(_) => [0.0, 1.0].iter().position(|&value| value == number).map(|switch| Value::Bool(switch == 1)),
         Value::String(_) if key != SCALE => None,
-        // Settings that count take no other number than an integer.
+        // An integral number becomes an integer, because settings that count accept nothing else.
         _ if integral => serde_json::from_str(&number.to_string()).ok(),
         _ => Some(number.into()),
     }

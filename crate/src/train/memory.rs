@@ -17,43 +17,49 @@ use crate::optim::{Optim, ParamInfo};
 /// Bytes by purpose at the peak of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryPlan {
-    /// Parameters, the constants beside an adapter, and tables of rotary positions.
+    /// Parameters, the constants of a model with an adapter, and the tables of rotary positions.
     pub weights: u64,
-    /// Those of `weights` that are not trained: the constants beside an adapter, and tables of rotary positions.
+    /// Part of `weights` that is not trained: the constants of a model with an adapter, and the tables of rotary positions.
     pub base: u64,
     /// One f32 per trained value; with gradient release, those of one block at a time.
     pub gradients: u64,
     /// Moments, and APOLLO's orthogonal projectors.
     pub optimizer: u64,
-    /// What the backward pass and the logits need in addition to `gradients` at the peak: activations are freed while gradients are made.
+    /// Additional memory of the backward pass and the logits at the peak: activations are freed while gradients are made.
     pub activations: u64,
 }
 
 impl MemoryPlan {
-    /// The sum.
+    /// Returns the sum.
     pub fn total(&self) -> u64 {
         self.weights + self.gradients + self.optimizer + self.activations
     }
 }
 
-/// The factors A `[r, in]`.
+/// Returns the factors A `[r, in]`.
 fn first_factors(trained: &[Asked]) -> impl Iterator<Item = &Asked> {
     trained.iter().filter(|asked| matches!(asked.kind, Kind::Uniform | Kind::Gaussian))
 }
 
-/// Whether it belongs to a layer of this name.
+/// Returns whether a parameter belongs to a layer of this name.
 fn belongs(asked: &Asked, layer: &str) -> bool {
     asked.name.contains(&format!(".{layer}."))
 }
 
-/// The memory that training a model of this shape with these settings takes by the kernels of a GPU, or by those for `software` adapters;
-/// `base` are its files, where an adapter leaves them as they are.
+/// Plans the memory that training a model of this shape with these settings takes by the kernels of a GPU, or by those for `software`
+/// adapters. `base` are the files of the base, for matrices that an adapter leaves as they are stored.
+///
+/// # Errors
+/// As [`memory_plan_of`].
 pub fn memory_plan(model: &ModelConfig, train: &TrainConfig, base: Option<&Bundle>, software: bool) -> Result<MemoryPlan> {
     memory_plan_of(model, train, &files_form(base), software)
 }
 
-/// The same of a base whose matrices are `stored` in these forms. Where only some blocks train in a step, it is that of the step that takes
-/// most.
+/// Plans the same for a base whose matrices are `stored` in these forms. If only some blocks train in a step, the plan is that of the step
+/// that takes most.
+///
+/// # Errors
+/// `config.invalid` and `optim.groups` for settings that do not fit the model, and the errors of [`Adaptation::of_run`].
 pub fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredForms<'_>, software: bool) -> Result<MemoryPlan> {
     let constants = Constants { storage: train.base_storage, stored };
     let stored = |shape: &[usize]| if shape.len() > 1 && train.precision == Precision::Bf16 { DType::BF16 } else { DType::F32 };
@@ -69,7 +75,7 @@ pub fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredF
     let mut optim = Optim::new(train, &parameters)?;
     let base = constant.iter().map(|asked| constants.bytes(asked)).sum::<u64>() + 4 * plan.rotary_values as u64;
     let weights = base + parameters.iter().map(|parameter| (parameter.elements() * parameter.dtype.size()) as u64).sum::<u64>();
-    // A layer that only multiplies by a packed constant needs its input no more.
+    // A layer that only multiplies by a packed constant does not need its input for the backward pass.
     let needs = |asked: &&Asked| asked.part.block().is_some() && asked.kind.is_matrix() && (asked.trained || !constants.packed(asked));
     let needing: Vec<&Asked> = plan.parameters.iter().filter(needs).collect();
     let needed = |layer: &str| needing.iter().any(|asked| belongs(asked, layer));
@@ -96,15 +102,15 @@ pub fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredF
     Ok(steps.max_by_key(MemoryPlan::total).expect("some blocks train"))
 }
 
-/// What is the same in every step of a run.
+/// Data that are the same in every step of a run.
 struct Run<'a> {
     model: &'a ModelConfig,
     train: &'a TrainConfig,
     software: bool,
-    /// Values per token that a block keeps for its backward pass, and whether the input of its last linear layer is among them.
+    /// Number of values per token that a block keeps for its backward pass, and whether the input of its last linear layer is among them.
     kept_per_token: usize,
     keeps_last: bool,
-    /// The largest rank of that layer's factors, if it has some.
+    /// Largest rank of that layer's factors, if it has any.
     rank_of_last: Option<usize>,
     beside_adapter: bool,
     parameters: &'a [ParamInfo],
@@ -114,12 +120,12 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// The plan of a step in which `optim` trains what is neither frozen nor at rest.
+    /// Returns the plan of a step in which `optim` trains every parameter that is neither frozen nor at rest.
     fn step(&self, optim: &Optim) -> MemoryPlan {
         let &Self { model, train, software, base, weights, .. } = self;
         let layers = model.num_hidden_layers;
         let mut blocks = vec![0; layers];
-        // Gradients outside the blocks; among them those that the head's backward pass makes; among these the one that lookups add to.
+        // Gradients outside the blocks; the part of these that the head's backward pass makes; the part of that one that lookups add to.
         let (mut outside, mut of_head, mut tied, mut tables) = (0, 0, 0, false);
         for (parameter, Asked { part, .. }) in self.parameters.iter().zip(self.trained) {
             let gradient = if optim.frozen(&parameter.name) { 0 } else { 4 * parameter.elements() as u64 };
@@ -145,17 +151,18 @@ impl Run<'_> {
         let kept = reached * if by_block { row } else { block } + floats(first_factors(self.trained).map(|asked| asked.shape[0]).sum());
         let plan_of_head = HeadPlan { rows: (MAX_LOGITS_BYTES / 4 / model.vocab_size).max(1), needs: [true; 2] };
         let rows = plan_of_head.rows_of_a_run(tokens);
-        // What the gradients of a product `[n, m]` of rows of k values hold beside their results, and where its matrix is trained.
+        // Memory that the gradients of a product `[n, m]` of rows of k values hold in addition to their results; for the matrix only if it
+        // is trained.
         let of_input = |shape: [usize; 3]| input_work_bytes(software, shape);
         let of_weight = |trains: bool, shape: [usize; 3]| if trains { weight_work_bytes(software, shape) } else { 0 };
         let (width, mlp) = (model.hidden_size, model.intermediate_size);
         let shape = [rows, model.vocab_size, width];
         let logits = 4 * (rows * model.vocab_size) as u64 + of_input(shape).max(of_weight(of_head > 0, shape));
-        // The tape of a head that is trained goes with its view of the model, which only gradient release drops before the blocks.
+        // The tape of a trained head is freed with its view of the model, which only gradient release drops before the blocks.
         let tape = if release || outside == 0 { 0 } else { row };
         let plain = train.adapter.as_ref().is_none_or(|adapter| adapter.dropout <= 0.0) && model.architecture != Architecture::Gpt2;
-        // A block in its passes: when the last linear layer has its output, before the backward pass through that layer, or when all gradients
-        // of the block exist.
+        // Peak of a block in its passes: when the last linear layer has its output, before the backward pass through that layer, or when
+        // all gradients of the block exist.
         let busy = |gradient: u64| {
             let trains = !self.beside_adapter && gradient > 0;
             let dw = if trains { 4 * (mlp * width) as u64 } else { 0 };
@@ -168,7 +175,8 @@ impl Run<'_> {
             };
             (block + forward.max(backward)).max(gradient + 5 * row + of_weight(trains, [tokens, width, width]))
         };
-        // Sums of earlier batches. The gradients of this one are added when all of them exist, or with checkpointing those of a block.
+        // Sums of earlier batches. The gradients of this one are added when all of them exist, or with checkpointing when those of a block
+        // exist.
         let earlier = if train.gradient_accumulation_steps > 1 { gradients } else { 0 };
         // Includes the last block's output, its norm, and the gradient of the norm.
         let head = earlier + of_head + kept + 3 * row + logits;
@@ -177,7 +185,7 @@ impl Run<'_> {
             Some(gradient) if by_block => earlier + kept + busy(gradient) + if release { tied } else { of_head },
             _ => 0,
         };
-        // A block on the way down: gradients of those above exist, inputs or activations of those below are kept.
+        // A block on the way down: the gradients of the blocks above exist, and the inputs or activations of those below are kept.
         let passed = (lowest..layers).map(|at| {
             let below = (at - lowest) as u64 * if by_block { row } else { block };
             match (release, by_block && earlier > 0) {
@@ -189,7 +197,7 @@ impl Run<'_> {
         let passed = passed.max().unwrap_or(0);
         let lookups = gradients + 2 * row;
         let most = head.max(last_block).max(passed).max(lookups);
-        // The rule of a parameter takes more once all gradients exist, or with release, within the backward pass.
+        // The update rule of a parameter takes more memory once all gradients exist, or with release, within the backward pass.
         let most = if release { most + optim.work_bytes() } else { most.max(gradients + optim.work_bytes()) };
         let optimizer = optim.state_bytes() + optim.side_bytes();
         MemoryPlan { weights, base, gradients, optimizer, activations: most - gradients }

@@ -1,4 +1,4 @@
-//! One optimizer step at a time; the driver owns the loop.
+//! Trains one optimizer step at a time; the driver owns the loop.
 
 mod account;
 mod advance;

@@ -1,4 +1,4 @@
-//! Steps that were submitted and whose reports are still on the device (shaders/README.md, "A step without a wait").
+//! Tracks steps that were submitted and whose reports are still on the device (shaders/README.md, "A step without a wait").
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,28 +13,28 @@ use crate::optim::SquareSum;
 use crate::optim::gate::{self, Gate};
 use crate::platform::Stopwatch;
 
-/// Steps that are submitted while the reports of those before are on their way.
+/// Number of steps that are submitted while the reports of those before are on their way.
 const LAG: usize = 2;
 
-/// A step, as far as the host knows it.
+/// A submitted step, as far as the host knows it.
 pub(super) struct Submitted {
-    /// Counted from 1.
+    /// Number of the step, counted from 1.
     pub step: u64,
-    /// Passes over the data at its end.
+    /// Number of passes over the data at its end.
     pub epoch: f64,
-    /// What makes the mean of the losses' sums: one over the counted targets.
+    /// Factor that turns the sums of losses into their mean: one over the counted targets.
     pub scale: f64,
-    /// Counted targets.
+    /// Number of counted targets.
     pub tokens: u64,
     /// Rate of the step.
     pub learning_rate: f64,
-    /// Where the run stood before.
+    /// State of the run before the step.
     pub before: Before,
-    /// Since the step began.
+    /// Time since the step began.
     pub clock: Stopwatch,
 }
 
-/// Where a run stood before a step.
+/// State of a run before a step.
 #[derive(Debug)]
 pub(super) struct Before {
     pub loader: LoaderState,
@@ -42,10 +42,10 @@ pub(super) struct Before {
     pub state_steps: BTreeMap<String, u64>,
 }
 
-/// Steps whose rows are in one buffer.
+/// Steps whose rows are in one buffer and are read together.
 struct Window {
     width: usize,
-    /// Each with the name and the number of partials of its gradients.
+    /// The steps, each with the name and the number of partials of its gradients.
     steps: Vec<(Submitted, Vec<(String, usize)>)>,
 }
 
@@ -53,7 +53,7 @@ struct Window {
 struct Reading {
     read: StartedRead,
     window: Window,
-    /// Steps that were submitted since.
+    /// Number of steps that were submitted since.
     age: usize,
 }
 
@@ -63,32 +63,36 @@ pub(super) struct Outstanding {
     gate: Option<Gate>,
     window: Option<Window>,
     reading: VecDeque<Reading>,
-    /// The rows of all windows in turn, and their words.
+    /// Number of words and buffer of the rows, which all windows use in turn.
     rows: Option<(usize, Buffer)>,
-    /// Since the reports of a window arrived.
+    /// Time since the reports of a window arrived.
     arrived: Option<Stopwatch>,
-    /// The refusal of a step that is still to be told.
+    /// Refusal of a step that has not been reported yet.
     pub failed: Option<Error>,
-    /// Whether a word is read after each step, and the last of these reads.
+    /// True if one value is read after each step, for pacing; `marks` are the last of these reads.
     pub paced: bool,
     marks: VecDeque<StartedRead>,
 }
 
-/// What was read.
+/// Results of reading.
 pub(super) struct Collected {
-    /// Of the steps that were taken, in their order.
+    /// Reports of the steps that were taken, in their order.
     pub reports: Vec<StepReport>,
-    /// The first step that was not finite: nothing was written by it and those after it.
+    /// The first step that was not finite: neither it nor those after it have written anything.
     pub refused: Option<(Before, u64, Error)>,
 }
 
 impl Outstanding {
-    /// Number of steps whose reports are still on the device.
+    /// Returns the number of steps whose reports are still on the device.
     pub fn len(&self) -> usize {
         self.reading.iter().map(|reading| &reading.window).chain(&self.window).map(|window| window.steps.len()).sum()
     }
 
-    /// Judges a step on its device by its `losses [k]`, a sum for each micro-batch, and Σg² of its gradients: the gate that its updates pass.
+    /// Judges a step on its device by its `losses [k]`, one sum per micro-batch, and Σg² of its gradients. Returns the gate that its
+    /// updates pass.
+    ///
+    /// # Errors
+    /// The errors of the launch.
     pub fn judge(&mut self, losses: Tensor<1>, squares: SquareSum, config: &TrainConfig) -> Result<Gate> {
         let width = gate::HEAD + losses.dims()[0];
         let words = config.report_every * width;
@@ -105,19 +109,20 @@ impl Outstanding {
         Ok(gate)
     }
 
-    /// A step that was judged is submitted: its report is in a window of `report_every`. `partials` are those of its gradients, by name.
+    /// Records that a judged step is submitted: its report is in a window of `report_every`. `partials` are those of its gradients, by
+    /// name.
     pub fn submitted(&mut self, step: Submitted, micro_batches: usize, partials: Vec<(String, usize)>) {
         let width = gate::HEAD + micro_batches;
         self.window.get_or_insert_with(|| Window { width, steps: Vec::new() }).steps.push((step, partials));
         self.reading.iter_mut().for_each(|reading| reading.age += 1);
     }
 
-    /// Whether a step with so many micro-batches has its row in the window that is open.
+    /// Returns whether a step with so many micro-batches has its row in the window that is open.
     pub fn takes(&self, micro_batches: usize) -> bool {
         self.window.as_ref().is_none_or(|window| window.width == gate::HEAD + micro_batches)
     }
 
-    /// The buffer of the rows, after the first step.
+    /// Returns the buffer of the rows, after the first step.
     pub fn rows(&self) -> Option<&Buffer> {
         self.rows.as_ref().map(|(_, rows)| rows)
     }
@@ -128,7 +133,10 @@ impl Outstanding {
         Some(StartedRead::of_first(rows, words).await)
     }
 
-    /// Starts to read a window that has `report_every` steps, and waits for those whose age it is; with `all` for every step there is.
+    /// Starts to read a window that has `report_every` steps, and waits for those that are old enough; with `all`, for every step there is.
+    ///
+    /// # Errors
+    /// The errors of the device. A step that is not finite is not an error here: it is returned as `refused`.
     pub async fn collect(&mut self, report_every: usize, all: bool) -> Result<Collected> {
         if let Some(window) = self.window.take_if(|window| all || window.steps.len() >= report_every) {
             let words = window.steps.len() * window.width;
@@ -147,7 +155,8 @@ impl Outstanding {
         while let Some(reading) = self.reading.pop_front_if(|reading| reading.age >= lag) {
             let Reading { read, window: Window { width, steps }, .. } = reading;
             let words: Vec<u32> = read.values().await?.into_iter().map(f32::to_bits).collect();
-            // Windows overlap by the steps that are submitted before one is read: the time since then is theirs alone.
+            // Windows overlap by the steps that are submitted before one is read: only the time since the last arrival belongs to this
+            // window.
             let since_first = steps.first().map_or(0.0, |(first, _)| first.clock.secs());
             let secs = self.arrived.map_or(since_first, |arrived| arrived.secs().min(since_first)) / steps.len() as f64;
             self.arrived = Some(Stopwatch::start());
@@ -156,7 +165,7 @@ impl Outstanding {
                     Ok(report) => collected.reports.push(report),
                     Err(error) => {
                         let Submitted { step, before, .. } = submitted;
-                        // A buffer must be kept until the read of it has completed. The steps after this one have changed nothing.
+                        // A buffer must be kept until its read has completed. The steps after this one have changed nothing.
                         while let Some(later) = self.reading.pop_front() {
                             later.read.values().await?;
                         }
@@ -172,7 +181,7 @@ impl Outstanding {
 }
 
 impl Submitted {
-    /// The report of a step from its row; name and number of partials of each of its gradients.
+    /// Returns the report of a step from its row; `gradients` are the name and number of partials of each of its gradients.
     fn judged(&self, row: &[u32], gradients: &[(String, usize)], secs: f64) -> Result<StepReport> {
         let Self { step, epoch, learning_rate, tokens, .. } = *self;
         let value = |word: u32| f64::from(f32::from_bits(word));

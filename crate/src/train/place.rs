@@ -1,4 +1,4 @@
-//! Batches on the device.
+//! Places batches on the device.
 
 use burn::tensor::{Int, Tensor};
 
@@ -7,14 +7,14 @@ use crate::error::Result;
 use crate::model::{Model, Span};
 use crate::ops::Moment;
 
-/// A batch on a model's device, checked against the model: its length, its ids and its targets.
+/// Batch on a model's device, checked against the model: its length, its ids and its targets.
 #[derive(Debug, Clone)]
 pub struct Placed {
-    /// [B·T].
+    /// Token ids `[B·T]`.
     pub ids: Tensor<1, Int>,
-    /// [B·T]; negative ones do not count.
+    /// Targets `[B·T]`; negative ones do not count.
     pub targets: Tensor<1, Int>,
-    /// [B·T], as [`Span::document_starts`].
+    /// Starts of documents `[B·T]`, as in [`Span::document_starts`].
     document_starts: Option<Tensor<1, Int>>,
     moment: Option<Moment>,
     batch_size: usize,
@@ -22,13 +22,17 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// Uploads `batch`. Refuses a sequence beyond the context, and ids outside the vocabulary.
+    /// Uploads `batch`.
+    ///
+    /// # Errors
+    /// `model.context` for a sequence beyond the context, `model.token-range` for an id outside the vocabulary.
     pub fn new(model: &Model, batch: &Batch) -> Result<Self> {
         let inputs = Self::inputs(model, batch)?;
         Ok(Self::on(batch, |index| model.int_tensor(inputs[index])))
     }
 
-    /// What a batch has on the device: ids, targets, and the starts of documents if it has them. Refuses what [`Placed::new`] refuses.
+    /// Returns the inputs that a batch has on the device: ids, targets, and the starts of documents if it has them. Refuses the batches
+    /// that [`Placed::new`] refuses.
     pub(super) fn inputs<'a>(model: &Model, batch: &'a Batch) -> Result<Vec<&'a [i32]>> {
         model.check_span(Span::whole(batch.batch_size, batch.seq_len))?;
         model.check_tokens(&batch.inputs)?;
@@ -36,26 +40,26 @@ impl Placed {
         Ok([&batch.inputs, &batch.targets].into_iter().chain(&batch.document_starts).map(Vec::as_slice).collect())
     }
 
-    /// A batch whose [`inputs`](Self::inputs) are these tensors.
+    /// Creates a batch whose [`inputs`](Self::inputs) are these tensors.
     pub(super) fn on(batch: &Batch, input: impl Fn(usize) -> Tensor<1, Int>) -> Self {
         let Batch { batch_size, seq_len, .. } = *batch;
         let document_starts = batch.document_starts.as_ref().map(|_| input(2));
         Self { ids: input(0), targets: input(1), document_starts, moment: None, batch_size, seq_len }
     }
 
-    /// The same batch at a moment of training.
+    /// Returns the same batch at a moment of training.
     pub fn at(self, moment: Option<Moment>) -> Self {
         Self { moment, ..self }
     }
 
-    /// The same tensors for a model that is [tracked](Model::tracked).
+    /// Returns the same tensors for a model that is [tracked](Model::tracked).
     pub fn tracked(self) -> Self {
         let Self { ids, targets, document_starts, .. } = self;
         let (ids, targets) = (Tensor::from_inner(ids), Tensor::from_inner(targets));
         Self { ids, targets, document_starts: document_starts.map(Tensor::from_inner), ..self }
     }
 
-    /// The positions of the batch.
+    /// Returns the positions of the batch.
     pub fn span(&self) -> Span<'_> {
         Span { document_starts: self.document_starts.as_ref(), moment: self.moment, ..Span::whole(self.batch_size, self.seq_len) }
     }

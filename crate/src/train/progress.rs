@@ -1,10 +1,10 @@
-//! Where a run stands.
+//! Progress of a run, which a checkpoint stores.
 
 use serde::{Deserialize, Serialize};
 
 use crate::state::Evaluation;
 
-/// The progress of a run.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
@@ -14,12 +14,12 @@ pub struct Progress {
     pub tokens: u64,
     /// Step at which the schedule's decay or annealing starts, if it is decided.
     pub schedule_start: Option<u64>,
-    /// A rate set by hand, until it is released.
+    /// Rate set by hand, until control returns to the schedule.
     pub manual_learning_rate: Option<f64>,
     /// Loss of the last step, in nats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_loss: Option<f64>,
-    /// The last whole evaluation.
+    /// The last complete evaluation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Evaluation>,
 }

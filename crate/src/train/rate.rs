@@ -3,7 +3,10 @@
 use crate::config::{GroupConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
 
-/// Refuses a `rate`, given as `key`, that the groups of a run cannot use: every fault is listed.
+/// Checks that every group of a run can use `rate`, which was given as `key`.
+///
+/// # Errors
+/// [`Error::InvalidConfig`]; every fault is listed.
 pub fn check_rate(config: &TrainConfig, key: &str, rate: f64) -> Result<()> {
     let mut faults = Vec::new();
     // Updates are computed in f32.

@@ -21,7 +21,7 @@ struct Release<'a> {
     learning_rate: f64,
     gate: Gate,
     held: NamedGradients,
-    /// Sums of squares of what was released.
+    /// Sums of squares of the gradients that were released.
     squares: Vec<Tensor<1>>,
 }
 
@@ -46,8 +46,8 @@ impl Sink for Release<'_> {
 }
 
 impl Trainer {
-    /// One step on `batch`: mean loss and gradient norm. The loss is checked before anything changes; a norm that is not finite is only
-    /// known after parameters have changed, and the caller has to refuse it.
+    /// Runs one step on `batch`; returns mean loss and gradient norm. The loss is checked before anything changes; a norm that is not
+    /// finite is known only after parameters have changed, and the caller has to refuse it.
     pub(super) async fn released_step(&mut self, batch: &Batch, step: u64, learning_rate: f64) -> Result<(f64, f64)> {
         let scale = 1.0 / batch.counted().max(1) as f64;
         let gate = Gate::open(1.0, self.model().device());

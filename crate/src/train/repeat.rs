@@ -1,4 +1,4 @@
-//! Steps that run again as they were recorded: the host goes through the optimizer alone, and no launch costs it anything.
+//! Runs steps again as they were recorded: the host goes through the optimizer only, and launches cost it nothing.
 
 use burn::tensor::Tensor;
 
@@ -13,14 +13,14 @@ use crate::gpu::{Buffer, trace};
 use crate::ops::Moment;
 use crate::optim::{SquareSum, blocks_of, sum_of_squares};
 
-/// Steps of one kind in a row that are launched before one is recorded: the first makes what is kept, and the memory of the last is what the
-/// recorded one takes.
+/// Number of steps of one kind in a row that are launched before one is recorded: the first makes what is kept, and the recorded step takes
+/// the memory of the last.
 const BEFORE: usize = 2;
 
-/// A step is not tried to be recorded more often if the memory was not there.
+/// Maximum number of attempts to record a step, if the memory was not there.
 const TRIES: usize = 4;
 
-/// What a step needs in common with another to be the same launches.
+/// Properties that two steps must share to be the same launches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kind {
     batch_size: usize,
@@ -28,7 +28,7 @@ pub(super) struct Kind {
     documents: bool,
 }
 
-/// What a backward pass ends in: the sum of losses of each micro-batch, Σg², and the gradients.
+/// Results of a backward pass: the sum of losses of each micro-batch, Σg², and the gradients.
 #[derive(Clone)]
 struct Passed {
     losses: Tensor<1>,
@@ -36,40 +36,40 @@ struct Passed {
     gradients: NamedGradients,
 }
 
-/// A step as it was recorded.
+/// A recorded step.
 struct Recorded {
-    /// Forward and backward pass, and what they end in.
+    /// Forward and backward pass, and their results.
     passes: Recording,
     passed: Passed,
-    /// Judging and updates, where they can be recorded.
+    /// Judging and updates, if they can be recorded.
     conclusion: Option<Recording>,
 }
 
-/// The steps of a run, as far as they repeat.
+/// State of recording and repeating the steps of a run.
 #[derive(Default)]
 pub(super) struct Repeats {
-    /// Whether steps are to be recorded at all.
+    /// True if steps are to be recorded at all.
     pub allowed: bool,
-    /// Of the last step.
+    /// Kind of the last step.
     kind: Option<Kind>,
-    /// Steps of this kind in a row that were launched.
+    /// Number of steps of this kind in a row that were launched.
     count: usize,
     tries: usize,
-    /// Launches of the last step whose parameters vary.
+    /// Number of launches of the last step whose parameters vary.
     varying: usize,
-    /// What differs between the runs of the recording, which is there before the steps whose memory it takes.
+    /// Data that differ between the runs of the recording, allocated before the steps whose memory the recording takes.
     buffer: Option<RunBuffer>,
     recorded: Option<Recorded>,
 }
 
 impl Repeats {
-    /// Lets go of the recording and of the memory that is kept for it. The next steps are launched again before one is recorded.
+    /// Drops the recording and the memory that is kept for it. The next steps are launched again before one is recorded.
     pub fn forget(&mut self) {
         (self.kind, self.count, self.buffer, self.recorded) = (None, 0, None, None);
     }
 }
 
-/// A step that is submitted: what decides on its launches, the rate, and what its loss is multiplied by.
+/// A step to submit: the values that decide on its launches, the rate, and the factor of its loss.
 pub(super) struct Submit<'a> {
     pub batches: &'a [Batch],
     pub step: u64,
@@ -78,27 +78,28 @@ pub(super) struct Submit<'a> {
 }
 
 impl Submit<'_> {
-    /// The scale as a word on the device, beside the inputs: it follows the number of counted targets, which differs from step to step.
+    /// Returns the scale as a word for the device, in addition to the inputs: it follows the number of counted targets, which differs from
+    /// step to step.
     fn factor(&self) -> [i32; 1] {
         [(self.scale as f32).to_bits().cast_signed()]
     }
 }
 
 impl Trainer {
-    /// From now on a step that repeats the one before is recorded, and those after it run as recorded: with one micro-batch of equal length,
-    /// without gradient release, block-coordinate training and dropout, and by rules that
-    /// [repeat](crate::optim::Rule::repeats). The results are the same bits. No other thread may use the device while this one trains, and
-    /// [`Trainer::forget_recording`] is to be called before it is used for something else that takes much memory.
+    /// Enables recording: a step that repeats the one before is recorded, and those after it run as recorded. This applies to steps with
+    /// one micro-batch of equal length, without gradient release, block-coordinate training and dropout, and with rules that
+    /// [repeat](crate::optim::Rule::repeats). The results are the same bits. No other thread may use the device while this one trains; call
+    /// [`Trainer::forget_recording`] before the device is used for something else that takes much memory.
     pub fn record_steps(&mut self) {
         self.repeats.get_mut().allowed = true;
     }
 
-    /// Gives back the memory that is kept for steps that run as recorded. Evaluation does so by itself.
+    /// Frees the memory that is kept for steps that run as recorded. Evaluation does so by itself.
     pub fn forget_recording(&self) {
         self.repeats.borrow_mut().forget();
     }
 
-    /// Whether the last step was recorded or ran as recorded.
+    /// Returns whether the last step was recorded or ran as recorded.
     pub fn runs_as_recorded(&self) -> bool {
         self.repeats.borrow().recorded.is_some()
     }
@@ -106,13 +107,14 @@ impl Trainer {
     fn kind(&self, batches: &[Batch]) -> Option<Kind> {
         let [batch] = batches else { return None };
         let masks = self.config.adapter.as_ref().is_some_and(|adapter| adapter.dropout > 0.0);
-        // A rule that is launched may move a parameter that somebody else holds, from where a recording reads it.
+        // A rule that is launched may move a parameter that is not uniquely owned away from where a recording reads it.
         let fits = !(masks || self.coordinates.is_some() || trace::observing()) && self.optim.repeats();
         let Batch { batch_size, seq_len, ref document_starts, .. } = *batch;
         fits.then(|| Kind { batch_size, seq_len, documents: document_starts.is_some() })
     }
 
-    /// Submits a step: by its launches, by recording them, or by what was recorded. → the number of partials of each gradient's norm.
+    /// Submits a step: by its launches, by recording them, or by running what was recorded. Returns the number of partials of each
+    /// gradient's norm.
     pub(super) async fn submit_step(&mut self, submit: &Submit<'_>) -> Result<Vec<(String, usize)>> {
         let kind = self.kind(submit.batches).filter(|_| self.repeats.get_mut().allowed);
         let repeats = self.repeats.get_mut();
@@ -156,7 +158,7 @@ impl Trainer {
         Ok(partials)
     }
 
-    /// Judges and updates.
+    /// Judges the step and updates the parameters.
     fn conclude(&mut self, passed: Passed, learning_rate: f64) -> Result<()> {
         let Passed { losses, squares, gradients } = passed;
         let gate = self.outstanding.judge(losses, squares, &self.config)?;
@@ -164,7 +166,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// Records a step and runs it. `None` where it cannot be recorded.
+    /// Records a step and runs it. Returns `None` if it cannot be recorded.
     fn record(&mut self, submit: &Submit<'_>) -> Result<Option<Recorded>> {
         let batch = &submit.batches[0];
         let (factor, batch_inputs) = (submit.factor(), Placed::inputs(self.model(), batch)?);
@@ -182,7 +184,7 @@ impl Trainer {
         })?;
         let Some((passes, passed)) = passes else { return Ok(None) };
         let conclusion = if self.optim.repeats() {
-            // It allocates nothing, so that it can be recorded. If it were not, parameters would be lost.
+            // This allocates nothing, so it can be recorded. If it were not recorded, parameters would be lost.
             let recorded = buffer.record(|| self.conclude(passed.clone(), submit.learning_rate))?;
             let reason = || Error::DeviceLost { reason: "updates were not recorded".into() };
             Some(recorded.map(|(recording, ())| recording).ok_or_else(reason)?)
@@ -202,7 +204,7 @@ impl Trainer {
         Ok(Some(Recorded { passes, passed, conclusion }))
     }
 
-    /// Runs a step as recorded. `false`, and nothing has changed, if it would not be the same.
+    /// Runs a step as recorded. Returns `false`, with nothing changed, if it would not be the same.
     fn again(&mut self, submit: &Submit<'_>, recorded: &Recorded) -> Result<bool> {
         let factor = submit.factor();
         let inputs = [Placed::inputs(self.model(), &submit.batches[0])?, vec![&factor[..]]].concat();
@@ -241,7 +243,7 @@ impl Passed {
         Ok(Self { losses, squares, gradients })
     }
 
-    /// The number of partials of each gradient's norm.
+    /// Returns the number of partials of each gradient's norm.
     fn partials(&self) -> Vec<(String, usize)> {
         self.gradients.iter().map(|(name, g)| (name.clone(), blocks_of(g.dims()[0]))).collect()
     }

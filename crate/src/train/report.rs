@@ -1,4 +1,4 @@
-//! The reports of a step and of an evaluation.
+//! Reports of a step and of an evaluation.
 
 use serde::Serialize;
 
@@ -9,59 +9,59 @@ use crate::error::{Error, Fault, Result, word};
 use crate::model::{Adaptation, Model};
 use crate::schedule;
 
-/// One optimizer step.
+/// Report of one optimizer step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepReport {
-    /// Counted from 1.
+    /// Number of the step, counted from 1.
     pub step: u64,
-    /// Passes over the data at its end, in fractions.
+    /// Number of passes over the data at the end of the step, in fractions.
     pub epoch: f64,
-    /// Mean over the step's counted targets before the update, in nats.
+    /// Mean loss over the step's counted targets before the update, in nats.
     pub loss: f64,
-    /// Global 2-norm before clipping.
+    /// Global 2-norm of the gradients before clipping.
     pub grad_norm: f64,
-    /// Rate of this step.
+    /// Learning rate of this step.
     pub learning_rate: f64,
-    /// Counted targets of this step.
+    /// Number of counted targets of this step.
     pub tokens: u64,
-    /// Wall time of this step.
+    /// Wall time of this step, in seconds.
     pub secs: f64,
 }
 
-/// One evaluation.
+/// Report of one evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EvalReport {
-    /// Mean over counted targets, in nats.
+    /// Mean loss over counted targets, in nats.
     pub loss: f64,
-    /// exp(loss), where f64 has such a number.
+    /// exp(loss), if f64 has such a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub perplexity: Option<f64>,
-    /// Whether exp(loss) is beyond f64.
+    /// True if exp(loss) is beyond f64.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub perplexity_overflow: bool,
-    /// Share of the counted targets that are the arg max of the logits, which greedy generation takes; of equal logits the lowest id is.
+    /// Share of the counted targets that are the arg max of the logits, which greedy generation takes; among equal logits, the lowest id.
     pub accuracy: f64,
-    /// Counted targets.
+    /// Number of counted targets.
     pub tokens: u64,
 }
 
-/// A warning: something the caller should know, although nothing was refused.
+/// Warning: something that the caller should know, although nothing was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Notice {
-    /// Stable dotted word.
+    /// Stable dotted code.
     pub code: &'static str,
-    /// Its subject: names of parameters, or a file.
+    /// Subject: names of parameters, or a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// What happened.
+    /// Description of what happened.
     pub message: String,
 }
 
 impl Notice {
-    /// The phases of a schedule that do not fit into what is left of the run; refuses one that has no rate above 0.
+    /// Returns a notice for each phase of a schedule that does not fit into the rest of the run; refuses a schedule without a rate above 0.
     pub(super) fn of_schedule(config: &TrainConfig, progress: Progress) -> Result<Vec<Self>> {
         let Progress { completed_steps: done, schedule_start: start, manual_learning_rate, .. } = progress;
         if done >= config.steps || manual_learning_rate.is_some() {
@@ -75,12 +75,12 @@ impl Notice {
         Ok(schedule::misfits(config, start).into_iter().map(notice).collect())
     }
 
-    /// What is worth knowing of the data.
+    /// Creates the notice of a warning about the data.
     pub(super) fn of_data(warning: &DataWarning, files: &[FileReport]) -> Self {
         Self { code: warning.code, subject: None, message: warning.sentence(files) }
     }
 
-    /// What is worth knowing of the adapter that a model has.
+    /// Returns the notices about the adapter of a model.
     pub(super) fn of_adapter(model: &Model) -> Vec<Self> {
         let settings = model.adaptation().into_iter().flat_map(Adaptation::warnings).map(|warning| Self {
             code: warning.code.text(),

@@ -22,7 +22,7 @@ use crate::schedule;
 use crate::state::Evaluation;
 use crate::tokenizer::Tokenizer;
 
-/// A model in training with everything its next step depends on.
+/// Model in training, with everything that its next step depends on.
 pub struct Trainer {
     /// `None` only while an update replaces its parameters.
     pub(super) model: Option<Model>,
@@ -32,20 +32,20 @@ pub struct Trainer {
     pub(super) config: TrainConfig,
     pub(super) progress: Progress,
     pub(super) outstanding: Outstanding,
-    /// Evaluations, which change nothing, take its memory.
+    /// In a cell, because evaluations take its memory and change nothing else.
     pub(super) repeats: RefCell<Repeats>,
-    /// Where only some blocks train in a step.
+    /// Selection of the blocks that train, if only some do in a step.
     pub(super) coordinates: Option<Coordinates>,
     notices: Vec<Notice>,
     pub(super) interrupt: Interrupt,
-    /// Written by evaluations, which change nothing else.
+    /// In a cell, because evaluations write it and change nothing else.
     evaluation: Cell<Option<Evaluation>>,
 }
 
 impl Trainer {
-    /// A run from its first step. Refuses invalid settings, data too short for one batch, a sequence beyond the model's context, groups that
-    /// do not cover the model, more blocks at a time than it has, a document mask where the ends of documents are not known, and rates that are 0
-    /// in all steps.
+    /// Starts a run at its first step. Refuses invalid settings, data too short for one batch, a sequence beyond the model's context,
+    /// groups that do not cover the model, more blocks at a time than it has, a document mask if the ends of documents are not known, and
+    /// rates that are 0 in all steps.
     pub fn new(model: Model, dataset: Dataset, config: TrainConfig) -> Result<Self> {
         config.validate()?;
         let progress = Progress { schedule_start: schedule::resolve_start(&config.schedule, None, 0), ..Progress::default() };
@@ -53,7 +53,7 @@ impl Trainer {
         Self::assemble(model, dataset, loader, config, progress)
     }
 
-    /// A run that continues: `loader` and `progress` from a checkpoint. The optimizer's state is loaded by the caller through
+    /// Continues a run with the `loader` and `progress` of a checkpoint. The caller loads the optimizer's state through
     /// [`Trainer::optim_mut`]. Refuses what [`Trainer::new`] refuses, and a rate set by hand that these settings do not allow.
     pub fn resume(model: Model, dataset: Dataset, loader: LoaderState, config: TrainConfig, progress: Progress) -> Result<Self> {
         config.validate()?;
@@ -100,13 +100,13 @@ impl Trainer {
         Ok(trainer)
     }
 
-    /// The interrupt that steps and evaluations check between micro-batches and batches: a call that is asked to end gives
+    /// Sets the interrupt that steps and evaluations check between micro-batches and batches: a call that is asked to end returns
     /// [`Error::Aborted`] and changes nothing.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.interrupt = interrupt;
     }
 
-    /// The notices since the run was created.
+    /// Returns the notices since the run was created.
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
@@ -116,56 +116,56 @@ impl Trainer {
         self.notices.extend(notices);
     }
 
-    /// The model in its current state.
+    /// Returns the model in its current state.
     pub fn model(&self) -> &Model {
         self.model.as_ref().expect("the model is away only inside update")
     }
 
-    /// The data.
+    /// Returns the data.
     pub fn dataset(&self) -> &Dataset {
         &self.dataset
     }
 
-    /// The account of the data: what was read, left out or changed on the way to the examples, as the run learns them.
+    /// Returns the report on the data: what was read, left out or changed on the way to the examples, as the run learns them.
     pub fn data_report(&self) -> DataReport {
         self.dataset.report(&self.config, &self.loader)
     }
 
-    /// The first `show` training examples, token by token, as the run learns them.
+    /// Returns the first `show` training examples, token by token, as the run learns them.
     ///
     /// # Errors
-    /// Those of the tokenizer.
+    /// The errors of the tokenizer.
     pub fn data_preview(&self, tokenizer: &Tokenizer, show: usize) -> Result<Vec<Preview>> {
         self.dataset.preview(&self.config, tokenizer, show)
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn config(&self) -> &TrainConfig {
         &self.config
     }
 
-    /// The optimizer with its state.
+    /// Returns the optimizer with its state.
     pub fn optim(&self) -> &Optim {
         &self.optim
     }
 
-    /// The optimizer, to load a saved state into it.
+    /// Returns the optimizer, for loading a saved state into it.
     pub fn optim_mut(&mut self) -> &mut Optim {
         self.forget_recording();
         &mut self.optim
     }
 
-    /// The position in the data order.
+    /// Returns the position in the data order.
     pub fn loader_state(&self) -> LoaderState {
         self.loader.state()
     }
 
-    /// The progress of the run.
+    /// Returns the progress of the run.
     pub fn progress(&self) -> Progress {
         Progress { evaluation: self.evaluation.get(), ..self.progress }
     }
 
-    /// Waits until everything submitted before is done, by reading one element of a parameter.
+    /// Waits until all submitted work is done, by reading one element of a parameter.
     pub async fn confirm(&self) -> Result<()> {
         match self.model().stream_tensors().pop().map(|tensor| tensor.values) {
             Some(StreamValues::Device(tensor)) => settled(tensor).await,
@@ -173,7 +173,7 @@ impl Trainer {
         }
     }
 
-    /// The learning rate of `step`, counted from 1.
+    /// Returns the learning rate of `step`, counted from 1.
     pub fn learning_rate(&self, step: u64) -> f64 {
         let planned = schedule::learning_rate(step, self.config.learning_rate, &self.config.schedule, self.progress.schedule_start);
         self.progress.manual_learning_rate.unwrap_or(planned)
@@ -188,31 +188,32 @@ impl Trainer {
         Ok(())
     }
 
-    /// Starts the schedule's decay or annealing now; one that has begun continues. A schedule that cannot decay is an error.
+    /// Starts the schedule's decay or annealing; one that has begun continues. Refuses a schedule that cannot decay.
     pub fn start_decay(&mut self) -> Result<()> {
         self.progress.schedule_start =
             schedule::trigger(&mut self.config.schedule, self.progress.schedule_start, self.progress.completed_steps)?;
         Ok(())
     }
 
-    /// One optimizer step, to its report. A loss or norm that is not finite is an error and changes nothing, the data order included: the next
-    /// call would get the same batches again, unless [`Trainer::skip_batch`] skips them. With gradient release a norm that is not finite is
-    /// found when the parameters have changed, and the run should go on from its checkpoint. A step that is asked to end between its
-    /// micro-batches is given up without a trace; with gradient release it is finished. Reports of steps that [`Trainer::advance`] has
-    /// submitted before are dropped.
+    /// Runs one optimizer step and returns its report. Reports of steps that [`Trainer::advance`] has submitted before are dropped.
+    ///
+    /// # Errors
+    /// A loss or norm that is not finite changes nothing, the data order included: the next call gets the same batches again, unless
+    /// [`Trainer::skip_batch`] skips them. With gradient release a norm that is not finite is found only after the parameters have changed,
+    /// and the run should continue from its checkpoint. A step that is asked to end between its micro-batches is abandoned without a trace;
+    /// with gradient release it is finished.
     pub async fn step(&mut self) -> Result<StepReport> {
         self.settle().await?;
         let reports = self.advance().await?;
         self.last_of(reports).await
     }
 
-    /// Submits one optimizer step and gives the reports that have arrived since the last call: with `report_every` 1 that of this step,
-    /// otherwise those of so many steps at once, two steps late. What the device computes does not depend on it.
+    /// Submits one optimizer step and returns the reports that have arrived since the last call: with `report_every` 1 that of this step,
+    /// otherwise those of so many steps at once, two steps late. The computation on the device does not depend on it.
     ///
     /// # Errors
-    ///
-    /// Those of [`Trainer::step`]. A loss or norm that is not finite is known late; parameters, state, data order and progress are then
-    /// what they were before that step, whatever was submitted after it.
+    /// The errors of [`Trainer::step`]. A loss or norm that is not finite is known late; parameters, state, data order and progress are
+    /// then what they were before that step, whatever was submitted after it.
     pub async fn advance(&mut self) -> Result<Vec<StepReport>> {
         self.interrupt.check()?;
         self.refused()?;
@@ -221,31 +222,32 @@ impl Trainer {
         self.advance_from(&batches, before).await
     }
 
-    /// [`Trainer::advance`] on `batches` instead of the loader's next.
+    /// Runs [`Trainer::advance`] on `batches` instead of the loader's next.
     pub async fn advance_on(&mut self, batches: &[Batch]) -> Result<Vec<StepReport>> {
         self.refused()?;
         self.advance_from(batches, self.loader.state()).await
     }
 
-    /// Waits for the steps that were submitted: the reports of those that were taken. The refusal of a step is the error of the next call
-    /// that would submit one; progress and data order are already before it.
+    /// Waits for the steps that were submitted and returns the reports of those that were taken. A refusal is the error of the next call
+    /// that would submit a step; progress and data order are then already those before the refused step.
     pub async fn settle(&mut self) -> Result<Vec<StepReport>> {
         self.collect(true).await
     }
 
-    /// From now on no more than two or three steps wait on the device, whatever `report_every` says: each is followed by a read of one
-    /// word. For drivers that have no other way to wait.
+    /// Limits the steps that wait on the device to two or three, whatever `report_every` says: each is followed by a read of one value. For
+    /// drivers that have no other way to wait.
     pub fn pace(&mut self) {
         self.outstanding.paced = true;
     }
 
-    /// Refuses a state that a report may take back: progress and data order count steps whose reports are still on the device.
+    /// Refuses a state that a report may take back: progress and data order count steps whose reports are still on the device
+    /// ([`Error::Busy`]).
     pub fn check_settled(&self) -> Result<()> {
         if self.outstanding.len() == 0 { Ok(()) } else { Err(Error::Busy { doing: "steps whose reports are still on the device" }) }
     }
 
-    /// Skips the batches of the next step, without training on them or counting a step. Refused with gradient release: what a step
-    /// without a finite norm has changed cannot be undone.
+    /// Skips the batches of the next step, without training on them or counting a step. Refused with gradient release: the changes of a
+    /// step without a finite norm cannot be undone.
     pub fn skip_batch(&mut self) -> Result<()> {
         if self.config.gradient_release {
             return Err(Error::InvalidConfig(vec![Fault::new("gradient_release", "false where steps are skipped", true)]));
@@ -263,14 +265,14 @@ impl Trainer {
         batches
     }
 
-    /// One optimizer step on `batches` instead of the loader's next: one batch with gradient release.
+    /// Runs one optimizer step on `batches` instead of the loader's next; with gradient release on one batch.
     pub async fn step_on(&mut self, batches: &[Batch]) -> Result<StepReport> {
         self.settle().await?;
         let reports = self.advance_on(batches).await?;
         self.last_of(reports).await
     }
 
-    /// Refuses a run that [`Trainer::evaluate`] would find nothing to evaluate on, or less than one sequence of a text.
+    /// Checks that [`Trainer::evaluate`] has something to evaluate on, and at least one sequence if it is a text.
     ///
     /// # Errors
     /// `data.no-validation`.
@@ -284,7 +286,7 @@ impl Trainer {
         Err(refusal.hint("raise validation_fraction, or do not evaluate").into())
     }
 
-    /// Mean loss over at most `max_batches` of the validation part. Refuses if nothing was kept for validation.
+    /// Returns the mean loss over at most `max_batches` of the validation part. Refused if nothing was kept for validation.
     pub async fn evaluate(&self, max_batches: Option<usize>) -> Result<EvalReport> {
         self.forget_recording();
         let batches = self.dataset.validation_batches(self.config.batch_size, self.config.seq_len);

@@ -1,4 +1,4 @@
-//! The update of a model's parameters by their gradients.
+//! Updates a model's parameters by their gradients.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::gpu::Buffer;
 use crate::model::ParamMap;
 use crate::optim::{Gate, Moved, Optim};
 
-/// Takes the parameters that have a gradient, and leaves a word in the place of each.
+/// Takes the parameters that have a gradient, and leaves a placeholder of one element in the place of each.
 struct Take<'a> {
     optim: &'a mut Optim,
     gradients: NamedGradients,
@@ -28,7 +28,7 @@ impl ParamMap for Take<'_> {
     }
 }
 
-/// Puts parameters in their places.
+/// Puts updated parameters in their places.
 struct Put {
     stepped: BTreeMap<String, Buffer>,
 }

@@ -1,4 +1,5 @@
-//! Weights that are asked: a model that is not trained, the base beside an adapter, and what their last answers computed.
+//! Holds models that generate and score text: one that is not trained, the base of an adapter, and the computations kept from their last
+//! answers.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,22 +12,22 @@ use crate::generate::PrefixCache;
 use crate::model::Model;
 use crate::tokenizer::Tokenizer;
 
-/// A model on the device that is asked and not trained.
+/// Model on the device that generates and scores text and is not trained.
 pub(super) struct Reader {
     pub(super) model: Model,
     pub(super) tokenizer: Tokenizer,
     pub(super) cache: PrefixCache,
-    /// What the model was opened from, if an adapter is beside it.
+    /// Files that the model was opened from, if an adapter is attached to it.
     files: Option<Rc<Bundle>>,
     base: Base,
 }
 
-/// The base of a model with an adapter beside it, from the first question to it on. It shares the constants of that model.
+/// Base of a model with an attached adapter, created with the first question to it. It shares the constants of that model.
 #[derive(Default)]
 struct Base(RefCell<Option<Rc<Reader>>>);
 
 impl Base {
-    /// The base of `model`, which was opened from `files`.
+    /// Returns the base of `model`, which was opened from `files`.
     async fn of(&self, model: &Model, tokenizer: &Tokenizer, files: Option<&Rc<Bundle>>) -> Result<Rc<Reader>> {
         if let Some(base) = &*self.0.borrow() {
             return Ok(Rc::clone(base));
@@ -46,13 +47,13 @@ impl Reader {
         Self { model, tokenizer, cache: PrefixCache::default(), files, base: Base::default() }
     }
 
-    /// The same, or with `base` its base, without the adapter that is beside it.
+    /// Returns this reader or, with `base`, its base without the attached adapter.
     pub(super) async fn or_base(self: Rc<Self>, base: bool) -> Result<Rc<Self>> {
         if base { self.base.of(&self.model, &self.tokenizer, self.files.as_ref()).await } else { Ok(self) }
     }
 }
 
-/// What answers of a run have left for the next ones.
+/// Computations that the answers of a run keep for the next ones.
 #[derive(Default)]
 pub(super) struct AskedRun {
     pub(super) cache: PrefixCache,
@@ -60,7 +61,7 @@ pub(super) struct AskedRun {
 }
 
 impl AskedRun {
-    /// Frees everything: the weights change, or the memory is needed.
+    /// Frees everything. Called when the weights change or the memory is needed.
     pub(super) fn clear(&self) {
         self.cache.clear();
         self.base.0.take();
@@ -68,7 +69,7 @@ impl AskedRun {
 }
 
 impl Run {
-    /// The base that an adapter is trained beside.
+    /// Returns the base that an adapter is trained on.
     pub(super) async fn base_reader(&self) -> Result<Rc<Reader>> {
         self.asked.base.of(self.trainer.model(), self.tokenizer()?, self.files.as_ref()).await
     }

@@ -1,4 +1,4 @@
-//! Data as the page asks about them: by themselves, as a model would learn them, and as a run learns them.
+//! Inspects data for the page: by themselves, as a model would learn them, and as a run learns them.
 
 use std::rc::Rc;
 
@@ -23,15 +23,15 @@ use crate::error::{Error, Fault, Result};
 use crate::formats::ByteSource;
 use crate::tokenizer::Tokenizer;
 
-/// What data are learned as.
+/// Report on how data are learned, with the first examples.
 #[derive(Serialize)]
 struct DataInspection {
     report: serde_json::Value,
     preview: Vec<Preview>,
 }
 
-/// The data of a run: `{ files, validation, passedOver, storage }`. The third are names of entries of folders that are not read, if any, and the
-/// last is there if tokens may be too many for memory.
+/// Data of a run: `{ files, validation, passedOver, storage }`. `passedOver` has the names of entries of folders that are not read, if any,
+/// and `storage` is present if the tokens may be too many for memory.
 pub(super) struct JsData {
     files: Vec<JsSource>,
     validation: Vec<JsSource>,
@@ -51,13 +51,13 @@ impl JsData {
         Ok(Self { files: list("files")?, validation: list("validation")?, passed_over, storage })
     }
 
-    /// The name by which the user knows them.
+    /// Returns the name by which the user knows the data.
     pub(super) fn name(&self) -> String {
         let first = self.files.first().map_or("", |file| ByteSource::name(file));
         if self.files.len() > 1 { format!("{first} and {} more", self.files.len() - 1) } else { first.to_owned() }
     }
 
-    /// All files, those that are evaluated too.
+    /// Returns all files, including those for evaluation.
     pub(super) fn all_files(&self) -> Vec<&dyn DataSource> {
         self.files.iter().chain(&self.validation).map(|file| file as &dyn DataSource).collect()
     }
@@ -94,7 +94,7 @@ impl JsData {
 }
 
 impl ModelHandle {
-    /// The data as a run of these settings reads them, and the settings as they follow from the data.
+    /// Reads the data as a run with these settings does, and returns the settings as they follow from the data.
     pub(super) async fn dataset(
         &self,
         data: &JsData,
@@ -122,15 +122,15 @@ impl ModelHandle {
     }
 }
 
-/// Above every length of a row.
+/// Length above that of every row.
 const ANY_LENGTH: usize = 1 << 27;
 
-/// The settings that keep nothing back for an evaluation.
+/// Returns the settings with nothing kept back for an evaluation.
 fn all_of(config: TrainConfig) -> TrainConfig {
     TrainConfig { validation_fraction: 0.0, ..config }
 }
 
-/// The examples of a dataset, whole. Refuses a text, which has none.
+/// Returns the examples of a dataset, whole. Refuses a text, which has no examples.
 fn examples(dataset: &Dataset, config: TrainConfig, tokenizer: &Tokenizer) -> Result<Vec<Preview>> {
     if !dataset.has_examples() {
         return Err(Error::InvalidConfig(vec![Fault::new("data", "rows: JSON lines, JSON, CSV or TSV", "one text")]));
@@ -138,7 +138,7 @@ fn examples(dataset: &Dataset, config: TrainConfig, tokenizer: &Tokenizer) -> Re
     dataset.preview(&TrainConfig { seq_len: ANY_LENGTH, on_long: OnLong::Cut, ..config }, tokenizer, usize::MAX)
 }
 
-/// What data are, by themselves: `FileSummary[]`. Of a `partial` file, the beginning of one, the last row is left out.
+/// Describes data by themselves → `FileSummary[]`. If a file is `partial`, the beginning of one, its last row is left out.
 #[wasm_bindgen(js_name = inspectData)]
 pub fn inspect_data(data: JsValue, config_json: &str, partial: bool) -> JsResult<JsValue> {
     let (data, config) = (JsData::new(&data)?, train_config(config_json, None).map_err(thrown)?);
@@ -148,7 +148,8 @@ pub fn inspect_data(data: JsValue, config_json: &str, partial: bool) -> JsResult
 
 #[wasm_bindgen]
 impl ModelHandle {
-    /// What a run of these settings would learn of the data, with its first `show` examples → `DataInspection`. Nothing is trained.
+    /// Reports what a run with these settings would learn from the data, with its first `show` examples → `DataInspection`. Nothing is
+    /// trained.
     #[wasm_bindgen(js_name = inspectData)]
     pub fn inspect_data(&self, data: JsValue, config_json: String, partial: bool, show: u32) -> Promise {
         let model = self.clone();
@@ -158,7 +159,7 @@ impl ModelHandle {
         })
     }
 
-    /// The examples of the data, read by these settings and whole, token by token → `DataPreview`.
+    /// Returns the examples of the data, read with these settings and whole, token by token → `DataPreview`.
     pub fn rows(&self, data: JsValue, config_json: String) -> Promise {
         let model = self.clone();
         future_to_promise(async move {
@@ -170,7 +171,7 @@ impl ModelHandle {
     }
 }
 
-/// The examples of these data as the run reads its own, but for the settings given.
+/// Returns the examples of these data as the run reads its own, except for the given settings.
 async fn rows_of(run: &Run, data: &JsData, config_json: &str) -> Result<Vec<Preview>> {
     let config = all_of(changed(run.trainer.config(), config_json)?);
     let dataset = data.read(run.tokenizer(), &config.data_settings()).await?;
@@ -179,7 +180,8 @@ async fn rows_of(run: &Run, data: &JsData, config_json: &str) -> Result<Vec<Prev
 
 #[wasm_bindgen]
 impl Session {
-    /// The examples of these data as the run reads its own, but for the settings given, whole and token by token → `DataPreview`.
+    /// Returns the examples of these data as the run reads its own, except for the given settings, whole and token by token →
+    /// `DataPreview`.
     pub fn rows(&self, data: JsValue, config_json: String) -> Promise {
         with_run(self.0.clone(), |run| async move {
             let rows = match JsData::new(&data) {
@@ -190,7 +192,7 @@ impl Session {
         })
     }
 
-    /// The first `show` examples token by token → `DataPreview[]`.
+    /// Returns the first `show` examples, token by token → `DataPreview[]`.
     #[wasm_bindgen(js_name = dataPreview)]
     pub fn data_preview(&self, show: u32) -> JsResult<JsValue> {
         plain(&self.read(|run| run.trainer.data_preview(run.tokenizer()?, show as usize))?)

@@ -1,4 +1,4 @@
-//! Errors as the plain objects that the worker turns into `TabtuneError`.
+//! Converts errors to the plain objects that the worker turns into `TabtuneError`.
 
 use serde::Serialize;
 use wasm_bindgen::JsValue;
@@ -41,7 +41,7 @@ struct Thrown<'a> {
     chunk: Option<u64>,
 }
 
-/// The fields that an error of its kind has.
+/// Returns the fields that an error of its kind has.
 fn fields(error: &Error) -> Thrown<'_> {
     let mut thrown = Thrown { kind: error.kind(), code: error.code(), message: error.to_string(), ..Thrown::default() };
     match error {
@@ -74,7 +74,7 @@ fn fields(error: &Error) -> Thrown<'_> {
     thrown
 }
 
-/// A key of settings as TypeScript has it: `optimizer.weight_decay` is `optimizer.weightDecay`, and `schedule` is `lrScheduler`.
+/// Returns the name of a settings key in TypeScript: `optimizer.weight_decay` is `optimizer.weightDecay`, and `schedule` is `lrScheduler`.
 fn option(key: &str) -> String {
     let mut name = String::new();
     let mut after_underscore = false;
@@ -94,7 +94,7 @@ fn option(key: &str) -> String {
     }
 }
 
-/// The error with the keys of settings as TypeScript has them.
+/// Returns the error with the keys of settings under their names in TypeScript.
 fn renamed(mut error: Error) -> Error {
     if let Error::InvalidConfig(faults) | Error::ResumeMismatch(faults) = &mut error {
         for Fault { key, .. } in faults {
@@ -104,7 +104,7 @@ fn renamed(mut error: Error) -> Error {
     error
 }
 
-/// The object that is thrown for `error`.
+/// Returns the object that is thrown for `error`.
 pub fn thrown(error: Error) -> JsValue {
     let error = renamed(error);
     let fields = fields(&error);

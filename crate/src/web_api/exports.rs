@@ -1,4 +1,4 @@
-//! Models on their way out, and what they can become.
+//! Exports models, and lists the formats that they can be exported to.
 
 use js_sys::Promise;
 use serde::Serialize;
@@ -16,18 +16,18 @@ use crate::portable;
 use crate::portable::ModelIoCompatibilityContract;
 use crate::state::{Base, ModelIoArtifactReceipt, ModelStateTensorManifest, Operation};
 
-/// What is known of a model beside its weights.
+/// Facts about a model other than its weights.
 #[derive(Default, Serialize)]
 pub(super) struct Details {
     exports: Vec<ExportChoice>,
     contract: Option<ModelIoCompatibilityContract>,
-    /// Of the import, for a model that was opened.
+    /// Receipt of the import, for a model that was opened.
     receipt: Option<ModelIoArtifactReceipt>,
     base: Option<Base>,
 }
 
 impl Details {
-    /// Those of a model that leaves in no form, which started from this.
+    /// Returns the details of a model that cannot be exported and that started from `base`.
     pub(super) fn of_base(base: Base) -> Self {
         Self { base: Some(base), ..Self::default() }
     }
@@ -50,7 +50,7 @@ impl Details {
     }
 }
 
-/// The files of `source` by these options, a JSON text of `ExportOptions`.
+/// Writes the files of `source` with these options, a JSON text of `ExportOptions`.
 pub(super) fn written(source: ExportSource, options_json: &str, base: Vec<JsValue>) -> JsResult<Promise> {
     let wrong = |error| thrown(Error::InvalidConfig(vec![Fault::new("options", "the keys of ExportOptions", error)]));
     let options: ExportOptions = serde_json::from_str(options_json).map_err(wrong)?;
@@ -61,7 +61,7 @@ pub(super) fn written(source: ExportSource, options_json: &str, base: Vec<JsValu
     }))
 }
 
-/// Recomputes what a receipt states of these files; without `receipt_json`, the one among them.
+/// Recomputes the statements of a receipt about these files; without `receipt_json`, those of the receipt among the files.
 #[wasm_bindgen(js_name = verifyFiles)]
 pub fn verify_files(files: Vec<JsValue>, receipt_json: Option<String>) -> JsResult<JsValue> {
     plain(&verify(&sources(files)?, receipt_json.as_deref()).map_err(thrown)?)

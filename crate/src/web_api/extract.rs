@@ -1,4 +1,4 @@
-//! Adapters of two models, without a GPU.
+//! Extracts adapters from two models, without a GPU.
 
 use js_sys::{Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
@@ -17,8 +17,8 @@ use crate::model::open_model_with;
 use crate::portable;
 use crate::train::Notice;
 
-/// The adapter that comes closest to the difference of two models → `{ report, warnings, stream }`. `options_json` is an `ExtractOptions`;
-/// `on_progress` is told how many values were read, of how many.
+/// Extracts the adapter that comes closest to the difference of two models → `{ report, warnings, stream }`. `options_json` is an
+/// `ExtractOptions`; `on_progress` receives the number of values read so far and the number of all values.
 #[wasm_bindgen(js_name = extractAdapter)]
 pub fn extract_adapter(tuned: Vec<JsValue>, base: Vec<JsValue>, options_json: &str, on_progress: Function) -> JsResult<Promise> {
     let wrong = |error| thrown(Error::InvalidConfig(vec![Fault::new("options", "the keys of ExtractOptions", error)]));
@@ -28,7 +28,7 @@ pub fn extract_adapter(tuned: Vec<JsValue>, base: Vec<JsValue>, options_json: &s
         let open = |files| open_model_with(files, OpenOptions::default()).map_err(thrown);
         let (tuned, base) = (open(tuned)?, open(base)?);
         let mut progress = |done: u64, total: u64| {
-            // A listener that fails changes nothing here.
+            // A failing listener changes nothing here.
             let _ = on_progress.call2(&JsValue::NULL, &JsValue::from_f64(done as f64), &JsValue::from_f64(total as f64));
         };
         let extracted = portable::extract_adapter(&tuned, &base, &options, &interrupt(), &mut progress).await.map_err(thrown)?;

@@ -11,8 +11,8 @@ use crate::formats::ByteSource;
 use crate::portable::answer;
 use crate::state::PortableModelImportRequest;
 
-/// The report of `tabtune inspect --json` on one file, read as `format`; with `read`, its values are checked too.
-/// The shards of an index are found among `siblings`.
+/// Returns the report of `tabtune inspect --json` on one file, read as `format`; with `read`, its values are checked too. The shards of an
+/// index are looked for among `siblings`.
 #[wasm_bindgen(js_name = inspectFile)]
 pub fn inspect_file(file: JsValue, format: Option<String>, read: bool, siblings: Option<Vec<JsValue>>) -> JsResult<JsValue> {
     let unknown = |word: &str| thrown(Error::InvalidConfig(vec![Fault::new("format", "safetensors, gguf, index, peft or json", word)]));
@@ -22,14 +22,15 @@ pub fn inspect_file(file: JsValue, format: Option<String>, read: bool, siblings:
     plain(&inspect(&JsSource::new(file)?, format, &siblings, read))
 }
 
-/// What the files are together, and what can be done with them, from headers alone → `Answer`. A file that is refused is an answer too.
+/// Describes the files together and what can be done with them, from headers alone → `Answer`. A file that is refused is part of the answer
+/// and not thrown.
 #[wasm_bindgen(js_name = inspectModel)]
 pub fn inspect_model(files: Vec<JsValue>, request_json: Option<String>, adapter: Vec<JsValue>) -> JsResult<JsValue> {
     let adapter = shared(adapter)?;
     plain(&answer(&shared(files)?, request(request_json)?, (!adapter.is_empty()).then_some(adapter)))
 }
 
-/// A request from its JSON text.
+/// Parses a request from its JSON text.
 pub(super) fn request(json: Option<String>) -> JsResult<Option<PortableModelImportRequest>> {
     json.map(|text| PortableModelImportRequest::read(&text)).transpose().map_err(thrown)
 }

@@ -1,4 +1,4 @@
-//! Ends long calls: the worker sets a flag, and they check it after letting the worker receive messages.
+//! Ends long calls: the worker sets a flag, and the calls check it after letting the worker receive messages.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -28,7 +28,7 @@ extern "C" {
     fn close(this: &MessagePort);
 }
 
-/// One round of the event loop. A timer would wait for 4 ms.
+/// Waits for one round of the event loop. A timer would wait for 4 ms.
 fn round() -> Pin<Box<dyn Future<Output = ()>>> {
     let channel = MessageChannel::new();
     let arrived = Promise::new(&mut |resolve, _| {
@@ -36,7 +36,7 @@ fn round() -> Pin<Box<dyn Future<Output = ()>>> {
         channel.port2().post_message(&JsValue::NULL);
     });
     Box::pin(async move {
-        // It is never rejected.
+        // The promise is never rejected.
         let _ = JsFuture::from(arrived).await;
         channel.port1().close();
     })
@@ -46,7 +46,7 @@ thread_local! {
     static INTERRUPT: Interrupt = Interrupt::giving_way(round);
 }
 
-/// The interrupt of all calls of this instance.
+/// Returns the interrupt of all calls of this instance.
 pub fn interrupt() -> Interrupt {
     INTERRUPT.with(Clone::clone)
 }
@@ -57,7 +57,7 @@ pub fn request_abort() {
     interrupt().request();
 }
 
-/// Withdraws `requestAbort`; to be called before each long call.
+/// Withdraws `requestAbort`. Call it before each long call.
 #[wasm_bindgen(js_name = clearAbort)]
 pub fn clear_abort() {
     interrupt().clear();

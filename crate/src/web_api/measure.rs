@@ -1,4 +1,4 @@
-//! The speed of this GPU.
+//! Measures the speed of this GPU.
 
 use js_sys::Function;
 use wasm_bindgen::prelude::*;
@@ -9,13 +9,13 @@ use super::reports::Measured;
 use super::{device, plain};
 use crate::measure::{Effort, measure_gpu as measure};
 
-/// Measures the kernels at reference shapes → `GpuReport`. `timestamps` says whether the device has them; `on_progress` is told how many
-/// kernels were measured, of how many.
+/// Measures the kernels at reference shapes → `GpuReport`. `timestamps` says whether the device has them; `on_progress` receives the
+/// number of kernels measured so far and the number of all kernels.
 #[wasm_bindgen(js_name = measureGpu)]
 pub async fn measure_gpu(timestamps: bool, on_progress: Function) -> JsResult<JsValue> {
     let effort = Effort { timestamps, ..Effort::quick() };
     let mut progress = |done: usize, total: usize| {
-        // A listener that fails changes nothing here.
+        // A failing listener changes nothing here.
         let _ = on_progress.call2(&JsValue::NULL, &JsValue::from_f64(done as f64), &JsValue::from_f64(total as f64));
     };
     let report = measure(&device()?, &effort, &interrupt(), &mut progress).await;

@@ -47,13 +47,13 @@ thread_local! {
     static DEVICE: RefCell<Option<Device>> = const { RefCell::new(None) };
 }
 
-/// Version of the crate.
+/// Returns the version of the crate.
 #[wasm_bindgen]
 pub fn version() -> String {
     env!("CARGO_PKG_VERSION").into()
 }
 
-/// Opens the GPU; once per wasm instance, before the first session. → `DeviceInfo`.
+/// Opens the GPU → `DeviceInfo`. Call it once per wasm instance, before the first session.
 #[wasm_bindgen(js_name = initDevice)]
 pub async fn init_device() -> JsResult<JsValue> {
     let device = match DEVICE.with_borrow(Clone::clone) {
@@ -78,12 +78,12 @@ fn device() -> JsResult<Device> {
     DEVICE.with_borrow(Clone::clone).ok_or_else(absent)
 }
 
-/// Whether the kernels are those for software adapters; before the device is open, they are taken to be those of a GPU.
+/// Returns whether the kernels are those for software adapters. Before the device is open, those of a GPU are assumed.
 fn software() -> bool {
     DEVICE.with_borrow(|device| device.as_ref().is_some_and(|device| is_software(&device.inner())))
 }
 
-/// A report as a plain JavaScript object.
+/// Converts a report to a plain JavaScript object.
 fn plain(value: &impl serde::Serialize) -> JsResult<JsValue> {
     Ok(value.serialize(&serde_wasm_bindgen::Serializer::json_compatible())?)
 }

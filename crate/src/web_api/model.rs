@@ -1,4 +1,4 @@
-//! An opened model: its files are checked, its weights are not on the GPU yet.
+//! Opened models: their files are checked, but their weights are not on the GPU yet.
 
 use std::rc::Rc;
 
@@ -38,7 +38,7 @@ enum Weights {
     Fresh,
 }
 
-/// A model to be trained. Clones share its files.
+/// Model to be trained. Clones share its files.
 #[wasm_bindgen]
 #[derive(Clone)]
 pub struct ModelHandle {
@@ -65,13 +65,13 @@ pub(super) struct ModelInfo {
     vocab_size: usize,
     tokenizer: Option<TokenizerFacts>,
     source_format: String,
-    /// The adapter beside the model, if it was opened with one.
+    /// Adapter attached to the model, if any.
     adapter: Option<AdapterInfo>,
     warnings: Vec<Notice>,
 }
 
 impl ModelInfo {
-    /// The facts about a model of this shape.
+    /// Collects the facts about a model of this shape.
     pub(super) fn new(
         config: &ModelConfig,
         tokenizer: Option<&Tokenizer>,
@@ -99,8 +99,8 @@ impl ModelInfo {
 
 #[wasm_bindgen]
 impl ModelHandle {
-    /// Opens one GGUF file or the files of a Hugging Face folder: what a request takes of it, with an adapter merged into it, whose larger tables
-    /// may `resize` the vocabulary, or put beside it if it stays `apart`, if one is given.
+    /// Opens one GGUF file or the files of a Hugging Face folder, of which a request may take a part. A given adapter is merged into the
+    /// model, where its larger tables may `resize` the vocabulary, or attached to it if it stays `apart`.
     pub fn open(
         files: Vec<JsValue>,
         request_json: Option<String>,
@@ -116,8 +116,8 @@ impl ModelHandle {
         Ok(Self { config: bundle.config.clone(), weights: Weights::Files(Rc::new(bundle)), assets })
     }
 
-    /// A new model by a Hugging Face style configuration. `tokenizer` is `"characters"` (of the texts in `data`, which
-    /// `settings_json` says how to read, and which may be the beginnings of `partial` files) or `{ tokenizerJson }`.
+    /// Creates a new model from a Hugging Face style configuration. `tokenizer` is `"characters"` (of the texts in `data`, which are read
+    /// as `settings_json` says and may be the beginnings of `partial` files) or `{ tokenizerJson }`.
     #[wasm_bindgen(js_name = fromScratch)]
     pub fn from_scratch(config_json: &str, tokenizer: JsValue, data: JsValue, settings_json: &str, partial: bool) -> JsResult<ModelHandle> {
         let tokenizer = if tokenizer.as_string().as_deref() == Some("characters") {
@@ -131,12 +131,12 @@ impl ModelHandle {
         fresh(config_json, tokenizer.map_err(thrown)?).map_err(thrown)
     }
 
-    /// `ModelInfo`.
+    /// Returns the `ModelInfo`.
     pub fn info(&self) -> JsResult<JsValue> {
         plain(&self.describe())
     }
 
-    /// `ModelDetails`; of a new model, which has no files yet, there is nothing to tell. One with an adapter beside it cannot leave.
+    /// Returns the `ModelDetails`, which are empty for a new model without files. A model with an attached adapter cannot be exported.
     pub fn details(&self) -> JsResult<JsValue> {
         match &self.weights {
             Weights::Files(bundle) if bundle.attached().is_some() => plain(&Details::of_base(Base::of_bundle(bundle))),
@@ -145,7 +145,7 @@ impl ModelHandle {
         }
     }
 
-    /// `{ name, dtype, shape, values }` of one tensor, widened to f32.
+    /// Returns `{ name, dtype, shape, values }` of one tensor, widened to f32.
     pub fn tensor(&self, name: &str) -> JsResult<JsValue> {
         let unknown = || thrown(Refusal::new(word!("plan.tensor.unknown")).stage("read").subject(name).into());
         let bundle = self.bundle().ok_or_else(unknown)?;
@@ -156,7 +156,7 @@ impl ModelHandle {
         Ok(tensor)
     }
 
-    /// Files of the model in another form; `base` are the GGUF files that a patch replaces tensors of.
+    /// Writes the model to files in another format; `base` are the GGUF files in which a patch replaces tensors.
     #[wasm_bindgen(js_name = exportModel)]
     pub fn export_model(&self, options_json: &str, base: Vec<JsValue>) -> JsResult<Promise> {
         let fresh = || thrown(Error::InvalidConfig(vec![Fault::new("model", "one that was opened, or is in training", "a new one")]));
@@ -169,18 +169,18 @@ impl ModelHandle {
         written(source, options_json, base)
     }
 
-    /// Ids of `text`, no special tokens added.
+    /// Returns the ids of `text`; no special tokens are added.
     pub fn tokenize(&self, text: &str) -> JsResult<Vec<u32>> {
         self.tokenizer().and_then(|tokenizer| tokenizer.encode(text)).map_err(thrown)
     }
 
-    /// Text of token ids.
+    /// Returns the text of token ids.
     pub fn detokenize(&self, ids: Vec<u32>) -> JsResult<String> {
         self.tokenizer().and_then(|tokenizer| tokenizer.detokenize(&ids)).map_err(thrown)
     }
 
-    /// Puts the weights on the device, to be asked → `LoadedModel`. A new model has none, and one that does not fit is refused before anything
-    /// is there.
+    /// Puts the weights on the device, to generate and score text → `LoadedModel`. A new model has no weights and is refused; a model that
+    /// does not fit is refused before anything is uploaded.
     pub fn load(&self) -> Promise {
         let model = self.clone();
         future_to_promise(async move { Ok(LoadedModel(Rc::new(model.reader(&device()?).await.map_err(thrown)?)).into()) })
@@ -217,7 +217,7 @@ impl ModelHandle {
         }
     }
 
-    /// The files, to be shared.
+    /// Returns the files, to be shared.
     pub(super) fn bundle(&self) -> Option<&Rc<Bundle>> {
         if let Weights::Files(bundle) = &self.weights { Some(bundle) } else { None }
     }
@@ -226,17 +226,18 @@ impl ModelHandle {
         self.assets.need_tokenizer()
     }
 
-    /// Its shape.
+    /// Returns the shape of the model.
     pub(super) fn shape(&self) -> &ModelConfig {
         &self.config
     }
 
-    /// The opened files of the model, unless it is new.
+    /// Returns the opened files of the model; `None` if it is new.
     pub(super) fn files(&self) -> Option<&Bundle> {
         self.bundle().map(AsRef::as_ref)
     }
 
-    /// The files that a run of these settings starts from. Those beside an adapter are not in its checkpoints, which name every piece.
+    /// Returns the files that a run with these settings starts from. If it trains an adapter, every piece is named, because checkpoints
+    /// lack them.
     pub(super) fn base(&self, train: &TrainConfig) -> Result<Option<Base>> {
         let pieced = |bundle: &Bundle| {
             let base = Base::of_bundle(bundle);
@@ -257,7 +258,7 @@ impl ModelHandle {
         Ok(Reader::new(model, tokenizer, bundle))
     }
 
-    /// The model on the device, with its tokenizer and documents.
+    /// Loads the model onto the device, and returns it with its tokenizer and documents.
     pub(super) async fn build(&self, train: &TrainConfig, device: &Device) -> Result<(Model, Rc<ModelAssets>)> {
         check_limits(&self.config, train, self.files(), device.info().limits)?;
         let (device, interrupt) = (&device.inner(), &interrupt());
@@ -279,9 +280,9 @@ struct Estimate {
 
 #[derive(Serialize)]
 struct Parts {
-    /// Trained weights of the model; 0 beside a base.
+    /// Trained weights of the model; 0 if an adapter is trained.
     weights: u64,
-    /// Trained factors and modules; 0 without a base.
+    /// Trained factors and modules of an adapter; 0 without one.
     adapter: u64,
     base: u64,
     grads: u64,
@@ -289,7 +290,7 @@ struct Parts {
     activations: u64,
 }
 
-/// Bytes that training `model` with these settings takes on the device.
+/// Estimates the bytes that training `model` with these settings takes on the device.
 #[wasm_bindgen]
 pub fn estimate(model: &ModelHandle, config_json: &str) -> JsResult<JsValue> {
     let train = train_config(config_json, model.files()).map_err(thrown)?;

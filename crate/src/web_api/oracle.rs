@@ -1,4 +1,4 @@
-//! Steps, losses and gradients on chosen windows, to be compared with reference numbers. Not in a release.
+//! Runs steps, losses and gradients on chosen windows, for comparison with reference numbers. Not part of a release.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::gpu::read_f32;
 use crate::model::{Model, ParamVisitor};
 use crate::train::{NamedGradients, accumulate, evaluate};
 
-/// Windows of `length` inputs of `ids` from each of the starts; where `only` is given, only the target at that place counts.
+/// Returns windows of `length` inputs of `ids` from each of the starts; with `only`, only the target at that place counts.
 fn windows(ids: &[i32], starts: &[u32], length: usize, only: Option<usize>) -> Result<Batch> {
     let mut batch = Batch { inputs: Vec::new(), targets: Vec::new(), batch_size: starts.len(), seq_len: length, document_starts: None };
     for start in starts.iter().map(|&start| start as usize) {
@@ -30,13 +30,13 @@ fn windows(ids: &[i32], starts: &[u32], length: usize, only: Option<usize>) -> R
     Ok(batch)
 }
 
-/// `[name, shape, values]` of a tensor.
+/// Returns `[name, shape, values]` of a tensor.
 fn named(name: &str, shape: &[usize], values: &[f32]) -> JsValue {
     let shape: Array = shape.iter().map(|&dim| JsValue::from_f64(dim as f64)).collect();
     Array::of3(&JsValue::from_str(name), &shape, &Float32Array::from(values)).into()
 }
 
-/// The trained tensors of a model, flattened, with their shapes.
+/// Returns the trained tensors of a model, flattened, with their shapes.
 fn trained(model: &Model) -> BTreeMap<String, (Vec<usize>, Tensor<1>)> {
     struct Collect(BTreeMap<String, (Vec<usize>, Tensor<1>)>);
     impl ParamVisitor for Collect {
@@ -53,7 +53,7 @@ fn trained(model: &Model) -> BTreeMap<String, (Vec<usize>, Tensor<1>)> {
 
 #[wasm_bindgen]
 impl Session {
-    /// One optimizer step on windows of these ids, in so many equal parts → `StepReport`.
+    /// Runs one optimizer step on windows of these ids, in `parts` equal parts → `StepReport`.
     #[wasm_bindgen(js_name = stepOn)]
     pub fn step_on(&self, ids: Vec<i32>, starts: Vec<u32>, length: usize, parts: usize) -> Promise {
         with_run(self.0.clone(), move |mut run| async move {
@@ -67,7 +67,7 @@ impl Session {
         })
     }
 
-    /// Mean loss over windows of these ids, or over their targets at one place → `EvalReport`.
+    /// Returns the mean loss over windows of these ids, or over their targets at one place → `EvalReport`.
     #[wasm_bindgen(js_name = evaluateOn)]
     pub fn evaluate_on(&self, ids: Vec<i32>, starts: Vec<u32>, length: usize, only: Option<usize>) -> Promise {
         with_run(self.0.clone(), move |run| async move {
@@ -77,7 +77,7 @@ impl Session {
         })
     }
 
-    /// Gradients of the mean loss over windows of these ids → `[[name, shape, values], …]`.
+    /// Returns the gradients of the mean loss over windows of these ids → `[[name, shape, values], …]`.
     #[wasm_bindgen(js_name = gradientsOn)]
     pub fn gradients_on(&self, ids: Vec<i32>, starts: Vec<u32>, length: usize) -> Promise {
         with_run(self.0.clone(), move |run| async move {
@@ -86,7 +86,7 @@ impl Session {
         })
     }
 
-    /// The trained tensors → `[[name, shape, values], …]`.
+    /// Returns the trained tensors → `[[name, shape, values], …]`.
     pub fn trained(&self) -> Promise {
         with_run(self.0.clone(), |run| async move {
             let all = values(trained(run.trainer.model())).await;

@@ -9,7 +9,7 @@ thread_local! {
     static LISTENER: RefCell<Option<Function>> = const { RefCell::new(None) };
 }
 
-/// Registers `on_panic`, which is called with the message and the location of a panic. The instance is dead when it returns.
+/// Registers `on_panic`, which is called with the message and the location of a panic. The instance cannot be used after it returns.
 #[wasm_bindgen(js_name = setPanicHook)]
 pub fn set_panic_hook(on_panic: Function) {
     LISTENER.with_borrow_mut(|listener| *listener = Some(on_panic));
@@ -22,7 +22,7 @@ pub fn set_panic_hook(on_panic: Function) {
     }));
 }
 
-/// Panics, to test how a crash of the core is recovered from: the released core has nothing of it.
+/// Panics, to test the recovery from a crash of the core. The released core does not contain it.
 #[cfg(feature = "replay")]
 #[wasm_bindgen(js_name = panicForTest)]
 pub fn panic_for_test() {

@@ -1,4 +1,4 @@
-//! Reports under the names of TypeScript: field names change their case here, in `model.rs` and in `error.rs`, and nowhere else.
+//! Converts reports to their names in TypeScript: the case of field names changes here, in `model.rs` and in `error.rs`, and nowhere else.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -22,12 +22,12 @@ pub(super) struct AdapterInfo {
     targets: Vec<String>,
     /// Number of trained values.
     parameters: usize,
-    /// Their bytes on the device.
+    /// Size of these values on the device in bytes.
     bytes: usize,
 }
 
 impl AdapterInfo {
-    /// The facts about an adapter of a model of this configuration, stored like this.
+    /// Collects the facts about an adapter of a model of this configuration, stored in this precision.
     pub(super) fn new(settings: &AdapterConfig, model: &ModelConfig, precision: Precision) -> Result<Self> {
         let adaptation = Adaptation::new(settings, model, 0)?;
         let plan = Plan::of(model, Some(&adaptation))?;
@@ -42,21 +42,21 @@ impl AdapterInfo {
         Ok(Self { r: settings.r, alpha: settings.alpha, targets, parameters, bytes })
     }
 
-    /// That of a run, if it trains one.
+    /// Collects the facts about the adapter of a run, if it trains one.
     pub(super) fn of_run(train: &TrainConfig, model: &ModelConfig) -> Result<Option<Self>> {
         train.adapter.as_ref().map(|settings| Self::new(settings, model, train.precision)).transpose()
     }
 }
 
-/// What a run started from.
+/// Facts about the model that a run started from.
 #[derive(Serialize)]
 pub(super) struct BaseInfo {
     name: String,
     format: String,
     files: Vec<BaseFileInfo>,
-    /// Number of its matrices beside an adapter, by their storage type on the device.
+    /// Number of matrices that are constant while an adapter is trained, by their storage type on the device.
     storage: std::collections::BTreeMap<String, usize>,
-    /// What is constant beside an adapter, on the device.
+    /// Size in bytes of everything that is constant while an adapter is trained, on the device.
     bytes: u64,
 }
 
@@ -67,13 +67,13 @@ struct BaseFileInfo {
     sha256: Option<Digest>,
     #[serde(rename = "headerSha256")]
     header_sha256: Option<Digest>,
-    /// SHA-256 of the sums of its pieces, where those are known: equal for equal files.
+    /// SHA-256 of the sums of its pieces, if those are known: equal for equal files.
     #[serde(rename = "piecesSha256")]
     pieces_sha256: Option<Digest>,
 }
 
 impl BaseInfo {
-    /// The facts about a base of which this is on the device.
+    /// Collects the facts about a base whose constants are on the device as `held` says.
     pub(super) fn new(base: &Base, held: &Held) -> Self {
         let files = base.files.iter().map(|file| {
             let (sha256, header_sha256) = (file.sha256, file.header_sha256);
@@ -91,7 +91,7 @@ impl BaseInfo {
     }
 }
 
-/// A report of the core with its keys as TypeScript has them. Words that are keys have no underscores.
+/// Converts a report of the core to JSON with its keys as TypeScript has them. Keys that are data have no underscores.
 pub(super) fn in_camel_case(report: &impl Serialize) -> Result<Value> {
     fn renamed(value: Value) -> Value {
         match value {
@@ -134,7 +134,7 @@ pub(super) struct SessionInfo {
     pub(super) warnings: Vec<Notice>,
 }
 
-/// [`StepReport`] under the names of TypeScript.
+/// [`StepReport`] under its names in TypeScript.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Step {
@@ -153,7 +153,7 @@ impl From<StepReport> for Step {
     }
 }
 
-/// Where a run stands after a call, and the reports that arrived in it.
+/// Progress of a run after a call, and the reports that arrived during it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Advanced {
@@ -167,7 +167,7 @@ impl Advanced {
     }
 }
 
-/// [`ProfileReport`] under the names of TypeScript.
+/// [`ProfileReport`] under its names in TypeScript.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Profiled {
@@ -188,7 +188,7 @@ impl From<ProfileReport> for Profiled {
     }
 }
 
-/// [`KernelRate`] under the names of TypeScript.
+/// [`KernelRate`] under its names in TypeScript.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Rate {
@@ -212,7 +212,7 @@ impl From<KernelRate> for Rate {
     }
 }
 
-/// [`GpuReport`] under the names of TypeScript.
+/// [`GpuReport`] under its names in TypeScript.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Measured {

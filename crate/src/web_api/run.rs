@@ -1,4 +1,4 @@
-//! The run of a session in the browser: its trainer, and what goes with it into files.
+//! Run of a session in the browser: its trainer, and the data that are written to files with it.
 
 use std::rc::Rc;
 
@@ -12,18 +12,18 @@ use crate::gpu::profile::KernelTimes;
 use crate::tokenizer::Tokenizer;
 use crate::train::Trainer;
 
-/// What a session holds between its calls.
+/// State that a session holds between its calls.
 pub(super) struct Run {
     pub(super) trainer: Trainer,
     pub(super) assets: Rc<ModelAssets>,
     pub(super) base: Option<Base>,
-    /// The files of the base that an adapter is trained beside.
+    /// Files of the base that an adapter is trained on.
     pub(super) files: Option<Rc<Bundle>>,
-    /// What the user calls the data.
+    /// Name that the user gives the data.
     pub(super) data_name: String,
     /// `Some` while steps are timed.
     pub(super) times: Option<KernelTimes>,
-    /// What answers have left for the next ones.
+    /// Computations that answers keep for the next ones.
     pub(super) asked: AskedRun,
 }
 
@@ -41,7 +41,7 @@ impl Run {
         Self { trainer, assets, base, files, data_name: data_name.to_string(), times: None, asked: AskedRun::default() }
     }
 
-    /// The model as it is now, to be exported.
+    /// Returns the model in its current state, to be exported.
     pub(super) fn source(&self) -> Result<ExportSource> {
         ExportSource::of_trainer(&self.trainer, ModelAssets::clone(&self.assets), self.base.clone(), &self.data_name)
     }

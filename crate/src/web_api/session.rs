@@ -1,4 +1,4 @@
-//! A run in the browser. State is taken out for each call, so that concurrent calls are a typed refusal, not a failed borrow.
+//! A run in the browser. Its state is taken out for each call, so that a concurrent call is a typed refusal, not a failed borrow.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -52,7 +52,8 @@ where
 
 #[wasm_bindgen]
 impl Session {
-    /// Starts a run. The caller keeps `model`, to try again after a refusal. `data` are `{ files, validation, storage }`. Weights that are NaN or infinite are refused unless they are allowed.
+    /// Starts a run. The caller keeps `model`, to try again after a refusal. `data` are `{ files, validation, storage }`. Weights that are
+    /// NaN or infinite are refused unless they are allowed.
     pub fn create(model: &ModelHandle, data: JsValue, config_json: String, allow_non_finite: bool) -> Promise {
         let model = model.clone();
         future_to_promise(async move {
@@ -70,9 +71,10 @@ impl Session {
         })
     }
 
-    /// Continues from the files of a checkpoint, whose bytes the caller has verified, with the same data. `changes_json` has the keys of
-    /// TrainConfig that differ from the checkpoint; `overrides` names those that may differ, and `data` if other data are given. The
-    /// checkpoint of an adapter needs the files of its `base`; for others it is empty. With `header` only the headers of the base are compared.
+    /// Continues a run from the files of a checkpoint, whose bytes the caller has verified, with the same data. `changes_json` has the
+    /// keys of TrainConfig that differ from the checkpoint; `overrides` names the keys that may differ, and `data` if other data are given.
+    /// The checkpoint of an adapter needs the files of its `base`; for others `base` is empty. With `header`, only the headers of the base
+    /// are compared.
     pub fn resume(
         files: Vec<JsValue>,
         data: JsValue,
@@ -106,14 +108,14 @@ impl Session {
             check_limits(&manifest.model, &manifest.train, Some(checkpoint.bundle()), device.info().limits).map_err(thrown)?;
             let resumed = checkpoint.resume(dataset, config, &overrides, &device.inner(), &interrupt()).await;
             let mut trainer = resumed.map_err(thrown)?;
-            // The page knows the adapter by another name.
+            // The page knows the GPU adapter by another name.
             trainer.add_notices(Vec::from_iter(checkpoint.other_environment(&Environment::on(&device.inner(), ""))));
             let base = checkpoint.manifest().base.clone();
             Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, base, Some(checkpoint.shared_bundle()), &data.name()))))).into())
         })
     }
 
-    /// Resolves when everything that was submitted before is done.
+    /// Resolves when all work submitted before is done.
     pub fn confirm(&self) -> Promise {
         with_run(self.0.clone(), |run| async move {
             let done = run.trainer.confirm().await;
@@ -121,7 +123,7 @@ impl Session {
         })
     }
 
-    /// Submits one optimizer step → `Advanced`. In a profile it is waited for.
+    /// Submits one optimizer step → `Advanced`. While a profile is taken, it waits for the step.
     pub fn step(&self) -> Promise {
         with_run(self.0.clone(), |mut run| async move {
             run.asked.clear();
@@ -153,7 +155,7 @@ impl Session {
         self.change(|run| run.trainer.skip_batch())
     }
 
-    /// Times the kernels of the steps from now on.
+    /// Starts to time the kernels of the steps that follow.
     #[wasm_bindgen(js_name = startProfile)]
     pub fn start_profile(&self) -> JsResult<()> {
         self.change(|run| {
@@ -162,7 +164,7 @@ impl Session {
         })
     }
 
-    /// Ends `startProfile` → `ProfileReport`.
+    /// Ends the profile that `startProfile` began → `ProfileReport`.
     #[wasm_bindgen(js_name = finishProfile)]
     pub fn finish_profile(&self) -> JsResult<JsValue> {
         let mut times = KernelTimes::default();
@@ -173,13 +175,13 @@ impl Session {
         plain(&Profiled::from(times.report()))
     }
 
-    /// Refuses a run that has nothing to evaluate on.
+    /// Checks that the run has data to evaluate on.
     #[wasm_bindgen(js_name = checkEvaluation)]
     pub fn check_evaluation(&self) -> JsResult<()> {
         self.read(|run| run.trainer.check_evaluation())
     }
 
-    /// Mean loss over the validation part → `EvalReport`.
+    /// Returns the mean loss over the validation part → `EvalReport`.
     pub fn evaluate(&self, max_batches: Option<u32>) -> Promise {
         with_run(self.0.clone(), move |run| async move {
             run.asked.clear();
@@ -194,13 +196,13 @@ impl Session {
         self.change(|run| run.trainer.set_learning_rate(rate))
     }
 
-    /// Starts the schedule's decay now.
+    /// Starts the schedule's decay.
     #[wasm_bindgen(js_name = startDecay)]
     pub fn start_decay(&self) -> JsResult<()> {
         self.change(|run| run.trainer.start_decay())
     }
 
-    /// Planned learning rates of every `stride`-th step from the first, `points` of them.
+    /// Returns the planned learning rates of every `stride`-th step from the first, `points` of them.
     #[wasm_bindgen(js_name = previewSchedule)]
     pub fn preview_schedule(&self, points: u32, stride: f64) -> JsResult<Vec<f64>> {
         self.read(|run| {
@@ -209,7 +211,7 @@ impl Session {
         })
     }
 
-    /// `SessionInfo`.
+    /// Returns the `SessionInfo`.
     pub fn info(&self) -> JsResult<JsValue> {
         let info = self.read(|run| {
             let trainer = &run.trainer;
@@ -236,20 +238,21 @@ impl Session {
         plain(&info)
     }
 
-    /// The files of a checkpoint of the current state, on the adapter of this name.
+    /// Writes the files of a checkpoint of the current state; `adapter` is the name of the GPU adapter.
     pub fn checkpoint(&self, adapter: &str) -> JsResult<FileStream> {
         let environment = Environment::on(&device()?.inner(), adapter);
         let origin = |run: &Run| Origin { environment: environment.clone(), base: run.base.clone() };
         self.read(|run| checkpoint::write(&run.trainer, &run.assets, &origin(run))).map(FileStream::of)
     }
 
-    /// The model as files for other programs, by the options of `ExportOptions`; `base` are the GGUF files that a patch replaces tensors of.
+    /// Writes the model to files for other programs, with the options of `ExportOptions`; `base` are the GGUF files in which a patch
+    /// replaces tensors.
     #[wasm_bindgen(js_name = exportModel)]
     pub fn export_model(&self, options_json: &str, base: Vec<JsValue>) -> JsResult<Promise> {
         written(self.read(Run::source)?, options_json, base)
     }
 
-    /// `ModelDetails` of the weights as they are now.
+    /// Returns the `ModelDetails` of the current weights.
     pub fn details(&self) -> JsResult<JsValue> {
         let details = self.read(|run| Details::of(&run.source()?))?;
         plain(&details)

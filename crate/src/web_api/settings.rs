@@ -1,4 +1,4 @@
-//! Settings and data of a run, as the page gives them.
+//! Reads settings and data of a run, as the page gives them.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use crate::model::attached_settings;
 use crate::schedule;
 use crate::tokenizer::{Date, Tokenizer};
 
-/// The keys of a JSON object of settings.
+/// Returns the keys of a JSON object of settings.
 pub(super) fn keys_of(json: &str) -> Result<Map<String, Value>> {
     Ok(parsed(json)?.as_object().cloned().unwrap_or_default())
 }
@@ -23,21 +23,21 @@ fn parsed(json: &str) -> Result<Value> {
     serde_json::from_str(json).map_err(|error| Error::InvalidConfig(vec![Fault::new("options", "JSON", error)]))
 }
 
-/// `saved` with the keys of a JSON object laid over it.
+/// Returns `saved` with the keys of a JSON object laid over it.
 pub(super) fn changed(saved: &TrainConfig, json: &str) -> Result<TrainConfig> {
     saved.overlaid(parsed(json)?)
 }
 
-/// Today, where the model's template asks for the day.
+/// Returns today's date, if the model's template asks for the date.
 pub(super) fn today(tokenizer: &Tokenizer) -> Option<Date> {
     if tokenizer.asks_for_date() { Date::of_unix_secs((js_sys::Date::now() / 1000.0) as u64) } else { None }
 }
 
-/// Settings of a run of these files from JSON; missing keys have their defaults. An adapter beside the model is trained on: what its files
-/// say holds, and `adapter` may repeat it.
+/// Reads the settings of a run of these files from JSON; missing keys have their defaults. An adapter attached to the model is trained
+/// further: the settings in its files apply, and `adapter` may repeat them.
 pub(super) fn train_config(json: &str, files: Option<&Bundle>) -> Result<TrainConfig> {
     let mut given = parsed(json)?;
-    // What is no object is refused below, as in any run.
+    // A value that is not an object is refused below, as in any run.
     let saved = files.map_or(Ok(None), attached_settings)?;
     if let Some(saved) = saved.filter(|_| given.is_object()) {
         let adapter = saved.continued(given.get("adapter").unwrap_or(&json!({})))?;
@@ -47,22 +47,22 @@ pub(super) fn train_config(json: &str, files: Option<&Bundle>) -> Result<TrainCo
     TrainConfig::default().overlaid(given)
 }
 
-/// Changed settings of a run, with the steps of the epochs if those are given.
+/// Returns the changed settings of a run, with the steps of the epochs if epochs are given.
 pub(super) fn stepped(config: TrainConfig, json: &str, dataset: &Dataset) -> Result<TrainConfig> {
     if keys_of(json)?.contains_key("epochs") { config.with_steps_of(dataset) } else { Ok(config) }
 }
 
-/// The documents of a run whose chats end their turns with tokens of their own.
+/// Returns the documents of a run, with the tokens that end the turns of its chats if the dataset has such tokens.
 pub(super) fn with_ends(assets: Rc<ModelAssets>, dataset: &Dataset) -> Rc<ModelAssets> {
     if dataset.turn_ends().is_empty() { assets } else { Rc::new(ModelAssets::clone(&assets).with_ends(dataset.turn_ends())) }
 }
 
-/// Every `stride`-th step from the first, `points` of them.
+/// Returns every `stride`-th step from the first, `points` of them.
 pub(super) fn strided(points: u32, stride: f64) -> impl Iterator<Item = u64> {
     (0..u64::from(points)).map(move |index| index.saturating_mul(stride as u64).saturating_add(1))
 }
 
-/// Learning rates that a new run with these settings plans for every `stride`-th step from the first, `points` of them.
+/// Returns the learning rates that a new run with these settings plans for every `stride`-th step from the first, `points` of them.
 #[wasm_bindgen(js_name = previewSchedule)]
 pub fn preview_schedule(config_json: &str, points: u32, stride: f64) -> JsResult<Vec<f64>> {
     let config = train_config(config_json, None).map_err(thrown)?;

@@ -1,4 +1,4 @@
-//! Files of the page, read by range through a synchronous JavaScript function.
+//! Reads files of the page by range, through a synchronous JavaScript function.
 
 use std::io::{self, Read};
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use crate::data::{DataSource, TokenStorage};
 use crate::error::{Error, Result};
 use crate::formats::{ByteSource, Digest, truncated};
 
-/// `{ name, size, read(offset, length), pieces }`, the last one if the SHA-256 of each piece are known.
+/// File of the page: `{ name, size, read(offset, length), pieces }`. `pieces` is present if the SHA-256 of each piece is known.
 pub struct JsSource {
     name: String,
     size: u64,
@@ -20,7 +20,7 @@ pub struct JsSource {
 }
 
 impl JsSource {
-    /// A source from the fields of `object`.
+    /// Creates a source from the fields of `object`.
     pub fn new(object: JsValue) -> JsResult<Self> {
         let field = |key: &str| Reflect::get(&object, &JsValue::from_str(key));
         let name = field("name")?.as_string().unwrap_or_default();
@@ -31,17 +31,17 @@ impl JsSource {
     }
 }
 
-/// The sources of a JavaScript array, to be shared.
+/// Converts a JavaScript array to sources that can be shared.
 pub fn shared(files: Vec<JsValue>) -> JsResult<Vec<Rc<dyn ByteSource>>> {
     files.into_iter().map(|file| Ok(Rc::new(JsSource::new(file)?) as Rc<dyn ByteSource>)).collect()
 }
 
-/// The sources of a JavaScript array.
+/// Converts a JavaScript array to sources.
 pub fn sources(files: Vec<JsValue>) -> JsResult<Vec<Box<dyn ByteSource>>> {
     files.into_iter().map(|file| Ok(Box::new(JsSource::new(file)?) as Box<dyn ByteSource>)).collect()
 }
 
-/// Why a read failed: the reason that the worker's own error states, else the words of what was thrown.
+/// Returns why a read failed: the reason that the worker's own error states, otherwise the message of the error that was thrown.
 fn words(error: &JsValue) -> String {
     let field = |of: &JsValue, key: &str| Reflect::get(of, &JsValue::from_str(key)).ok();
     let text = |of: &JsValue, key: &str| field(of, key).and_then(|value| value.as_string());
@@ -97,7 +97,7 @@ impl Read for Reader<'_> {
     }
 }
 
-/// Fills `buf` with what the function `read` of `object` gives of the bytes from `offset` on.
+/// Fills `buf` with the bytes from `offset` on, which the function `read` of `object` returns.
 fn read_range(name: &str, object: &JsValue, read: &Function, offset: u64, buf: &mut [u8]) -> Result<()> {
     let failed = |reason: String| Error::SourceRead { name: name.to_owned(), reason };
     let read = read.call2(object, &JsValue::from_f64(offset as f64), &JsValue::from_f64(buf.len() as f64));
@@ -110,18 +110,18 @@ fn read_range(name: &str, object: &JsValue, read: &Function, offset: u64, buf: &
     Ok(())
 }
 
-/// `{ append(bytes), read(offset, length) }`, synchronous; `append` gives the offset of the bytes.
+/// Storage of tokens: `{ append(bytes), read(offset, length) }`, synchronous; `append` returns the offset of the bytes.
 pub struct JsStorage {
     object: JsValue,
     append: Function,
     read: Function,
 }
 
-/// The name of the storage of tokens in messages.
+/// Name of the token storage in messages.
 const STORAGE: &str = "token storage";
 
 impl JsStorage {
-    /// A storage from the functions of `object`.
+    /// Creates a storage from the functions of `object`.
     pub fn new(object: JsValue) -> JsResult<Self> {
         let function = |key: &str| Reflect::get(&object, &JsValue::from_str(key))?.dyn_into::<Function>();
         let (append, read) = (function("append")?, function("read")?);

@@ -1,4 +1,4 @@
-//! Files that are written piece by piece.
+//! Streams files piece by piece.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use super::plain;
 use crate::bundle;
 use crate::error::{Error, Result};
 
-/// Names and sizes first, then the bytes in order.
+/// Stream of files: names and sizes first, then the bytes in order.
 #[wasm_bindgen]
 pub struct FileStream(Rc<RefCell<State>>);
 
@@ -34,12 +34,12 @@ impl FileStream {
 
 #[wasm_bindgen]
 impl FileStream {
-    /// `{ name, bytes }` of each file.
+    /// Returns `{ name, bytes }` of each file.
     pub fn files(&self) -> JsResult<JsValue> {
         plain(&self.0.borrow().files)
     }
 
-    /// The next piece: 8 MiB of one file, the last of a file shorter; undefined at the end.
+    /// Returns the next piece: 8 MiB of one file, or less at the end of a file; undefined at the end.
     #[wasm_bindgen(js_name = nextChunk)]
     pub fn next_chunk(&self) -> Promise {
         let state = self.0.clone();
@@ -56,7 +56,7 @@ impl FileStream {
         })
     }
 
-    /// The receipt, after the last piece; undefined before, and for a stream without one.
+    /// Returns the receipt, after the last piece; undefined before, and for a stream without one.
     pub fn receipt(&self) -> JsResult<JsValue> {
         let state = self.0.borrow();
         match state.stream.as_ref().and_then(bundle::FileStream::receipt) {
@@ -65,8 +65,8 @@ impl FileStream {
         }
     }
 
-    /// The SHA-256 of the next piece that was given, in hex and in order. Those of all earlier files must be given before the first piece
-    /// of checkpoint.json is requested; an export does not need them.
+    /// Receives the SHA-256 of the next piece that was given, in hex and in order. The digests of all earlier files must be given before
+    /// the first piece of checkpoint.json is requested; an export does not need them.
     pub fn hashed(&self, sha256: String) {
         self.0.borrow_mut().waiting.push(sha256);
     }

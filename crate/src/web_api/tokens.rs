@@ -1,4 +1,4 @@
-//! A model that is asked: generated text, one token at a time, and the scores of a text.
+//! Generates text, one token at a time, and scores texts.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,23 +23,23 @@ use crate::generate::{GenerateConfig, GeneratedToken, Generator, Loan, PrefixCac
 use crate::model::Model;
 use crate::tokenizer::{Conversation, Tokenizer};
 
-/// Options of `key` from their JSON.
+/// Parses the options of `key` from their JSON.
 fn read<T: DeserializeOwned>(key: &str, rule: &str, json: &str) -> Result<T> {
     serde_json::from_str(json).map_err(|error| Error::InvalidConfig(vec![Fault::new(key, rule, error)]))
 }
 
-/// Continues `prompt` by the options of `GenerateConfig`.
+/// Continues `prompt` with the options of `GenerateConfig`.
 fn continued(model: &Model, tokenizer: &Tokenizer, prompt: &str, options_json: &str) -> Result<Generator> {
     let config: GenerateConfig = read("sample", "the keys of GenerateConfig", options_json)?;
     Generator::new(model, tokenizer, prompt, config)
 }
 
-/// A conversation of today.
+/// Reads a conversation and dates it today.
 fn dated(given: &Value, tokenizer: &Tokenizer) -> Result<Conversation> {
     Ok(Conversation { date: today(tokenizer), ..Conversation::from_json(given)? })
 }
 
-/// Answers a conversation by the options of `GenerateConfig`, from what `cache` has of it.
+/// Answers a conversation with the options of `GenerateConfig`, starting from the prefix that `cache` keeps.
 fn answering(model: &Model, tokenizer: &Tokenizer, cache: &PrefixCache, conversation_json: &str, options_json: &str) -> Result<Answer> {
     let config: GenerateConfig = read("sample", "the keys of GenerateConfig", options_json)?;
     let conversation = dated(&read("messages", "JSON", conversation_json)?, tokenizer)?;
@@ -48,13 +48,13 @@ fn answering(model: &Model, tokenizer: &Tokenizer, cache: &PrefixCache, conversa
     Ok(Answer { generator, loan: Some(loan) })
 }
 
-/// A text that is made, and where what it computes is kept for the next one.
+/// A text in generation, and the place where its computations are kept for the next one.
 struct Answer {
     generator: Generator,
     loan: Option<Loan>,
 }
 
-/// A text, token ids or a conversation, and how it is scored.
+/// Request to score a text, token ids or a conversation.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scoring {
@@ -80,20 +80,21 @@ async fn scored(model: &Model, tokenizer: &Tokenizer, request_json: &str) -> Res
     score(model, tokenizer, &ids, &options, &interrupt()).await
 }
 
-/// The weights of an open model on the device.
+/// Weights of an open model on the device.
 #[wasm_bindgen]
 pub struct LoadedModel(pub(super) Rc<Reader>);
 
 #[wasm_bindgen]
 impl LoadedModel {
     /// Answers a conversation: a list of messages, or an object with `messages`, `tools`, `documents` and `chat_template_kwargs` →
-    /// `TokenStream`. With `base` the base answers, without the adapter beside it.
+    /// `TokenStream`. With `base`, the base answers, without the attached adapter.
     pub fn chat(&self, conversation_json: String, options_json: String, base: bool) -> Promise {
         let reader = Rc::clone(&self.0);
         future_to_promise(async move { Ok(answered(reader.or_base(base).await, &conversation_json, &options_json)?.into()) })
     }
 
-    /// `Score` of `{ text }`, `{ ids }` or `{ conversation, generation }`, with `options` of `ScoreConfig`; with `base` as of `chat`.
+    /// Returns the `Score` of `{ text }`, `{ ids }` or `{ conversation, generation }`, with `options` of `ScoreConfig`; `base` is as in
+    /// `chat`.
     pub fn score(&self, request_json: String, base: bool) -> Promise {
         let reader = Rc::clone(&self.0);
         future_to_promise(async move {
@@ -109,7 +110,7 @@ fn answered(reader: Result<Rc<Reader>>, conversation_json: &str, options_json: &
     Ok(TokenStream::of(Asked::Model(reader), answer))
 }
 
-/// Whose weights make the tokens.
+/// Owner of the weights that generate the tokens.
 #[derive(Clone)]
 enum Asked {
     Run(Slot),
@@ -122,7 +123,7 @@ pub struct TokenStream {
     asked: Asked,
     generator: Rc<RefCell<Option<Generator>>>,
     loan: Option<Loan>,
-    /// Tokens of the prompt that were computed before, and those that the first token computes.
+    /// Number of prompt tokens that were computed before, and of those that the first token computes.
     prompt: [usize; 2],
 }
 
@@ -133,7 +134,7 @@ impl TokenStream {
     }
 }
 
-/// What was computed is there for the next answer.
+/// Keeps the computations for the next answer.
 impl Drop for TokenStream {
     fn drop(&mut self) {
         if let (Some(generator), Some(loan)) = (self.generator.borrow_mut().take(), self.loan.take()) {
@@ -144,18 +145,18 @@ impl Drop for TokenStream {
 
 #[wasm_bindgen]
 impl TokenStream {
-    /// Why the text ended: `stop`, `length` or `context`; undefined while it goes on.
+    /// Returns why the text ended: `stop`, `length` or `context`; undefined while it continues.
     pub fn end(&self) -> Option<String> {
         Some(self.generator.borrow().as_ref()?.ended()?.word().to_string())
     }
 
-    /// Number of tokens of the prompt that an answer before has computed, and number of those that the first token computes.
+    /// Returns the number of prompt tokens that an earlier answer has computed, and of those that the first token computes.
     #[wasm_bindgen(js_name = promptTokens)]
     pub fn prompt_tokens(&self) -> Vec<u32> {
         self.prompt.map(|count| count as u32).to_vec()
     }
 
-    /// The next `GeneratedToken`, or undefined at the end.
+    /// Returns the next `GeneratedToken`, or undefined at the end.
     pub fn next(&self) -> Promise {
         let slot = self.generator.clone();
         match self.asked.clone() {
@@ -172,7 +173,7 @@ async fn of_run(slot: &RefCell<Option<Generator>>, run: &Run) -> JsResult<JsValu
     taken(slot, run.trainer.model(), run.tokenizer().map_err(thrown)?).await
 }
 
-/// The next token of the generator, which is out of its slot meanwhile.
+/// Returns the next token of the generator, which is out of its slot meanwhile.
 async fn taken(slot: &RefCell<Option<Generator>>, model: &Model, tokenizer: &Tokenizer) -> JsResult<JsValue> {
     let mut generator = slot.borrow_mut().take().ok_or_else(|| thrown(BUSY))?;
     let token = next(&mut generator, model, tokenizer).await;
@@ -213,7 +214,7 @@ impl Session {
         })
     }
 
-    /// `Score`, as of `LoadedModel.score`.
+    /// Returns the `Score`, as `LoadedModel.score` does.
     pub fn score(&self, request_json: String, base: bool) -> Promise {
         with_run(self.0.clone(), move |run| async move {
             run.trainer.forget_recording();
@@ -222,7 +223,7 @@ impl Session {
         })
     }
 
-    /// Text of token ids.
+    /// Returns the text of token ids.
     pub fn detokenize(&self, ids: Vec<u32>) -> JsResult<String> {
         self.read(|run| run.tokenizer()?.detokenize(&ids))
     }
