@@ -1,5 +1,5 @@
-//! A checkpoint in one file, as the browser exports it: `TABTUNE1`, the length of a JSON head (u64, little endian), the head, then the bytes
-//! of the files one after another. The files are read in place, without a copy.
+//! A checkpoint in one file, as the browser exports it: `TABTUNE1`, the length of a JSON head (u64, little endian), the head, then the
+//! bytes of the files one after another. The files are read in place, without a copy.
 
 use std::collections::BTreeSet;
 use std::path::Path;
