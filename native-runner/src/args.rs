@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line of `tabtune`: its subcommands and the options that several of them share.
 
 mod asking;
 mod data;
@@ -29,7 +29,7 @@ use crate::error::{Result, RunError};
 #[derive(Debug, Parser)]
 #[command(name = "tabtune", version, about, propagate_version = true)]
 pub struct Cli {
-    /// What to do.
+    /// Subcommand to run.
     #[command(subcommand)]
     pub command: Command,
     /// Print one JSON object per line on stdout, and nothing else.
@@ -37,20 +37,20 @@ pub struct Cli {
     pub json: bool,
 }
 
-/// What to do.
+/// Subcommands of `tabtune`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Train or fine-tune a model.
     Train(Box<TrainArgs>),
-    /// Show what data are learned as: forms, rows, tokens, lengths, warnings, and the first examples token by token.
+    /// Show how training data is read: forms, rows, tokens, lengths, warnings, and the first examples token by token.
     Data(Box<DataCommandArgs>),
-    /// Print the mean loss, perplexity and accuracy of a text, or of rows.
+    /// Print the mean loss, the perplexity and the accuracy of a model on a text or on rows.
     Evaluate(EvaluateArgs),
-    /// Tell what a training run needs on the device, by purpose, and within which limits it stays. Opens no device.
+    /// Estimate the device memory of a training run, by purpose, and list the device limits that it stays within. Opens no device.
     Estimate(Box<EstimateArgs>),
     /// Continue a text.
     Generate(GenerateArgs),
-    /// Answer messages in a conversation, as the model's chat template writes it.
+    /// Answer messages in a conversation that is written by the model's chat template.
     Chat(Box<ChatArgs>),
     /// Print the probability of each token of a text or a conversation.
     Score(ScoreArgs),
@@ -58,11 +58,11 @@ pub enum Command {
     Tokenize(TokenizeArgs),
     /// Print the text of token ids.
     Detokenize(DetokenizeArgs),
-    /// Print the learning rates that a new run plans, one per step.
+    /// Print the learning rates that a new run plans, one line per step.
     Schedule(ScheduleArgs),
-    /// Show what is in model files, and whether they are sound.
+    /// Show the contents of model files and check that they are sound.
     Inspect(InspectArgs),
-    /// Compare with reference numbers.
+    /// Run reference cases and compare the results with their expected numbers.
     Check(CheckArgs),
     /// Replay recorded trajectories through the optimizers and schedules.
     Replay(ReplayArgs),
@@ -72,23 +72,23 @@ pub enum Command {
     Export(Box<ExportArgs>),
     /// Write a model in another format, without training.
     Convert(Box<ConvertArgs>),
-    /// Write the exact difference of two models, apply it, or remove it.
+    /// Write the exact difference of two models, apply it, or remove it again.
     Delta(DeltaArgs),
-    /// Merge a LoRA adapter into its base, or make one of two models.
+    /// Merge a LoRA adapter into its base, or extract one from two models.
     Adapter(Box<AdapterArgs>),
-    /// Recompute what a receipt states.
+    /// Recompute the digests and figures that a receipt states, and compare them.
     Verify(VerifyArgs),
-    /// Print settings, reports and codes as JSON, for `npm run generate`.
+    /// Print settings, reports and error codes as JSON, for `npm run generate`.
     #[command(hide = true)]
     Schema,
 }
 
-/// The device that computes.
+/// Device that computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DeviceName {
     /// WGSL on Vulkan, Metal or DX12.
     Wgpu,
-    /// The CPU, with the kernels' twins.
+    /// The CPU, with the CPU implementations (twins) of the kernels.
     Cpu,
 }
 
@@ -101,18 +101,18 @@ impl From<DeviceName> for DeviceKind {
     }
 }
 
-/// An adapter beside the model, and how the model's weights are kept.
+/// Options for an adapter that stays separate from the model, and for the storage of the model's weights.
 #[derive(Debug, Args)]
 pub struct ApartArgs {
-    /// Folder of a LoRA adapter of PEFT, or checkpoint folder of a run that trains one. It is not merged into the weights.
+    /// Folder of a PEFT LoRA adapter, or checkpoint folder of a run that trains one. The adapter is not merged into the weights.
     #[arg(long, value_name = "DIR")]
     pub adapter: Option<PathBuf>,
-    /// How the weights of --model are stored on the device [default: f32; with --adapter, as they are in the file].
+    /// Storage of the weights of --model on the device [default: f32; with --adapter, stored].
     #[arg(long, value_enum, value_name = "S")]
     pub base_storage: Option<StorageName>,
 }
 
-/// `evaluate`.
+/// Arguments of `evaluate`.
 #[derive(Debug, Args)]
 pub struct EvaluateArgs {
     /// GGUF file, safetensors folder or checkpoint folder.
@@ -120,100 +120,100 @@ pub struct EvaluateArgs {
     pub model: PathBuf,
     #[command(flatten)]
     pub data: DataArgs,
-    /// Tokens of one window of a text; every position but a window's first counts [default: the model's context, at most 512]. Of rows T as of
-    /// a run: so many tokens are read, and what follows each is predicted [default: all that the model's context holds].
+    /// Window length in tokens. Of a text: tokens per window, each of which but the first is predicted [default: the model's context, at
+    /// most 512]. Of rows: tokens that are read per sequence, each followed by a predicted one [default: the model's context].
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u64).range(2..))]
     pub seq_len: Option<u64>,
-    /// Rows that are evaluated at once.
+    /// Number of rows that are evaluated at once.
     #[arg(long, value_name = "B", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
     pub batch_size: u64,
     #[command(flatten)]
     pub reading: ReadingArgs,
-    /// Number of tokens of the text to use, from its start [default: all].
+    /// Number of tokens to evaluate, from the start of the data [default: all].
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u64>,
-    /// Let a token see only its own document, as `train --document-mask` does.
+    /// Let a token attend to its own document only, as `train --document-mask` does.
     #[arg(long)]
     pub document_mask: bool,
     #[command(flatten)]
     pub apart: ApartArgs,
-    /// Where to compute.
+    /// Device to compute on.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
 }
 
-/// `tokenize`.
+/// Arguments of `tokenize`.
 #[derive(Debug, Args)]
 pub struct TokenizeArgs {
     /// GGUF file, safetensors folder or checkpoint folder.
     #[arg(long, value_name = "PATH")]
     pub model: PathBuf,
-    /// Text.
+    /// Text to tokenize.
     #[arg(long, value_name = "TEXT")]
     pub text: String,
 }
 
-/// `schedule`.
+/// Arguments of `schedule`.
 #[derive(Debug, Args)]
 pub struct ScheduleArgs {
-    /// Settings as JSON, as `train` takes them (crate/SETTINGS.md).
+    /// JSON file of settings, with the keys of TrainConfig (crate/SETTINGS.md).
     #[arg(long, value_name = "FILE")]
     pub train_config: PathBuf,
-    /// Number of steps to show [default: those of the run].
+    /// Number of steps to show [default: the steps of the run].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=10_000_000))]
     pub steps: Option<u64>,
 }
 
-/// `inspect`.
+/// Arguments of `inspect`.
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// Files, or folders of them.
+    /// Files to inspect, or folders of them.
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
-    /// Format: safetensors, gguf, index, peft or json [default: by the name's ending].
+    /// Format of the files: safetensors, gguf, index, peft or json [default: by the ending of the name].
     #[arg(long = "as", value_name = "FORMAT")]
     pub format: Option<String>,
-    /// Read the values of every tensor as well.
+    /// Read the values of every tensor too, not only the headers.
     #[arg(long)]
     pub read: bool,
-    /// Tell what each path is as a whole: its contract, what it can become, and whether it can be trained in how many bytes.
+    /// Report on each path as a whole: its contract, the formats it can be exported to, and the bytes that training it needs.
     #[arg(long)]
     pub contract: bool,
-    /// With --contract, folder of a LoRA adapter of PEFT that is merged into the model.
+    /// With --contract: folder of a PEFT LoRA adapter that is merged into the model.
     #[arg(long, value_name = "DIR", requires = "contract")]
     pub merge_adapter: Option<PathBuf>,
     #[command(flatten)]
     pub request: RequestArgs,
 }
 
-/// `check`.
+/// Arguments of `check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// File of cases.
+    /// JSON file of reference cases.
     #[arg(value_name = "ORACLE.json")]
     pub oracle: PathBuf,
     /// Folder that the paths in the cases are relative to.
     #[arg(long, value_name = "DIR")]
     pub assets: PathBuf,
-    /// Where to compute.
+    /// Device to compute on.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
-    /// How the base beside an adapter is stored.
+    /// Storage of the base of an adapter that is not merged.
     #[arg(long, value_enum, default_value = "stored")]
     pub base_storage: StorageName,
-    /// Only the cases with these ids, or whose ids start with them.
+    /// Run only the cases with these ids, or with ids that begin with one of them and a dot [default: all].
     #[arg(long, value_name = "ID", num_args = 1..)]
     pub only: Vec<String>,
 }
 
-/// How the base beside an adapter is stored.
+/// Storage of a model's weights on the device.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum StorageName {
     /// As in the file.
     Stored,
-    /// 2 bytes a value.
+    /// bfloat16, 2 bytes per value.
     Bf16,
-    /// 4 bytes a value.
+    /// float32, 4 bytes per value.
     F32,
 }
 
@@ -227,19 +227,22 @@ impl From<StorageName> for BaseStorage {
     }
 }
 
-/// `replay`.
+/// Arguments of `replay`.
 #[derive(Debug, Args)]
 pub struct ReplayArgs {
-    /// Folder of vector files (.json).
+    /// Folder of recorded trajectories (.json).
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
-    /// Where to compute.
+    /// Device to compute on.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
 }
 
 impl Cli {
-    /// Reads the arguments; `None` after help or version was shown.
+    /// Reads the arguments of this process. Returns `None` after the help or the version was printed.
+    ///
+    /// # Errors
+    /// `cli.usage` for arguments that clap refuses; `cli.stdout` if the help cannot be printed.
     pub fn read() -> Result<Option<Self>> {
         let parsed = Self::command().try_get_matches().and_then(|matches| Self::from_arg_matches(&matches));
         match parsed {

@@ -1,5 +1,5 @@
-//! A checkpoint in one file, as the browser exports it: `TABTUNE1`, the length of a JSON head (u64, little endian), the head, then the bytes of
-//! the files one after another. They are read in place, without a copy.
+//! A checkpoint in one file, as the browser exports it: `TABTUNE1`, the length of a JSON head (u64, little endian), the head, then the
+//! bytes of the files one after another. The files are read in place, without a copy.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,14 +15,14 @@ use crate::files::FileSource;
 
 const MAGIC: &[u8; 8] = b"TABTUNE1";
 const FRONT_BYTES: u64 = 16;
-/// Maximum size of a head, which lists chunks and holds a run's history.
+/// Maximum size of the head in bytes. The head lists the chunks and holds a run's history.
 const MAX_HEAD_BYTES: u64 = 256 << 20;
-/// Maximum size of a chunk.
+/// Maximum size of a chunk in bytes.
 const CHUNK_BYTES: u64 = 8 << 20;
-/// Newest format of the head.
+/// Newest format of the head that is understood.
 const FORMAT: u64 = 2;
 
-/// The part of the head that a resume needs.
+/// Part of the head that a resume needs.
 #[derive(Deserialize)]
 struct Head {
     format: u64,
@@ -59,7 +59,7 @@ struct Chunk {
     sha256: String,
 }
 
-/// A range of a file as a file of its own.
+/// A byte range of the container that is read as a file of its own.
 struct Inner {
     name: String,
     whole: Rc<FileSource>,
@@ -85,7 +85,10 @@ impl ByteSource for Inner {
     }
 }
 
-/// The files in the container at `path`, each chunk verified.
+/// Opens the files in the container at `path`, after verifying each chunk.
+///
+/// # Errors
+/// `checkpoint.container.*` for a damaged container, `checkpoint.chunk.hash`, `checkpoint.version`, `source.read`.
 pub fn sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     let whole = Rc::new(FileSource::open(path)?);
     let (head, begin) = head(&whole)?;
@@ -107,7 +110,7 @@ pub fn sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     Ok(sources)
 }
 
-/// The head, and its end in the file.
+/// Reads the head. Returns it with the offset of its end in the file.
 fn head(whole: &FileSource) -> Result<(Head, u64)> {
     let mut front = [0; 16];
     let read = whole.len() >= FRONT_BYTES && whole.read_at(0, &mut front).is_ok();
@@ -129,7 +132,7 @@ fn head(whole: &FileSource) -> Result<(Head, u64)> {
     Ok((head, FRONT_BYTES + length))
 }
 
-/// Refuses names that are paths or occur twice, and chunks that no tabtune writes.
+/// Refuses file names that are paths or occur twice, and chunks of sizes that tabtune does not write.
 fn check(head: &Head) -> Result<()> {
     let mut names = BTreeSet::new();
     for Entry { name, body } in &head.manifest.files {

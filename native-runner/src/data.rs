@@ -1,4 +1,4 @@
-//! Files of data: those of a folder, unpacked, and a place for tokens that are too many for memory.
+//! Data files: the files of a folder, decompression, and storage for tokens that do not fit into memory.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -16,11 +16,11 @@ use tabtune::word;
 use crate::error::{Result, unreadable, unwritable};
 use crate::files::{file_name, has_ending};
 
-/// Files, each of which is opened when it is read.
+/// Data files, each of which is opened when it is read.
 #[derive(Debug, Default)]
 pub struct DataFiles {
     files: Vec<DataPath>,
-    /// Names of the entries of folders that are not read.
+    /// Names of the folder entries that are not read.
     passed_over: Vec<String>,
 }
 
@@ -31,7 +31,10 @@ struct DataPath {
 }
 
 impl DataFiles {
-    /// The files, and of folders their `.txt` and `.md` files in the order of their names.
+    /// Collects the files and, for each folder, its `.txt` and `.md` files in the order of their names.
+    ///
+    /// # Errors
+    /// `source.read` for a folder that cannot be listed or has no such file.
     pub fn of(paths: &[PathBuf]) -> Result<Self> {
         let mut all = Self::default();
         for path in paths {
@@ -41,27 +44,30 @@ impl DataFiles {
         Ok(all)
     }
 
-    /// The files as the crate takes them.
+    /// Returns the files as data sources of the crate.
     pub fn files(&self) -> Vec<&dyn DataSource> {
         self.files.iter().map(|file| file as &dyn DataSource).collect()
     }
 
-    /// These files and others.
+    /// Returns these files followed by others.
     pub fn and<'a>(&'a self, others: &'a Self) -> Vec<&'a dyn DataSource> {
         [self.files(), others.files()].concat()
     }
 
-    /// What is told of entries of folders that are not read.
+    /// Returns a warning about the folder entries that are not read, if there are any.
     pub fn passed_over(&self) -> Option<DataWarning> {
         DataWarning::passed_over(&self.passed_over)
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no files.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Reads the data. Tokens that are too many for memory are in a temporary file meanwhile.
+    /// Reads the data. Tokens that do not fit into memory are kept in a temporary file.
+    ///
+    /// # Errors
+    /// `source.read`, `sink.write` for the temporary file, and the refusals of the crate's [`DataReader`].
     pub fn read(&self, tokenizer: Result<&Tokenizer>, settings: &DataSettings) -> Result<Dataset> {
         let storage: Rc<dyn TokenStorage> = Rc::new(TemporaryFile::default());
         let files = self.files();
@@ -71,12 +77,12 @@ impl DataFiles {
     }
 }
 
-/// The texts of a folder, sorted by name. `passed_over` gets the names of its other entries.
+/// Lists the text files of a folder, sorted by name. The names of the other entries are added to `passed_over`.
 fn texts_of(folder: &Path, passed_over: &mut Vec<String>) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).map_err(|e| unreadable(folder.display(), e))?;
     let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
     let mut paths = paths.map_err(|e| unreadable(folder.display(), e))?;
-    // What begins with a dot is not shown to people.
+    // Entries that begin with a dot are hidden from people.
     paths.retain(|path| !file_name(path).starts_with('.'));
     paths.sort();
     let (texts, others): (Vec<PathBuf>, Vec<PathBuf>) =
@@ -93,7 +99,7 @@ impl DataSource for DataPath {
         &self.name
     }
 
-    /// Opens the file; one of gzip is unpacked.
+    /// Opens the file; a gzip file is decompressed.
     fn open(&self) -> tabtune::Result<Box<dyn Read + '_>> {
         let failed = |e: io::Error| unreadable(self.path.display(), e);
         let mut file = File::open(&self.path).map_err(failed)?;
@@ -107,7 +113,7 @@ impl DataSource for DataPath {
     }
 }
 
-/// The contents of a gzip file.
+/// Reader of the decompressed contents of a gzip file.
 struct Unpacked<'a> {
     inner: MultiGzDecoder<io::BufReader<File>>,
     name: &'a str,
@@ -122,7 +128,7 @@ impl Read for Unpacked<'_> {
     }
 }
 
-/// A file without a name, which goes when the run ends. It is made in the folder for temporary files (`TMPDIR`) when it is needed.
+/// A file without a name, which disappears when the run ends. It is created on first use, in the folder for temporary files (`TMPDIR`).
 #[derive(Debug, Default)]
 struct TemporaryFile(RefCell<Option<File>>);
 

@@ -1,4 +1,4 @@
-//! What can go wrong in the runner: the crate's error, or a command that makes no sense.
+//! Errors of the runner: an error of the crate, or a command that cannot be carried out.
 
 use tabtune::checkpoint::can_override;
 use tabtune::error::Word;
@@ -12,36 +12,36 @@ pub type Result<T> = std::result::Result<T, RunError>;
 /// A failure with a stable code.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// An error of the crate. Its whole text is shown here, so it is not repeated as a source.
+    /// An error of the crate. Its whole text is shown here, so it is not returned as a source as well.
     #[error("{0}{hint}", hint = way_out(.0))]
     Tabtune(tabtune::Error),
-    /// The command line makes no sense.
+    /// A command line that cannot be used.
     #[error("{0}")]
     Usage(String),
-    /// A JSON document of the user is not valid.
+    /// A JSON document of the user that is not valid.
     #[error("{name}: {reason}")]
     Json {
-        /// The file.
+        /// Name of the file or option.
         name: String,
-        /// Why.
+        /// Reason why it is not valid.
         reason: String,
     },
-    /// A Python that cannot make the steps of `bench gpu --torch`.
+    /// A Python that cannot run the steps of `bench gpu --torch`.
     #[error("{python}: expected a Python with PyTorch and transformers, found: {reason}")]
     Torch {
-        /// The program.
+        /// Path of the Python program.
         python: String,
-        /// What it lacks, or how it failed.
+        /// Reason: a missing package, or how the program failed.
         reason: String,
     },
-    /// A place with something that is not ours.
+    /// An output location that already holds something that must not be replaced.
     #[error(
         "{place}: expected a new or empty folder, that of a checkpoint, or a new file; found {found}. Nothing was changed: name another place"
     )]
     Occupied {
-        /// The folder or file.
+        /// Path of the folder or file.
         place: String,
-        /// What is there.
+        /// Description of the contents that were found.
         found: String,
     },
     /// A folder that another process writes into.
@@ -49,16 +49,16 @@ pub enum RunError {
         "{place}: expected a folder that no other process writes into, found one that a run of tabtune saves in: wait for its end, or name another folder"
     )]
     Locked {
-        /// The folder.
+        /// Path of the folder.
         place: String,
     },
-    /// The system does not let signals be heard.
+    /// The operating system refuses to register signal handlers.
     #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
-    /// A signal came before the output was written.
+    /// A signal that arrived before the output was written.
     #[error("ended by {}: nothing was written", .0.name)]
     Ended(Signal),
-    /// stdout is closed or full.
+    /// A closed or full stdout.
     #[error("cannot write to stdout: {0}")]
     Stdout(std::io::Error),
 }
@@ -69,7 +69,7 @@ impl From<tabtune::Error> for RunError {
     }
 }
 
-/// The option that would allow what a resume refused, if there is one.
+/// Returns a hint at the option that allows what a resume refused, or an empty text if there is none.
 fn way_out(error: &tabtune::Error) -> String {
     let tabtune::Error::ResumeMismatch(faults) = error else { return String::new() };
     let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).filter(|key| can_override(key)).collect();
@@ -77,7 +77,7 @@ fn way_out(error: &tabtune::Error) -> String {
 }
 
 impl RunError {
-    /// What the message lists, where that is more than one thing.
+    /// Returns the items of a message that lists more than one fault; otherwise an empty list.
     pub fn list(&self) -> Vec<String> {
         match self {
             RunError::Tabtune(tabtune::Error::Refused(list)) if list.len() > 1 => list.iter().map(ToString::to_string).collect(),
@@ -85,7 +85,7 @@ impl RunError {
         }
     }
 
-    /// The stable dotted word.
+    /// Returns the stable dotted code of the failure.
     pub fn code(&self) -> &'static str {
         match self {
             RunError::Tabtune(error) => error.code(),
@@ -101,17 +101,17 @@ impl RunError {
     }
 }
 
-/// The crate's error of a source that could not be read.
+/// Makes the crate's error for a source that could not be read.
 pub fn unreadable(name: impl std::fmt::Display, reason: impl std::fmt::Display) -> tabtune::Error {
     tabtune::Error::SourceRead { name: name.to_string(), reason: reason.to_string() }
 }
 
-/// The crate's error of a sink that could not be written.
+/// Makes the crate's error for an output that could not be written.
 pub fn unwritable(name: impl std::fmt::Display, reason: impl std::fmt::Display) -> tabtune::Error {
     tabtune::Error::SinkWrite { name: name.to_string(), reason: reason.to_string() }
 }
 
-/// The error of a checkpoint in one file that is not whole.
+/// Makes the error for a damaged checkpoint in one file.
 pub fn damaged(word: Word, reason: impl std::fmt::Display) -> RunError {
     tabtune::Error::CheckpointContainer { word, reason: reason.to_string() }.into()
 }

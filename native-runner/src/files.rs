@@ -1,4 +1,4 @@
-//! The only module of the runner that reads files: sources for the crate, and whole small files.
+//! Access to files: the only module of the runner that reads them, as sources for the crate or as a whole if they are small.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,11 +14,11 @@ use tabtune::state::{CARRIED_FILES, PortableModelImportRequest, VerifyPolicy};
 use crate::container;
 use crate::error::{Result, RunError, unreadable};
 
-/// Inside the folder of a checkpoint: one that is complete, some of whose files may not be at their places yet. A process that is ended while it
-/// saves leaves it, and the next save removes it.
+/// Name of a folder inside a checkpoint folder: a complete checkpoint whose files may not all have been moved to their places yet. A process
+/// that is killed while it saves leaves it behind, and the next save removes it.
 pub const COMPLETE: &str = ".tabtune-complete";
 
-/// A file that the crate reads by ranges.
+/// A file that the crate reads in ranges.
 #[derive(Debug)]
 pub struct FileSource {
     name: String,
@@ -28,7 +28,10 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Opens `path` under its file name.
+    /// Opens `path`. The source is named by the last part of the path.
+    ///
+    /// # Errors
+    /// `source.read` if `path` cannot be opened or is not a file.
     pub fn open(path: &Path) -> tabtune::Result<Self> {
         let file = File::open(path).map_err(|e| unreadable(path.display(), e))?;
         let meta = file.metadata().map_err(|e| unreadable(path.display(), e))?;
@@ -53,7 +56,7 @@ impl ByteSource for FileSource {
         let failed = |e: std::io::Error| unreadable(self.path.display(), e);
         file.seek(SeekFrom::Start(offset)).map_err(failed)?;
         match file.read_exact(buf) {
-            // The file became shorter after it was opened.
+            // The file was shortened after it had been opened.
             Err(e) if e.kind() == ErrorKind::UnexpectedEof => {
                 let len = file.metadata().map_err(failed)?.len();
                 Err(truncated(&self.name, offset, buf.len() as u64, len.saturating_sub(offset)))
@@ -63,17 +66,23 @@ impl ByteSource for FileSource {
     }
 }
 
-/// The last part of a path, as text.
+/// Returns the last part of a path as text.
 pub fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-/// A whole file.
+/// Reads a whole file.
+///
+/// # Errors
+/// `source.read`.
 pub fn read_file(path: &Path) -> tabtune::Result<Vec<u8>> {
     std::fs::read(path).map_err(|e| unreadable(path.display(), e))
 }
 
-/// A whole file of JSON.
+/// Reads and parses a whole JSON file.
+///
+/// # Errors
+/// `source.read`; `cli.json` with the likely cause if the contents are not JSON.
 pub fn read_json(path: &Path) -> Result<serde_json::Value> {
     let bytes = read_file(path)?;
     serde_json::from_slice(&bytes).map_err(|error| {
@@ -88,8 +97,11 @@ pub fn read_json(path: &Path) -> Result<serde_json::Value> {
     })
 }
 
-/// The plain files of a folder, sorted by name; of a checkpoint whose files are not all at their places yet, those that are not, from where
-/// they are.
+/// Lists the plain files of a folder, sorted by name. Files of a complete checkpoint that have not been moved to their places yet are listed
+/// where they are, in [`COMPLETE`].
+///
+/// # Errors
+/// `source.read` if the folder cannot be listed.
 pub fn files_of(folder: &Path) -> tabtune::Result<Vec<PathBuf>> {
     let mut files = plain_files(folder)?;
     let complete = folder.join(COMPLETE);
@@ -111,21 +123,24 @@ fn plain_files(folder: &Path) -> tabtune::Result<BTreeMap<OsString, PathBuf>> {
     Ok(files)
 }
 
-/// Whether the name of a file ends so.
+/// Checks that a file name has one of the endings, in upper or lower case.
 pub fn has_ending(path: &Path, endings: &[&str]) -> bool {
     path.extension().and_then(|e| e.to_str()).is_some_and(|e| endings.iter().any(|want| e.eq_ignore_ascii_case(want)))
 }
 
-/// The sources of the model at `path`: one GGUF or safetensors file, or the model files of a folder.
+/// Opens the sources of the model at `path`: one GGUF or safetensors file, or the model files of a folder.
+///
+/// # Errors
+/// `cli.usage` for a folder without a model; `source.read`.
 pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     let mut paths = vec![path.to_path_buf()];
     if path.is_dir() {
         let all = files_of(path)?;
-        // A checkpoint folder is a model folder with two more files.
+        // A checkpoint folder is a model folder with two additional files.
         let of_run = |p: &Path| [MANIFEST, "optimizer.safetensors"].contains(&file_name(p).as_str());
         let weights = all.iter().any(|p| has_ending(p, &["gguf", "safetensors"]));
-        // Pickles are refused by name where nothing else has weights.
-        // The documents of a tokenizer go with the model.
+        // If nothing else has weights, pickle files are passed on, so that they are refused by name.
+        // The documents of a tokenizer belong to the model.
         let of_tokenizer = |p: &Path| CARRIED_FILES.contains(&file_name(p).as_str());
         let of_model = |p: &Path| has_ending(p, &["gguf", "json", "safetensors", "jinja"]) || of_tokenizer(p);
         let read = |p: &Path| of_model(p) || !weights && has_ending(p, &["bin", "pt", "pth", "ckpt"]);
@@ -144,27 +159,33 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     Ok(sources)
 }
 
-/// Opens the model at `path`; its warnings go to stderr.
+/// Opens the model at `path`. Its warnings go to stderr.
+///
+/// # Errors
+/// Errors of [`open_wanted`].
 pub fn open_model(path: &Path) -> Result<Bundle> {
     open_wanted(path, Wanted::default())
 }
 
-/// What is wanted of a model that is opened.
+/// Options for opening a model.
 #[derive(Default)]
 pub struct Wanted<'a> {
-    /// Folder of a LoRA adapter that is merged into it.
+    /// Folder of a LoRA adapter that is merged into the model.
     pub adapter: Option<&'a Path>,
-    /// The adapter stands beside the model instead.
+    /// True if the adapter stays separate from the model instead of being merged.
     pub apart: bool,
-    /// The sums of merging stay f32: who takes them rounds.
+    /// True if merged weights stay f32, and the caller rounds them.
     pub exact: bool,
-    /// The adapter may bring a larger vocabulary.
+    /// True if the adapter may bring a larger vocabulary.
     pub resize_vocabulary: bool,
-    /// Which of its tensors, and under which names.
+    /// Selection and renaming of the model's tensors.
     pub request: Option<PortableModelImportRequest>,
 }
 
-/// Opens the model at `path` with what is wanted of it; warnings go to stderr.
+/// Opens the model at `path` with these options. Its warnings go to stderr.
+///
+/// # Errors
+/// `source.read`, `cli.usage` for a folder without a model, and the refusals of the crate for files that are not sound.
 pub fn open_wanted(path: &Path, wanted: Wanted<'_>) -> Result<Bundle> {
     let adapter = wanted.adapter.map(folder_sources).transpose()?;
     let Wanted { apart, exact, resize_vocabulary, request, .. } = wanted;
@@ -176,7 +197,10 @@ pub fn open_wanted(path: &Path, wanted: Wanted<'_>) -> Result<Bundle> {
     Ok(bundle)
 }
 
-/// The files of a base: those of the model at the one path, or all parts of a split GGUF file.
+/// Opens the files of a base: the model at the only path, or all parts of a split GGUF file.
+///
+/// # Errors
+/// Errors of [`model_sources`].
 pub fn base_sources(paths: &[PathBuf]) -> Result<Vec<Box<dyn ByteSource>>> {
     if let [path] = paths {
         return model_sources(path);
@@ -188,14 +212,20 @@ pub fn base_sources(paths: &[PathBuf]) -> Result<Vec<Box<dyn ByteSource>>> {
     Ok(sources)
 }
 
-/// The same for an export, which needs no base of an adapter.
+/// Opens the checkpoint at `path` for an export, which does not need the base of an adapter. Each byte is verified.
+///
+/// # Errors
+/// `source.read`, `checkpoint.*`.
 pub fn open_checkpoint_alone(path: &Path) -> Result<Checkpoint> {
     let (sources, verified) = if path.is_file() { (container::sources(path)?, true) } else { (folder_sources(path)?, false) };
     Ok(Checkpoint::open_alone(sources, verified)?)
 }
 
-/// Opens the checkpoint at `path`, a folder or one file as the browser exports it, and verifies each byte. That of an adapter needs its base,
-/// as much of which is compared as the policy says.
+/// Opens the checkpoint at `path`, a folder or one file as the browser exports it, and verifies each byte. The checkpoint of an adapter needs
+/// its base, which is compared to the extent that `policy` says.
+///
+/// # Errors
+/// `source.read`, `checkpoint.*`.
 pub fn open_checkpoint(path: &Path, base: &[PathBuf], policy: VerifyPolicy) -> Result<Checkpoint> {
     let (sources, verified) = if path.is_file() { (container::sources(path)?, true) } else { (folder_sources(path)?, false) };
     Ok(match (base, verified) {
@@ -205,7 +235,7 @@ pub fn open_checkpoint(path: &Path, base: &[PathBuf], policy: VerifyPolicy) -> R
     }?)
 }
 
-/// Every file of the folder of a checkpoint or an adapter.
+/// Opens every file in the folder of a checkpoint or an adapter.
 fn folder_sources(folder: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     if !folder.is_dir() {
         return Err(unreadable(folder.display(), "not a folder").into());

@@ -1,4 +1,4 @@
-//! Prints the libraries' warnings on stderr, because shader faults are only logged.
+//! A logger that prints the libraries' warnings on stderr, because faults of shaders are only logged.
 
 use std::io::Write;
 
@@ -21,7 +21,7 @@ impl Log for Stderr {
     fn flush(&self) {}
 }
 
-/// Installs the sink. Must come before the device.
+/// Installs the logger. It must be installed before a device is opened.
 pub fn install() {
     if log::set_logger(&Stderr).is_ok() {
         log::set_max_level(LevelFilter::Warn);

@@ -1,4 +1,4 @@
-//! `tabtune`: the same crate as in the browser, from a terminal.
+//! `tabtune`: runs the browser's crate from a terminal.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -27,7 +27,7 @@ use output::Output;
 fn main() -> ExitCode {
     log_sink::install();
     let json = std::env::args_os().any(|argument| argument == "--json");
-    // A driver may panic inside the libraries; the caller must still get its one line.
+    // A graphics driver may panic inside the libraries; the caller must still get one line that reports it.
     let outcome = std::panic::catch_unwind(run).unwrap_or_else(|_| Err(anyhow::anyhow!("a library panicked; its message is on stderr")));
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,

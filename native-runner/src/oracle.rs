@@ -1,4 +1,4 @@
-//! Reference cases and the comparison with them, as pure functions: no files, no device.
+//! Reference cases and the comparison with them, as pure functions that use no files and no device.
 
 pub mod judge;
 pub mod lora;
@@ -8,49 +8,49 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Bound of a logit, relative to the largest absolute one: f32 on a GPU against the float64 of the case.
+/// Bound of the error of a logit, relative to the largest absolute expected logit: f32 on a GPU against the float64 of the case.
 pub const LOGIT: f64 = 1e-4;
-/// Relative bound of the mean loss of a batch.
+/// Bound of the relative error of the mean loss of a batch.
 pub const LOSS: f64 = 1e-5;
-/// The same of a model with a merged adapter. The case adds the product exactly, and merging rounds to the base's dtype: in F16 that alone
-/// moves the two public cases by 6.6e-6 and 9.6e-6, and the adapters themselves by 2e-3 and 6e-3.
+/// Bound of the relative error of the mean loss for a model with a merged adapter. The case adds the product exactly, and merging rounds to
+/// the base's dtype: in F16 that alone moves the two public cases by 6.6e-6 and 9.6e-6, and the adapters themselves by 2e-3 and 6e-3.
 pub const MERGED_LOSS: f64 = 1e-4;
-/// Relative bound of gradient norms.
+/// Bound of the relative error of gradient norms.
 pub const NORM: f64 = 1e-4;
-/// Tokens whose logits are closer than this may swap places.
+/// Difference of logits below which two tokens may swap places.
 pub const TIE: f64 = 0.01;
 
-/// A file of cases; each is parsed on its own, so that one bad case fails alone.
+/// A file of cases. Each case is parsed on its own, so that a bad one does not fail the others.
 #[derive(Debug, Deserialize)]
 pub struct Oracle {
-    /// The cases.
+    /// Unparsed cases.
     pub cases: Vec<Value>,
 }
 
-/// One case.
+/// A reference case.
 #[derive(Debug, Deserialize)]
 pub struct Case {
-    /// Path of the model from the assets folder.
+    /// Path of the model, relative to the assets folder.
     pub model: String,
-    /// Path of its tokenizer.json.
+    /// Path of the model's tokenizer.json.
     pub tokenizer: String,
-    /// Path of an adapter that is merged first.
+    /// Path of an adapter that is merged into the model first.
     #[serde(default)]
     pub lora: Option<String>,
-    /// What to compute.
+    /// Computation, and its expected results.
     #[serde(flatten)]
     pub task: Task,
 }
 
-/// What to compute, and the expected results.
+/// Computation of a case, with its inputs and expected results.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Task {
-    /// The most likely next tokens.
+    /// The most likely next tokens after a prompt.
     Next { prompt: String, expect: NextExpect },
-    /// The most likely token, `count` times.
+    /// The most likely token, chosen `count` times.
     Greedy { prompt: String, count: usize, expect: GreedyExpect },
-    /// Cross-entropy of the tokens after `start`.
+    /// Cross-entropy of the `count` tokens after `start`.
     Ce { text: String, start: usize, count: usize, expect: CeExpect },
     /// Loss and gradients of one batch.
     Grad { text: String, starts: Vec<usize>, length: usize, expect: GradExpect },
@@ -58,91 +58,91 @@ pub enum Task {
     Train { text: String, length: usize, steps: Vec<Vec<usize>>, optimizer: Value, expect: TrainExpect },
 }
 
-/// One of the most likely tokens.
+/// Expected logit and probability of one of the most likely tokens.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct Likely {
-    /// Token.
+    /// Token id.
     pub id: usize,
-    /// Its logit.
+    /// Logit of the token.
     pub logit: f64,
-    /// Its probability.
+    /// Probability of the token.
     pub prob: f64,
 }
 
-/// Of `next`.
+/// Expected results of a `next` case.
 #[derive(Debug, Deserialize)]
 pub struct NextExpect {
-    /// Ids of the prompt.
+    /// Token ids of the prompt.
     pub ids: Vec<u32>,
-    /// In descending order.
+    /// The five most likely tokens, in descending order of probability.
     pub top5: Vec<Likely>,
 }
 
-/// Of `greedy`.
+/// Expected results of a `greedy` case.
 #[derive(Debug, Deserialize)]
 pub struct GreedyExpect {
-    /// The new tokens.
+    /// Ids of the new tokens.
     pub ids: Vec<u32>,
-    /// Their text.
+    /// Text of the new tokens.
     pub text: String,
 }
 
-/// Of `ce`, in nats.
+/// Expected results of a `ce` case, in nats.
 #[derive(Debug, Deserialize)]
 pub struct CeExpect {
-    /// First ids of the span.
+    /// First token ids of the span.
     pub first_ids: Vec<u32>,
-    /// Over all targets.
+    /// Mean cross-entropy over all targets.
     pub mean: f64,
-    /// Of the first target.
+    /// Cross-entropy of the first target.
     pub first: f64,
-    /// Of the last target.
+    /// Cross-entropy of the last target.
     pub last: f64,
 }
 
-/// Of `grad`.
+/// Expected results of a `grad` case.
 #[derive(Debug, Deserialize)]
 pub struct GradExpect {
-    /// Of the batch.
+    /// Loss of the batch.
     pub loss: f64,
-    /// Over all parameters.
+    /// Gradient norm over all parameters.
     pub norm: f64,
-    /// Of each parameter.
+    /// Gradient norm of each parameter.
     pub norms: serde_json::Map<String, Value>,
     /// First four elements of some gradients.
     #[serde(default)]
     pub samples: serde_json::Map<String, Value>,
-    /// Path of a safetensors file with the gradient of every parameter, f32, from the assets folder.
+    /// Path of a safetensors file with the gradient of every parameter in f32, relative to the assets folder.
     #[serde(default)]
     pub gradients: Option<String>,
 }
 
-/// Of `train`.
+/// Expected results of a `train` case.
 #[derive(Debug, Deserialize)]
 pub struct TrainExpect {
-    /// Before each step.
+    /// Loss before each step.
     pub losses: Vec<f64>,
-    /// Of each step, before clipping.
+    /// Gradient norm of each step, before clipping.
     pub grad_norms: Vec<f64>,
-    /// Of the last batch, after the last step.
+    /// Loss of the last batch, after the last step.
     pub final_loss: f64,
-    /// Of all parameters, after the last step.
+    /// Norm of all parameters, after the last step.
     pub param_norm: f64,
 }
 
 /// One compared figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
-    /// What was compared.
+    /// Name of the figure.
     pub name: String,
-    /// Its error.
+    /// Error of the figure.
     pub error: f64,
-    /// The bound of the error.
+    /// Bound of the error.
     pub bound: f64,
 }
 
 impl Measure {
-    /// Also false for NaN.
+    /// Returns true if the error is within its bound; false for NaN.
     pub fn ok(&self) -> bool {
         self.error <= self.bound
     }
@@ -157,46 +157,46 @@ impl Measure {
     }
 }
 
-/// All figures of one case.
+/// All compared figures of one case.
 #[derive(Debug, Default)]
 pub struct Verdict {
     measures: Vec<Measure>,
 }
 
 impl Verdict {
-    /// Whether every figure is within its bound, and there is one.
+    /// Returns true if there is a figure and every figure is within its bound.
     pub fn ok(&self) -> bool {
         !self.measures.is_empty() && self.measures.iter().all(Measure::ok)
     }
 
-    /// The figure that is closest to its bound, or furthest beyond it.
+    /// Returns the figure that is closest to its bound, or furthest beyond it.
     pub fn worst(&self) -> Option<&Measure> {
         self.measures.iter().max_by(|a, b| a.strain().total_cmp(&b.strain()))
     }
 
-    /// Names of the figures beyond their bounds.
+    /// Iterates over the figures that exceed their bounds.
     pub fn failures(&self) -> impl Iterator<Item = &Measure> {
         self.measures.iter().filter(|m| !m.ok())
     }
 
-    /// `|got − want| ≤ bound`.
+    /// Adds the figure `|got − want|`, bounded by `bound`.
     pub fn near(&mut self, name: impl Into<String>, got: f64, want: f64, bound: f64) {
         self.measures.push(Measure { name: name.into(), error: (got - want).abs(), bound });
     }
 
-    /// `|got − want| / |want| ≤ bound`.
+    /// Adds the figure `|got − want| / |want|`, bounded by `bound`.
     pub fn relative(&mut self, name: impl Into<String>, got: f64, want: f64, bound: f64) {
         let scale = want.abs().max(f64::MIN_POSITIVE);
         self.measures.push(Measure { name: name.into(), error: (got - want).abs() / scale, bound });
     }
 
-    /// Number of positions at which two lists differ; the bound is 0.
+    /// Adds the number of positions at which two lists differ; its bound is 0.
     pub fn equal<T: PartialEq>(&mut self, name: impl Into<String>, got: &[T], want: &[T]) {
         let common = got.iter().zip(want).filter(|(a, b)| a != b).count();
         self.measures.push(Measure { name: name.into(), error: (common + got.len().abs_diff(want.len())) as f64, bound: 0.0 });
     }
 
-    /// Logits and probabilities of the expected tokens, and their order.
+    /// Compares the logits and probabilities of the expected tokens, and their order. `row` has shape `[V]`.
     pub fn top(&mut self, row: &[f32], want: &[Likely]) {
         let at = |id: usize| row.get(id).map_or(f64::NAN, |x| f64::from(*x));
         let bound = LOGIT * want.iter().map(|w| w.logit.abs()).fold(0.0, f64::max);
@@ -218,7 +218,7 @@ impl Verdict {
         self.measures.push(Measure { name: "order".into(), error: swapped as f64, bound: 0.0 });
     }
 
-    /// Whole gradients: the 2-norm of each difference relative to that of `want`.
+    /// Compares whole gradients: the 2-norm of each difference, relative to the 2-norm of the expected gradient.
     pub fn whole(&mut self, want: &BTreeMap<String, Vec<f32>>, got: &BTreeMap<String, Vec<f32>>) {
         self.equal("names", &got.keys().collect::<Vec<_>>(), &want.keys().collect::<Vec<_>>());
         for (name, want) in want {
@@ -228,7 +228,7 @@ impl Verdict {
         }
     }
 
-    /// Norms and samples of gradients in f64; `gradient` finds one by its name.
+    /// Compares norms and samples of gradients in f64. `gradient` finds a gradient by its name; `names` is the number of gradients.
     pub fn gradients<'a>(&mut self, want: &GradExpect, gradient: impl Fn(&str) -> Option<&'a [f32]>, names: usize) {
         self.equal("parameters", &[names], &[want.norms.len()]);
         let mut total = 0.0;
@@ -251,12 +251,12 @@ impl Verdict {
     }
 }
 
-/// Σx² in f64.
+/// Returns Σx² in f64.
 pub fn square_sum(values: &[f32]) -> f64 {
     values.iter().map(|x| f64::from(*x).powi(2)).sum()
 }
 
-/// Cross-entropy in nats of `target` under one row of logits, in f64.
+/// Returns the cross-entropy in nats of `target` under one row of logits `[V]`, in f64.
 pub fn cross_entropy(row: &[f32], target: usize) -> f64 {
     let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f64 = row.iter().map(|x| f64::from(x - top).exp()).sum();

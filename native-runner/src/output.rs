@@ -1,4 +1,4 @@
-//! stdout: JSON lines with `--json`, readable lines without. Nothing else writes there.
+//! Output to stdout: JSON lines with `--json`, readable lines without. Nothing else writes to stdout.
 
 use std::io::Write;
 
@@ -9,24 +9,27 @@ use tabtune::error::escaped;
 
 use crate::error::{Result, RunError};
 
-/// How results are shown.
+/// Writer of a command's results, for programs or for people.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
     json: bool,
 }
 
 impl Output {
-    /// `json`: one JSON object per line.
+    /// Makes a writer; with `json`, one JSON object per line.
     pub fn new(json: bool) -> Self {
         Self { json }
     }
 
-    /// Whether the reader is a program.
+    /// Returns true if the output is JSON.
     pub fn json(&self) -> bool {
         self.json
     }
 
-    /// One result: `value` for programs, `text` for people.
+    /// Writes one result: `value` for programs, `text` for people.
+    ///
+    /// # Errors
+    /// `cli.stdout` if it cannot be written, `cli.json` if `value` cannot be JSON.
     pub fn line(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
         if self.json {
             let line = serde_json::to_string(value).map_err(|e| RunError::Json { name: "stdout".into(), reason: e.to_string() })?;
@@ -36,12 +39,18 @@ impl Output {
         }
     }
 
-    /// One result for programs; people see it elsewhere (on the progress bar).
+    /// Writes one result for programs only; people see it elsewhere, on the progress bar.
+    ///
+    /// # Errors
+    /// Errors of [`Output::line`].
     pub fn json_line(&self, value: &impl Serialize) -> Result<()> {
         if self.json { self.line(value, String::new) } else { Ok(()) }
     }
 
-    /// Text for people, without a line end.
+    /// Writes text for people only, without adding a line end.
+    ///
+    /// # Errors
+    /// `cli.stdout`.
     pub fn fragment(&self, text: &str) -> Result<()> {
         if self.json { Ok(()) } else { self.write(text) }
     }
@@ -51,7 +60,8 @@ impl Output {
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(RunError::Stdout)
     }
 
-    /// The failure that ends the command: on stdout as JSON, or on stderr in one readable line, and one for each item of a `list`.
+    /// Writes the failure that ends the command: as JSON on stdout, or on stderr as one readable line and one more for each further item of
+    /// `list`.
     pub fn failure(&self, code: &str, message: &str, list: &[String]) {
         if self.json {
             let mut error = json!({ "code": code, "message": message });
@@ -59,7 +69,7 @@ impl Output {
                 error["faults"] = json!(list);
             }
             let line = json!({ "error": error });
-            // A closed stdout is itself the failure, and nobody is left to report it to.
+            // A closed stdout is itself the failure, and there is nobody to report it to.
             if self.write(&format!("{}\n", in_json(&line.to_string()))).is_ok() {
                 return;
             }
@@ -72,7 +82,7 @@ impl Output {
     }
 }
 
-/// A line of JSON in which characters that a terminal would act on are written as JSON escapes.
+/// Escapes the characters of a JSON line that a terminal would act on.
 fn in_json(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut units = [0u16; 2];

@@ -1,5 +1,5 @@
-//! The places where commands write. What lies there stays: only files that a checkpoint's own manifest names are replaced or removed, and
-//! temporary ones that carry this process's mark.
+//! Output locations of the commands. Existing files are left alone: only files that a checkpoint's own manifest names are replaced or removed,
+//! and temporary ones that carry this process's mark.
 
 mod disk;
 mod one_file;
@@ -18,20 +18,20 @@ use crate::error::{Result, RunError, unwritable};
 use crate::files::{COMPLETE, FileSource};
 use crate::signals::Signals;
 
-/// Locked by the process that writes into the folder; contains its mark.
+/// Name of the lock file, which is locked by the process that writes into the folder and contains its mark.
 const LOCK: &str = ".tabtune.lock";
-/// What a new file system has at its root.
+/// Name of the folder that a new file system has at its root.
 const OF_THE_SYSTEM: &str = "lost+found";
 
-/// A folder that this process alone writes into.
+/// A folder that only this process writes into.
 pub struct Folder {
     path: PathBuf,
-    /// Whether it is for checkpoints, each of which replaces the last one. Else it is written once.
+    /// True if the folder is for checkpoints, each of which replaces the last one; false if it is written once.
     checkpoints: bool,
-    /// Whether it was made for this process.
+    /// True if the folder was created for this process.
     created: bool,
     mark: String,
-    /// Held until this process ends, however it ends. `None` where the file system has no locks.
+    /// Lock that is held until this process ends, however it ends. `None` if the file system has no locks.
     lock: Option<File>,
 }
 
@@ -39,7 +39,7 @@ impl Folder {
     /// Claims a folder for checkpoints: a new or empty one, or that of a checkpoint.
     ///
     /// # Errors
-    /// `output.occupied` names what is there, `run.locked` another process that writes there; `sink.write` if nothing can be written.
+    /// `output.occupied` if there are other contents, `run.locked` if another process writes there, `sink.write` if nothing can be written.
     pub fn for_checkpoints(path: &Path) -> Result<Self> {
         Self::claim(path, true)
     }
@@ -47,7 +47,7 @@ impl Folder {
     /// Claims a new or empty folder for one output.
     ///
     /// # Errors
-    /// As [`Folder::for_checkpoints`].
+    /// As for [`Folder::for_checkpoints`].
     pub fn for_output(path: &Path) -> Result<Self> {
         Self::claim(path, false)
     }
@@ -61,36 +61,44 @@ impl Folder {
         Ok(folder)
     }
 
-    /// The folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Refuses an output of these files where one of them would take the place of somebody else's, or where the file system has no room for
-    /// so many bytes, which it tells.
+    /// Checks that these files can be written: none would replace a foreign file, and the file system has room for so many bytes.
+    ///
+    /// # Errors
+    /// `output.occupied`; `sink.write` with the free bytes if there are too few.
     pub fn check_room(&self, stream: &FileStream, bytes: u64) -> Result<()> {
         self.check_names(stream)?;
         check_room(&self.path, stream.files().len(), bytes)
     }
 
-    /// Writes the files of `stream`: all of them, or none. Returns their paths.
+    /// Writes the files of `stream`, either all of them or none. Returns their paths.
+    ///
+    /// # Errors
+    /// `output.occupied`, `sink.write`, `cli.ended` if a signal comes, and errors of the stream.
     pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
         self.check_names(stream)?;
-        // A run hears its signals itself, and saves what it has.
+        // A training run handles its signals itself, and saves the steps that it has made.
         let signals = if self.checkpoints { None } else { Some(Signals::listen().map_err(RunError::Signals)?) };
         let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
         let part = self.path.join(temporary(&self.mark));
         let filled = fill_new(&part, self.checkpoints, stream, signals.as_ref());
         let placed = filled.and_then(|()| if self.checkpoints { self.replace(&part) } else { self.move_up(&part, &names) });
         if placed.is_err() {
-            // The first failure is the one to report. What is left carries this process's mark.
+            // The first failure is the one to report. Remaining files carry this process's mark.
             let _ = fs::remove_dir_all(&part);
         }
         placed?;
         Ok(names.iter().map(|name| self.path.join(name)).collect())
     }
 
-    /// Replaces the manifest of the checkpoint that is there by what `change` makes of it.
+    /// Replaces the manifest of the folder's checkpoint with what `change` makes of it.
+    ///
+    /// # Errors
+    /// `source.read`, `sink.write`, and errors of `change`.
     pub fn change_manifest(&self, change: impl FnOnce(&FileSource) -> tabtune::Result<Vec<u8>>) -> Result<()> {
         let (manifest, part) = (self.path.join(MANIFEST), self.path.join(format!("{}.json", temporary(&self.mark))));
         let bytes = change(&FileSource::open(&manifest)?)?;
@@ -100,14 +108,17 @@ impl Folder {
         flush_folder(&self.path)
     }
 
-    /// The evaluation of the checkpoint that is there, if one is.
+    /// Returns the evaluation of the folder's checkpoint, if it has one.
+    ///
+    /// # Errors
+    /// `source.read`, or `checkpoint.*` for a manifest that cannot be used.
     pub fn evaluation(&self) -> Result<Option<Evaluation>> {
         let Some(manifest) = self.manifests().next() else { return Ok(None) };
         Ok(read_manifest(&FileSource::open(&manifest)?)?.progress.evaluation)
     }
 
-    /// Makes the complete files in `part` those of the folder: one rename decides that they are, and readers find them from then on, moved
-    /// or not.
+    /// Makes the complete files in `part` the checkpoint of the folder. A single rename decides this: from then on readers find them, moved to
+    /// their places or not.
     fn replace(&self, part: &Path) -> Result<()> {
         self.move_complete()?;
         rename(part, &self.path.join(COMPLETE))?;
@@ -115,8 +126,8 @@ impl Folder {
         self.move_complete()
     }
 
-    /// Moves the files of a complete checkpoint to their places, the manifest last, and removes those that only the one before named. Goes on
-    /// where a process before this one was ended.
+    /// Moves the files of a complete checkpoint to their places, the manifest last, and removes files that only the previous checkpoint named.
+    /// Finishes the work of an earlier process that was killed here.
     fn move_complete(&self) -> Result<()> {
         let complete = self.path.join(COMPLETE);
         if !complete.is_dir() {
@@ -146,18 +157,18 @@ impl Folder {
         flush_folder(&self.path)
     }
 
-    /// The folder's own manifests, the one that counts first: beside that of its place one of a checkpoint that is not all moved yet.
+    /// Iterates over the folder's own manifests: first that of a checkpoint whose files are not all moved yet, then the one in its place.
     fn manifests(&self) -> impl Iterator<Item = PathBuf> {
         let all = [self.path.join(COMPLETE).join(MANIFEST), self.path.join(MANIFEST)];
         all.into_iter().filter(|manifest| self.checkpoints && manifest.is_file())
     }
 
-    /// The files that the folder's own manifests name.
+    /// Lists the files that the folder's own manifests name.
     fn own_names(&self) -> Result<Vec<String>> {
         Ok(self.manifests().map(|manifest| named_by(&manifest)).collect::<Result<Vec<_>>>()?.concat())
     }
 
-    /// Refuses names that stand for files of somebody else.
+    /// Refuses names that exist in the folder and belong to somebody else.
     fn check_names(&self, stream: &FileStream) -> Result<()> {
         let ours = self.own_names()?;
         let foreign = |name: &&String| !ours.contains(name) && *name != MANIFEST && self.path.join(name).symlink_metadata().is_ok();
@@ -169,7 +180,7 @@ impl Folder {
         Err(occupied(&self.path, format!("{} of somebody else, whose place the output would take", list(&found))))
     }
 
-    /// Refuses a folder whose contents are not ours to add to.
+    /// Refuses a folder whose contents are not a checkpoint's.
     fn check_contents(&self) -> Result<()> {
         let complete = self.path.join(COMPLETE);
         for manifest in [self.path.join(MANIFEST), complete.join(MANIFEST)] {
@@ -190,7 +201,7 @@ impl Folder {
         if found.is_empty() { Ok(()) } else { Err(occupied(&self.path, list(&found))) }
     }
 
-    /// Takes the folder's lock and removes what a process that held it before, and was ended, left under its mark.
+    /// Takes the folder's lock, and removes temporary files that a killed process left under the mark in it.
     fn take_lock(&mut self) -> Result<()> {
         let path = self.path.join(LOCK);
         let failed = |e: std::io::Error| unwritable(path.display(), e);
@@ -206,18 +217,18 @@ impl Folder {
                 Err(TryLockError::Error(error)) => return Err(failed(error).into()),
             }
             if !is_at(&file, &path) {
-                // Its holder has removed it between the two calls.
+                // Its holder removed it between the two calls.
                 continue;
             }
             let mut before = String::new();
-            // Whatever else it contains is no mark.
+            // Any other contents are not a mark.
             let _ = file.read_to_string(&mut before);
             if is_mark(&before) {
                 let left = self.path.join(temporary(&before));
                 let _ = fs::remove_dir_all(&left);
                 let _ = fs::remove_file(left.with_extension("json"));
             }
-            // Held first, so that it is removed again where the mark cannot be written, as on a full disk.
+            // The lock is stored first, so that its file is removed again if the mark cannot be written, as on a full disk.
             let file = self.lock.insert(file);
             let written = file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0))).and_then(|_| file.write_all(self.mark.as_bytes()));
             return written.and_then(|()| file.sync_all()).map_err(|e| failed(e).into());
@@ -228,11 +239,11 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.lock.is_some() {
-            // Held until here, so that it is this process's own.
+            // The lock is held until here, so the file is this process's own.
             let _ = fs::remove_file(self.path.join(LOCK));
         }
         if self.created {
-            // Removes an empty folder alone.
+            // Removes the folder only if it is empty.
             let _ = fs::remove_dir(&self.path);
         }
     }
@@ -242,7 +253,7 @@ fn is_mark(text: &str) -> bool {
     text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether `path` still leads to this open file.
+/// Returns true if `path` still leads to this open file.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -250,13 +261,13 @@ fn is_at(file: &File, path: &Path) -> bool {
     file.metadata().ok().zip(fs::metadata(path).ok()).is_some_and(|(a, b)| same(a, b))
 }
 
-/// Elsewhere a name is not free again before each holder of the file has closed it.
+/// On other systems a name is free again only after each holder of the file has closed it.
 #[cfg(not(unix))]
 fn is_at(_: &File, _: &Path) -> bool {
     true
 }
 
-/// The files that a manifest names, which are a checkpoint's with the manifest itself.
+/// Lists the files that a manifest names. Together with the manifest they are the checkpoint.
 fn named_by(manifest: &Path) -> Result<Vec<String>> {
     let plain = |name: &String| Path::new(name).file_name().is_some_and(|last| last == name.as_str());
     let names: Vec<String> = read_manifest(&FileSource::open(manifest)?)?.files.into_iter().map(|file| file.name).collect();

@@ -1,4 +1,4 @@
-//! Progress on stderr: a bar in a terminal, else lines.
+//! Progress on stderr: a bar in a terminal, otherwise lines.
 
 use std::cell::{Cell, RefCell};
 use std::io::{IsTerminal, Write};
@@ -6,29 +6,29 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A line is due after so long, or after a tenth of the whole.
+/// Time after which a new line is due; a tenth of all steps makes one due as well.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Steps done, speed and remaining time.
+/// Progress of a run: steps done, speed and remaining time.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
     lines: Option<Lines>,
 }
 
-/// What a log file is told.
+/// Progress as lines, for a stderr that is not a terminal.
 #[derive(Debug)]
 struct Lines {
     total: u64,
     first: u64,
     started: Instant,
     told: Cell<(u64, Instant)>,
-    /// The last step, which the end of the run tells.
+    /// Last step with its message, which is printed at the end of the run.
     last: RefCell<(u64, String)>,
 }
 
 impl Progress {
-    /// Over `total` steps of which `done` are complete; nothing at all unless `shown`.
+    /// Shows a run of `total` steps, of which `done` are complete; shows nothing if `shown` is false.
     pub fn new(total: u64, done: u64, shown: bool) -> Self {
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total), target);
@@ -48,7 +48,7 @@ impl Progress {
         Self { bar, lines }
     }
 
-    /// `step` is complete.
+    /// Reports that `step` is complete.
     pub fn step(&self, step: u64, message: String) {
         if let Some(lines) = &self.lines {
             lines.step(step, &message);
@@ -62,12 +62,12 @@ impl Progress {
         self.bar.suspend(write)
     }
 
-    /// A line of its own.
+    /// Prints a line of its own.
     pub fn note(&self, text: &str) {
         self.bar.suspend(|| tell(text));
     }
 
-    /// Leaves what the bar showed last on the screen, and in a log a line of the last step.
+    /// Leaves the last state of the bar on the screen, and prints the last step if lines are printed.
     pub fn end(&self) {
         if let Some(lines) = &self.lines {
             let (step, message) = lines.last.take();
@@ -95,7 +95,7 @@ impl Lines {
     }
 }
 
-/// eprintln! panics when stderr is closed; a run goes on without its log.
+/// Prints a line. `eprintln!` panics when stderr is closed; a run continues without its log.
 fn tell(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! A model from scratch: the shape of a `config.json`, a character tokenizer of the data.
+//! A model from scratch: the shape in a `config.json`, and a tokenizer made of the characters of the data.
 
 use std::path::Path;
 
@@ -10,7 +10,10 @@ use tabtune::tokenizer::Tokenizer;
 use crate::error::{Result, RunError};
 use crate::files::read_json;
 
-/// Shape and tokenizer for training on `text`.
+/// Makes the model's shape and tokenizer for training on a text of these `characters`.
+///
+/// # Errors
+/// `source.read`, `cli.json` for a file without an object, and refusals of the configuration or the tokenizer.
 pub fn plan(config: &Path, characters: &str) -> Result<(ModelConfig, Tokenizer)> {
     let mut json = read_json(config)?;
     let tokenizer = Tokenizer::characters(characters)?;

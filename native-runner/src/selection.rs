@@ -1,4 +1,4 @@
-//! The request of an import from its options.
+//! Import request from command line options.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,10 @@ use crate::args::RequestArgs;
 use crate::error::{Result, RunError};
 use crate::files::read_json;
 
-/// The request that the options make; `None` if they ask for everything.
+/// Builds the import request from the options. Returns `None` if they select everything.
+///
+/// # Errors
+/// `source.read` and `cli.json` for `--map`; `cli.usage` for a `--rename` without `=`.
 pub fn request(args: &RequestArgs) -> Result<Option<PortableModelImportRequest>> {
     let mut request = PortableModelImportRequest::default();
     request.selection.include_patterns.clone_from(&args.include);

@@ -1,4 +1,4 @@
-//! A run's settings: the defaults or those of a checkpoint, overridden by the file of `--train-config`, overridden by the options.
+//! Settings of a run: the defaults or those of a checkpoint, overridden by the file of `--train-config`, overridden by the options.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,19 +13,22 @@ use crate::args::{ReadingArgs, SettingsArgs};
 use crate::error::{Result, RunError};
 use crate::files::read_json;
 
-/// Today, where the model's template asks for the day.
+/// Returns today's date if the model's chat template asks for one.
 pub fn today(tokenizer: Option<&Tokenizer>) -> Option<Date> {
     tokenizer.filter(|tokenizer| tokenizer.asks_for_date())?;
     Date::of_unix_secs(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
 }
 
-/// The settings with the day on which a run begins, where the model's template asks for it.
+/// Adds the day on which a run begins to the settings, if the model's chat template asks for it.
 pub fn dated(config: TrainConfig, tokenizer: Option<&Tokenizer>) -> TrainConfig {
     let chat_date = config.chat_date.clone().or_else(|| today(tokenizer).map(|date| date.to_string()));
     TrainConfig { chat_date, ..config }
 }
 
-/// The settings in a file.
+/// Reads a file of settings.
+///
+/// # Errors
+/// `source.read`; `cli.json` if the file is not a JSON object.
 pub fn from_file(path: &Path) -> Result<Map<String, Value>> {
     match read_json(path)? {
         Value::Object(keys) => Ok(keys),
@@ -33,7 +36,10 @@ pub fn from_file(path: &Path) -> Result<Map<String, Value>> {
     }
 }
 
-/// The settings that the user gave, as a JSON object with keys of TrainConfig; other keys are absent.
+/// Collects the settings that the user gave, as a JSON object with keys of TrainConfig; other keys are absent.
+///
+/// # Errors
+/// Errors of [`from_file`] and [`reading`]; `cli.usage` for a number that is not finite.
 pub fn given(args: &SettingsArgs) -> Result<Map<String, Value>> {
     let mut keys = args.train_config.as_deref().map(from_file).transpose()?.unwrap_or_default();
     let mut set = |key: &str, value: Option<Value>| {
@@ -93,7 +99,10 @@ pub fn given(args: &SettingsArgs) -> Result<Map<String, Value>> {
     Ok(keys)
 }
 
-/// The settings by which data are read.
+/// Collects the settings that control how data is read.
+///
+/// # Errors
+/// `cli.json` if `--columns` is not JSON.
 pub fn reading(args: &ReadingArgs) -> Result<Map<String, Value>> {
     let columns = args
         .columns
@@ -109,7 +118,7 @@ pub fn reading(args: &ReadingArgs) -> Result<Map<String, Value>> {
     Ok(given.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))).collect())
 }
 
-/// The matrices of `--lora-targets` and `--targets`: a list of names, unless the text has a sign of a regular expression or is `all-linear`.
+/// Parses the value of `--lora-targets` and `--targets`: a list of names, or one text if it is `all-linear` or has a sign of a regular expression.
 pub fn targets(text: &str) -> Value {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ',');
     if text == "all-linear" || !text.chars().all(plain) { json!(text) } else { json!(text.split(',').collect::<Vec<_>>()) }
@@ -120,12 +129,18 @@ fn number(option: &str, x: f64) -> Result<Value> {
     if x.is_finite() { Ok(json!(x)) } else { Err(RunError::Usage(format!("--{option}: expected a finite number, found {x}"))) }
 }
 
-/// The settings of a run: those of `saved` for a resume, otherwise the defaults, overridden by those that were `given`.
+/// Merges the settings of a run: those of `saved` for a resume, otherwise the defaults, overridden by the `given` ones.
+///
+/// # Errors
+/// The crate's refusal of unknown keys and impossible values.
 pub fn settle(given: Map<String, Value>, saved: Option<&TrainConfig>) -> Result<TrainConfig> {
     Ok(saved.unwrap_or(&TrainConfig::default()).overlaid(Value::Object(given))?)
 }
 
-/// The settings with those of the adapter beside `bundle`, which is trained on, if there is one.
+/// Adds the settings of the adapter that was opened with `bundle` and is trained further, if there is one.
+///
+/// # Errors
+/// The crate's refusal of settings that contradict the adapter's files.
 pub fn with_files_of_adapter(config: TrainConfig, given: &Map<String, Value>, bundle: &Bundle) -> Result<TrainConfig> {
     let Some(saved) = attached_settings(bundle)? else { return Ok(config) };
     let adapter = saved.continued(given.get("adapter").unwrap_or(&Value::Object(Map::new())))?;

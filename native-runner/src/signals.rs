@@ -1,4 +1,4 @@
-//! The signals that ask a run to end: the first is kept until the step is whole, a second ends the process at once.
+//! Signals that ask a run to end: the first is remembered until the step is complete, a second ends the process at once.
 
 use std::io;
 use std::sync::Arc;
@@ -12,42 +12,45 @@ const SIGNALS: [(i32, &str); 3] = [(SIGINT, "SIGINT"), (SIGTERM, "SIGTERM"), (si
 #[cfg(not(unix))]
 const SIGNALS: [(i32, &str); 2] = [(SIGINT, "SIGINT"), (SIGTERM, "SIGTERM")];
 
-/// A signal that came.
+/// A signal that was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signal {
     number: i32,
-    /// Its name.
+    /// Name of the signal.
     pub name: &'static str,
 }
 
 impl Signal {
-    /// The exit status by which shells know it.
+    /// Returns the exit status by which shells report this signal.
     pub fn status(self) -> u8 {
         u8::try_from(128 + self.number).unwrap_or(1)
     }
 }
 
-/// The signals that this process ignores, a bit each from 1 on, as Linux tells; elsewhere none are known.
+/// Returns the signals that this process ignores, as a bit mask in which bit n − 1 is signal n. Linux reports it; elsewhere it is 0.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Listens for signals from its creation to the end of the process.
+/// Handler that listens for signals from its creation to the end of the process.
 pub struct Signals(Arc<AtomicUsize>);
 
 impl Signals {
-    /// Listens from now on.
+    /// Starts to listen for signals.
+    ///
+    /// # Errors
+    /// The operating system's error if a handler cannot be registered.
     pub fn listen() -> io::Result<Self> {
         let (came, again) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let ignored = ignored();
         for (number, _) in SIGNALS {
-            // What the caller has this program ignore, as nohup does of SIGHUP, stays ignored.
+            // A signal that the caller has made this program ignore, as nohup does with SIGHUP, stays ignored.
             if ignored >> (number - 1) & 1 == 1 {
                 continue;
             }
-            // In this order the first signal only sets both.
+            // Registered in this order, so that the first signal only sets both flags.
             flag::register_conditional_shutdown(number, 128 + number, Arc::clone(&again))?;
             flag::register(number, Arc::clone(&again))?;
             flag::register_usize(number, Arc::clone(&came), number.unsigned_abs() as usize)?;
@@ -55,7 +58,7 @@ impl Signals {
         Ok(Self(came))
     }
 
-    /// The signal that came last, if one did.
+    /// Returns the signal that was received last, if there was one.
     pub fn taken(&self) -> Option<Signal> {
         let came = self.0.load(Ordering::SeqCst);
         SIGNALS.into_iter().find(|(number, _)| number.unsigned_abs() as usize == came).map(|(number, name)| Signal { number, name })

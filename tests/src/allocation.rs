@@ -1,26 +1,26 @@
-//! An allocator that counts what each thread holds.
+//! An allocator that counts the bytes that each thread holds.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, counting.
+/// The system's allocator with counting.
 pub struct Counting;
 
 thread_local! {
-    // Bytes that this thread took, less those that it gave back, and the maximum.
+    // Bytes that this thread allocated less the bytes that it freed, and the maximum of this number.
     static HELD: Cell<i64> = const { Cell::new(0) };
     static MOST: Cell<i64> = const { Cell::new(0) };
 }
 
 fn count(bytes: i64) {
-    // A thread that ends may free after its counters are gone.
+    // A thread that ends may free memory after its counters are gone.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
         let _ = MOST.try_with(|most| most.set(most.get().max(held.get())));
     });
 }
 
-// SAFETY: every call goes to the system's allocator as it came; counting allocates nothing.
+// SAFETY: every call is passed on to the system's allocator unchanged; counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
@@ -43,8 +43,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// The result of `work`, and the most bytes that this thread held during it beyond what it held before. Zero unless [`Counting`] is the
-/// program's allocator.
+/// Returns the result of `work`, and the peak of the bytes that this thread held during it in addition to those that it held before. The
+/// peak is zero unless [`Counting`] is the program's allocator.
 pub fn most_held<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let before = HELD.get();
     MOST.set(before);

@@ -1,36 +1,36 @@
-//! Running one kernel on raw words, on the device and as its twin, and measuring the difference.
+//! Runs one kernel on raw words, on the device and as its twin, and measures the difference.
 
 use burn::tensor::{Tensor, TensorData};
 use tabtune::gpu::launch::with_bounded_loops;
 use tabtune::gpu::noise::{Noise, Rounding};
 use tabtune::gpu::{AnyKernel, Buffer, Chunk, Kernel, KernelParams, StorageType, run_any};
 
-/// What an unwritten output looks like: a NaN no computation makes.
+/// Value of an unwritten output: a NaN that no computation produces.
 pub const POISON: u32 = 0x7fc0_dead;
 
-/// One launch: buffers in binding order (written ones by their length), parameters, workgroups.
+/// One launch: buffers in the order of the bindings, parameters, workgroups.
 pub struct Case {
-    /// The kernel.
+    /// Kernel to launch.
     pub kernel: &'static AnyKernel,
-    /// Contents of each buffer; those the kernel fills are poisoned.
+    /// Contents of each buffer. Buffers that the kernel fills are poisoned.
     pub buffers: Vec<Vec<u32>>,
-    /// Words of `Params`.
+    /// Words of the kernel's `Params`.
     pub params: Vec<u32>,
-    /// Workgroups.
+    /// Number of workgroups.
     pub groups: u32,
 }
 
-/// f32 values as words.
+/// Returns f32 values as words.
 pub fn words(values: &[f32]) -> Vec<u32> {
     values.iter().map(|v| v.to_bits()).collect()
 }
 
-/// A poisoned output of `n` words.
+/// Returns a poisoned output of `n` words.
 pub fn poisoned(n: usize) -> Vec<u32> {
     vec![POISON; n]
 }
 
-/// Repeatable values in (−1, 1).
+/// Returns `n` repeatable pseudo-random values in (−1, 1).
 pub fn noise(n: usize, seed: u32) -> Vec<f32> {
     (0..n as u32)
         .map(|i| {
@@ -41,12 +41,12 @@ pub fn noise(n: usize, seed: u32) -> Vec<f32> {
         .collect()
 }
 
-/// What rounds the writes of a kernel under test; both words of its step count.
+/// Returns the noise that rounds the writes of a kernel under test; both words of its step are used.
 pub fn place(rounding: u32) -> Noise {
     Noise { key: [7, 11], step: 3 | 1 << 32, rounding: Rounding::from_word(rounding) }
 }
 
-/// The values as packed bf16 (nearest), and widened again.
+/// Returns the values as packed bf16, rounded to nearest, and the same values widened again.
 pub fn packed(values: &[f32]) -> (Vec<u32>, Vec<f32>) {
     let halves: Vec<half::bf16> = values.iter().map(|&v| half::bf16::from_f32(v)).collect();
     let words = halves.chunks(2).map(|p| u32::from(p[0].to_bits()) | u32::from(p.get(1).map_or(0, |h| h.to_bits())) << 16).collect();
@@ -54,7 +54,7 @@ pub fn packed(values: &[f32]) -> (Vec<u32>, Vec<f32>) {
 }
 
 impl Case {
-    /// A launch of `kernel`: contents of what it reads and of what it writes, where it fills them poisoned.
+    /// Makes a launch of `kernel` from the contents of the buffers that it reads and writes; buffers that it only fills are poisoned.
     pub fn new<P: KernelParams, const R: usize, const W: usize>(
         kernel: &'static Kernel<P, R, W>,
         read: [Vec<u32>; R],
@@ -66,7 +66,7 @@ impl Case {
         Self { kernel: kernel.any(), buffers, params: params.words(), groups }
     }
 
-    /// The written buffers by the twin.
+    /// Returns the written buffers as computed by the twin.
     pub fn twin(&self) -> Vec<Vec<u32>> {
         let mut read = self.buffers.clone();
         let mut written = read.split_off(self.kernel.reads());
@@ -75,30 +75,30 @@ impl Case {
         written
     }
 
-    /// The written buffers by `kernel` (this case's own, or a mutant of it) on `device`.
+    /// Returns the written buffers as computed by `kernel` (this case's own, or a mutant of it) on `device`.
     pub fn device(&self, kernel: &'static AnyKernel, device: &burn::tensor::Device) -> Vec<Vec<u32>> {
         let buffers = self.buffers.iter().map(|words| upload(words, device)).collect();
         run_any(kernel, buffers, &self.params, self.groups).expect("one device").into_iter().map(|b| download(b.float::<1>())).collect()
     }
 
-    /// Largest difference between `kernel` on `device` and the twin, by [`worst`].
+    /// Returns the largest difference between `kernel` on `device` and the twin, as [`worst`] measures it.
     pub fn difference(&self, kernel: &'static AnyKernel, device: &burn::tensor::Device) -> f64 {
         worst(&self.device(kernel, device), &self.twin())
     }
 }
 
-/// Largest difference of written buffers, each relative to the RMS of the expected one. Infinite where only one of two values is finite;
-/// both NaN, or the same infinity, agree.
+/// Returns the largest difference of written buffers, each relative to the RMS of the expected one. It is infinite if only one of two values
+/// is finite; two NaN, or the same infinity, are equal.
 fn worst(found: &[Vec<u32>], expected: &[Vec<u32>]) -> f64 {
     found.iter().zip(expected).map(|(found, expected)| difference(&floats(found), &floats(expected))).fold(0.0, f64::max)
 }
 
-/// Words as f32.
+/// Returns words as f32.
 pub fn floats(words: &[u32]) -> Vec<f32> {
     words.iter().map(|&w| f32::from_bits(w)).collect()
 }
 
-/// Largest difference relative to the RMS of `expected`.
+/// Returns the largest difference relative to the RMS of `expected`.
 pub fn difference(found: &[f32], expected: &[f32]) -> f64 {
     assert_eq!(found.len(), expected.len());
     let finite: Vec<f64> = expected.iter().filter(|v| v.is_finite()).map(|&v| f64::from(v)).collect();
@@ -115,7 +115,7 @@ pub fn difference(found: &[f32], expected: &[f32]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// Relative L2 distance.
+/// Returns the relative L2 distance.
 pub fn relative_l2(found: &[f32], expected: &[f64]) -> f64 {
     assert_eq!(found.len(), expected.len());
     let distance: f64 = found.iter().zip(expected).map(|(&f, e)| (f64::from(f) - e).powi(2)).sum();
@@ -134,7 +134,7 @@ fn download(tensor: Tensor<1>) -> Vec<u32> {
     words(data.as_slice::<f32>().expect("f32 data"))
 }
 
-/// The kernel with the first `from` in its stem, its shared entry point or its chunk replaced by `to`, under another name.
+/// Returns the kernel under another name, with the first `from` in its stem, its shared entry point or its chunk replaced by `to`.
 pub fn mutant(kernel: &'static AnyKernel, from: &str, to: &str) -> &'static AnyKernel {
     let flipped = |text: &'static str| -> &'static str { text.replacen(from, to, 1).leak() };
     let name = format!("{} with {to:?} for {from:?}", kernel.name).leak();
@@ -151,12 +151,13 @@ pub fn mutant(kernel: &'static AnyKernel, from: &str, to: &str) -> &'static AnyK
     Box::leak(Box::new(mutant))
 }
 
-/// Length in bytes of a text that llvmpipe compiles for 20 s in each form: only `linear_block` is so long. Natively such a kernel runs as it
-/// is. With bounded loops, and with a mutant, it runs in the browser, which compiles it in half a second, and here with `TABTUNE_FULL=1`.
+/// Length in bytes of a text that llvmpipe compiles for 20 s in each form; only `linear_block` is that long. Natively such a kernel runs
+/// unchanged only. With bounded loops, and as a mutant, it runs in the browser, which compiles it in half a second, and here with
+/// `TABTUNE_FULL=1`.
 const LONG_TEXT: usize = 14_000;
 
-/// Asserts that device and twin agree within `bound` on every case, that loops with bounds give the same bits, and that the flipped kernel
-/// does not agree on any one of them. Loops are those of a stem: they are bounded for one storage type, with `TABTUNE_FULL=1` for all.
+/// Asserts that device and twin agree within `bound` on every case, that bounded loops give the same bits, and that the flipped kernel
+/// disagrees on at least one case. Loops are part of a stem, so they are bounded for one storage type; with `TABTUNE_FULL=1` for all.
 pub fn check(cases: &[Case], bound: f64, flip: (&str, &str)) {
     let flipped = |case: &Case| mutant(case.kernel, flip.0, flip.1);
     let twins: Vec<_> = cases.iter().map(Case::twin).collect();

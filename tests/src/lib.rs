@@ -1,4 +1,4 @@
-//! Helpers of the test binary: devices, running kernels on raw words, comparing.
+//! Helpers of the test binary: devices, kernels on raw words, comparisons.
 
 pub mod allocation;
 pub mod kernels;
@@ -14,12 +14,12 @@ use tabtune::device::{Device, DeviceKind};
 use tabtune::gpu::{launch, read_data};
 use tabtune::model::{Model, ParamVisitor};
 
-/// Whether tests whose cases would take minutes have all of them: `TABTUNE_FULL=1`.
+/// Returns true if tests that would take minutes run all their cases: `TABTUNE_FULL=1`.
 pub fn in_full() -> bool {
     std::env::var_os("TABTUNE_FULL").is_some()
 }
 
-/// Name and bytes of each parameter, as they are stored.
+/// Returns the name and the stored bytes of each parameter.
 pub fn weights(model: &Model) -> Vec<(String, Vec<u8>)> {
     struct Bits(Vec<(String, Vec<u8>)>);
     impl ParamVisitor for Bits {
@@ -32,7 +32,7 @@ pub fn weights(model: &Model) -> Vec<(String, Vec<u8>)> {
     bits.0
 }
 
-/// The GPU, or a software adapter. `None` where there is none, unless `REQUIRE_GPU=1`.
+/// Opens the GPU, or a software adapter. Returns `None` if there is none, unless `REQUIRE_GPU=1`.
 pub fn gpu() -> Option<Device> {
     static GPU: OnceLock<Option<Device>> = OnceLock::new();
     GPU.get_or_init(|| match block_on(Device::open(DeviceKind::Wgpu)) {
@@ -46,7 +46,8 @@ pub fn gpu() -> Option<Device> {
     .clone()
 }
 
-/// A second device on a software adapter, taken for a GPU: the kernels that GPUs run. `None` where [`gpu`] has them, or is none.
+/// Opens a second device on a software adapter and treats it as a GPU, so that it runs the kernels of GPUs. Returns `None` if [`gpu`] is a real
+/// GPU or absent.
 pub fn as_a_gpu() -> Option<Device> {
     static AS_A_GPU: OnceLock<Option<Device>> = OnceLock::new();
     let open = || {
@@ -58,12 +59,12 @@ pub fn as_a_gpu() -> Option<Device> {
     AS_A_GPU.get_or_init(open).clone()
 }
 
-/// The CPU, and every device that runs shaders.
+/// Returns the CPU, and every device that runs shaders.
 pub fn devices() -> Vec<Device> {
     [Some(cpu()), gpu(), as_a_gpu()].into_iter().flatten().collect()
 }
 
-/// The CPU with the kernels' twins.
+/// Opens the CPU, which computes with the kernels' twins.
 pub fn cpu() -> Device {
     block_on(Device::open(DeviceKind::Cpu)).expect("the CPU always opens")
 }

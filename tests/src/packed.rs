@@ -1,22 +1,22 @@
-//! Blocks of the packed storage types with random bits, and what they hold.
+//! Blocks of the packed storage types with random bits, and the values that they encode.
 
 use tabtune::formats::TensorType;
 use tabtune::gpu::StorageType;
 use tabtune::gpu::StorageType::{F16, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0};
 
-/// The storage types of packed matrices.
+/// Storage types of packed matrices.
 pub const PACKED: [StorageType; 9] = [F16, Q8_0, Q4_0, Q4K, Q6K, Q4_1, Q5_0, Q5_1, Q5K];
 
-/// Halves that are finite numbers, subnormal ones among them.
+/// Number of half-precision patterns that are finite numbers, including subnormal ones.
 pub const FINITE_HALVES: u32 = 2 * 0x7c00;
 
-/// Half `n` of those, each of them once in a cycle; neighbours differ in size.
+/// Returns finite half number `n`, each of which occurs once in a cycle; neighbours differ in size.
 fn finite_half(n: u32) -> u16 {
     let pattern = (u64::from(n) * 40_503 % u64::from(FINITE_HALVES)) as u16;
     if pattern < 0x7c00 { pattern } else { 0x8000 | (pattern - 0x7c00) }
 }
 
-/// Where the halves of a block are.
+/// Returns the offsets of the halves in a block.
 fn halves(storage: StorageType) -> &'static [usize] {
     match storage {
         Q4_1 | Q5_1 | Q4K | Q5K => &[0, 2],
@@ -25,8 +25,8 @@ fn halves(storage: StorageType) -> &'static [usize] {
     }
 }
 
-/// `count` blocks of random bits. Their halves are finite: block i has number `first + i` of [`FINITE_HALVES`], so that as many blocks
-/// have each of them.
+/// Returns `count` blocks of random bits. Their halves are finite: block i has finite half number `first + i`, so that
+/// [`FINITE_HALVES`] blocks contain each of them.
 pub fn blocks(storage: StorageType, count: usize, first: u32) -> Vec<u8> {
     let (_, bytes) = storage.block();
     let mut state = u64::from(first) ^ (storage as u64) << 40;
@@ -48,7 +48,7 @@ pub fn blocks(storage: StorageType, count: usize, first: u32) -> Vec<u8> {
     blocks
 }
 
-/// [`blocks`] whose scales are below ¼, so that sums of their products are numbers of one size.
+/// Returns [`blocks`] whose scales are below ¼, so that sums of their products are of similar size.
 pub fn small_blocks(storage: StorageType, count: usize, first: u32) -> Vec<u8> {
     let mut blocks = blocks(storage, count, first);
     for block in blocks.chunks_exact_mut(storage.block().1) {
@@ -57,14 +57,14 @@ pub fn small_blocks(storage: StorageType, count: usize, first: u32) -> Vec<u8> {
     blocks
 }
 
-/// The blocks as a device stores them.
+/// Returns the blocks as a device stores them.
 pub fn words(storage: StorageType, blocks: &[u8]) -> Vec<u32> {
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte));
     storage.split(blocks).iter().flat_map(|plane| plane.chunks(4).map(word)).collect()
 }
 
-/// The values of the blocks by the decoders of files, as words; those of [`Q5K`], which is only read, from the device's form, where its
-/// blocks are as they are.
+/// Returns the values of the blocks as words, decoded by the decoders of files. [`Q5K`], which is only read, is decoded from the
+/// device's form, in which its blocks are unchanged.
 pub fn decoded(storage: StorageType, blocks: &[u8]) -> Vec<u32> {
     match TensorType::of_word(storage.name()) {
         Some(tensor_type) => {

@@ -1,4 +1,4 @@
-//! Kernel cases written to disk, so that the same inputs meet the same WGSL in a browser (`tests/browser/kernels.test.mjs`).
+//! Writes kernel cases to disk, so that a browser runs the same WGSL on the same inputs (`tests/browser/kernels.test.mjs`).
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -11,17 +11,17 @@ use tabtune::gpu::{Access, AnyKernel};
 
 use crate::kernels::Case;
 
-/// Cases with more words than this stay native: the software adapter of a browser is slow.
+/// Maximum number of words in a case that is recorded; larger ones stay native, because the software adapter of a browser is slow.
 const MOST_WORDS: usize = 1 << 20;
 
 thread_local! {
-    /// Checks recorded by this test; each test has a thread of its own.
+    /// Number of checks that this test has recorded. Each test has a thread of its own.
     static COUNT: Cell<usize> = const { Cell::new(0) };
-    /// Kernels with the cases that this test has recorded.
+    /// Hashes of the kernels and cases that this test has recorded.
     static RECORDED: RefCell<HashSet<u64>> = RefCell::default();
 }
 
-/// Words of all cases in one row, and where each buffer lies in it.
+/// Words of all cases, one after another, with the position of each buffer among them.
 #[derive(Default)]
 struct Words(Vec<u32>);
 
@@ -33,7 +33,7 @@ impl Words {
     }
 }
 
-/// A number for these launches.
+/// Returns a hash of these launches.
 fn hash_of(cases: &[Case]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for case in cases {
@@ -42,9 +42,9 @@ fn hash_of(cases: &[Case]) -> u64 {
     hasher.finish()
 }
 
-/// Writes the cases of one check, with what their twins gave, to the folder that `TABTUNE_CASES` names: `<test>.json` and `<test>.bin`.
-/// Without it, nothing. The case at `caught` is the one that the mutant fails first, `None` where the mutant did not run, so that it has to in
-/// the browser; where the same cases were recorded with another mutant, it is the only one that the kernel itself has to run again.
+/// Writes the cases of one check, with the results of their twins, to the folder that `TABTUNE_CASES` names, as `<test>.json` and `<test>.bin`.
+/// Without that variable it does nothing. The mutant fails first at the case with index `caught`; `None` means that the mutant did not run
+/// here, so it has to fail in the browser. If the same cases were recorded with another mutant, the kernel itself runs only this case again.
 pub fn record(cases: &[Case], twins: &[Vec<Vec<u32>>], bound: f64, mutant: &AnyKernel, caught: Option<usize>) {
     let Some(folder) = std::env::var_os("TABTUNE_CASES").map(PathBuf::from) else { return };
     let is_small = |case: &Case| case.buffers.iter().map(Vec::len).sum::<usize>() <= MOST_WORDS;

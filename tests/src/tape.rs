@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// Where a value came from: up to two others, each with the derivative by it.
+/// Origin of a value: the indices of up to two others, each with the derivative with respect to it.
 type Origin = [(usize, f64); 2];
 
-/// The values of a computation in the order they were made.
+/// Values of a computation in the order in which they were made.
 #[derive(Default)]
 pub struct Tape(RefCell<Vec<(f64, Origin)>>);
 
@@ -18,7 +18,7 @@ pub struct Var<'t> {
 }
 
 impl Tape {
-    /// A value that depends on nothing.
+    /// Adds a value that depends on nothing.
     pub fn var(&self, value: f64) -> Var<'_> {
         self.push(value, [(0, 0.0); 2])
     }
@@ -29,7 +29,7 @@ impl Tape {
         Var { tape: self, at: nodes.len() - 1 }
     }
 
-    /// ∂(Σ weight · output)/∂input for each input.
+    /// Returns ∂(Σ weight · output)/∂input for each input.
     pub fn gradients(&self, outputs: &[Var<'_>], weights: &[f32], inputs: &[Var<'_>]) -> Vec<f64> {
         let nodes = self.0.borrow();
         let mut gradients = vec![0.0; nodes.len()];
@@ -46,7 +46,7 @@ impl Tape {
 }
 
 impl<'t> Var<'t> {
-    /// The number itself.
+    /// Returns the number.
     pub fn value(self) -> f64 {
         self.tape.0.borrow()[self.at].0
     }
@@ -59,36 +59,36 @@ impl<'t> Var<'t> {
         self.tape.push(value, [(self.at, slopes[0]), (other.at, slopes[1])])
     }
 
-    /// factor · x + term
+    /// Computes factor · x + term.
     pub fn affine(self, factor: f64, term: f64) -> Self {
         self.unary(self.value() * factor + term, factor)
     }
 
-    /// eˣ
+    /// Computes eˣ.
     pub fn exp(self) -> Self {
         let value = self.value().exp();
         self.unary(value, value)
     }
 
-    /// ln x
+    /// Computes ln x.
     pub fn ln(self) -> Self {
         self.unary(self.value().ln(), 1.0 / self.value())
     }
 
-    /// √x
+    /// Computes √x.
     pub fn sqrt(self) -> Self {
         let value = self.value().sqrt();
         self.unary(value, 0.5 / value)
     }
 
-    /// tanh x
+    /// Computes tanh x.
     pub fn tanh(self) -> Self {
         let value = self.value().tanh();
         self.unary(value, 1.0 - value * value)
     }
 }
 
-/// Σ a b of at least one pair.
+/// Computes Σ a b over at least one pair.
 pub fn dot<'t>(pairs: impl IntoIterator<Item = (Var<'t>, Var<'t>)>) -> Var<'t> {
     pairs.into_iter().map(|(a, b)| a * b).reduce(|sum, term| sum + term).expect("a sum has a term")
 }

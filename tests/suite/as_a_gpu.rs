@@ -1,4 +1,4 @@
-//! The kernels that GPUs run in place of those for software adapters: both kinds of device in one process.
+//! Kernels for GPUs instead of those for software adapters, with both kinds of device in one process.
 
 use burn::tensor::Tensor;
 use serde_json::json;
@@ -14,7 +14,7 @@ use tabtune::ops::loss::head::HeadPlan;
 use tabtune::train::{NamedGradients, accumulate};
 use tabtune_tests::{as_a_gpu, block_on, cpu, gpu};
 
-/// The kernels of a product with 66 rows and its gradients.
+/// Lists the kernels of a product with 66 rows and its gradients.
 fn of_a_product(device: &Device) -> Vec<&'static str> {
     let ones = |rows: usize, columns: usize| Tensor::<2>::ones([rows, columns], &device.autodiff()).require_grad();
     let (x, w) = (ones(66, 76), ones(132, 76));
@@ -37,7 +37,7 @@ fn products_go_by_tiles_or_blocks_as_their_device_wants() {
 
 type Gradients = Vec<(String, Vec<f32>)>;
 
-/// Loss, gradients and kernels of a step of GPT-2 with a vocabulary that is no multiple of 4, as its own.
+/// Returns loss, gradients and kernels of a step of a GPT-2 whose vocabulary is not a multiple of 4.
 fn step_of_gpt2(device: &Device) -> (f32, Gradients, Vec<&'static str>) {
     let json = json!({ "model_type": "gpt2", "n_embd": 32, "n_head": 4, "n_layer": 1, "n_positions": 64, "vocab_size": 53, "initializer_range": 0.2 });
     let model = block_on(Model::init(&config_from_hf(&json).unwrap(), 7, Precision::F32, &device.inner(), &Interrupt::none())).unwrap();

@@ -1,4 +1,4 @@
-//! The binary `tabtune` from outside: its lines, its refusals, and that it never panics.
+//! Tests of the binary `tabtune` as a process: its output lines, its refusals, and that it never panics.
 
 mod adapters;
 mod asking;
@@ -31,7 +31,8 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-/// The binary that `TABTUNE` names, as `npm test` does. Else it is built here, since `cargo test` makes no binaries of other packages.
+/// Returns the binary that `TABTUNE` names, as `npm test` sets it. Without it, the binary is built here, because `cargo test` does not build the
+/// binaries of other packages.
 pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
@@ -53,7 +54,7 @@ pub(crate) fn binary() -> &'static Path {
     })
 }
 
-/// What a command printed, in JSON.
+/// Output of a command with `--json`.
 pub(crate) struct Answer {
     lines: Vec<Value>,
     good: bool,
@@ -64,7 +65,7 @@ impl Answer {
         self.lines.last().expect("at least one line")
     }
 
-    /// Lines that have `key`.
+    /// Returns the lines that have `key`.
     pub fn with(&self, key: &str) -> Vec<&Value> {
         self.lines.iter().filter(|line| line.get(key).is_some()).collect()
     }
@@ -77,7 +78,7 @@ pub(crate) fn output(args: &[&str]) -> Output {
     output
 }
 
-/// Runs with `--json`; every line of stdout must be an object.
+/// Runs a command with `--json`; every line of stdout must be an object.
 fn run(args: &[&str]) -> Answer {
     let output = output(&[args, &["--json"]].concat());
     let text = String::from_utf8(output.stdout).unwrap();
@@ -93,7 +94,7 @@ pub(crate) fn succeed(args: &[&str]) -> Answer {
     answer
 }
 
-/// Runs what must be refused, with and without `--json`; returns code and message.
+/// Runs a command that must be refused, with and without `--json`. Returns code and message.
 pub(crate) fn refuse(args: &[&str]) -> (String, String) {
     let answer = run(args);
     assert!(!answer.good, "{args:?} was not refused");
@@ -107,7 +108,7 @@ pub(crate) fn refuse(args: &[&str]) -> (String, String) {
     (text("code"), text("message"))
 }
 
-/// A fresh folder for the files of one test.
+/// Makes an empty folder for the files of one test.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("tabtune-cli-{}-{name}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
@@ -128,7 +129,7 @@ pub(crate) fn text(path: &Path) -> String {
 const POEM: &str =
     "Twas brillig, and the slithy toves\nDid gyre and gimble in the wabe:\nAll mimsy were the borogoves,\nAnd the mome raths outgrabe.\n";
 
-/// A llama of two layers and a text, as files: (config.json, data).
+/// Writes a Llama of two layers and a text as files: (config.json, data).
 fn tiny(folder: &Path) -> (String, String) {
     let config = json!({
         "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "hidden_size": 16, "intermediate_size": 24,
@@ -138,14 +139,14 @@ fn tiny(folder: &Path) -> (String, String) {
     (write(folder, "tiny.json", config.to_string()), write(folder, "poem.txt", POEM.repeat(6)))
 }
 
-/// Options of a short run on the CPU.
+/// Returns the options of a short run on the CPU.
 fn short<'a>(config: &'a str, data: &'a str) -> Vec<&'a str> {
     let mut args = vec!["train", "--config", config, "--data", data, "--device", "cpu"];
     args.extend(["--steps", "4", "--batch-size", "2", "--seq-len", "16", "--learning-rate", "0.01", "--seed", "7"]);
     args
 }
 
-/// A checkpoint of a short run, made once.
+/// Returns the checkpoint and the data of a short run, which is made once.
 fn checkpoint() -> (String, String) {
     static MADE: OnceLock<(String, String)> = OnceLock::new();
     MADE.get_or_init(|| {

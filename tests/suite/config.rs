@@ -39,10 +39,10 @@ fn optimizer_of_a_group_lies_over_the_runs() {
     let over = OptimizerConfig::Adamw(AdamwConfig { beta1: 0.3, beta2: 0.95, weight_decay: 0.1, ..AdamwConfig::default() });
     assert_eq!(of(json!({"beta1": 0.3})), Some(over.clone()));
     assert_eq!(of(json!({"type": "adamw", "beta1": 0.3})), Some(over));
-    // Another kind shares no key with the run's, not even its weight decay.
+    // Another kind of optimizer shares no key with the run's, not even its weight decay.
     assert_eq!(of(json!({"type": "sgd", "momentum": 0.9})), Some(optimizer(json!({"type": "sgd", "momentum": 0.9}))));
     assert_eq!(of(Value::Null), None);
-    // The default run is AdamW.
+    // The default optimizer is AdamW.
     assert_eq!(keys(json!({"groups": [{"pattern": "*", "optimizer": {"momentum": 0.9}}]})), ["groups[0].optimizer.momentum"]);
 }
 
@@ -52,7 +52,7 @@ fn group_of_a_resumed_run_lies_over_the_resumed_optimizer() {
     let given = json!({"optimizer": {"beta1": 0.8}, "groups": [{"pattern": "*", "optimizer": {"eps": 1e-7}}]});
     let OptimizerConfig::Adamw(group) = saved.overlaid(given).unwrap().groups[0].optimizer.clone().unwrap() else { panic!("AdamW") };
     assert_eq!((group.beta1, group.beta2, group.eps), (0.8, 0.95, 1e-7));
-    // Saved groups are spelled out and read back as they were.
+    // Saved groups are written in full and read back unchanged.
     let saved = read(json!({"groups": [{"pattern": "*", "optimizer": {"beta1": 0.3}}]}));
     assert_eq!(saved.overlaid(json!({})).unwrap(), saved);
 }
@@ -102,7 +102,7 @@ fn unknown_keys_wrong_types_and_broken_rules_are_reported_together() {
 
 #[test]
 fn values_that_stand_in_for_unreadable_ones_break_no_rule() {
-    // No momentum beside nesterov would break a rule, and so would the default rate beside a higher constant one.
+    // A missing momentum with nesterov would break a rule, and so would the default rate with a higher constant rate.
     assert_eq!(keys(json!({"optimizer": {"type": "sgd", "nesterov": true, "momentum": "much"}})), ["optimizer.momentum"]);
     let schedule = json!({"type": "infinite", "cooldown_steps": 1, "constant_learning_rate": 0.05});
     assert_eq!(keys(json!({"learning_rate": "0.1", "schedule": schedule})), ["learning_rate"]);
@@ -127,10 +127,10 @@ fn length_of_an_annealing_replaces_the_saved_one() {
     assert_eq!((&steps["annealing_steps"], &steps["tau"]), (&json!(7), &Value::Null));
     let tau = changed(saved(json!({"annealing_steps": 7})), json!({"tau": 4.0}));
     assert_eq!((&tau["annealing_steps"], &tau["tau"]), (&json!(0), &json!(4.0)));
-    // What says nothing of the length leaves it.
+    // Settings that do not determine the length keep it.
     let kept = changed(saved(json!({"tau": 4.0})), json!({"annealing_steps": 0, "start_annealing": true}));
     assert_eq!(kept["tau"], 4.0);
-    // Both at once contradict each other as ever.
+    // Both at once are a contradiction as before.
     assert_eq!(keys(json!({"schedule": infinite(json!({"tau": 4.0, "annealing_steps": 7}))})), ["schedule.tau"]);
 }
 
@@ -160,7 +160,7 @@ fn values_that_f32_cannot_hold_are_refused() {
     ] {
         assert_eq!(keys(json!({"optimizer": {"type": kind, key: value}})), [format!("optimizer.{key}")], "{value}");
     }
-    // No rate that f32 holds makes this decay a small one; a rate that a GPU may take for 0 is refused.
+    // No rate that f32 can hold makes this decay small; a rate that a GPU may treat as 0 is refused.
     assert_eq!(keys(json!({"learning_rate": 1.2e-38, "optimizer": {"weight_decay": 1e39}})), ["optimizer.weight_decay"]);
     assert_eq!(keys(json!({"learning_rate": 1e-42})), ["learning_rate"]);
     let scaled =
@@ -168,7 +168,7 @@ fn values_that_f32_cannot_hold_are_refused() {
     assert_eq!(keys(scaled), ["groups[0].learning_rate_scale"]);
     let schedule = json!({"type": "infinite", "cooldown_steps": 1, "constant_learning_rate": 1e-60});
     assert_eq!(keys(json!({"schedule": schedule})), ["schedule.constant_learning_rate"]);
-    // The last values that fit.
+    // The largest and smallest values that are accepted.
     read(json!({"learning_rate": 3e38, "max_grad_norm": 1.2e-38, "optimizer": {"weight_decay": 0, "eps": 3e38, "beta1": 0.9999999}}));
 }
 
@@ -186,7 +186,7 @@ fn apollo_takes_words_and_null_and_no_others() {
     assert_eq!(refused("scale", json!(-1)), "optimizer.scale: expected finite and > 0 in f32, found -1");
     assert_eq!(refused("growth_limit", json!(1)), "optimizer.growth_limit: expected > 1 and finite in f32, or null, found 1");
     assert_eq!(refused("projected", json!("none")), r#"optimizer.projected: expected "blocks" or "all", found "none""#);
-    // The decay fits the rate of what is projected, and not that of what AdamW moves.
+    // The decay fits the rate of projected matrices, but not the rate of those that AdamW moves.
     let decay =
         |scale: f64| json!({"learning_rate": 0.1, "optimizer": {"type": "apollo", "weight_decay": 5, "adamw_learning_rate_scale": scale}});
     read(decay(1.9));

@@ -1,4 +1,4 @@
-//! Training data: what becomes a batch, in which order, and what is refused.
+//! Training data: the contents and order of batches, and refused data.
 
 mod chats;
 mod forms;
@@ -17,7 +17,7 @@ use tabtune::tokenizer::Tokenizer;
 
 use super::tokenizer::byte_level;
 
-/// Characters of "abc…" as ids 0, 1, 2, …
+/// Returns a tokenizer with the characters "abc…" as ids 0, 1, 2, …
 fn letters() -> Tokenizer {
     Tokenizer::characters("abcdefghijklmnopqrstuvwxyz").unwrap()
 }
@@ -31,7 +31,7 @@ fn rows(batch: &Batch) -> Vec<(&[i32], &[i32])> {
     batch.inputs.chunks(batch.seq_len).zip(batch.targets.chunks(batch.seq_len)).collect()
 }
 
-/// Token ids, which need no tokenizer.
+/// Reads token ids, which need no tokenizer.
 pub fn of_ids(bytes: &[u8]) -> tabtune::Result<Dataset> {
     Dataset::read(&[&DataFile { name: "ids.tokens", bytes }], Err(tabtune::Error::Aborted), &DataSettings::default())
 }
@@ -82,7 +82,7 @@ fn order_depends_on_seed_and_epoch_alone() {
     }
 }
 
-/// A loader in the data's own order.
+/// Makes a loader in the data's own order.
 fn in_order(data: &Dataset, batch_size: usize, seq_len: usize, seed: u64) -> tabtune::Result<Loader> {
     let config = TrainConfig { batch_size, seq_len, seed, packing: false, data_order: DataOrder::Sequential, ..TrainConfig::default() };
     Loader::for_run(data, &config)
@@ -99,14 +99,14 @@ fn sequential_order_is_that_of_the_data_in_every_epoch() {
     let mut resumed = in_order(&data, 4, 8, 7).unwrap();
     resumed.restore(&data, loader.state()).unwrap();
     assert_eq!(loader.next(&data).unwrap(), resumed.next(&data).unwrap());
-    // What is left at the end is a window too, and counts as many targets as it has.
+    // The remainder at the end is a window too, and counts as many targets as it has.
     let data = stream(84, 0.0);
     let mut loader = in_order(&data, 11, 8, 7).unwrap();
     assert_eq!(loader.items_per_epoch(), 11);
     let batch = loader.next(&data).unwrap();
     assert_eq!((batch.counted(), &batch.targets[80..83], &batch.targets[83..88]), (83, &[81, 82, 83][..], &[IGNORE_INDEX; 5][..]));
     assert_eq!(loader.next(&data).unwrap(), batch);
-    // Examples too come in the order of their lines.
+    // Examples come in the order of their lines too.
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let lines: String = ["a", "b", "c"].map(|word| format!("{{\"prompt\": \"x\", \"completion\": \"{word}\"}}\n")).concat();
     let examples = Dataset::from_bytes(lines.as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap();
@@ -121,7 +121,7 @@ fn token_files_are_ids_without_a_tokenizer() {
     let data = of_ids(&bytes).unwrap();
     assert_eq!(data.digest(), Dataset::from_tokens(ids.to_vec(), 0.0).unwrap().digest());
     assert_eq!(Loader::new(&data, 1, 3, 0).unwrap().next(&data).unwrap().targets, [0x0102, 70_000, i32::MAX]);
-    // With a tokenizer at hand the ids stay as they are.
+    // The ids do not change if a tokenizer is given.
     assert_eq!(Dataset::from_bytes(&bytes, Form::Tokens, &letters(), 0.0).unwrap().digest(), data.digest());
     let code = |bytes: &[u8]| of_ids(bytes).unwrap_err().code();
     assert_eq!(code(&bytes[..15]), "data.tokens");
@@ -131,7 +131,7 @@ fn token_files_are_ids_without_a_tokenizer() {
 
 #[test]
 fn order_is_fixed_by_the_specification() {
-    // From a second program: Philox4x32-10 under "data:" keys, Fisher-Yates from the end (`make_data_order.py`).
+    // Computed by a second program: Philox4x32-10 under "data:" keys, Fisher-Yates from the end (`make_data_order.py`).
     let data = stream(200, 0.0);
     let mut loader = Loader::new(&data, 6, 16, 42).unwrap();
     let starts: Vec<i32> = rows(&loader.next(&data).unwrap()).iter().map(|(inputs, _)| inputs[0]).collect();
@@ -210,7 +210,7 @@ fn text_is_tokenized_and_split_like_nanogpt() {
 
 const CHAT: &str = r#"{"messages":[{"role":"user","content":"Hi there"},{"role":"assistant","content":"Good day"},{"role":"user","content":"Again"},{"role":"assistant","content":"Well."}]}"#;
 
-/// Text of the counted targets of a one-row batch.
+/// Returns the text of the counted targets of a one-row batch.
 fn learned(tokenizer: &Tokenizer, batch: &Batch) -> String {
     let ids: Vec<u32> = batch.targets.iter().filter(|&&id| id != IGNORE_INDEX).map(|&id| id as u32).collect();
     tokenizer.decode(&ids).unwrap()
@@ -227,7 +227,7 @@ fn loss_counts_on_the_turns_of_the_assistant() {
     let start =
         "<|im_start|>system\nYou are helpful<|im_end|>\n<|im_start|>user\nHi there<|im_end|>\n<|im_start|>assistant\nGood day<|im_end|>\n";
     assert!(text.starts_with(start), "{text}");
-    // Each counted target stands where the input before it says.
+    // Each counted target equals the next input.
     let pairs = batch.targets.iter().zip(batch.inputs.iter().skip(1)).filter(|(target, _)| **target != IGNORE_INDEX);
     assert!(pairs.into_iter().all(|(target, next)| target == next));
 }
@@ -266,14 +266,14 @@ fn document_mask_starts_anew_after_each_end() {
     let mut data = Dataset::from_tokens(vec![5, 9, 5, 5, 8, 9, 9, 5, 5, 5, 9], 0.0).unwrap();
     let batch = |data: &Dataset| in_order(data, 2, 5, 0).unwrap().next(data).unwrap();
     assert_eq!(batch(&data).document_starts, None, "unless asked for, a token sees all that is before it");
-    // A text whose documents have no known end is not taken for one document.
+    // A text whose documents have no known end is not treated as one document.
     let refused = data.mask_documents(true).unwrap_err();
     assert_eq!((refused.code(), refused.to_string().contains("document_mask")), ("config.invalid", true));
     data = data.with_document_ends(&[9, 8]);
     data.mask_documents(true).unwrap();
     let found = batch(&data);
     assert_eq!(found.inputs, [5, 9, 5, 5, 8, 9, 9, 5, 5, 5]);
-    // The end belongs to its document; each window starts one, whatever was before it.
+    // The end token belongs to its document; each window starts a document, whatever was before it.
     assert_eq!(found.document_starts.unwrap(), [0, 0, 2, 2, 2, 0, 1, 2, 2, 2]);
     let evaluated: Vec<Batch> = data.evaluation_batches(1, 6, None).map(Result::unwrap).collect();
     assert_eq!(evaluated[0].document_starts.as_deref(), Some(&[0, 0, 2, 2, 2][..]));
@@ -289,7 +289,7 @@ fn document_mask_takes_the_tokenizers_ends_and_leaves_examples_whole() {
     let end = tokenizer.encode("one<|endoftext|>").unwrap().len() as i32;
     let starts = batch.document_starts.unwrap();
     assert!(starts.iter().enumerate().all(|(at, &start)| start == if at < end as usize { 0 } else { end }), "{starts:?}");
-    // The turns of a conversation end with the same token and are one document.
+    // The turns of a conversation end with the same token, but are one document.
     let mut chat = Dataset::from_bytes(CHAT.as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap();
     chat.mask_documents(true).unwrap();
     assert_eq!(Loader::new(&chat, 1, 64, 0).unwrap().next(&chat).unwrap().document_starts, None);

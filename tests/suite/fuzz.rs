@@ -1,7 +1,7 @@
 //! Broken files in great number: each is answered without a panic, soon, and in little memory (crate/FORMATS.md, "Refusals").
 //!
-//! Each target starts from sound and hostile files and changes them; a file with a new answer joins those that are changed. The sequence is
-//! the same in every run. `TABTUNE_FUZZ` is the number of files for each target, 20,000 by default.
+//! Each target starts from sound and hostile files and changes them; a file with a new answer is added to the files that are changed. The
+//! sequence is the same in every run. `TABTUNE_FUZZ` is the number of files for each target, 20,000 by default.
 
 pub(crate) mod mutation;
 mod opening;
@@ -19,18 +19,18 @@ use targets::{Target, as_text};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The longest that an answer may take. A machine with other work may need several attempts.
+/// Maximum time of an answer. A busy machine may need several attempts.
 const MOST_TIME: Duration = Duration::from_millis(100);
 const ATTEMPTS: usize = 5;
-/// Files that are kept because their answer was new.
+/// Maximum number of files that are kept because their answer was new.
 const MOST_FILES: usize = 2_000;
 
-/// Bytes that opening a file may hold.
+/// Returns the maximum number of bytes that opening a file may hold.
 fn most_bytes(file: &[u8]) -> u64 {
     8 * file.len() as u64 + (16 << 20)
 }
 
-/// The answer to one file, or what is wrong with it.
+/// Returns the answer to one file, or the fault that was found.
 fn answer(target: &Target, file: &[u8]) -> Result<String, String> {
     let mut least = Duration::MAX;
     for _ in 0..ATTEMPTS {
@@ -56,7 +56,7 @@ fn fuzz(target: &Target) {
     let mut answers = BTreeSet::new();
     let start = Instant::now();
     for n in 0..count {
-        // The seeds as they are come first.
+        // The seeds themselves come first.
         let file = if n < seeds { files[n as usize].clone() } else { (target.change)(&mut random, &files, target.words) };
         match answer(target, &file) {
             Ok(answer) => {
@@ -121,7 +121,7 @@ fn fuzz_block_decoders() {
     fuzz(&targets::BLOCKS);
 }
 
-/// The loop itself finds a panic, a file that takes too long, and one that takes too much.
+/// The loop itself finds a panic, a file that takes too long, and one that takes too much memory.
 #[test]
 fn fuzz_finds_planted_faults() {
     fn planted(file: &[u8]) -> String {

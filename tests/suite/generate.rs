@@ -1,4 +1,4 @@
-//! Generated texts: which tokens can be drawn, and why a text ends.
+//! Generated texts: the tokens that can be drawn, and the reasons for which a text ends.
 
 mod conversation;
 mod templates;
@@ -12,14 +12,14 @@ use tabtune::tokenizer::{PartsModel, Tokenizer, TokenizerParts};
 use tabtune_tests::{block_on, cpu};
 
 const TOKENS: usize = 48;
-/// Rows of the table, of which the last thirteen are padding.
+/// Number of rows of the table, of which the last thirteen are padding.
 const ROWS: usize = TOKENS + 13;
 
 fn model() -> Model {
     model_of(ROWS, 64, &cpu())
 }
 
-/// A model of one block with large weights.
+/// Makes a model of one block with large weights.
 fn model_of(rows: usize, context: usize, device: &Device) -> Model {
     let config: ModelConfig =
         serde_json::from_value(serde_json::json!({"architecture": "llama", "model_type": "llama", "vocab_size": rows,
@@ -35,7 +35,7 @@ fn tokenizer() -> Tokenizer {
     Tokenizer::characters(&characters).unwrap()
 }
 
-/// The ids of a text, and why it ended.
+/// Returns the ids of a text, and the reason why it ended.
 fn text(model: &Model, stop: Vec<u32>, config: GenerateConfig) -> (Vec<u32>, Option<End>) {
     let (tokenizer, mut ids) = (tokenizer(), Vec::new());
     let mut generator = Generator::from_ids(model, stop, &[1, 2], config).unwrap();
@@ -73,13 +73,13 @@ fn a_text_says_why_it_ended() {
     assert_eq!((ids.len(), end), (63, Some(End::Context)));
 }
 
-/// The share is one of what the k likeliest have together, as other samplers take it.
+/// The share counts only what the k most likely tokens have together, as in other samplers.
 #[test]
 fn top_p_counts_what_top_k_leaves() {
     let model = model();
     let config = |top_k, top_p| GenerateConfig { max_tokens: 40, temperature: 3.0, top_k, top_p, ..GenerateConfig::default() };
     let greedy = GenerateConfig { max_tokens: 40, temperature: 0.0, ..GenerateConfig::default() };
-    // Of two tokens the likelier one has half at least.
+    // The more likely of two tokens has at least half.
     assert_eq!(text(&model, Vec::new(), config(2, 0.5)), text(&model, Vec::new(), greedy));
     assert_ne!(text(&model, Vec::new(), config(2, 1.0)).0, text(&model, Vec::new(), config(2, 0.5)).0);
 }
@@ -94,7 +94,7 @@ fn a_seed_is_one_that_javascript_holds() {
     assert!(run(1 << 53).unwrap_err().to_string().contains("seed"));
 }
 
-/// Words of which each has its space, as SentencePiece writes them, and parts of words.
+/// Returns words that include their space, as SentencePiece writes them, and parts of words.
 fn words() -> Tokenizer {
     let tokens = ["<unk>", "<s>", "</s>", "▁", "i", "s", "a", "▁i", "▁is", "▁a", "▁be"].map(String::from).to_vec();
     let scores = (0..tokens.len()).map(|id| id as f32).collect();

@@ -22,7 +22,7 @@ fn hex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
-/// The bytes of a case: a file, or parts to put together.
+/// Returns the bytes of a case: a file, or parts that are put together.
 pub fn bytes_of(case: &Value) -> Vec<u8> {
     if let Some(file) = case["file"].as_str() {
         return golden(file);
@@ -42,7 +42,7 @@ pub fn bytes_of(case: &Value) -> Vec<u8> {
     bytes
 }
 
-/// A shard of F32 [1] tensors.
+/// Makes a shard of F32 [1] tensors.
 pub fn shard(name: &str, tensors: &Value) -> MemorySource {
     let entries: Vec<_> = tensors.as_array().unwrap().iter().map(|t| (t.as_str().unwrap().to_string(), "F32", vec![1])).collect();
     let (mut bytes, _) = safetensors_header(&entries, &BTreeMap::new()).unwrap();
@@ -54,7 +54,7 @@ fn text_of(value: &Value) -> Option<String> {
     value.as_str().map(str::to_string)
 }
 
-/// What differs between the answer and the expectation.
+/// Returns the differences between the answer and the expectation.
 fn differences(case: &Value, report: &InspectReport) -> Vec<String> {
     let mut out = Vec::new();
     let mut same = |what: &str, expected: String, found: String| {
@@ -105,7 +105,7 @@ fn every_hostile_file_gets_its_answer() {
     assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Small files that open, of both formats with every kind of metadata.
+/// Returns small files that open, in both formats with every kind of metadata.
 fn sound() -> Vec<(String, FileFormat, Vec<u8>)> {
     let opened = |case: &Value| case["stage"] == "ok" && matches!(case["format"].as_str(), Some("safetensors" | "gguf"));
     let sound = |case: &Value| {
@@ -115,7 +115,7 @@ fn sound() -> Vec<(String, FileFormat, Vec<u8>)> {
     cases().iter().filter(|case| opened(case)).map(sound).collect()
 }
 
-/// Both ways into the crate: the report, and opening as a model.
+/// Reads a file in both ways that the crate offers: as a report, and as a model.
 fn answer(name: &str, format: FileFormat, bytes: &[u8]) -> InspectReport {
     let source = MemorySource::new(name, bytes);
     let config = br#"{"model_type":"llama","vocab_size":4,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":1,"num_attention_heads":1,"max_position_embeddings":8}"#;
@@ -138,7 +138,7 @@ fn cut_files_are_refused_at_every_length() {
             let code = report.code.unwrap_or("ok");
             // A cut in the padding between two tensors leaves the second one outside.
             let cut = [".truncated", ".past-end", ".json", ".start", ".out-of-file"].iter().any(|end| code.ends_with(end));
-            // Only zero bytes after the last tensor, or a tensor without bytes, can be missed by nobody.
+            // Only missing zero bytes after the last tensor, or a tensor without bytes, cannot be noticed.
             let padding = format == FileFormat::Gguf && bytes[len..].iter().all(|&byte| byte == 0);
             assert!(cut || padding && report.ok || lenient && report.ok, "{id} cut to {len}: {code}");
         }
@@ -189,7 +189,7 @@ proptest! {
         }
     }
 
-    /// Every header that the crate's writer makes is one that the reference accepts, with the same tensors.
+    /// Every header that the crate writes is accepted by the reference implementation, with the same tensors.
     #[test]
     fn written_safetensors_open_in_the_reference(
         shapes in prop::collection::btree_map("[a-z.]{1,12}", prop::collection::vec(0usize..4, 0..4), 0..6)

@@ -1,4 +1,4 @@
-//! Long calls that are asked to end: where they look, and that nothing is left of what they had begun.
+//! Long calls that are interrupted: the points at which they check, and that nothing remains of what they had begun.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -20,7 +20,7 @@ thread_local! {
     static INTERRUPT: Interrupt = Interrupt::giving_way(count);
 }
 
-/// Counts the pauses, and asks for the end in the one that was set.
+/// Counts the pauses, and interrupts in the one that was set.
 fn count() -> Pin<Box<dyn Future<Output = ()>>> {
     PAUSES.set(PAUSES.get() + 1);
     if PAUSES.get() == LAST.get() {
@@ -29,7 +29,7 @@ fn count() -> Pin<Box<dyn Future<Output = ()>>> {
     Box::pin(std::future::ready(()))
 }
 
-/// An interrupt that asks for the end in pause number `last`.
+/// Makes an interrupt that takes effect in pause number `last`.
 fn asking_at(last: usize) -> Interrupt {
     PAUSES.set(0);
     LAST.set(last);
@@ -64,7 +64,7 @@ fn step_that_is_given_up_between_micro_batches_leaves_no_trace() {
             let before = (broken.progress(), broken.loader_state(), weights(broken.model()), broken.optim().with_state());
             aborted(block_on(broken.step()));
             assert_eq!(pauses(), last);
-            // Asked before it begins: not even then.
+            // The interrupt is still requested, so this step does not even begin.
             aborted(block_on(broken.step()));
             assert_eq!(before, (broken.progress(), broken.loader_state(), weights(broken.model()), broken.optim().with_state()));
             broken.set_interrupt(asking_at(usize::MAX));

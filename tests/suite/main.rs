@@ -1,4 +1,4 @@
-//! One test binary, since linking Burn is slow. One line per area.
+//! One test binary, because linking Burn is slow. One line per area.
 
 mod adapter;
 mod as_a_gpu;

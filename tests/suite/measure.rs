@@ -1,4 +1,4 @@
-//! What the benchmark of a GPU computes and moves, by the formulas.
+//! Operations and bytes in the GPU benchmark, compared with formulas.
 
 use burn::tensor::DType;
 use tabtune::measure::reference::{LINEAR_OF_STEP, Pass, Product, REFERENCE, SQUARE, Work, whole_flops};

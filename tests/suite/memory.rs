@@ -1,4 +1,4 @@
-//! The planned bytes of a step against those that the allocator counts.
+//! Planned bytes of a step compared with those that the allocator counts.
 
 use std::process::Command;
 
@@ -15,10 +15,10 @@ use tabtune::model::Model;
 use tabtune::train::{Trainer, memory_plan};
 use tabtune_tests::{as_a_gpu, block_on, gpu, in_full};
 
-/// Set in the process that measures: bytes are counted for all tests of a process.
+/// Environment variable of the process that measures. It is a process of its own, because bytes are counted for all tests of a process.
 const ALONE: &str = "TABTUNE_TESTS_ALONE";
 
-/// Whether this process is to measure; if not, the test of this name is run in one of its own.
+/// Returns true if this process is to measure; otherwise runs the test of this name in a process of its own.
 fn measures(test: &str) -> bool {
     if std::env::var_os(ALONE).is_some() {
         return true;
@@ -29,14 +29,14 @@ fn measures(test: &str) -> bool {
     false
 }
 
-/// Bytes in use when all that was asked of the device is done.
+/// Returns the bytes in use after all work of the device is done.
 fn in_use(device: &Device) -> u64 {
     device.inner().sync().unwrap();
     device.inner().memory_cleanup();
     device.inner().memory_pool_usage().unwrap().bytes_in_use
 }
 
-/// The most bytes in use in the second step of a run, and what a profile says of the third.
+/// Returns the peak of the bytes in use in the second step of a run, and the one that a profile reports for the third.
 fn found(model: impl FnOnce() -> Model, config: TrainConfig, device: &Device) -> [u64; 2] {
     let before = in_use(device);
     let model = model();
@@ -56,7 +56,7 @@ fn found(model: impl FnOnce() -> Model, config: TrainConfig, device: &Device) ->
     [watched - before, report.in_use_bytes - before]
 }
 
-/// Not planned: what the allocator rounds up, sums of losses and norms, and which gradient comes before which.
+/// Compares with a bound, because some bytes are not planned: the allocator's rounding, sums of losses and norms, and the order of gradients.
 fn compare(what: &str, planned: u64, found: [u64; 2], bound: f64) {
     for found in found {
         let off = planned as f64 / found as f64 - 1.0;
@@ -84,13 +84,13 @@ fn planned_bytes_are_those_in_use() {
     let qwen3 = json!({"model_type": "qwen3", "hidden_size": 96, "intermediate_size": 256, "num_attention_heads": 6, "num_key_value_heads": 3,
         "head_dim": 32, "num_hidden_layers": 3, "max_position_embeddings": 128, "vocab_size": 3000, "tie_word_embeddings": false});
     let gpt2 = json!({"model_type": "gpt2", "n_embd": 96, "n_head": 6, "n_layer": 4, "n_positions": 128, "vocab_size": 700});
-    // Parameters decide the most bytes, or activations.
+    // The peak is determined by parameters, or by activations.
     let few = json!({"batch_size": 1, "seq_len": 16, "precision": "f32"});
     let many = json!({"batch_size": 3, "seq_len": 50, "precision": "bf16"});
     let release = json!({"gradient_release": true, "max_grad_norm": 0.0, "optimizer": {"type": "adafactor"}});
     let orthogonal = json!({"optimizer": {"type": "apollo", "rank": 48, "projector": "orthogonal", "projected": "all"}});
     let apollo = json!({"optimizer": {"type": "apollo"}});
-    // The first turn takes most: every block has its backward pass. Where it reaches the table in each turn, the last one does.
+    // The first turn takes most, because every block has its backward pass. If the table trains in each turn, the last one takes most.
     let lowest = json!({"order": "ascending"});
     let blocks = [
         json!({"block_coordinate": lowest, "gradient_checkpointing": true, "gradient_accumulation_steps": 2}),
@@ -100,7 +100,7 @@ fn planned_bytes_are_those_in_use() {
     for (family, shape) in [("llama", llama), ("qwen3", qwen3), ("gpt2", gpt2)] {
         let shape = config_from_hf(&shape).unwrap();
         let modes = [json!({}), json!({"gradient_checkpointing": true}), json!({"gradient_accumulation_steps": 2}), release.clone()];
-        // The full form has every mode for each family, and few tokens in each.
+        // The full form has every mode for each family, with few tokens in each.
         let whole = family == "llama" || in_full();
         for (index, mode) in modes
             .iter()
@@ -128,7 +128,7 @@ fn planned_bytes_are_those_in_use() {
     }
 }
 
-/// A base of this shape and an adapter on every matrix, beside what the allocator counts.
+/// Returns the shape of a base whose adapter has factors on every matrix.
 fn adapter_shape(vocabulary: usize, mlp: usize) -> ModelConfig {
     config_from_hf(
         &json!({"model_type": "qwen2", "hidden_size": 256, "intermediate_size": mlp, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -148,7 +148,7 @@ fn planned_bytes_of_adapters_are_those_in_use() {
     let some = json!({"batch_size": 2, "seq_len": 64});
     let again = json!({"gradient_checkpointing": true});
     let kept = json!({"gradient_checkpointing": false, "gradient_accumulation_steps": 2});
-    // A vocabulary and an MLP whose sums are cut into slices, or that are not. With few targets a block keeps less, but beside f32.
+    // A vocabulary and an MLP whose sums are cut into slices, and ones whose sums are not. With few targets a block keeps less; that run is in f32.
     let (small, sliced) = (adapter_shape(700, 768), adapter_shape(9000, 4864));
     let [all, two] = [json!("all-linear"), json!(["q_proj", "v_proj"])];
     let runs = [

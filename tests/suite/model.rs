@@ -35,7 +35,7 @@ fn model(family: &str, device: &Device) -> Model {
     block_on(Model::from_bundle(&bundle(family), Precision::F32, &device.inner(), &Interrupt::none())).unwrap()
 }
 
-/// The golden's sequences and the logits of each, per family.
+/// Returns the golden's sequences and the logits of each, for a family.
 fn expected(family: &str) -> Vec<(Vec<i32>, Vec<f64>)> {
     let json: serde_json::Value = serde_json::from_slice(&golden("logits.json")).unwrap();
     let ids: Vec<Vec<i32>> = serde_json::from_value(json["ids"].clone()).unwrap();
@@ -51,7 +51,7 @@ fn batch() -> Batch {
     Batch { inputs, targets, batch_size: sequences.len(), seq_len, document_starts: None }
 }
 
-/// Largest difference as a share of the largest logit.
+/// Returns the largest difference as a share of the largest logit.
 fn difference(found: &[f32], expected: &[f64]) -> f64 {
     assert_eq!(found.len(), expected.len());
     let largest = expected.iter().fold(0.0f64, |max, value| max.max(value.abs()));
@@ -66,7 +66,7 @@ fn logits_equal_the_reference() {
             for (ids, logits) in expected(family) {
                 let span = Span::whole(1, ids.len());
                 let found = block_on(read_f32(model.forward(model.token_tensor(&ids).unwrap(), span))).unwrap();
-                // Some hundred f32 operations deep; 1e-6 was seen.
+                // Some hundred f32 operations deep; 1e-6 was observed.
                 let error = difference(&found, &logits);
                 assert!(error < 1e-5, "{family} on {}: {error:e}", device.info().adapter);
             }
@@ -113,7 +113,7 @@ fn gradients_equal_finite_differences() {
                 f64::from(block_on(read_f32(loss_sum(&shifted, &batch()).unwrap())).unwrap()[0])
             };
             let h = 4e-3;
-            // Fourth order, so that curvature does not count; what is left is f32 noise of the loss, about 1e-5 / h.
+            // Fourth order, so that curvature does not matter; what remains is f32 noise of the loss, about 1e-5 / h.
             let slope = (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h);
             let error = (slope - norm).abs() / norm.max(1.0);
             assert!(error < 0.01, "{family} {name}: slope {slope}, norm {norm}");
@@ -121,7 +121,7 @@ fn gradients_equal_finite_differences() {
     }
 }
 
-/// Of the loss in [`gradients_of`], so that a lost factor shows.
+/// Factor of the loss in [`gradients_of`], so that a lost factor is noticed.
 const SCALE: f64 = 0.05;
 
 fn gradients_of(model: &Model, recompute: bool) -> Vec<(String, Vec<f32>)> {
@@ -130,7 +130,7 @@ fn gradients_of(model: &Model, recompute: bool) -> Vec<(String, Vec<f32>)> {
     sums.into_iter().map(|(name, g)| (name, block_on(read_f32(g)).unwrap())).collect()
 }
 
-/// The golden's gradients of Σ loss over [`batch`], by name.
+/// Returns the golden's gradients of Σ loss over [`batch`], by name.
 fn expected_gradients(family: &str) -> Vec<(String, Vec<f64>)> {
     let bytes = golden(&format!("{family}/gradients.safetensors"));
     let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
@@ -156,18 +156,18 @@ fn gradients_equal_jax_and_those_of_recomputed_blocks() {
                 let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
                 let off = norm(&mut found.iter().zip(truth).map(|(a, b)| f64::from(*a) / SCALE - b));
                 let size = norm(&mut truth.iter().copied());
-                // Some hundred f32 operations deep; 3e-6 was seen, and in GPT-2, whose scores magnify the last bits, 6e-6 on the CPU and
-                // 1e-5 by the tiles of GPUs. A key's bias has no gradient: the softmax takes it out again.
+                // Some hundred f32 operations deep; 3e-6 was observed, and in GPT-2, whose scores magnify the last bits, 6e-6 on the CPU and
+                // 1e-5 by the tiles of GPUs. The bias of the keys has no gradient, because the softmax cancels it.
                 let bound = if family == "gpt2" { 2e-5 } else { 1e-5 };
                 assert!(off <= bound * size.max(1e-2), "{family} {name} on {}: {off:e} of {size:e}", device.info().adapter);
             }
-            // A block run again gives the same bits.
+            // A recomputed block gives the same bits.
             assert_eq!(gradients_of(&model, true), found, "{family}");
         }
     }
 }
 
-/// The golden's two sequences as the documents of one window of each order; inputs, targets and starts of the documents.
+/// Packs the golden's two sequences as the documents of one window, in each order; returns inputs, targets and starts of the documents.
 fn packed() -> Batch {
     let documents: Vec<Vec<i32>> = expected("gpt2").into_iter().map(|(ids, _)| ids).collect();
     let (short, long) = (&documents[0][..6], &documents[1][..]);
@@ -185,7 +185,7 @@ fn packed() -> Batch {
     batch
 }
 
-/// The documents of [`packed`], in its order, each as a batch of its own.
+/// Returns the documents of [`packed`], in the same order, each as a batch of its own.
 fn alone() -> Vec<Batch> {
     let batch = packed();
     let starts = batch.document_starts.as_deref().unwrap();
@@ -219,7 +219,7 @@ fn masked_documents_of_a_window_equal_documents_alone() {
             let (model, what) = (model(family, &device), format!("{family} on {}", device.info().adapter));
             let separate: Vec<f64> = alone().iter().flat_map(|batch| wide(&logits(&model, batch))).collect();
             let error = difference(&logits(&model, &packed()), &separate);
-            // Rotations by other positions round otherwise; 1e-6 was seen.
+            // Rotations by other positions are rounded differently; 1e-6 was observed.
             assert!(error < 1e-5, "{what}: {error:e}");
             let unmasked = difference(&logits(&model, &Batch { document_starts: None, ..packed() }), &separate);
             assert!(unmasked > 1e-2, "{what}: the documents are too alike to tell");
@@ -231,7 +231,7 @@ fn masked_documents_of_a_window_equal_documents_alone() {
                     let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
                     let off = norm(&mut found.iter().zip(expected).map(|(a, b)| f64::from(*a) - f64::from(*b)));
                     let size = norm(&mut wide(expected).into_iter());
-                    // As in the comparison with the reference above; a key's bias has no gradient.
+                    // As in the comparison with the reference above; the bias of the keys has no gradient.
                     assert!(off <= 1e-5 * size.max(1e-2), "{what} {name}: {off:e} of {size:e}");
                 }
             }

@@ -1,4 +1,4 @@
-//! Steps whose loss or gradient norm is not finite: what they leave, and how a run passes over them.
+//! Steps whose loss or gradient norm is not finite: the state that they leave, and how a run skips them.
 
 use burn::tensor::Tensor;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu, gpu, weights};
 
 const VOCAB: u32 = 13;
-/// A token that stands once in the data, among the inputs of step 3 alone.
+/// A token that occurs once in the data, among the inputs of step 3 only.
 const RARE: u32 = 12;
 const RARE_AT: u32 = 56;
 
@@ -32,7 +32,7 @@ fn config(changes: Value) -> TrainConfig {
     serde_json::from_value(tabtune::config::overlay(json, changes)).unwrap()
 }
 
-/// Multiplies the rows of a parameter from a first one on by a factor: both by its name.
+/// Multiplies the rows of a parameter, from a first one on, by a factor. Both are given by the parameter's name.
 struct Scale<F>(F);
 
 impl<F: Fn(&str) -> Option<(usize, f32)>> ParamMap for Scale<F> {
@@ -45,7 +45,7 @@ impl<F: Fn(&str) -> Option<(usize, f32)>> ParamMap for Scale<F> {
     }
 }
 
-/// A model of one layer whose two tables are its own; `scale` changes rows of its parameters.
+/// Makes a model of one layer with separate embedding and head; `scale` changes rows of its parameters.
 fn model(device: &Device, scale: impl Fn(&str) -> Option<(usize, f32)>) -> Model {
     let json = json!({
         "model_type": "llama", "vocab_size": VOCAB, "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 1,
@@ -56,12 +56,12 @@ fn model(device: &Device, scale: impl Fn(&str) -> Option<(usize, f32)>) -> Model
     block_on(Model::init(&shape, 3, Precision::F32, &device.inner(), &Interrupt::none())).unwrap().map(&mut Scale(scale))
 }
 
-/// Only what meets [`RARE`] is not a number.
+/// Makes a model in which only results that depend on [`RARE`] are NaN.
 fn poisoned(device: &Device) -> Model {
     model(device, |name| (name == "model.embed_tokens.weight").then_some((RARE as usize, f32::NAN)))
 }
 
-/// The loss is finite; on its way back through the attention the gradient leaves f32.
+/// Makes a model whose loss is finite, but whose gradient exceeds f32 on its way back through the attention.
 fn steep(device: &Device) -> Model {
     model(device, |name| match name {
         "lm_head.weight" => Some((0, 1e12)),
@@ -78,7 +78,7 @@ fn skipped_batches_are_passed_over_and_training_goes_on_with_the_next() {
         let mut losses: Vec<f64> = (0..2).map(|_| block_on(trainer.step()).unwrap().loss).collect();
         let (before, at) = (weights(trainer.model()), trainer.loader_state());
         for _ in 0..2 {
-            // A refusal alone changes nothing, so that it comes again.
+            // The refusal itself changes nothing, so the next call is refused again.
             let error = block_on(trainer.step()).unwrap_err();
             assert!(matches!(error, Error::NonFinite { step: 3, ref tensor, value } if tensor == "loss" && value.is_nan()), "{error}");
             assert_eq!((weights(trainer.model()) == before, trainer.loader_state()), (true, at.clone()));
@@ -91,7 +91,7 @@ fn skipped_batches_are_passed_over_and_training_goes_on_with_the_next() {
             losses.push(report.loss);
         }
 
-        // The same run on the same batches without the third step's.
+        // The same run on the same batches without that of the third step.
         let (data, config) = (dataset(), config(json!({})));
         let mut loader = Loader::for_run(&data, &config).unwrap();
         let steps: Vec<[Batch; 2]> = (0..6).map(|_| [loader.next(&data).unwrap(), loader.next(&data).unwrap()]).collect();
@@ -128,7 +128,7 @@ fn released_norm_that_is_not_finite_says_that_parameters_changed() {
         assert_eq!((error.code(), error.kind()), ("train.non-finite", "NON_FINITE"));
         assert!(error.to_string().contains("were updated") && !error.to_string().contains("nothing was changed"), "{error}");
         assert!(weights(trainer.model()) != before, "the text would be untrue");
-        // Such a step cannot be skipped; its data order is as before.
+        // Such a step cannot be skipped; its data order is unchanged.
         let at = trainer.loader_state();
         assert_eq!(trainer.skip_batch().unwrap_err().code(), "config.invalid");
         assert_eq!(trainer.loader_state(), at);

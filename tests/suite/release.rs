@@ -1,4 +1,4 @@
-//! Gradient release against the usual step: the same losses and the same weights, bit for bit.
+//! Gradient release compared with the usual step: the same losses and the same weights, bit for bit.
 
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ fn config(precision: Precision, release: bool) -> TrainConfig {
 fn released_steps_equal_the_usual_ones_bitwise() {
     // Tied and untied heads, two embedding tables; qwen2's Conv-free blocks have biases.
     for (device, family) in devices().into_iter().flat_map(|d| ["llama3", "qwen2", "gpt2"].map(|f| (d.clone(), f))) {
-        // One family in two documents a window.
+        // One family has two documents per window.
         let document_starts = (family == "gpt2").then(|| (0..24).map(|at| if at % 12 < 7 { 0 } else { 7 }).collect());
         let batch = Batch { document_starts, ..batch() };
         for precision in [Precision::F32, Precision::Bf16] {
@@ -76,7 +76,7 @@ fn release_refuses_what_needs_all_gradients() {
     for key in ["max_grad_norm", "gradient_accumulation_steps"] {
         assert!(error.to_string().contains(key), "{error}");
     }
-    // Both say where it goes on.
+    // Both name the alternative.
     assert_eq!(error.to_string().matches("block_coordinate").count(), 2, "{error}");
     assert!(config(Precision::F32, true).validate().is_ok());
 }

@@ -1,5 +1,5 @@
-//! Steps that run as recorded have the bits of steps that are launched. No other thread may use the device of a recording, so these tests
-//! run in a process of their own, one after the other.
+//! Recorded steps have the bits of launched steps. No other thread may use the device of a recording, so these tests run in a process of their
+//! own, one after the other.
 
 use std::process::Command;
 
@@ -65,11 +65,11 @@ fn launches_that_are_observed_are_launched() {
 
 const STEPS: u64 = 12;
 
-/// Copies of buffers by which the launches of two equal runs may differ: CubeCL's thread holds a buffer while it allocates it, and one that
-/// is updated in that moment is copied as if it had another owner.
+/// Maximum number of buffer copies by which the launches of two equal runs may differ: CubeCL's thread holds a buffer while it allocates it, and
+/// a buffer that is updated at that moment is copied as if it were shared.
 const COPIES: u64 = 4;
 
-/// Losses and state after so many steps, the recording given up in their middle or not, and whether there is one in the end.
+/// Returns losses and state after all steps, with the recording dropped in the middle if `forgets`, and whether there is one at the end.
 fn end_of(mut run: Trainer, forgets: bool) -> (Vec<(u64, f64, f64)>, State, bool) {
     let mut reports = Vec::new();
     for step in 1..=STEPS {
@@ -83,7 +83,7 @@ fn end_of(mut run: Trainer, forgets: bool) -> (Vec<(u64, f64, f64)>, State, bool
     (losses(&reports), state(&run), recorded)
 }
 
-/// A run with these settings; with an adapter, beside a packed base.
+/// Makes a run with these settings; with an adapter, on a packed base.
 fn launched(device: &Device, changes: &Value) -> Trainer {
     if changes["adapter"].is_null() {
         return trainer(device, None, changes.clone());
@@ -139,7 +139,7 @@ mod alone {
         }
     }
 
-    /// Losses and state after steps whose batches count other numbers of targets, as those of chats do.
+    /// Returns losses and state after steps whose batches count different numbers of targets, as those of chats do.
     fn masked_end(mut run: Trainer) -> (Vec<(u64, f64, f64)>, State, bool) {
         let data = run.dataset().clone();
         let mut loader = Loader::for_run(&data, run.config()).unwrap();
@@ -191,8 +191,8 @@ mod alone {
     #[test]
     #[ignore = "run by a test of this file, in a process of its own"]
     fn first_try() {
-        // The logits are larger than any parameter, so that the allocator's pages grow in the first step; what lies in those of before has to
-        // be moved before a recording.
+        // The logits are larger than any parameter, so that the allocator's pages grow in the first step; the contents of earlier pages have to be
+        // moved before a recording.
         let shape = json!({"model_type": "llama", "hidden_size": 128, "intermediate_size": 384, "num_attention_heads": 4, "num_hidden_layers": 6,
             "max_position_embeddings": 128, "vocab_size": 9000, "tie_word_embeddings": true});
         let (shape, config) = (config_from_hf(&shape).unwrap(), json!({"steps": 9, "batch_size": 4, "seq_len": 100}));
@@ -254,7 +254,7 @@ mod alone {
         }
     }
 
-    /// Launches that are observed one by one are not run as recorded.
+    /// Launches that are observed one by one are not run from the recording.
     #[test]
     #[ignore = "run by a test of this file, in a process of its own"]
     fn observed() {

@@ -19,7 +19,7 @@ fn report(path: &Path, device: &Device) -> ReplayReport {
     block_on(replay(&name, &std::fs::read(path).unwrap(), device)).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-/// Replays a folder; the number of files that were not skipped.
+/// Replays a folder. Returns the number of files that were not skipped.
 fn all_pass(folder: &Path, device: &Device) -> usize {
     let reports: Vec<ReplayReport> = files(folder).iter().map(|path| report(path, device)).collect();
     for r in &reports {
@@ -39,7 +39,7 @@ fn shared() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/vectors")
 }
 
-/// `TABTUNE_VECTORS`, or the folder beside the repository.
+/// Returns the folder in `TABTUNE_VECTORS`, or the one next to the repository.
 fn full_set() -> PathBuf {
     std::env::var_os("TABTUNE_VECTORS").map_or_else(shared, PathBuf::from)
 }

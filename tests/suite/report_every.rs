@@ -1,5 +1,5 @@
-//! Steps whose reports are read together: the same bits as one by one, and a step that is not finite changes nothing, wherever it stands among
-//! steps that were submitted.
+//! Steps whose reports are read together: the same bits as one by one; a step that is not finite changes nothing, wherever it is among the
+//! submitted steps.
 
 use serde_json::{Value, json};
 use tabtune::config::{Precision, TrainConfig};
@@ -13,13 +13,13 @@ use tabtune::train::{StepReport, Trainer};
 use tabtune_tests::{block_on, cpu, gpu, weights};
 
 pub const VOCAB: u32 = 13;
-/// A token whose embedding is not a number.
+/// A token whose embedding is NaN.
 pub const RARE: u32 = 12;
 const STEPS: u64 = 17;
 /// Tokens of a step: two sequences of six.
 const PER_STEP: usize = 12;
 
-/// In order, with [`RARE`] among the inputs of one step, or of none.
+/// Makes data in order, with [`RARE`] among the inputs of one step, or of none.
 fn dataset(rare: Option<u64>) -> Dataset {
     let at = rare.map(|step| (step as usize - 1) * PER_STEP + 3);
     let tokens = (0..400).map(|i| if Some(i) == at { RARE } else { (i as u32 * i as u32 / 3 + i as u32) % RARE }).collect();
@@ -38,7 +38,7 @@ struct Poison;
 
 impl ParamMap for Poison {
     fn map<const D: usize>(&mut self, name: &str, tensor: burn::tensor::Tensor<D>) -> burn::tensor::Tensor<D> {
-        // Burn has no arithmetic for packed bf16; no run with it meets the token.
+        // Burn has no arithmetic for packed bf16; no run with it reads the token.
         if name != "model.embed_tokens.weight" || tensor.dtype() != burn::tensor::DType::F32 {
             return tensor;
         }
@@ -64,7 +64,7 @@ fn devices() -> Vec<Device> {
     [Some(cpu()), gpu()].into_iter().flatten().collect()
 }
 
-/// Everything that a step depends on.
+/// All state that a step depends on.
 #[derive(Debug, PartialEq)]
 pub struct State {
     pub weights: Vec<(String, Vec<u8>)>,
@@ -77,7 +77,7 @@ pub struct State {
 pub fn state(trainer: &Trainer) -> State {
     let states = trainer.optim().state_tensors().into_iter().map(|(name, tensor)| (name, block_on(tensor.bytes()).unwrap())).collect();
     let progress = trainer.progress();
-    // Runs with the rare token have other data, and are compared in all else.
+    // Runs with the rare token have other data, and are compared in everything else.
     let loader = LoaderState { digest: String::new(), ..trainer.loader_state() };
     State { weights: weights(trainer.model()), states, step: progress.completed_steps, tokens: progress.tokens, loader }
 }
@@ -115,7 +115,7 @@ fn reports_read_together_are_those_of_steps_one_by_one() {
     }
 }
 
-/// The states before each of so many steps.
+/// Returns the states before each of this many steps.
 pub fn states(device: &Device, steps: u64) -> Vec<State> {
     let mut run = trainer(device, None, json!({"report_every": 1}));
     let mut before = vec![state(&run)];
@@ -146,7 +146,7 @@ fn loss_that_is_not_finite_changes_nothing_wherever_it_stands() {
             assert_eq!(reports.len() as u64, rare - 1);
             assert!(state(&run) == before[rare as usize - 1], "step {rare} has changed something");
             run.check_settled().unwrap();
-            // It goes on behind the batch.
+            // The run continues after the batch.
             run.skip_batch().unwrap();
             for _ in 0..9 {
                 block_on(run.advance()).unwrap();
@@ -156,7 +156,7 @@ fn loss_that_is_not_finite_changes_nothing_wherever_it_stands() {
     }
 }
 
-/// A sequence of one token that counts for nothing: the loss is finite where the token is not a number, and a gradient is not.
+/// A sequence of one token that is not a counted target: the loss is finite although the token is NaN, but a gradient is not.
 #[test]
 fn gradient_that_is_not_finite_is_named_wherever_it_stands() {
     let batch = |step: u64, rare: bool| {
@@ -206,7 +206,7 @@ fn state_is_refused_before_its_reports_are_there() {
     }
     assert_eq!((run.progress().completed_steps, run.check_settled().unwrap_err().code()), (3, "session.busy"));
     let reports = block_on(run.settle()).unwrap();
-    // The second was refused: the next call says so.
+    // The second was refused; the next call reports it.
     assert_eq!((reports.len(), run.progress().completed_steps), (1, 1));
     run.check_settled().unwrap();
     assert_eq!(block_on(run.advance()).unwrap_err().code(), "train.non-finite");

@@ -1,4 +1,5 @@
-//! Whole runs: stopped, saved and resumed against never stopped, for every optimizer, precision and schedule; what a resume may change.
+//! Whole runs that are stopped, saved and resumed, compared with uninterrupted runs, for every optimizer, precision and schedule; changes that a
+//! resume allows.
 
 use burn::tensor::Device as TensorDevice;
 use serde_json::{Value, json};
@@ -25,7 +26,7 @@ pub const LETTERS: &str = "abcdefghijklm";
 
 pub type Files = Vec<(String, Vec<u8>)>;
 
-/// Matrices of both sides and vectors; small enough for a hundred runs.
+/// Returns a shape with matrices of both orientations and vectors, small enough for a hundred runs.
 pub fn shape() -> ModelConfig {
     let json = json!({
         "model_type": "llama", "vocab_size": LETTERS.len(), "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 1,
@@ -61,7 +62,7 @@ pub fn save(trainer: &Trainer) -> Files {
     written(trainer, &ModelAssets::of_config(trainer.model().config(), Some(Tokenizer::characters(LETTERS).unwrap())))
 }
 
-/// As [`save`], with the documents of `bundle`.
+/// Saves as [`save`] does, with the documents of `bundle`.
 pub fn save_with(trainer: &Trainer, bundle: &Bundle) -> Files {
     written(trainer, &ModelAssets::of_bundle(bundle))
 }
@@ -85,7 +86,7 @@ pub fn open(files: Files) -> Checkpoint {
     Checkpoint::open(sources.collect(), None).unwrap()
 }
 
-/// Losses of the steps up to `last`. A schedule that can decay and has no start begins its decay before step 4.
+/// Returns the losses of the steps up to `last`. A schedule that can decay and has no start begins its decay before step 4.
 pub fn go(trainer: &mut Trainer, last: u64) -> Vec<f64> {
     let mut losses = Vec::new();
     while trainer.progress().completed_steps < last {
@@ -116,7 +117,7 @@ fn schedules() -> [Value; 8] {
     ]
 }
 
-/// The run without a save, the run that is saved and goes on, and the run that is resumed are the same run.
+/// Checks that a run without a save, a run that is saved and continued, and a resumed run are equal.
 fn resumes_bitwise(optimizer: &Value, precision: &str, schedule: &Value, device: &TensorDevice) {
     let what = format!("{optimizer} {precision} {schedule}");
     let mut straight = start(config(optimizer, precision, schedule), device);
@@ -154,7 +155,7 @@ fn resume_is_bitwise_for_every_optimizer_precision_and_schedule_on_the_gpu() {
     let Some(device) = gpu() else { return };
     let rules = optimizers().into_iter().flat_map(|optimizer| ["f32", "bf16"].map(|precision| (optimizer.clone(), precision)));
     for (turn, (optimizer, precision)) in rules.enumerate() {
-        // A schedule is no matter of the device: the short form takes them in turns.
+        // A schedule does not depend on the device, so the short form distributes them over the devices.
         for (index, schedule) in schedules().iter().enumerate() {
             if in_full() || index == turn % schedules().len() {
                 resumes_bitwise(&optimizer, precision, schedule, &device.inner());
@@ -220,12 +221,12 @@ fn limits_refuse_a_tensor_that_no_kernel_could_see_whole() {
     assert!(matches!(refused, Error::LimitExceeded { limit: "maxStorageBufferBindingSize", need: 416, have: 415 }), "{refused}");
 }
 
-/// The saved run with other settings.
+/// Resumes the saved run with other settings.
 fn changed(changes: Value, overrides: &[&str]) -> Result<Trainer, Error> {
     resumed(config(&json!({"type": "sgd", "weight_decay": 0.1}), "f32", &schedules()[1]), changes, overrides)
 }
 
-/// A run of these settings, saved and resumed with others.
+/// Saves a run with these settings and resumes it with others.
 fn resumed(saved: TrainConfig, changes: Value, overrides: &[&str]) -> Result<Trainer, Error> {
     let device = cpu().inner();
     let mut first = start(saved, &device);
@@ -268,12 +269,12 @@ fn override_permits_what_it_names_and_nothing_else() {
     assert_eq!(keys(&faults), ["max_grad_norm", "schedule.total_steps", "steps"]);
     for overrides in [&["learning_rate", "max_grad_norm", "optimizer.weight_decay", "schedule.total_steps", "steps"][..], &["all"]] {
         let mut run = changed(many(), overrides).unwrap();
-        // The cosine now falls over 20 steps from the new peak; the run may go that far.
+        // The cosine now falls over 20 steps from the new peak, and the run may go that far.
         assert!(run.learning_rate(8) > 1e-2, "{}", run.learning_rate(8));
         assert_eq!((run.config().max_grad_norm, run.config().steps), (0.5, 20));
         assert_eq!(go(&mut run, 9).len(), 7);
     }
-    // Not needed for what only shapes the rest of the schedule, and harmless where nothing differs.
+    // Not needed for settings that only shape the rest of the schedule, and harmless if nothing differs.
     changed(json!({}), &["learning_rate"]).unwrap();
 }
 
@@ -327,11 +328,11 @@ fn override_compares_the_groups_rules_in_force() {
     changed(json!({"groups": [{"pattern": "*", "optimizer": {"weight_decay": 0.1}}]}), &[]).unwrap();
     changed(json!({"groups": [{"pattern": "*", "weight_decay": 0.1}]}), &[]).unwrap();
     assert_eq!(keys(&refused(json!({"groups": [{"pattern": "*", "weight_decay": 0.2}]}), &[])), ["groups[0].weight_decay"]);
-    // What a group takes from the run is one difference, not two.
+    // A setting that a group takes from the run is one difference, not two.
     let saved = || TrainConfig { groups: GroupConfig::no_decay(), ..config(&json!({"type": "adamw"}), "f32", &schedules()[0]) };
     let other = json!({"optimizer": {"beta1": 0.8}});
     assert_eq!(keys(&faults(resumed(saved(), other, &[]))), ["optimizer.beta1"]);
-    // A group that was of another kind than the run cannot become one of the run's.
+    // A group of another kind than the run cannot become one of the run's kind.
     let kinds = TrainConfig {
         groups: vec![GroupConfig { optimizer: Some(OptimizerConfig::Adamw(AdamwConfig::default())), ..GroupConfig::new("*") }],
         ..config(&json!({"type": "sgd"}), "f32", &schedules()[0])
@@ -359,7 +360,7 @@ fn annealing_may_get_a_length_of_the_other_kind() {
     assert!(steps.learning_rate(7) < 1e-2);
 }
 
-/// A run of three steps whose rate was then set by hand.
+/// Saves a run of three steps whose rate was then set by hand.
 fn by_hand(rate: f64) -> Files {
     let mut first = start(config(&json!({"type": "sgd", "weight_decay": 0.1}), "f32", &schedules()[0]), &cpu().inner());
     go(&mut first, 3);
@@ -381,7 +382,7 @@ fn rate_set_by_hand_lasts_until_a_resume_sets_the_learning_rate() {
     assert_eq!(rate(json!({"steps": 9}), &["all"]), 5e-3);
     assert_eq!(rate(json!({"learning_rate": 2e-2}), &["learning_rate"]), 2e-2);
     assert_eq!(rate(json!({"learning_rate": 2e-2}), &["all"]), 2e-2);
-    // Named, though it is the saved value: that rate is asked for.
+    // Overridden although it is the saved value: this rate is requested.
     assert_eq!(rate(json!({"learning_rate": 1e-2}), &["learning_rate"]), 1e-2);
 }
 
@@ -417,7 +418,7 @@ fn rate_set_by_hand_is_checked_against_the_settings_of_the_resume() {
     resume(by_hand(1e-2), changes, &["optimizer"]).unwrap();
 }
 
-/// A checkpoint whose manifest was changed, which no hash guards.
+/// Returns a checkpoint with a changed manifest, which no hash protects.
 fn edited(edit: impl FnOnce(&mut Value)) -> Vec<Box<dyn ByteSource>> {
     let mut files = by_hand(5e-3);
     let manifest = files.iter_mut().find(|(name, _)| name == checkpoint::MANIFEST).unwrap();
@@ -442,7 +443,7 @@ fn progress_that_no_run_has_is_a_damaged_checkpoint() {
             assert!(error.to_string().contains(key), "{error}");
         }
     }
-    // The greatest count is one; the sum of tokens saturates far beyond it.
+    // The largest count is valid; the sum of tokens saturates far beyond it.
     let checkpoint = Checkpoint::open(edited(|json| json["progress"]["tokens"] = json!((1u64 << 53) - 1)), None).unwrap();
     let mut run = block_on(checkpoint.resume(dataset(), None, &[], &cpu().inner(), &Interrupt::none())).unwrap();
     block_on(run.step()).unwrap();

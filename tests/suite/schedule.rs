@@ -1,5 +1,5 @@
-//! Learning-rate schedules against curves of the reference, resumes, and the promises of a curve: never above the peak, never
-//! below the minimum once warmup is over, no rise after it, and exactly the minimum from the end on.
+//! Learning-rate schedules compared with curves of the reference, resumes, and properties of a curve: never above the peak, never below the
+//! minimum once warmup is over, no rise after it, and exactly the minimum from the end on.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use tabtune::config::ScheduleConfig;
 use tabtune::schedule::{is_config_only, learning_rate, preview, resolve_start, trigger};
 
-/// f64 curves: one rounding of the base rate.
+/// Bound for f64 curves: one rounding of the base rate.
 const EXACT: f64 = 1e-15;
-/// Curves that the reference rounds to f32.
+/// Bound for curves that the reference rounds to f32.
 const ROUNDED: f64 = 4e-7;
 
 fn vectors(name: &str) -> Value {
@@ -18,13 +18,13 @@ fn vectors(name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// A schedule in our names.
+/// Parses a schedule with tabtune's keys.
 fn schedule(mut keys: Value) -> ScheduleConfig {
     keys.as_object_mut().unwrap().remove("learning_rate");
     serde_json::from_value(keys).unwrap()
 }
 
-/// The reference's arguments in our names.
+/// Translates the reference's arguments to tabtune's keys.
 fn translated(scheduler: &str, args: &Value) -> ScheduleConfig {
     let kind = match scheduler {
         "InfiniteLRScheduler" => "infinite",
@@ -51,7 +51,7 @@ fn fault_keys(schedule: &ScheduleConfig, base: f64) -> BTreeSet<String> {
     schedule.faults(base).into_iter().map(|fault| fault.key.trim_start_matches("schedule.").to_owned()).collect()
 }
 
-/// Asserts that step n + 1 runs at `expected`, within `bound` of the base rate.
+/// Asserts that step n + 1 has the rate `expected`, within `bound` of the base rate.
 fn same(name: &str, n: u64, base: f64, schedule: &ScheduleConfig, start: Option<u64>, expected: f64, bound: f64) {
     let found = learning_rate(n + 1, base, schedule, start);
     let allowed = if bound == EXACT { EXACT * base } else { bound * expected.abs() };
@@ -185,7 +185,7 @@ fn trigger_starts_a_decay_after_warmup_and_only_once() {
     assert_eq!(trigger(&mut wsd, None, 5).unwrap(), Some(20));
     assert_eq!(trigger(&mut wsd, Some(20), 30).unwrap(), Some(20));
     assert_eq!(json!(wsd)["start_decay"], true);
-    // The configuration with the flag set and the saved start go on from where they were.
+    // The configuration with the flag set and the saved start continue from where they were.
     assert_eq!(resolve_start(&wsd, Some(20), 40), Some(20));
 
     let mut infinite =
@@ -233,7 +233,7 @@ fn preview_is_the_curve_from_step_one() {
     assert_eq!(preview(1..=5, 1.0, &warm, None).collect::<Vec<_>>(), [0.25, 0.5, 0.75, 1.0, 1.0]);
 }
 
-/// A valid schedule, its minimum, the end of its warmup, and where it must have arrived.
+/// Generates a valid schedule, its minimum, the end of its warmup, and the step at which it must have arrived.
 fn any_schedule() -> impl Strategy<Value = (ScheduleConfig, f64, f64, u64, Option<u64>)> {
     let form = prop::sample::select(vec!["harmonic", "exponential", "linear", "one_minus_sqrt"]);
     (1e-6f64..1.0, 0.001f64..1.0, 0.01f64..1.0, 0u64..40, 0u64..40, 1u64..300, 0u64..100, form, 0..5, any::<bool>()).prop_map(

@@ -1,4 +1,4 @@
-//! What every kernel must keep to, checked without a GPU (shaders/README.md, laws).
+//! Rules that every kernel must follow, checked without a GPU (shaders/README.md, laws).
 
 use naga::{AddressSpace, ScalarKind, StorageAccess, TypeInner, proc::Layouter, valid};
 use std::collections::BTreeSet;
@@ -118,7 +118,7 @@ fn params_have_the_recorded_fields() {
     }
 }
 
-/// What varies from step to step has 256 bytes in the buffer of a recording (`gpu/graph.rs`): 8 words for the noise, and the rest.
+/// Values that vary from step to step have 256 bytes in the buffer of a recording (`gpu/graph.rs`): 8 words for the noise, and the rest.
 #[test]
 fn parameters_that_vary_fit_their_slot() {
     let varying: Vec<_> = catalogue().filter(|kernel| kernel.varies).collect();

@@ -1,4 +1,4 @@
-//! Tokenizers against the Python packages `tokenizers` and `sentencepiece`, chat templates against Jinja.
+//! Tokenizers compared with the Python packages `tokenizers` and `sentencepiece`, chat templates with Jinja.
 
 mod dates;
 mod expressions;
@@ -20,7 +20,7 @@ fn ids(value: &Value) -> Vec<Vec<u32>> {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-/// The byte-level vocabulary of the golden, with ChatML's marks.
+/// Returns the golden's byte-level vocabulary, with ChatML's tokens.
 pub fn byte_level(pre: &str) -> TokenizerParts {
     let file = golden("tokenizers");
     let tokens = strings(&file["byte_level"]["tokens"]);
@@ -83,7 +83,7 @@ fn pre_tokenizers_differ_where_they_should() {
     assert_eq!((unknown.code(), unknown.to_string().contains("tekken")), ("tokenizer.model.unsupported", true));
 }
 
-/// The words that llama.cpp has for one rule give equal ids on a text in which the rules differ, and begin a text alike.
+/// Names in llama.cpp for the same rule give equal ids on a text in which the rules differ, and begin a text alike.
 #[test]
 fn other_words_for_a_rule_give_its_ids() {
     let alike = [
@@ -99,7 +99,7 @@ fn other_words_for_a_rule_give_its_ids() {
             assert_eq!(ids(other), ids(word), "{other}");
         }
     }
-    // Llama 3's expression, and no beginning of a text.
+    // Llama 3's expression, without a beginning of the text.
     let plain = |pre: &str| Tokenizer::from_parts(byte_level(pre)).unwrap();
     assert_eq!(plain("dbrx").encode(text).unwrap(), plain("llama-bpe").encode(text).unwrap());
     assert_eq!((plain("smaug-bpe").prompt_prefix(), plain("pixtral").prompt_prefix()), (&[][..], &[1][..]));
@@ -119,14 +119,14 @@ fn sentence_piece_ids_equal_sentencepiece() {
         assert_eq!(tokenizer.encode(line).unwrap(), expected, "{line:?}");
         assert_eq!(tokenizer.decode(&expected).unwrap(), *line);
     }
-    // Without the prefix the text begins as it stands.
+    // Without the prefix the text begins unchanged.
     let bare = Tokenizer::from_parts(sentence_piece(false)).unwrap();
     assert_eq!(bare.encode(" Bennet").unwrap(), tokenizer.encode("Bennet").unwrap());
     assert_eq!(tokenizer.prompt_prefix(), [1]);
     assert_eq!(tokenizer.encode_prompt("Bennet").unwrap(), [vec![1], tokenizer.encode("Bennet").unwrap()].concat());
 }
 
-/// As llama.cpp and transformers do: a beginning-of-text where the file asks for one, once, and no end-of-text.
+/// As in llama.cpp and transformers: a beginning-of-text token if the file requests it, once, and no end-of-text token.
 #[test]
 fn a_text_that_is_continued_begins_as_its_file_says() {
     let of = |add_bos, add_eos| Tokenizer::from_parts(TokenizerParts { add_bos, add_eos, ..sentence_piece(true) }).unwrap();
@@ -141,7 +141,7 @@ fn a_text_that_is_continued_begins_as_its_file_says() {
             assert_eq!((written[0], written.iter().filter(|id| **id == 1).count()), (1, 1));
         }
     }
-    // Without a text there is still its beginning.
+    // An empty text still has its beginning.
     assert_eq!(of(None, None).encode_beginning("").unwrap(), [1]);
     assert_eq!(Tokenizer::characters("ab").unwrap().encode_beginning("ba").unwrap(), [1, 0]);
 }
@@ -180,7 +180,7 @@ fn long_texts_are_encoded_in_pieces_without_a_change() {
     assert!(text.len() > 300_000);
     for parts in [byte_level("gpt-2"), byte_level("smollm"), byte_level("llama-bpe"), byte_level("qwen2"), sentence_piece(true)] {
         let tokenizer = Tokenizer::from_parts(parts).unwrap();
-        // Where tokens begin is never computed piecewise.
+        // Encoding with starts of tokens is never piecewise.
         let (whole, _) = tokenizer.encode_with_starts(&text).unwrap();
         assert!(tokenizer.encode(&text).unwrap() == whole);
     }
@@ -238,7 +238,7 @@ fn broken_vocabularies_are_typed_errors() {
     }
 }
 
-/// A tokenizer whose only purpose is its chat template.
+/// Makes a tokenizer whose only purpose is its chat template.
 fn with_template(template: &str, specials: &Value) -> Tokenizer {
     let files = Tokenizer::from_parts(byte_level("gpt-2")).unwrap().assets();
     Tokenizer::from_hf(&files[0].1, Some(specials.to_string().as_bytes()), Some(template.as_bytes())).unwrap()
@@ -255,7 +255,7 @@ fn chat_templates_equal_jinja() {
         let messages = file["chats"][case["chat"].as_str().unwrap()].as_array().unwrap().clone();
         let rendered = tokenizer.render_chat(&Conversation::new(messages), case["add_generation_prompt"].as_bool().unwrap());
         match case["error"].as_str() {
-            // A template's own words are shown up to their 64th character.
+            // A message of the template itself is shown up to its 64th character.
             Some(message) => assert!(rendered.unwrap_err().to_string().contains(&message[..message.len().min(60)]), "{name}"),
             None => assert_eq!(rendered.unwrap().text, case["text"].as_str().unwrap(), "{name} {}", case["chat"]),
         }
@@ -293,7 +293,7 @@ fn chat_templates_have_a_budget() {
     assert_eq!(bare.render_chat(&nothing, false).unwrap_err().code(), "tokenizer.template");
 }
 
-/// A `tokenizer.json` of one letter whose texts are split by `pattern`.
+/// Makes a `tokenizer.json` of one letter whose texts are split by `pattern`.
 fn split_by(pattern: &Value) -> tabtune::Result<Tokenizer> {
     let document = serde_json::json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,

@@ -1,5 +1,5 @@
-//! A rule of the caller's own whose rate falls from step to step: as recorded it takes each step's own rate, or says which parameter is not
-//! declared as varying.
+//! A rule of another crate whose rate falls from step to step: when it runs from a recording it uses each step's own rate, or the error names
+//! the parameter that is not declared as varying.
 
 use serde_json::json;
 use tabtune::error::Error;
@@ -31,32 +31,32 @@ const TEXT: &str = r"
 ";
 
 tabtune::kernel! {
-    /// Its rate is declared as varying.
+    /// Kernel whose rate is declared as varying.
     DECLARED = "declared" text (TEXT) [64], (g, gate) -> (mut p),
-    /// How many elements, and the rate.
+    /// Number of elements, and the rate.
     struct Declared {
-        /// Elements.
+        /// Number of elements.
         n: u32,
-        /// The rate.
+        /// Learning rate.
         lr: f32,
     } varying,
     twin |_, _, _| unreachable!("on the CPU nothing is recorded")
 }
 
 tabtune::kernel! {
-    /// Its rate is not.
+    /// Kernel whose rate is not declared as varying.
     UNDECLARED = "undeclared" text (TEXT) [64], (g, gate) -> (mut p),
-    /// How many elements, and the rate.
+    /// Number of elements, and the rate.
     struct Undeclared {
-        /// Elements.
+        /// Number of elements.
         n: u32,
-        /// The rate.
+        /// Learning rate.
         lr: f32,
     },
     twin |_, _, _| unreachable!("on the CPU nothing is recorded")
 }
 
-/// Halves its rate with each step.
+/// A rule that halves its rate with each step.
 #[derive(Debug)]
 struct Halving {
     declared: bool,
@@ -92,7 +92,7 @@ mod alone {
 
     const STEPS: u64 = 8;
 
-    /// The state after so many steps, and whether the last ran as recorded.
+    /// Returns the state after all steps, and whether the last one ran from the recording.
     fn end_of(declared: bool, records: bool) -> tabtune::Result<(State, bool)> {
         let device = gpu().expect("a GPU, which the caller has looked for");
         let mut trainer: Trainer = trainer(&device, None, json!({"max_grad_norm": 0.0}));

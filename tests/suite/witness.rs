@@ -1,4 +1,4 @@
-//! tabtune's training beside Burn's own operations: the two have no kernel, no derivative and no update rule in common.
+//! tabtune's training compared with Burn's own operations: the two have no kernel, no derivative and no update rule in common.
 
 use std::process::Command;
 
@@ -28,7 +28,7 @@ fn agree(family: Family, found: &Comparison, what: &str) {
     assert!(found.gradients.len() > 10 && found.losses.len() == STEPS, "{} {what}", family.name());
 }
 
-/// Bounds of issue and specification: 1e-5. Found on llvmpipe: gradients ≤ 1.6e-6, changes ≤ 1.7e-5 of 1e-4, losses ≤ 1.9e-7.
+/// Required bounds: 1e-5. Observed on llvmpipe: gradients ≤ 1.6e-6, changes ≤ 1.7e-5 of 1e-4, losses ≤ 1.9e-7.
 #[test]
 fn gradients_and_losses_are_those_of_burns_operations_on_every_device() {
     for family in Family::ALL {
@@ -45,7 +45,7 @@ fn gradients_and_losses_are_those_of_burns_operations_on_every_device() {
 fn gradients_and_losses_are_those_of_burns_operations_in_shaders() {
     let Some(gpu) = gpu() else { return };
     assert_eq!(block_on(Arithmetic::of(&gpu.inner())).unwrap(), Arithmetic::F32);
-    // These two have every operation of the others but the biases of Qwen2.
+    // These two have every operation of the others except the biases of Qwen2.
     let families: &[Family] = if in_full() { &Family::ALL } else { &[Family::Qwen3, Family::Gpt2] };
     for &family in families {
         let subject = Subject::new(family, STEPS, None).unwrap();
@@ -70,7 +70,7 @@ fn planted_mistakes_are_found_and_their_tensors_named() {
         let (faults, _) = find(family, Planted::NormEps);
         let norm = if family == Family::Gpt2 { "transformer.h.0.ln_1.weight" } else { "model.layers.0.input_layernorm.weight" };
         assert!(faults.iter().any(|fault| fault.starts_with(&format!("the gradient of {norm}"))), "{faults:?}");
-        // Nothing but the vectors is named, all of them, and by what the step changes: gradients are those of the weights before it.
+        // Exactly the vectors are named, by the change of the step: gradients are those of the weights before it.
         let (faults, found) = find(family, Planted::VectorDecay);
         let vectors = found.changes.iter().filter(|(name, _)| ["norm", "ln_", "bias"].iter().any(|part| name.contains(part))).count();
         let named = faults.iter().filter(|fault| fault.starts_with("the first change of")).count();
@@ -101,7 +101,7 @@ fn the_command_says_what_agrees_and_what_does_not() {
     assert_eq!((&line["family"], &line["device"], &line["arithmetic"]), (&"gpt2".into(), &"Flex".into(), &"f32".into()));
 }
 
-/// To Burn a device of CUDA has the type of one of wgpu.
+/// Burn gives a CUDA device the same type as a wgpu device.
 #[test]
 fn a_device_of_another_runtime_is_refused_before_it_is_opened() {
     let cuda = || TensorDevice::new(DispatchDevice::Cube(cubecl::Device::Cuda(Default::default())));

@@ -1,5 +1,5 @@
-//! Whether there is a CUDA device to compute on. The libraries are asked before Burn is: where one is missing, Burn's runtime panics on a thread
-//! of its own.
+//! Search for a usable CUDA device. The libraries are checked before Burn is used: if one is missing, Burn's runtime panics on a thread of its
+//! own.
 
 use std::fmt;
 
@@ -9,20 +9,20 @@ use cudarc::{driver, nvrtc};
 
 /// The first CUDA device.
 pub struct Found {
-    /// Its name, as the driver has it.
+    /// Name of the device, as the driver reports it.
     pub name: String,
 }
 
-/// Why nothing can be computed with CUDA here.
+/// Reason why nothing can be computed with CUDA on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absent {
     /// The driver's library cannot be opened.
     Library,
     /// The driver has no device, or cannot start.
     Devices,
-    /// There is a device, but not the library that compiles its kernels.
+    /// There is a device, but not NVRTC, the library that compiles its kernels.
     Nvrtc,
-    /// There is that library, but not the headers that it reads.
+    /// There is NVRTC, but not the headers that it reads.
     Headers,
 }
 
@@ -36,7 +36,10 @@ impl fmt::Display for Absent {
     }
 }
 
-/// The device that `Device::cuda(0)` will be, or why it would be none. Never panics.
+/// Returns the device that `Device::cuda(0)` will be. Never panics.
+///
+/// # Errors
+/// The reason why there is no usable device.
 pub fn device() -> Result<Found, Absent> {
     let (driver, nvrtc) = libraries();
     if !driver {
@@ -51,14 +54,15 @@ pub fn device() -> Result<Found, Absent> {
     }
 }
 
-/// Whether the driver's library and NVRTC's can be opened.
+/// Returns two flags: the driver's library can be opened, and NVRTC's can.
 #[allow(unsafe_code)]
 fn libraries() -> (bool, bool) {
-    // SAFETY: opening a library runs its initializers, and closing it again their opposites. Those of NVIDIA's two ask nothing of their caller.
+    // SAFETY: opening a library runs its initializers, and closing it runs its finalizers. NVIDIA's two libraries require nothing of the
+    // caller.
     unsafe { (driver::sys::is_culib_present(), nvrtc::sys::is_culib_present()) }
 }
 
-/// The name of the first of the driver's devices.
+/// Returns the name of the driver's first device, if there is one.
 fn first() -> Result<Option<String>, DriverError> {
     result::init()?;
     if result::device::get_count()? < 1 {

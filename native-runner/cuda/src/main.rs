@@ -1,4 +1,5 @@
-//! `tabtune-cuda`: tabtune's kernels beside Burn's own operations on CUDA. Without a CUDA device it says so and succeeds, unless REQUIRE_CUDA=1.
+//! `tabtune-cuda`: compares tabtune's kernels with Burn's own operations on CUDA. Without a CUDA device it reports that and succeeds, unless
+//! REQUIRE_CUDA=1.
 #![deny(unsafe_code)]
 
 mod driver;
@@ -11,7 +12,7 @@ use burn::tensor::Device;
 use clap::Parser;
 use tabtune_witness::cli::{Args, Seat, run};
 
-/// What the first panic said. Later ones, on the calling thread, only repeat that a thread of the runtime is gone.
+/// Message of the first panic. Later ones, on the calling thread, only repeat that a thread of the runtime is gone.
 static PANIC: OnceLock<String> = OnceLock::new();
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! The arguments of the commands that ask a model: `generate`, `chat`, `score`, `detokenize`.
+//! Arguments of the commands that query a model: `generate`, `chat`, `score`, `detokenize`.
 
 use std::path::PathBuf;
 
@@ -8,25 +8,25 @@ use tabtune::generate::score::ScoreConfig;
 
 use super::{ApartArgs, DeviceName};
 
-/// How tokens are chosen.
+/// Options that control how tokens are sampled.
 #[derive(Debug, Args)]
 pub struct SamplingArgs {
-    /// Number of tokens to add.
+    /// Maximum number of tokens to generate.
     #[arg(long, value_name = "N", default_value_t = GenerateConfig::default().max_tokens)]
     pub max_tokens: usize,
-    /// Temperature; 0 = always the most likely token.
+    /// Sampling temperature; 0 = always the most likely token.
     #[arg(long, value_name = "X", default_value_t = GenerateConfig::default().temperature, allow_negative_numbers = true)]
     pub temperature: f64,
-    /// Draw from the K most likely tokens; 0 = all.
+    /// Sample only from the K most likely tokens; 0 = all.
     #[arg(long, value_name = "K", default_value_t = GenerateConfig::default().top_k)]
     pub top_k: usize,
-    /// Draw from the most likely tokens whose probabilities add up to this; 1 = all.
+    /// Sample only from the most likely tokens whose probabilities add up to P; 1 = all.
     #[arg(long, value_name = "P", default_value_t = GenerateConfig::default().top_p, allow_negative_numbers = true)]
     pub top_p: f64,
-    /// Seed of the draw.
+    /// Seed of the random draws.
     #[arg(long, value_name = "S", default_value_t = GenerateConfig::default().seed)]
     pub seed: u64,
-    /// Show the K most likely tokens at each position.
+    /// Show the K most likely tokens at each position; 0 = none.
     #[arg(long, value_name = "K", default_value_t = GenerateConfig::default().top_logprobs)]
     pub top_logprobs: usize,
 }
@@ -44,7 +44,7 @@ impl From<&SamplingArgs> for GenerateConfig {
     }
 }
 
-/// `generate`.
+/// Arguments of `generate`.
 #[derive(Debug, Args)]
 pub struct GenerateArgs {
     /// GGUF file, safetensors folder or checkpoint folder.
@@ -57,39 +57,39 @@ pub struct GenerateArgs {
     pub prompt: String,
     #[command(flatten)]
     pub sampling: SamplingArgs,
-    /// Where to compute.
+    /// Device to compute on.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
 }
 
-/// `chat`.
+/// Arguments of `chat`.
 #[derive(Debug, Args)]
 pub struct ChatArgs {
-    /// GGUF file, safetensors folder or checkpoint folder; its chat template writes the conversation.
+    /// GGUF file, safetensors folder or checkpoint folder. Its chat template formats the conversation.
     #[arg(long, value_name = "PATH")]
     pub model: PathBuf,
     #[command(flatten)]
     pub apart: ApartArgs,
-    /// With --adapter, answer each message by the model without it too, in a conversation of its own.
+    /// With --adapter: answer each message by the model without the adapter as well, in a conversation of its own.
     #[arg(long, requires = "adapter")]
     pub base: bool,
-    /// Message of the system that begins the conversation.
+    /// System message at the beginning of the conversation [default: none].
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
-    /// Messages of the user, one after the other [default: each line of stdin].
+    /// User messages, answered one after the other [default: each line of stdin].
     #[arg(long, value_name = "TEXT", num_args = 1..)]
     pub message: Vec<String>,
-    /// JSON list of the tools that the template tells the model of.
+    /// JSON file with a list of tools, which the chat template describes to the model.
     #[arg(long, value_name = "FILE")]
     pub tools: Option<PathBuf>,
     #[command(flatten)]
     pub sampling: SamplingArgs,
-    /// Where to compute.
+    /// Device to compute on.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
 }
 
-/// `score`.
+/// Arguments of `score`.
 #[derive(Debug, Args)]
 pub struct ScoreArgs {
     /// GGUF file, safetensors folder or checkpoint folder.
@@ -100,28 +100,28 @@ pub struct ScoreArgs {
     /// Text to score.
     #[arg(long, value_name = "TEXT", required_unless_present = "messages", conflicts_with = "messages")]
     pub text: Option<String>,
-    /// JSON list of messages to score as the chat template writes them, or an object with messages, tools, documents and
+    /// JSON file to score as the chat template writes it: a list of messages, or an object with messages, tools, documents and
     /// chat_template_kwargs.
     #[arg(long, value_name = "FILE")]
     pub messages: Option<PathBuf>,
-    /// With --messages, let the template open the assistant's turn at the end.
+    /// With --messages: end with the opening of an assistant's turn.
     #[arg(long, requires = "messages")]
     pub generation: bool,
-    /// Show the N most likely tokens at each position, at most 20.
+    /// Show the N most likely tokens at each position, at most 20; 0 = none.
     #[arg(long, value_name = "N", default_value_t = ScoreConfig::default().top)]
     pub top: usize,
-    /// Where to compute.
+    /// Device to compute on.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
 }
 
-/// `detokenize`.
+/// Arguments of `detokenize`.
 #[derive(Debug, Args)]
 pub struct DetokenizeArgs {
     /// GGUF file, safetensors folder or checkpoint folder.
     #[arg(long, value_name = "PATH")]
     pub model: PathBuf,
-    /// Token ids.
+    /// Token ids to turn into text.
     #[arg(long, value_name = "ID", num_args = 1.., required = true)]
     pub ids: Vec<u32>,
 }

@@ -1,4 +1,4 @@
-//! The options of data, and of `tabtune data`.
+//! Options for training data, and the arguments of `tabtune data`.
 
 use std::path::PathBuf;
 
@@ -6,46 +6,48 @@ use clap::Args;
 
 use super::SettingsArgs;
 
-/// Files of data.
+/// Data files of a command.
 #[derive(Debug, Args)]
 pub struct DataArgs {
-    /// Text, rows (JSON lines, a JSON array, CSV or TSV) or token ids (.tokens): by their contents, also packed by gzip. A folder is its .txt and
-    /// .md files, one document each. Rows are chats ({"messages": […]}), prompts with completions, instructions, texts or token ids.
+    /// Data files: text, rows (JSON lines, a JSON array, CSV or TSV) or token ids (.tokens), recognised by their contents, also when compressed
+    /// with gzip. A folder means its .txt and .md files, one document each. Rows are chats ({"messages": […]}), prompts with completions,
+    /// instructions, texts or token ids.
     #[arg(long, value_name = "FILE", num_args = 1.., required = true)]
     pub data: Vec<PathBuf>,
 }
 
-/// How data are read.
+/// Options that control how data is read.
 #[derive(Debug, Args)]
 pub struct ReadingArgs {
-    /// Form of the data: text, jsonl, json, csv, tsv or tokens [default: by their contents].
+    /// Form of the data files: text, jsonl, json, csv, tsv or tokens [default: recognised by their contents].
     #[arg(long, value_name = "NAME")]
     pub form: Option<String>,
-    /// Columns of the rows, where these have other names, as JSON: {"prompt": "question", "completion": "answer"}; a value with braces is a
-    /// pattern, such as "Q: {question}\nA:".
+    /// JSON object that names the columns of rows whose names differ from the usual ones: {"prompt": "question", "completion": "answer"}. A
+    /// value with braces is a pattern, such as "Q: {question}\nA:".
     #[arg(long, value_name = "JSON")]
     pub columns: Option<String>,
-    /// A row that cannot be used: stop, or skip.
+    /// Treatment of a row that cannot be used: stop (refuse the data) or skip (leave the row out) [default: stop].
     #[arg(long, value_name = "NAME")]
     pub on_bad_row: Option<String>,
-    /// Messages of a chat that are learned: assistant, last, or all.
+    /// Messages of a chat that are learned: assistant (each answer), last (the last answer) or all [default: assistant].
     #[arg(long, value_name = "NAME")]
     pub loss_on: Option<String>,
-    /// Date that chat templates see [default: that of the day, where a template asks for it].
+    /// Date that chat templates see [default: today, if the template asks for a date].
     #[arg(long, value_name = "YYYY-MM-DD")]
     pub chat_date: Option<String>,
 }
 
-/// `data`.
+/// Arguments of `data`.
 #[derive(Debug, Args)]
 pub struct DataCommandArgs {
-    /// Files of data, as `train --data` takes them.
+    /// Data files, as `train --data` takes them.
     #[arg(value_name = "FILE", required = true)]
     pub data: Vec<PathBuf>,
-    /// GGUF file or folder of the model that is to learn them: its tokenizer and chat template. Without one, forms and rows alone are shown.
+    /// GGUF file, or folder of the model that is to learn the data: its tokenizer and chat template are used. Without a model only forms and
+    /// rows are shown.
     #[arg(long, value_name = "PATH")]
     pub model: Option<PathBuf>,
-    /// Examples that are shown token by token.
+    /// Number of examples to show token by token.
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub show: usize,
     #[command(flatten)]

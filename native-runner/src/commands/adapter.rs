@@ -1,4 +1,4 @@
-//! `tabtune adapter`: what can be done with a LoRA adapter of PEFT.
+//! `tabtune adapter`: operations on LoRA adapters of PEFT.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,7 +18,10 @@ use crate::place::Folder;
 use crate::progress::Progress;
 use crate::settings::targets;
 
-/// Merges the adapter into its base, or makes one of two models.
+/// Merges an adapter into its base, or extracts one from two models.
+///
+/// # Errors
+/// `cli.usage` for targets that cannot be used, `output.occupied`, and the errors of reading and writing models.
 pub fn run(args: &AdapterArgs, output: &Output) -> Result<Outcome> {
     match &args.action {
         AdapterAction::Merge { model, adapter, resize_vocabulary, output: to } => {
@@ -49,10 +52,10 @@ fn extract(model: &Path, base: &Path, options: &ExtractOptions, to: &Path, outpu
     Ok(Outcome::Good)
 }
 
-/// The report for people: what was left of each target, and what else differs.
+/// Formats the report for people: the remaining error of each target, and the tensors without factors that differ.
 fn shown(report: &ExtractReport) -> String {
     let mut text = String::new();
-    // Writing to a text cannot fail.
+    // Writing to a string cannot fail.
     for (name, tensor) in &report.tensors {
         let _ = writeln!(text, "{name}: {:.3e} of {:.3e} left", tensor.error, tensor.norm);
     }

@@ -1,4 +1,4 @@
-//! `tabtune chat`: a conversation with a model, as its chat template writes it.
+//! `tabtune chat`: a conversation with a model, formatted by its chat template.
 
 use std::io::{BufRead, IsTerminal};
 use std::path::Path;
@@ -18,17 +18,20 @@ use crate::files::read_file;
 use crate::output::Output;
 use crate::settings;
 
-/// A model that answers, and its side of the conversation.
+/// A model that answers, with its own copy of the conversation.
 struct Speaker<'a> {
     model: Model,
     tokenizer: &'a Tokenizer,
-    /// `model`, `adapter` or `base`.
+    /// Name of the speaker: `model`, `adapter` or `base`.
     name: &'static str,
     conversation: Conversation,
     prefix: Prefix,
 }
 
-/// Answers each message, and prints each token as it comes.
+/// Answers each message, and prints each token as it is generated.
+///
+/// # Errors
+/// Errors of the model, its tokenizer and its chat template, `cli.json` for `--tools`, `source.read` for stdin.
 pub fn run(args: &ChatArgs, output: &Output) -> Result<Outcome> {
     let config = GenerateConfig::from(&args.sampling);
     config.validate()?;
@@ -75,7 +78,7 @@ pub fn run(args: &ChatArgs, output: &Output) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// The conversation before its first message of the user.
+/// Returns the conversation before its first user message.
 fn begun(args: &ChatArgs) -> Result<Conversation> {
     let system = args.system.iter().map(|text| json!({"role": "system", "content": text})).collect();
     let mut conversation = Conversation::new(system);
@@ -94,7 +97,7 @@ fn tools(path: &Path) -> Result<Value> {
 }
 
 impl Speaker<'_> {
-    /// Answers `message`, which becomes a part of the conversation, as the answer does.
+    /// Answers `message`. Both the message and the answer become part of the conversation.
     fn answer(&mut self, message: &str, config: &GenerateConfig, output: &Output) -> Result<()> {
         self.conversation.messages.push(json!({"role": "user", "content": message}));
         let prefix = std::mem::take(&mut self.prefix);

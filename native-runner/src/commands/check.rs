@@ -1,4 +1,4 @@
-//! `tabtune check`: oracle cases through the real model, tokenizer, loss, gradients and trainer.
+//! `tabtune check`: runs reference cases through the real model, tokenizer, loss, gradients and trainer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -23,17 +23,20 @@ use crate::oracle::lora::{LoraCase, describe as describe_beside, judge_lora};
 use crate::oracle::{Case, Oracle, Task, Verdict};
 use crate::output::Output;
 
-/// Assets that only `fetch-assets.sh --full` makes: their absence is not a failure.
+/// Assets that only `fetch-assets.sh --full` provides, so their absence is not a failure.
 const FULL_ASSETS: [&str; 2] = ["smollm2/hf", "smollm2/SmolLM2-135M-Instruct.F16.gguf"];
 
 enum Answer {
     Judged(Verdict),
-    /// Of a model with an adapter beside it: the comparison, and more fields of its line.
+    /// Result for a model with a separate adapter: the comparison, and additional fields of its line.
     Beside(Verdict, Map<String, Value>),
     Skipped(String),
 }
 
-/// Prints one line per case and one of totals.
+/// Prints one line per case and one of totals. Returns `Bad` if a case failed.
+///
+/// # Errors
+/// `source.read` and `cli.json` for the file of cases, `cli.usage` if `--only` matches none, and errors of the device.
 pub fn run(args: &CheckArgs, output: &Output) -> Result<Outcome> {
     let document = read_json(&args.oracle)?;
     let oracle: Oracle =
@@ -122,13 +125,13 @@ fn readable(line: &Map<String, Value>) -> String {
     )
 }
 
-/// State shared by the cases: the device, and the model of the last case.
+/// State that the cases share: the device, and the model of the last case.
 struct Bench {
     assets: PathBuf,
     device: Device,
-    /// How the base beside an adapter is stored.
+    /// Storage of the base of a separate adapter.
     base_storage: BaseStorage,
-    /// Path of the model, path of its adapter, and the two merged.
+    /// Path of the model, path of its adapter, and the model with the adapter merged.
     model: Option<(String, Option<String>, Model)>,
     tokenizers: HashMap<String, Tokenizer>,
 }
@@ -160,7 +163,7 @@ impl Bench {
         Ok(Answer::Judged(block_on(judge(&case.task, &Subject { model, merged: case.lora.is_some(), tokenizer, text: &text, gradients }))?))
     }
 
-    /// A case of a model with an adapter beside it.
+    /// Runs a case of a model with a separate adapter.
     fn answer_beside(&mut self, case: Value) -> Result<Answer> {
         let case: LoraCase = serde_json::from_value(case).map_err(|e| RunError::Json { name: "case".into(), reason: e.to_string() })?;
         if let Some(feature) = case.feature {
@@ -208,7 +211,7 @@ fn read_text(path: &Path) -> Result<String> {
         .map_err(|e| Error::DataEncoding { file: path.display().to_string(), byte_offset: e.utf8_error().valid_up_to() })?)
 }
 
-/// Tensors of an f32 safetensors file.
+/// Reads the tensors of an f32 safetensors file.
 fn read_gradients(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
     let bytes = read_file(path)?;
     let file = SafeTensors::deserialize(&bytes).map_err(|e| unreadable(path.display(), e))?;

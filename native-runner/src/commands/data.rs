@@ -1,4 +1,4 @@
-//! `tabtune data`: what data are learned as, before anything is trained.
+//! `tabtune data`: shows how data would be learned, before anything is trained.
 
 use std::io::IsTerminal;
 
@@ -15,10 +15,10 @@ use crate::files::open_model;
 use crate::output::Output;
 use crate::settings;
 
-/// Width of the longest bar of the histogram.
+/// Width of the longest bar of the histogram, in characters.
 const BAR: usize = 40;
 
-/// The account of data, with the first examples.
+/// Report on the data, with the first examples.
 #[derive(Serialize)]
 struct Shown {
     #[serde(flatten)]
@@ -26,7 +26,10 @@ struct Shown {
     preview: Vec<Preview>,
 }
 
-/// Prints the account of the data. Without a model forms and rows alone are known.
+/// Prints a report on the data. Without a model only its forms and rows are known.
+///
+/// # Errors
+/// Errors of the settings, of reading the data, and of the model and its tokenizer.
 pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
     let given = settings::given(&args.settings)?;
     let config = settings::settle(given.clone(), None)?;
@@ -52,7 +55,7 @@ pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// A number of things.
+/// Formats a count with its noun in the singular or plural.
 fn many(count: usize, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
@@ -120,13 +123,13 @@ fn text(shown: &Shown) -> String {
     lines.join("\n")
 }
 
-/// An example: what is learned in green in a terminal, and between angle brackets in any case.
+/// Formats an example. Learned text is between double angle brackets, and green in a terminal.
 fn example_text(example: &Preview, files: &[FileReport], colours: bool) -> String {
     let place = example.row.and_then(|row| Some(row.told(files.get(row.file)?.form)));
     let head = place.map_or_else(|| "the beginning".to_string(), |(word, number)| format!("{word} {number}"));
     let mut text = format!("\n── {head} (⟦learned⟧)\n");
     for segment in &example.segments {
-        // Line ends stay; what a terminal would act on does not.
+        // Line ends are kept; characters that a terminal would act on are escaped.
         let said = segment.text.split('\n').map(|line| escaped(line).to_string()).collect::<Vec<_>>().join("\n");
         text += &match (segment.learned, colours) {
             (true, true) => format!("\u{1b}[32m⟦{said}⟧\u{1b}[0m"),

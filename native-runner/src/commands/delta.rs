@@ -17,7 +17,10 @@ use crate::files::{FileSource, file_name, files_of, has_ending};
 use crate::output::Output;
 use crate::place::OneFile;
 
-/// Writes one safetensors file.
+/// Derives, applies or removes a difference, and writes one safetensors file.
+///
+/// # Errors
+/// `output.occupied`, and errors of reading, of models that do not fit each other, and of writing.
 pub fn run(args: &DeltaArgs, output: &Output) -> Result<Outcome> {
     match &args.action {
         DeltaAction::Derive { base, target, to, name } => {
@@ -44,7 +47,7 @@ fn open(path: &Path) -> Result<ModelAdapterDelta> {
     Ok(ModelAdapterDelta::open(source(path)?)?)
 }
 
-/// The weights of a safetensors file, or of all of a folder.
+/// Opens the weights of a safetensors file, or of all such files in a folder.
 fn state(path: &Path) -> Result<PortableModelStateDict> {
     let paths = if path.is_dir() { files_of(path)? } else { vec![path.to_path_buf()] };
     let weights = paths.iter().filter(|path| has_ending(path, &["safetensors"]));

@@ -1,4 +1,4 @@
-//! `tabtune estimate`: what a run needs, without a device.
+//! `tabtune estimate`: the memory that a run needs, computed without a device.
 
 use tabtune::bundle::Bundle;
 use tabtune::config::ModelConfig;
@@ -14,7 +14,10 @@ use crate::files::{Wanted, open_wanted, read_json};
 use crate::output::Output;
 use crate::settings::{given, settle, with_files_of_adapter};
 
-/// Prints bytes by purpose, their sum, the largest tensor, and the limits within which the run stays.
+/// Prints the bytes by purpose, their sum, the largest tensor, and the limits that the run fits and does not fit.
+///
+/// # Errors
+/// Errors of the settings, `source.read`, and refusals of the model or the type.
 pub fn run(args: &EstimateArgs, output: &Output) -> Result<Outcome> {
     let given = given(&args.settings)?;
     let mut train = settle(given.clone(), None)?;
@@ -35,7 +38,7 @@ pub fn run(args: &EstimateArgs, output: &Output) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// The model that is asked about.
+/// Returns the configuration of the model to estimate.
 fn shape(args: &EstimateArgs, bundle: Option<&Bundle>) -> Result<ModelConfig> {
     match (bundle, &args.config) {
         (Some(bundle), _) => Ok(bundle.config.clone()),

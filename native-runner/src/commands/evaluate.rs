@@ -1,4 +1,4 @@
-//! `tabtune evaluate`: mean loss and accuracy of a text in windows that do not overlap, or of rows.
+//! `tabtune evaluate`: mean loss and accuracy on a text, in windows that do not overlap, or on rows.
 
 use futures_lite::future::block_on;
 use serde_json::json;
@@ -13,10 +13,13 @@ use crate::error::Result;
 use crate::output::Output;
 use crate::settings;
 
-/// Maximum window by default.
+/// Maximum window length in tokens of a text by default.
 const DEFAULT_WINDOW: usize = 512;
 
 /// Prints mean loss, perplexity, accuracy and the number of counted tokens.
+///
+/// # Errors
+/// Errors of opening the model and reading the data; windows beyond the model's context; texts of fewer than two tokens.
 pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     let bundle = open_apart(&args.model, &args.apart)?;
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
@@ -28,13 +31,13 @@ pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     }
     dataset.mask_documents(args.document_mask)?;
     let context = bundle.config.max_position_embeddings;
-    // Of rows as many tokens are read as by a run of this `seq_len`, and the one after them is predicted too.
+    // Rows are read as by a run with this `seq_len`, and the token after the last one read is predicted too.
     let next = usize::from(dataset.has_examples());
     let given = args.seq_len.map(|n| usize::try_from(n).unwrap_or(usize::MAX).saturating_add(next));
     let most = args.max_tokens.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
     let default = if dataset.has_examples() { context + 1 } else { context.min(DEFAULT_WINDOW) };
     let window = given.unwrap_or(default);
-    // The window's first token is not predicted, its last is not read.
+    // The window's first token is not predicted, and its last token is not read.
     if window - 1 > context {
         return Err(Error::ContextExceeded { found: window - 1, max: context }.into());
     }
@@ -61,7 +64,7 @@ pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// One batch per window of `window` tokens; the last may be shorter, but a single token has nothing to predict.
+/// Makes one batch per window of `window` tokens. The last may be shorter, but a single token has nothing to predict.
 fn windows(data: &Dataset, ids: usize, window: usize, ends: Option<&[u32]>) -> impl Iterator<Item = tabtune::Result<Batch>> {
     (0..ids - 1).step_by(window).map(move |start| {
         let ids = data.ids(start..ids.min(start + window))?;

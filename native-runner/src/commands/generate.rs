@@ -9,7 +9,10 @@ use crate::args::GenerateArgs;
 use crate::error::Result;
 use crate::output::Output;
 
-/// Prints each token as it comes.
+/// Prints each token as it is generated.
+///
+/// # Errors
+/// Errors of the model, its tokenizer and the sampling options.
 pub fn run(args: &GenerateArgs, output: &Output) -> Result<Outcome> {
     let bundle = open_apart(&args.model, &args.apart)?;
     let tokenizer = tokenizer_of(&bundle, &args.model)?;

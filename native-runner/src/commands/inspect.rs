@@ -1,4 +1,4 @@
-//! `tabtune inspect`: shows what is in files, and whether they are sound.
+//! `tabtune inspect`: shows the contents of files and checks that they are sound.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -18,6 +18,9 @@ use crate::output::Output;
 use crate::selection::request;
 
 /// Prints one report per file. A refused file is a result, not a failure of the command.
+///
+/// # Errors
+/// `source.read` if a file cannot be opened, `cli.usage` for an unknown `--as`, and errors of the request's options.
 pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
     let format = args.format.as_deref().map(format_of).transpose()?;
     for path in expand(&args.paths)? {
@@ -40,7 +43,7 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// The files of a folder, or one file.
+/// Opens the files of a folder, or one file.
 fn shared(path: &Path) -> Result<SharedFiles> {
     let paths = if path.is_dir() { files_of(path)? } else { vec![path.to_path_buf()] };
     let mut files: SharedFiles = Vec::new();
@@ -50,7 +53,7 @@ fn shared(path: &Path) -> Result<SharedFiles> {
     Ok(files)
 }
 
-/// The answer in words: what can be done, in how many bytes, and why something cannot.
+/// Formats the answer for people: the possible training and exports with their bytes, and the reasons against the others.
 fn told(path: &Path, answer: &Answer) -> String {
     let mut lines = vec![format!("{}: {}", shown(&file_name(path)), format!("{:?}", answer.kind).to_lowercase())];
     match &answer.trainable.reason {
@@ -73,7 +76,7 @@ fn told(path: &Path, answer: &Answer) -> String {
     lines.join("\n")
 }
 
-/// The verdict on a folder as one model.
+/// Verdict on a folder as one model.
 #[derive(Serialize)]
 struct ModelReport {
     model: String,
@@ -132,7 +135,7 @@ fn is_index(path: &Path, format: Option<FileFormat>) -> bool {
     format.or_else(|| FileFormat::of_name(&file_name(path))) == Some(FileFormat::Index)
 }
 
-/// Replaces a folder by the files in it whose names show their format.
+/// Replaces each folder by the files in it whose names show their format.
 fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {

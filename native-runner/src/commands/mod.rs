@@ -1,4 +1,4 @@
-//! One module per command: arguments in, lines out.
+//! One module per command. Each takes arguments and prints lines.
 
 pub mod adapter;
 pub mod bench;
@@ -37,33 +37,45 @@ use crate::args::{ApartArgs, DeviceName};
 use crate::error::{Result, RunError};
 use crate::files::{Wanted, open_wanted};
 
-/// The result of a command that did not fail. `Bad` is a result too, with exit status 1.
+/// Result of a command that did not fail. `Bad` is a result too, with exit status 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// All well.
+    /// Success.
     Good,
-    /// A check did not pass.
+    /// A check that did not pass.
     Bad,
-    /// A signal ended a run, which is saved where it has a place: the exit status.
+    /// A run that a signal ended, with the exit status. It is saved if it has an output folder.
     Signal(u8),
 }
 
-/// Opens the device called `name`; once per process.
+/// Opens the device called `name`. Each process does this at most once.
+///
+/// # Errors
+/// `device.no-adapter` if there is no usable GPU.
 pub fn open_device(name: DeviceName) -> Result<Device> {
     Ok(block_on(Device::open(name.into()))?)
 }
 
-/// The model of `bundle`, its weights on `device`.
+/// Loads the model of `bundle`, with its weights on `device`.
+///
+/// # Errors
+/// Errors of reading the weights, and `device.lost`.
 pub fn load_model(bundle: &Bundle, precision: Precision, device: &Device) -> Result<Model> {
     Ok(block_on(Model::from_bundle(bundle, precision, &device.inner(), &Interrupt::none()))?)
 }
 
-/// Opens the model at `path` and the adapter beside it.
+/// Opens the model at `path`, and the separate adapter if one is given.
+///
+/// # Errors
+/// Errors of [`open_wanted`].
 pub fn open_apart(path: &Path, args: &ApartArgs) -> Result<Bundle> {
     open_wanted(path, Wanted { adapter: args.adapter.as_deref(), apart: true, ..Wanted::default() })
 }
 
-/// The model that [`open_apart`] opened, its weights on `device`. Refuses one that the device cannot hold before anything is there.
+/// Loads the model that [`open_apart`] opened, with its weights on `device`.
+///
+/// # Errors
+/// `device.limit` before anything is loaded, if the device cannot hold the model; with an adapter, weights that are not finite.
 pub fn load_apart(bundle: &Bundle, args: &ApartArgs, device: &Device) -> Result<Model> {
     let default = if args.adapter.is_some() { BaseStorage::Stored } else { BaseStorage::F32 };
     let storage = args.base_storage.map_or(default, BaseStorage::from);
@@ -75,7 +87,10 @@ pub fn load_apart(bundle: &Bundle, args: &ApartArgs, device: &Device) -> Result<
     Ok(model)
 }
 
-/// The tokenizer that came with the model at `path`.
+/// Returns the tokenizer that came with the model at `path`.
+///
+/// # Errors
+/// `cli.usage` if there is none, or the reason why its files were refused.
 pub fn tokenizer_of<'a>(bundle: &'a Bundle, path: &Path) -> Result<&'a Tokenizer> {
     let absent = || RunError::Usage(format!("{}: no tokenizer beside the weights: expected tokenizer.json", path.display()));
     if bundle.tokenizer_refused().is_some() {

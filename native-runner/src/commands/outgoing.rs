@@ -1,4 +1,4 @@
-//! What `export`, `convert` and `adapter merge` write.
+//! Output of `export`, `convert` and `adapter merge`.
 
 use std::fmt;
 use std::rc::Rc;
@@ -20,15 +20,19 @@ use crate::files::{base_sources, file_name};
 use crate::output::Output;
 use crate::place::{Folder, OneFile, Place};
 
-/// The word for a merge of which little is left.
+/// Warning about a merge that leaves little of the adapter's change.
 const LOST: Word = tabtune::error::word!("export.lora.lost");
-/// Warnings that an export itself makes, known when it is written.
+/// Warnings that an export adds itself, known once it is written.
 const OWN: [Word; 2] = [LOST, tabtune::error::word!("adapter.base.unnamed")];
 
-/// What is told of values that are allowed.
+/// Warning about values that are NaN or infinite, if they are allowed.
 const NON_FINITE: Word = tabtune::error::word!("tensor.non-finite");
 
-/// The options of the crate, and the place of the output. What cannot go together, or be written there, is refused before anything is read.
+/// Returns the crate's export options and the output location. Contradictory options and unusable locations are refused before anything is
+/// read.
+///
+/// # Errors
+/// `cli.usage` for options that do not go together, `output.occupied`, `sink.write`.
 pub fn options(args: &OutputArgs) -> Result<(ExportOptions, Place)> {
     if !matches!(args.format, ExportFormat::Gguf | ExportFormat::GgufAdapter) && args.types.is_some() {
         return Err(RunError::Usage("--type goes with --format gguf and gguf-adapter".into()));
@@ -65,12 +69,12 @@ pub fn options(args: &OutputArgs) -> Result<(ExportOptions, Place)> {
     put("encoding", args.encoding.clone().map(Value::from));
     put("allow_non_finite", Some(json!(args.allow_non_finite)));
     put("name", Some(json!(name)));
-    // The receipt calls the file what it is called here.
+    // The receipt names the file as it is named here.
     put("file_name", (!args.format.is_folder()).then(|| json!(file)));
     put("card", card(&args.card));
     let options: ExportOptions =
         serde_json::from_value(Value::Object(fields)).map_err(|e| RunError::Usage(format!("the options of an export: {e}")))?;
-    // What cannot be written is refused before anything is read.
+    // A type that cannot be written is refused before anything is read.
     options.types.as_deref().map(GgufTypes::from_word).transpose()?;
     let place = if args.format.is_folder() { Place::Folder(Folder::for_output(&args.to)?) } else { Place::File(OneFile::new(&args.to)?) };
     Ok((options, place))
@@ -98,18 +102,21 @@ fn card(args: &CardArgs) -> Option<Value> {
     (!given.is_empty()).then_some(Value::Object(given))
 }
 
-/// The files of the base, of a whole model.
+/// Opens the files of the base, for formats that contain a whole model.
+///
+/// # Errors
+/// `source.read`.
 pub fn base(args: &OutputArgs) -> Result<Vec<Box<dyn ByteSource>>> {
     let whole = matches!(args.format, ExportFormat::Gguf | ExportFormat::Safetensors);
     if whole { base_sources(&args.base) } else { Ok(Vec::new()) }
 }
 
-/// How much of an adapter's change is left in what it was merged into.
+/// Share of an adapter's change that remains in the weights it was merged into.
 #[derive(Debug, Serialize)]
 pub struct Survival {
     mean: f64,
     least: f64,
-    /// The tensor of which the least is left.
+    /// Name of the tensor with the smallest share.
     tensor: String,
 }
 
@@ -129,7 +136,7 @@ impl fmt::Display for Survival {
     }
 }
 
-/// Tells the warnings of an export by these words.
+/// Logs those warnings of an export that have one of these codes.
 fn warn_of(stream: &FileStream, words: &[Word]) {
     for told in stream.receipt().into_iter().flat_map(|receipt| &receipt.warnings) {
         if let Some(word) = words.iter().find(|word| word.text() == told.code) {
@@ -139,8 +146,11 @@ fn warn_of(stream: &FileStream, words: &[Word]) {
     }
 }
 
-/// How much of the adapter that is merged into a model is left in weights of this precision, with a warning where that is little.
-/// Every weight is read and rounded for it.
+/// Returns the share of a merged adapter's change that remains in weights of this precision, and warns if it is small. Every weight is read
+/// and rounded for this.
+///
+/// # Errors
+/// Errors of reading the model and of the export.
 pub fn survival_in(bundle: &Rc<Bundle>, precision: Precision) -> Result<Option<Survival>> {
     let dtype = match precision {
         Precision::F32 => ExportDtype::F32,
@@ -154,7 +164,10 @@ pub fn survival_in(bundle: &Rc<Bundle>, precision: Precision) -> Result<Option<S
     Ok(stream.receipt().and_then(|receipt| Survival::of(&receipt.conversions)))
 }
 
-/// Writes the files, prints their paths, and with `--json` the receipt too.
+/// Writes the files and prints their paths; with `--json` the receipt too.
+///
+/// # Errors
+/// `cli.usage` for a base that is not used, and errors of the export and of writing.
 pub fn write(source: &ExportSource, base: Vec<Box<dyn ByteSource>>, options: &ExportOptions, place: &Place, output: &Output) -> Result<()> {
     if options.format == export::ExportFormat::Safetensors && source.adapter_settings.is_none() && !base.is_empty() {
         return Err(RunError::Usage(

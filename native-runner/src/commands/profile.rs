@@ -1,4 +1,4 @@
-//! `tabtune train --profile`: time of each kernel as a table, and bytes.
+//! `tabtune train --profile`: a table with the time of each kernel, and the memory in use.
 
 use std::fmt::Write;
 
@@ -10,7 +10,10 @@ use tabtune::train::{StepReport, Trainer};
 use crate::error::Result;
 use crate::output::Output;
 
-/// Submits one step; if `times` is given, waits for it and adds the times of its kernels to it. The reports that have arrived.
+/// Submits one step. If `times` is given, waits for the step and adds the times of its kernels. Returns the reports that have arrived.
+///
+/// # Errors
+/// Errors of the trainer.
 pub fn advance(trainer: &mut Trainer, times: Option<&mut KernelTimes>) -> Result<Vec<StepReport>> {
     let Some(times) = times else { return Ok(block_on(trainer.advance())?) };
     let mut reports = block_on(trainer.settle())?;
@@ -20,7 +23,10 @@ pub fn advance(trainer: &mut Trainer, times: Option<&mut KernelTimes>) -> Result
     Ok(reports)
 }
 
-/// One JSON object, or a table.
+/// Prints the profile as one JSON object or as a table.
+///
+/// # Errors
+/// `cli.stdout`.
 pub fn print(report: &ProfileReport, output: &Output) -> Result<()> {
     output.line(&json!({ "profile": report }), || table(report))
 }
@@ -50,7 +56,7 @@ fn table(report: &ProfileReport) -> String {
     text.trim_end().to_owned()
 }
 
-/// Launches per step: an integer, unless steps differ.
+/// Formats the launches per step: an integer, unless steps differ.
 fn count(launches: f64) -> String {
     if launches.fract() == 0.0 { format!("{launches}") } else { format!("{launches:.1}") }
 }

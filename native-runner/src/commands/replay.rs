@@ -11,6 +11,9 @@ use crate::files::{file_name, files_of, read_file};
 use crate::output::Output;
 
 /// Prints one line per vector file and one of totals. A file that cannot be replayed counts as failed.
+///
+/// # Errors
+/// `cli.usage` if the folder has no `.json` file, `source.read` if it cannot be listed, and errors of the device.
 pub fn run(args: &ReplayArgs, output: &Output) -> Result<Outcome> {
     let files: Vec<_> = files_of(&args.folder)?.into_iter().filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
     if files.is_empty() {

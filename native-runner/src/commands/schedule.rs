@@ -1,4 +1,4 @@
-//! `tabtune schedule`: the learning rates that a new run plans.
+//! `tabtune schedule`: prints the learning rates that a new run plans.
 
 use serde_json::json;
 use tabtune::schedule::{preview, resolve_start};
@@ -9,7 +9,10 @@ use crate::error::Result;
 use crate::output::Output;
 use crate::settings::{from_file, settle};
 
-/// Prints one line per step, with its rate.
+/// Prints one line per step, with its learning rate.
+///
+/// # Errors
+/// `source.read`, `cli.json`, and the refusal of impossible settings.
 pub fn run(args: &ScheduleArgs, output: &Output) -> Result<Outcome> {
     let config = settle(from_file(&args.train_config)?, None)?;
     let steps = args.steps.unwrap_or(config.steps);

@@ -1,4 +1,4 @@
-//! `tabtune schema`: settings, reports and codes as JSON, for `npm run generate`.
+//! `tabtune schema`: settings, reports and error codes as JSON, for `npm run generate`.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
@@ -15,6 +15,9 @@ use crate::error::Result;
 use crate::output::Output;
 
 /// Prints one JSON document.
+///
+/// # Errors
+/// `cli.stdout`.
 pub fn run(output: &Output) -> Result<Outcome> {
     let whole = serde_json::to_string_pretty(&document()).expect("the schema is JSON without special numbers");
     output.fragment(&(whole + "\n"))?;
@@ -39,12 +42,12 @@ fn document() -> Value {
     })
 }
 
-/// What may be given.
+/// Returns the JSON schema of a type that is read.
 fn given<T: JsonSchema>() -> Value {
     SchemaSettings::default().for_deserialize().into_generator().into_root_schema_for::<T>().to_value()
 }
 
-/// What is reported.
+/// Returns the JSON schema of a type that is written.
 fn reported<T: JsonSchema>() -> Value {
     SchemaSettings::default().for_serialize().into_generator().into_root_schema_for::<T>().to_value()
 }

@@ -16,6 +16,9 @@ use crate::output::Output;
 use crate::settings;
 
 /// Prints a line for each token, and the mean loss at the end.
+///
+/// # Errors
+/// Errors of the model, its tokenizer and its chat template; `cli.json` for `--messages`.
 pub fn run(args: &ScoreArgs, output: &Output) -> Result<Outcome> {
     let conversation = args.messages.as_deref().map(conversation).transpose()?;
     let bundle = open_apart(&args.model, &args.apart)?;
@@ -42,7 +45,7 @@ fn conversation(path: &Path) -> Result<Conversation> {
     Ok(Conversation::from_json(&value)?)
 }
 
-/// A token for people: id, text, ln of its probability, rank, alternatives.
+/// Formats a token for people: id, text, natural logarithm of its probability, rank, alternatives.
 fn line(token: &ScoredToken) -> String {
     let (Some(logprob), Some(rank)) = (token.logprob, token.rank) else { return format!("{:>7} {:?}", token.id, token.text) };
     let top: Vec<String> = token.top.iter().map(|t| format!("{:?} {:.4}", t.text, t.prob)).collect();

@@ -8,7 +8,10 @@ use crate::error::Result;
 use crate::files::open_model;
 use crate::output::Output;
 
-/// Prints the ids. Special tokens are recognised in the text, none are added.
+/// Prints the token ids of a text. Special tokens in the text are recognised; none are added.
+///
+/// # Errors
+/// Errors of opening the model, and `cli.usage` if it has no tokenizer.
 pub fn run(args: &TokenizeArgs, output: &Output) -> Result<Outcome> {
     let bundle = open_model(&args.model)?;
     let ids = tokenizer_of(&bundle, &args.model)?.encode(&args.text)?;
@@ -16,7 +19,10 @@ pub fn run(args: &TokenizeArgs, output: &Output) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// Prints the text, special tokens included.
+/// Prints the text of token ids, including special tokens.
+///
+/// # Errors
+/// As for [`run`], and ids outside the vocabulary.
 pub fn back(args: &DetokenizeArgs, output: &Output) -> Result<Outcome> {
     let bundle = open_model(&args.model)?;
     let text = tokenizer_of(&bundle, &args.model)?.detokenize(&args.ids)?;

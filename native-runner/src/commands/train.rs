@@ -1,4 +1,4 @@
-//! `tabtune train`: a run from what its options name.
+//! `tabtune train`: prepares a run from the options and trains it.
 
 mod driver;
 
@@ -32,14 +32,17 @@ use crate::progress::Progress;
 use crate::signals::Signals;
 use crate::{scratch, settings};
 
-/// A trainer, and the documents that go with its weights.
+/// A trainer, with the documents that are saved with its weights.
 struct Run {
     trainer: Trainer,
     assets: ModelAssets,
     origin: Origin,
 }
 
-/// Trains, saves and evaluates as requested; prints one line per step. However the steps end, the last whole one is saved.
+/// Trains, saves and evaluates as requested; prints one line per step. However the steps end, the last complete one is saved.
+///
+/// # Errors
+/// `output.occupied`, `run.locked`, `cli.usage`, and the errors of data, model, device and training.
 pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     let place = args.out.as_deref().map(Folder::for_checkpoints).transpose()?;
     let best = args.keep_best.as_deref().map(Best::claim).transpose()?;
@@ -79,9 +82,9 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     driver.run()
 }
 
-/// The bytes of the run's largest checkpoint, or a little more, from the one of its present step.
+/// Returns an upper bound in bytes for the run's largest checkpoint, estimated from a checkpoint of its current step.
 fn largest_checkpoint(trainer: &Trainer, stream: &FileStream) -> Result<u64> {
-    /// How often a first manifest is in a later one and the headers together: once for the weights, and for up to three states of each.
+    /// Size of a later manifest and the headers together, in first manifests: the weights once, and up to three states of each.
     const RECORDS: u64 = 5;
     let plan = memory_plan(trainer.model().config(), trainer.config(), None, false)?;
     let now = stream.files().iter().map(|file| file.bytes).sum();
@@ -89,12 +92,12 @@ fn largest_checkpoint(trainer: &Trainer, stream: &FileStream) -> Result<u64> {
     if trainer.progress().completed_steps > 0 {
         return Ok(tensors);
     }
-    // The state of some optimizers comes with the first step.
+    // Some optimizers create their state with the first step.
     let manifest = stream.files().iter().filter(|file| file.name == MANIFEST).map(|file| file.bytes).sum::<u64>();
     Ok(tensors + RECORDS * manifest)
 }
 
-/// Names the tensors that APOLLO leaves to AdamW, if any; the complete list for programs.
+/// Prints the tensors that APOLLO leaves to AdamW, if there are any; programs get the complete list.
 fn tell_fallbacks(names: &[&str], output: &Output) -> Result<()> {
     const SHOWN: usize = 3;
     if names.is_empty() {
@@ -118,14 +121,14 @@ fn prepare(args: &TrainArgs, output: &Output) -> Result<Run> {
     }
 }
 
-/// The files of a run's data.
+/// Data files of a run.
 struct Data {
     training: DataFiles,
     validation: DataFiles,
 }
 
 impl Data {
-    /// Token ids need no tokenizer.
+    /// Reads the training data and the separate evaluation data, if there is any. Token ids need no tokenizer.
     fn set(&self, tokenizer: Result<&Tokenizer>, config: &TrainConfig) -> Result<Dataset> {
         let mut settings = config.data_settings();
         if self.validation.is_empty() {
@@ -204,7 +207,7 @@ fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data, ou
     Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets, origin })
 }
 
-/// What the files of a run's base say of it. That of an adapter is not in its checkpoints, which name every piece of it.
+/// Describes the files of a run's base. The checkpoints of an adapter do not contain the base, so they name every piece of it.
 fn base_of(bundle: &Bundle, config: &TrainConfig) -> Result<Base> {
     let base = Base::of_bundle(bundle);
     Ok(if config.adapter.is_some() { base.pieced(bundle)? } else { base })

@@ -1,4 +1,4 @@
-//! `tabtune verify`: recomputes what a receipt states.
+//! `tabtune verify`: recomputes the digests and figures that a receipt states.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,10 @@ use crate::error::Result;
 use crate::files::{FileSource, file_name, files_of};
 use crate::output::Output;
 
-/// Prints every check; exit status 1 if one fails.
+/// Prints every check. The exit status is 1 if one fails.
+///
+/// # Errors
+/// `source.read`, and receipts that cannot be read.
 pub fn run(args: &VerifyArgs, output: &Output) -> Result<Outcome> {
     let mut good = true;
     for files in by_receipt(args)? {
@@ -40,7 +43,7 @@ fn is_receipt(path: &Path) -> bool {
     file_name(path).ends_with("receipt.json")
 }
 
-/// The files of each receipt with it: a folder stands for its files, and a receipt alone for itself with the files beside it.
+/// Groups the files by receipt: a folder is replaced by its files, and a receipt alone is grouped with the files next to it.
 fn by_receipt(args: &VerifyArgs) -> Result<Vec<Vec<PathBuf>>> {
     let (mut files, mut receipts) = (Vec::new(), Vec::new());
     let mut add = |path: PathBuf, alone: bool| match is_receipt(&path) {
@@ -61,7 +64,7 @@ fn by_receipt(args: &VerifyArgs) -> Result<Vec<Vec<PathBuf>>> {
             }
         }
     }
-    // The receipt of a single file lies beside it.
+    // The receipt of a single file is next to it.
     if let ([file], []) = (files.as_slice(), receipts.as_slice()) {
         let beside = file.with_file_name(format!("{}.receipt.json", file_name(file)));
         receipts.extend(beside.is_file().then_some(beside));

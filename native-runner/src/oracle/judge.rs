@@ -20,27 +20,30 @@ use super::{
     CeExpect, GradExpect, GreedyExpect, LOGIT, LOSS, MERGED_LOSS, NORM, NextExpect, Task, TrainExpect, Verdict, cross_entropy, square_sum,
 };
 
-/// What a case runs on.
+/// Model and inputs that a case runs on.
 pub struct Subject<'a> {
-    /// The model, in f32.
+    /// Model with f32 weights.
     pub model: &'a Model,
-    /// Whether an adapter was merged into it.
+    /// True if an adapter was merged into the model.
     pub merged: bool,
-    /// The case's tokenizer.
+    /// Tokenizer of the case.
     pub tokenizer: &'a Tokenizer,
-    /// The case's text; empty if it has none.
+    /// Text of the case; empty if it has none.
     pub text: &'a str,
-    /// The case's whole gradients, if it has them.
+    /// Expected whole gradients of the case, if it has them.
     pub gradients: Option<BTreeMap<String, Vec<f32>>>,
 }
 
-/// Why a case cannot be run yet, if so.
+/// Returns the reason why a case cannot be run, if there is one.
 pub fn unsupported(task: &Task) -> Option<String> {
     let Task::Train { optimizer, .. } = task else { return None };
     optimizer_config(optimizer).err().map(|_| format!("optimizer {} with these keys is not built yet", optimizer["kind"]))
 }
 
-/// Runs a case and compares.
+/// Runs a case and compares its results with the expected ones.
+///
+/// # Errors
+/// Errors of the crate's tokenizer, model and trainer.
 pub async fn judge(task: &Task, subject: &Subject<'_>) -> Result<Verdict> {
     match task {
         Task::Next { prompt, expect } => next(prompt, expect, subject).await,
@@ -51,7 +54,7 @@ pub async fn judge(task: &Task, subject: &Subject<'_>) -> Result<Verdict> {
     }
 }
 
-/// The last block's output. [B·T, C]
+/// Returns the output of the last block, `[B·T, C]` with B = 1.
 fn hidden(model: &Model, ids: &[i32]) -> Result<Tensor<2>> {
     let span = Span::whole(1, ids.len());
     model.check_span(span)?;
@@ -93,7 +96,7 @@ async fn greedy(prompt: &str, count: usize, expect: &GreedyExpect, subject: &Sub
     Ok(verdict)
 }
 
-/// `length` inputs from each of `starts`, and the ids that follow them.
+/// Makes a batch of `length` inputs from each of `starts`, with the ids that follow them as targets.
 pub(super) fn batch(ids: &[u32], starts: &[usize], length: usize) -> Result<Batch> {
     let mut batch = Batch { inputs: Vec::new(), targets: Vec::new(), batch_size: starts.len(), seq_len: length, document_starts: None };
     for &start in starts {
@@ -105,7 +108,8 @@ pub(super) fn batch(ids: &[u32], starts: &[usize], length: usize) -> Result<Batc
     Ok(batch)
 }
 
-/// What cases of one window begin with: the first ids and the mean loss, judged; the window, and its hidden states before the head.
+/// Compares the first ids and the mean loss of one window, as cases of cross-entropy begin. Returns the verdict, the window, and its hidden
+/// states before the head, `[B·T, C]`.
 pub(super) async fn mean(
     (start, count): (usize, usize),
     expect: &CeExpect,
@@ -129,7 +133,7 @@ async fn ce(start: usize, count: usize, expect: &CeExpect, subject: &Subject<'_>
     for (name, place, want) in [("first", 0, expect.first), ("last", count - 1, expect.last)] {
         let logits = row(subject.model, &x, place).await?;
         let largest = logits.iter().fold(0f32, |a, x| a.max(x.abs()));
-        // A single loss is a difference of logits, each with an error of at most LOGIT.
+        // A single loss is a difference of logits, each of which has an error of at most LOGIT.
         let bound = (2.0 * LOGIT * f64::from(largest)).min(want.abs() * 1e-2);
         verdict.near(name, cross_entropy(&logits, batch.targets[place] as usize), want, bound);
     }
@@ -154,7 +158,7 @@ async fn grad(starts: &[usize], length: usize, expect: &GradExpect, subject: &Su
     Ok(verdict)
 }
 
-/// Translates the case's optimizer to TrainConfig. The learning rate belongs to the run.
+/// Translates the case's optimizer to the settings of TrainConfig. The learning rate is a setting of the run.
 fn optimizer_config(case: &Value) -> std::result::Result<OptimizerConfig, serde_json::Error> {
     let mut keys = case.as_object().cloned().unwrap_or_default();
     keys.remove("learning_rate");

@@ -1,4 +1,4 @@
-//! Cases of a model with an adapter beside it: nothing is merged, and the base is stored as asked.
+//! Cases of a model with a separate adapter: nothing is merged, and the base is stored as requested.
 
 use std::collections::BTreeMap;
 
@@ -19,37 +19,37 @@ use tabtune::{Error, Result};
 use super::judge::{Subject, batch, mean, train_config};
 use super::{CeExpect, LOSS, NORM, Verdict, cross_entropy, square_sum};
 
-/// Relative bound of the norm of a trained tensor.
+/// Bound of the relative error of the norm of a trained tensor.
 const TENSOR_NORM: f64 = 1e-5;
-/// Relative bound of how far a tensor moved.
+/// Bound of the relative error of the distance that a tensor moved.
 const CHANGE: f64 = 1e-3;
-/// Bound of a trained value, relative to the mean movement of the values of its tensor.
+/// Bound of the error of a trained value, relative to the mean movement of the values of its tensor.
 const FIRST: f64 = 1e-2;
-/// Norms below this share of the whole norm are compared with that.
+/// Share of the whole norm below which a tensor's norm is compared relative to this share.
 const SMALL: f64 = 1e-3;
 
-/// One case.
+/// A case of a model with a separate adapter.
 #[derive(Debug, Deserialize)]
 pub struct LoraCase {
-    /// Path of the model from the assets folder.
+    /// Path of the model, relative to the assets folder.
     pub model: String,
-    /// Path of its tokenizer.json.
+    /// Path of the model's tokenizer.json.
     pub tokenizer: String,
-    /// Path of the adapter beside it.
+    /// Path of the adapter.
     pub lora: String,
-    /// What the case needs beyond a plain adapter.
+    /// Feature that the case needs in addition to a plain adapter.
     #[serde(default)]
     pub feature: Option<String>,
-    /// What to compute.
+    /// Computation, and its expected results.
     #[serde(flatten)]
     pub task: LoraTask,
 }
 
-/// What to compute, and the expected results.
+/// Computation of a case, with its inputs and expected results.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind")]
 pub enum LoraTask {
-    /// Cross-entropy of the tokens after `start`.
+    /// Cross-entropy of the `count` tokens after `start`.
     #[serde(rename = "lora_ce")]
     Ce { text: String, start: usize, count: usize, expect: CeExpect },
     /// Loss and gradients of one batch.
@@ -71,7 +71,7 @@ pub enum LoraTask {
 }
 
 impl LoraTask {
-    /// Path of the text.
+    /// Returns the path of the text.
     pub fn text(&self) -> &str {
         match self {
             Self::Ce { text, .. } | Self::Grad { text, .. } | Self::Train { text, .. } => text,
@@ -79,19 +79,19 @@ impl LoraTask {
     }
 }
 
-/// Of `lora_grad`.
+/// Expected results of a `lora_grad` case.
 #[derive(Debug, Deserialize)]
 pub struct LoraGradExpect {
     loss: f64,
-    /// Over all trained tensors.
+    /// Gradient norm over all trained tensors.
     norm: f64,
-    /// Of each of them.
+    /// Gradient norm of each trained tensor.
     norms: BTreeMap<String, f64>,
-    /// First four values of each.
+    /// First four values of each gradient.
     samples: BTreeMap<String, Vec<f64>>,
 }
 
-/// Of `lora_train`.
+/// Expected results of a `lora_train` case.
 #[derive(Debug, Deserialize)]
 pub struct LoraTrainExpect {
     losses: Vec<f64>,
@@ -102,7 +102,7 @@ pub struct LoraTrainExpect {
     tensors: BTreeMap<String, TrainedExpect>,
 }
 
-/// Of a trained tensor.
+/// Expected values of a trained tensor.
 #[derive(Debug, Deserialize)]
 struct TrainedExpect {
     shape: Vec<u64>,
@@ -111,18 +111,21 @@ struct TrainedExpect {
     first: Vec<f64>,
 }
 
-/// What a case gives: its figures, and what its line says beside them.
+/// Result of a case: its compared figures, and a digest for its output line.
 pub struct Judged {
-    /// The comparison.
+    /// Compared figures.
     pub verdict: Verdict,
     /// Digest of the results as f32.
     pub digest: Digest,
 }
 
-/// Values by name with their shapes.
+/// Tensors by name: shape and values.
 type Values = BTreeMap<String, (Vec<u64>, Vec<f32>)>;
 
-/// Runs a case on a model with an adapter beside it, whose settings are `adapter`.
+/// Runs a case on a model with a separate adapter, whose settings are `adapter`.
+///
+/// # Errors
+/// Errors of the crate's tokenizer, model and trainer; unequal micro-batches.
 pub async fn judge_lora(task: &LoraTask, subject: &Subject<'_>, adapter: &AdapterConfig) -> Result<Judged> {
     let (verdict, values) = match task {
         LoraTask::Ce { start, count, expect, .. } => ce(*start, *count, expect, subject).await?,
@@ -223,7 +226,7 @@ async fn train(
     Ok((verdict, after))
 }
 
-/// Compares what was trained with what it should be.
+/// Compares the trained tensors with the expected ones.
 fn compare(verdict: &mut Verdict, before: &Values, after: &Values, expect: &LoraTrainExpect) {
     verdict.equal("names", &after.keys().collect::<Vec<_>>(), &expect.tensors.keys().collect::<Vec<_>>());
     let (mut square, mut moved) = (0.0, 0.0);
@@ -249,7 +252,7 @@ fn compare(verdict: &mut Verdict, before: &Values, after: &Values, expect: &Lora
     verdict.relative("adapter_change", moved.sqrt(), expect.adapter_change, CHANGE);
 }
 
-/// The trained tensors of a model.
+/// Reads the trained tensors of a model.
 async fn trained(model: &Model) -> Result<Values> {
     struct Collect(Vec<(String, Vec<u64>, Tensor<1>)>);
     impl ParamVisitor for Collect {
@@ -268,7 +271,7 @@ async fn trained(model: &Model) -> Result<Values> {
     Ok(values)
 }
 
-/// What the line of a case says of the base and of the results.
+/// Adds the base's storage and size and the digest of the results to the line of a case.
 pub fn describe(model: &Model, digest: Digest, line: &mut Map<String, Value>) {
     let held = model.held();
     line.insert("storage".into(), json!(held.matrices));

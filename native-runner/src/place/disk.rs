@@ -1,4 +1,4 @@
-//! What places do on the disk.
+//! Operations of output locations on the disk.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -12,18 +12,22 @@ use tabtune::checkpoint::sha256;
 use crate::error::{Result, RunError, unwritable};
 use crate::signals::Signals;
 
+/// Makes the error for a location whose contents must not be replaced.
 pub fn occupied(place: &Path, found: String) -> RunError {
     RunError::Occupied { place: place.display().to_string(), found }
 }
 
-/// At most three names, and how many more there are.
+/// Formats at most three names and the number of the remaining ones.
 pub fn list(names: &[String]) -> String {
     const SHOWN: usize = 3;
     let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
     format!("{}{more}", names[..names.len().min(SHOWN)].join(", "))
 }
 
-/// Makes sure that `path` is a folder, or a link to one; whether it was made.
+/// Ensures that `path` is a folder or a link to one. Returns true if the folder was created.
+///
+/// # Errors
+/// `output.occupied` for a file or a broken link, `sink.write` if the folder cannot be created.
 pub fn make_folder(path: &Path) -> Result<bool> {
     match fs::metadata(path) {
         Ok(meta) if meta.is_dir() => Ok(false),
@@ -39,7 +43,10 @@ pub fn make_folder(path: &Path) -> Result<bool> {
     }
 }
 
-/// Writes, flushes, renames and removes a small file, as the output will be.
+/// Writes, flushes, renames and removes a small file, as writing the output does later.
+///
+/// # Errors
+/// `sink.write`.
 pub fn try_out(folder: &Path, mark: &str) -> Result<()> {
     let [first, second] = ["a", "b"].map(|end| folder.join(format!("{}.{end}", temporary(mark))));
     let tried = File::create_new(&first).and_then(|mut file| file.write_all(mark.as_bytes()).and_then(|()| file.sync_all()));
@@ -51,10 +58,12 @@ pub fn try_out(folder: &Path, mark: &str) -> Result<()> {
     tried.map_err(|e| unwritable(folder.display(), e).into())
 }
 
-/// Refuses an output of so many files, and bytes in all, for which the file system says that it has no room. One that says nothing may have
-/// it.
+/// Refuses an output for which the file system reports too little free space. A file system that reports nothing is assumed to have room.
+///
+/// # Errors
+/// `sink.write`.
 pub fn check_room(folder: &Path, files: usize, bytes: u64) -> Result<()> {
-    // The last block of each file, and one for their names.
+    // Each file may leave part of its last block unused; one more block holds their names.
     let block = fs4::allocation_granularity(folder).unwrap_or(0);
     let bytes = bytes.saturating_add(block.saturating_mul(files as u64 + 1));
     match fs4::available_space(folder) {
@@ -66,18 +75,22 @@ pub fn check_room(folder: &Path, files: usize, bytes: u64) -> Result<()> {
     }
 }
 
-/// What distinguishes temporary names of this process from those of every other one.
+/// Makes a mark that distinguishes the temporary names of this process from those of every other one.
 pub fn mark() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{:08x}{:016x}", std::process::id(), now.as_nanos() as u64)
 }
 
+/// Returns the name of the temporary folder for a mark.
 pub fn temporary(mark: &str) -> String {
     format!(".tabtune-{mark}")
 }
 
-/// Writes the files of `stream` into the new folder `part`. `sealed`: the last document contains the digests of the pieces before it. One of
-/// `signals` ends it between two pieces.
+/// Writes the files of `stream` into the new folder `part`. With `sealed`, the last document contains the digests of the pieces before it. A
+/// signal in `signals` ends the writing between two pieces.
+///
+/// # Errors
+/// `sink.write`, `cli.ended` after a signal, and errors of the stream.
 pub fn fill_new(part: &Path, sealed: bool, stream: &mut FileStream, signals: Option<&Signals>) -> Result<()> {
     fs::create_dir(part).map_err(|e| unwritable(part.display(), e))?;
     let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
@@ -105,10 +118,18 @@ pub fn fill_new(part: &Path, sealed: bool, stream: &mut FileStream, signals: Opt
     flush_folder(part)
 }
 
+/// Renames a file or folder.
+///
+/// # Errors
+/// `sink.write`.
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).map_err(|e| unwritable(to.display(), e).into())
 }
 
+/// Removes a file, if it exists.
+///
+/// # Errors
+/// `sink.write`.
 pub fn remove_file(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(unwritable(path.display(), e).into()),
@@ -116,6 +137,7 @@ pub fn remove_file(path: &Path) -> Result<()> {
     }
 }
 
+/// Returns the folder that contains `path`.
 pub fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -123,7 +145,10 @@ pub fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Makes names in `folder` durable. Windows cannot open a folder, and does not need this flush.
+/// Makes the names in `folder` durable. Windows cannot open a folder, and does not need this flush.
+///
+/// # Errors
+/// `sink.write`.
 pub fn flush_folder(folder: &Path) -> Result<()> {
     match File::open(folder) {
         Ok(handle) => handle.sync_all().map_err(|e| unwritable(folder.display(), e).into()),

@@ -1,4 +1,4 @@
-//! A place for one file.
+//! An output location for a single file.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,13 +11,15 @@ use super::disk::{check_room, fill_new, flush_folder, make_folder, mark, occupie
 use crate::error::{Result, RunError, unwritable};
 use crate::signals::Signals;
 
-/// A file that does not exist yet, and the receipt that may stand beside it.
+/// A file that does not exist yet, and the receipt that may be written next to it.
 pub struct OneFile {
     path: PathBuf,
     mark: String,
 }
 
 impl OneFile {
+    /// Checks that `path` is free and that its folder can be written to.
+    ///
     /// # Errors
     /// `output.occupied` if something has this name or that of the receipt; `sink.write` if nothing can be written there.
     pub fn new(path: &Path) -> Result<Self> {
@@ -31,7 +33,10 @@ impl OneFile {
         Ok(file)
     }
 
-    /// Writes the one file of `stream`, and its receipt as `<path>.receipt.json`, unless a signal comes. Returns the paths of the files.
+    /// Writes the one file of `stream`, and its receipt as `<path>.receipt.json`. Returns the paths of the files.
+    ///
+    /// # Errors
+    /// `output.occupied`, `sink.write`, `cli.ended` if a signal comes before the files are in place.
     pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
         let signals = Signals::listen().map_err(RunError::Signals)?;
         check_room(parent(&self.path), stream.files().len(), stream.files().iter().map(|file| file.bytes).sum())?;
@@ -62,16 +67,19 @@ impl OneFile {
     }
 }
 
-/// Where one output goes.
+/// Output location of a command that writes once.
 pub enum Place {
-    /// Into a folder.
+    /// A folder.
     Folder(Folder),
-    /// Into a file.
+    /// A file.
     File(OneFile),
 }
 
 impl Place {
-    /// Writes the files of `stream`, unless a signal comes; their paths.
+    /// Writes the files of `stream`. Returns their paths.
+    ///
+    /// # Errors
+    /// `output.occupied`, `sink.write`, `cli.ended` if a signal comes first.
     pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
         match self {
             Self::Folder(folder) => {

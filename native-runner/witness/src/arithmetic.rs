@@ -1,4 +1,4 @@
-//! What the products of a device are made of.
+//! Precision of a device's matrix products.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use tabtune::Result;
@@ -6,26 +6,29 @@ use tabtune::gpu::read_f32;
 
 use crate::comparison::Bounds;
 
-/// Rows and columns of two matrices.
+/// Number of rows and of columns of the two matrices.
 const SIDE: usize = 64;
-/// Largest relative error of a product in f32: a sum of 64 positive products has 64 roundings of at most 2⁻²⁴, 4e-6.
+/// Maximum relative error of a product in f32: a sum of 64 positive products has 64 roundings of at most 2⁻²⁴, 4e-6.
 const OF_F32: f64 = 1e-5;
-/// The same in TF32, whose factors have 11 bits: 2e-3 if both are cut, and far less in a sum.
+/// Maximum relative error of a product in TF32, whose factors have 11 bits: 2e-3 if both are truncated, and far less in a sum.
 const OF_TF32: f64 = 2e-3;
 
-/// The numbers that a device multiplies.
+/// Number format that a device multiplies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// All 24 bits of the factors.
+    /// Full f32, with all 24 bits of the factors.
     F32,
-    /// 11 bits of the factors, as in tensor cores; sums in f32.
+    /// TF32, with 11 bits of the factors as in tensor cores; sums are in f32.
     Tf32,
-    /// Fewer bits still, or no numbers.
+    /// Fewer bits than TF32, or results that are not numbers.
     Coarse,
 }
 
 impl Arithmetic {
-    /// Multiplies two matrices on `device` and compares with f64.
+    /// Detects the arithmetic of `device` by multiplying two matrices and comparing with f64.
+    ///
+    /// # Errors
+    /// Errors of reading from the device.
     pub async fn of(device: &Device) -> Result<Self> {
         let (a, b) = (matrix(1), matrix(2));
         let placed = |values: &[f32]| Tensor::<2>::from_data(TensorData::new(values.to_vec(), [SIDE, SIDE]), device);
@@ -35,7 +38,7 @@ impl Arithmetic {
     fn of_product(a: &[f32], b: &[f32], product: &[f32]) -> Self {
         let exact = |at: usize| (0..SIDE).map(|k| f64::from(a[at / SIDE * SIDE + k]) * f64::from(b[k * SIDE + at % SIDE])).sum::<f64>();
         let errors = product.iter().enumerate().map(|(at, value)| (f64::from(*value) / exact(at) - 1.0).abs());
-        // NaN is below no bound.
+        // A comparison with NaN is false, so NaN counts as the worst error.
         let worst = errors.fold(0.0, |worst, error| if error <= worst { worst } else { error });
         match worst {
             _ if worst <= OF_F32 => Self::F32,
@@ -44,7 +47,7 @@ impl Arithmetic {
         }
     }
 
-    /// How far a run with it may be from one in f32; coarse products have no such bounds and are held to those of TF32.
+    /// Returns the bounds of the distance from a run in f32. Coarse products have no bounds of their own and must meet those of TF32.
     pub fn bounds(self) -> Bounds {
         match self {
             Self::F32 => Bounds::F32,
@@ -52,7 +55,7 @@ impl Arithmetic {
         }
     }
 
-    /// Its name.
+    /// Returns the name for tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
@@ -62,7 +65,7 @@ impl Arithmetic {
     }
 }
 
-/// Numbers from 0.5 to 1.5 with all bits in use: positive, so that no sum is smaller than what went into it.
+/// Makes numbers from 0.5 to 1.5 that use all bits. They are positive, so that no sum is smaller than its terms.
 fn matrix(seed: u32) -> Vec<f32> {
     let next = |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
     std::iter::successors(Some(seed), next).skip(4).take(SIDE * SIDE).map(|state| 0.5 + (state >> 8) as f32 / (1 << 24) as f32).collect()

@@ -1,4 +1,4 @@
-//! The command: options, and the tables that it prints.
+//! Command line: options, and the tables that are printed.
 
 use std::io::{self, Write};
 
@@ -14,45 +14,45 @@ use crate::comparison::{Comparison, compare};
 use crate::subject::{Family, Subject};
 use crate::track::{Track, by_stock, by_trainer};
 
-/// Trains small models by tabtune's kernels and by Burn's own operations, and says where the two differ: gradients of the first step for each
-/// tensor, what that step changes, and losses. Exit status 1 if they differ by more than rounding.
+/// Trains small models with tabtune's kernels and with Burn's own operations, and reports where the two differ: gradients of the first step
+/// for each tensor, the changes that this step makes, and losses. The exit status is 1 if they differ by more than rounding.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub struct Args {
-    /// Families of models; all of them by default
+    /// Model families to train; all of them by default
     #[arg(long, value_enum)]
     pub family: Vec<Family>,
-    /// Steps of AdamW
+    /// Number of AdamW steps
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub steps: u16,
-    /// Where tabtune trains
+    /// Device on which tabtune trains
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: TrainerDevice,
-    /// Let the stock model make this mistake, to see that it is found
+    /// Plant this mistake in the model of Burn's operations, to see that it is found
     #[arg(long, value_enum)]
     pub plant: Option<Mistake>,
-    /// A JSON object for each family and device
+    /// Print a JSON object for each family and device
     #[arg(long)]
     pub json: bool,
 }
 
-/// Devices of the trainer.
+/// Devices that tabtune can train on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TrainerDevice {
     /// WGSL kernels on the adapter that wgpu finds.
     Wgpu,
-    /// Their twins on the CPU.
+    /// The twins of the kernels on the CPU.
     Cpu,
 }
 
-/// As [`Planted`].
+/// Mistakes to plant; see [`Planted`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mistake {
-    /// Rotary positions turn neighbours in place of the halves of a head
+    /// Rotary positions turn neighbours instead of the halves of a head
     RopePairs,
-    /// The ε of norms outside of the root
+    /// The ε of norms is outside the square root
     NormEps,
-    /// Weight decay on norms and biases
+    /// Weight decay applies to norms and biases
     VectorDecay,
 }
 
@@ -68,20 +68,20 @@ impl From<Mistake> for Planted {
 
 /// A device on which Burn's own operations run.
 pub struct Seat {
-    /// As the tables call it.
+    /// Name of the device in the tables.
     pub name: String,
-    /// What it is.
+    /// Description of the adapter.
     pub adapter: String,
-    /// The device, without autodiff.
+    /// The device itself, without autodiff.
     pub device: TensorDevice,
 }
 
-/// Burn's CPU backend.
+/// Returns Burn's CPU backend.
 pub fn flex() -> Seat {
     Seat { name: "Flex".into(), adapter: "CPU".into(), device: TensorDevice::flex() }
 }
 
-/// What ended the command.
+/// Error that ends the command.
 #[derive(Debug)]
 pub enum Failure {
     /// An error of the crate.
@@ -114,7 +114,10 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Runs the command with Burn's operations on Flex, on the trainer's own device, and on `more`. Whether all agree.
+/// Runs the command with Burn's operations on Flex, on the trainer's own device, and on `more`. Returns true if all agree.
+///
+/// # Errors
+/// Errors of the devices and the training, and of writing to stdout.
 pub fn run(args: &Args, more: Vec<Seat>) -> Result<bool, Failure> {
     let trainer = block_on(Device::open(match args.device {
         TrainerDevice::Wgpu => DeviceKind::Wgpu,
@@ -160,7 +163,7 @@ pub fn run(args: &Args, more: Vec<Seat>) -> Result<bool, Failure> {
     Ok(agree)
 }
 
-/// A run by Burn's operations, and its distance from ours.
+/// A run with Burn's operations, and its distance from tabtune's run.
 struct Witness<'a> {
     seat: &'a Seat,
     arithmetic: Arithmetic,
@@ -174,10 +177,10 @@ impl Witness<'_> {
     }
 }
 
-/// Number of faults of a device that are written out.
+/// Maximum number of faults of a device that are printed.
 const SHOWN: usize = 8;
 
-/// One line of a table.
+/// Formats one line of a table.
 fn row(head: &str, cells: impl Iterator<Item = String>) -> String {
     let cells: String = cells.map(|cell| format!("{cell:>14}")).collect();
     format!("  {head:46}{cells}\n")

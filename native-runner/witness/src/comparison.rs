@@ -1,39 +1,39 @@
-//! Two runs of one subject, side by side.
+//! Comparison of two runs of one subject.
 
 use serde_json::{Value, json};
 
 use crate::track::{Named, Track};
 
-/// How far two runs may be apart.
+/// Maximum distances between two runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     /// Relative L2 distance of the gradients of the first step, for each tensor.
     pub gradient: f64,
-    /// The same of what the first step changes, which has the noise of the gradients divided by their root mean squares.
+    /// Relative L2 distance of the first step's changes, which have the noise of the gradients divided by their root mean squares.
     pub change: f64,
     /// Relative distance of losses.
     pub loss: f64,
 }
 
 impl Bounds {
-    /// Where products are those of f32.
+    /// Bounds for products in f32.
     pub const F32: Self = Self { gradient: 1e-5, change: 1e-4, loss: 1e-5 };
-    /// Where products have the ten bits of TF32.
+    /// Bounds for products with the ten mantissa bits of TF32.
     pub const TF32: Self = Self { gradient: 2e-3, change: 2e-2, loss: 2e-3 };
 }
 
-/// The distances of two runs.
+/// Distances between two runs.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// Of the gradients of the first step by tensor: ‖a − b‖ / ‖b‖.
+    /// Distances of the first step's gradients by tensor: ‖a − b‖ / ‖b‖.
     pub gradients: Vec<(String, f64)>,
-    /// Of the changes of the first step by tensor.
+    /// Distances of the first step's changes by tensor.
     pub changes: Vec<(String, f64)>,
-    /// Of each loss: |a − b| / |b|.
+    /// Distance of each loss: |a − b| / |b|.
     pub losses: Vec<f64>,
 }
 
-/// The distance of a run from another one. What only one of them has is infinitely far.
+/// Returns the distance of a run from another one. Values that only one of them has are infinitely far.
 pub fn compare(run: &Track, witness: &Track) -> Comparison {
     let steps = run.losses.len().max(witness.losses.len());
     let at = |losses: &[f64], step: usize| losses.get(step).copied().unwrap_or(f64::INFINITY);
@@ -54,7 +54,7 @@ fn distances(a: &Named, b: &Named) -> Vec<(String, f64)> {
     names.map(|name| (name.clone(), distance(a.get(name).unwrap_or(&none), b.get(name).unwrap_or(&none)))).collect()
 }
 
-/// ‖a − b‖ / ‖b‖
+/// Returns ‖a − b‖ / ‖b‖.
 fn distance(a: &[f32], b: &[f32]) -> f64 {
     if a.len() != b.len() {
         return f64::INFINITY;
@@ -64,7 +64,7 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
     if difference == 0.0 { 0.0 } else { distance_or_infinity((difference / norm).sqrt()) }
 }
 
-/// NaN is no small distance.
+/// Replaces NaN, which exceeds no bound, by infinity.
 fn distance_or_infinity(distance: f64) -> f64 {
     if distance.is_nan() { f64::INFINITY } else { distance }
 }
@@ -74,17 +74,17 @@ fn worst<'a>(distances: impl IntoIterator<Item = (&'a str, f64)>) -> (&'a str, f
 }
 
 impl Comparison {
-    /// The tensor whose change is farthest.
+    /// Returns the tensor whose change is farthest, with its distance.
     pub fn worst_change(&self) -> (&str, f64) {
         worst(self.changes.iter().map(|(name, distance)| (name.as_str(), *distance)))
     }
 
-    /// The largest distance of losses.
+    /// Returns the largest distance of losses.
     pub fn worst_loss(&self) -> f64 {
         self.losses.iter().copied().fold(0.0, f64::max)
     }
 
-    /// A sentence for each bound that is passed, with the tensor or the step; the farthest tensors first.
+    /// Describes each bound that is exceeded, with the tensor or the step; the farthest tensors come first.
     pub fn faults(&self, bounds: Bounds) -> Vec<String> {
         let far = |what: &str, distances: &[(String, f64)], bound: f64| {
             let mut far: Vec<_> = distances.iter().filter(|(_, distance)| *distance > bound).collect();
@@ -102,7 +102,7 @@ impl Comparison {
         faults
     }
 
-    /// For programs.
+    /// Returns the distances and the faults as JSON.
     pub fn json(&self, bounds: Bounds) -> Value {
         let named = |distances: &[(String, f64)]| {
             distances.iter().map(|(name, distance)| (name.clone(), json!(distance))).collect::<serde_json::Map<_, _>>()

@@ -1,5 +1,5 @@
-//! An independent witness of the training mathematics: the same weights and batches trained by this crate's kernels and by Burn's own operations,
-//! on any device of Burn, and what differs.
+//! An independent check of the training mathematics: trains the same weights on the same batches with tabtune's kernels and with Burn's own
+//! operations, on any device of Burn, and compares the two runs.
 
 pub mod arithmetic;
 pub mod cli;

@@ -1,4 +1,4 @@
-//! `tabtune-witness`: tabtune's kernels beside Burn's own operations.
+//! `tabtune-witness`: compares tabtune's kernels with Burn's own operations.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

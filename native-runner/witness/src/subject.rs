@@ -1,4 +1,4 @@
-//! What both sides train: a small model of each family, its weights, its batches and its settings.
+//! Subject that both sides train: a small model of each family, with its weights, batches and settings.
 
 use serde_json::{Value, json};
 use tabtune::Result;
@@ -16,36 +16,36 @@ const VOCAB: usize = 61;
 const HIDDEN: usize = 32;
 const SEQ_LEN: usize = 24;
 const BATCH_SIZE: usize = 2;
-/// The token that ends a document.
+/// Token that ends a document.
 const END: u32 = 0;
-/// ε stands among squares of about 0.03 and of about 1, where a misplaced one is seen; that of AdamW is far above the noise of gradients that are
-/// zero but for rounding, as those of GPT-2's key biases.
+/// ε of the norms, added to squares of about 0.03 and of about 1, where a misplaced one is visible. The ε of AdamW is far above the noise of
+/// gradients that are zero except for rounding, such as those of GPT-2's key biases.
 const NORM_EPS: f64 = 1e-3;
 const ADAMW: AdamwConfig = AdamwConfig { beta1: 0.9, beta2: 0.95, eps: 1e-4, weight_decay: 0.1, stochastic_rounding: false };
 const RATE: f64 = 2e-3;
-/// The embeddings learn at half the rate.
+/// Learning rate of the embeddings, as a share of the others' rate.
 const EMBEDDING_SCALE: f64 = 0.5;
-/// Seed of the weights, and of the tokens.
+/// Seeds of the weights and of the tokens.
 const SEEDS: [u32; 2] = [0x77, 0x1234];
 
 /// A family of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Family {
-    /// Grouped queries, a tied head.
+    /// Grouped queries and a tied head.
     Llama,
-    /// Biases of q, k and v, a head of its own.
+    /// Biases of q, k and v, and a head of its own.
     Qwen2,
-    /// Norms of queries and keys, heads wider than the model divided by their number.
+    /// Norms of queries and keys, and heads wider than the model's width divided by their number.
     Qwen3,
-    /// Learned positions, LayerNorm, GELU.
+    /// Learned positions, LayerNorm and GELU.
     Gpt2,
 }
 
 impl Family {
-    /// All of them.
+    /// All families.
     pub const ALL: [Self; 4] = [Self::Llama, Self::Qwen2, Self::Qwen3, Self::Gpt2];
 
-    /// As `model_type` calls it.
+    /// Returns the name of the family in `model_type`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Llama => "llama",
@@ -76,22 +76,25 @@ impl Family {
 
 /// A model with its weights, its batches and its settings.
 pub struct Subject {
-    /// Its family.
+    /// Model family.
     pub family: Family,
-    /// The model as files.
+    /// Model as files.
     pub bundle: Bundle,
-    /// Its weights: state-dict name, shape, values.
+    /// Weights of the model: state-dict name, shape, values.
     pub weights: Vec<NamedTensor>,
-    /// One batch for each step: sequences of several documents, which in every second step do not see each other. Some targets do not count.
+    /// One batch for each step: sequences of several documents, which do not attend to each other in every second step. Some targets do not count.
     pub batches: Vec<Batch>,
-    /// What the trainer is told.
+    /// Settings of tabtune's trainer.
     pub train: TrainConfig,
-    /// What the stock model is told.
+    /// Settings of the model of Burn's operations.
     pub stock: StockTraining,
 }
 
 impl Subject {
-    /// The model of a family, and `steps` batches.
+    /// Makes the model of a family, and `steps` batches.
+    ///
+    /// # Errors
+    /// The crate's refusal of the configuration or the files.
     pub fn new(family: Family, steps: usize, planted: Option<Planted>) -> Result<Self> {
         let document = family.document();
         let weights = weights(&config_from_hf(&document)?)?;
@@ -113,19 +116,22 @@ impl Subject {
         Ok(Self { family, bundle, weights, batches: batches(steps), train, stock })
     }
 
-    /// Data of the right length: the steps are given their batches.
+    /// Returns data of the right length. Its contents do not matter, because the steps are given their batches.
+    ///
+    /// # Errors
+    /// The crate's refusal of the tokens.
     pub fn dataset(&self) -> Result<Dataset> {
         Dataset::from_tokens(vec![END; 2 * SEQ_LEN], 0.0)
     }
 }
 
-/// Normal values by Box and Muller.
+/// Draws a normal value by the method of Box and Muller.
 fn normal(random: &mut Uniforms) -> f64 {
     let radius = (-2.0 * (1.0 - random.draw()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.draw()).cos()
 }
 
-/// Matrices of about unit gain, norms about 1, biases about 0: all random, so that no parameter can be mistaken for another.
+/// Makes matrices of about unit gain, norms of about 1, biases of about 0: all random, so that no parameter can be mistaken for another.
 fn weights(config: &ModelConfig) -> Result<Vec<NamedTensor>> {
     let mut random = Uniforms(SEEDS[0]);
     let filled = planned_parameters(config)?.into_iter().map(|(name, shape)| {
@@ -152,7 +158,8 @@ fn bundle(document: &Value, weights: &[NamedTensor]) -> Result<Bundle> {
     open_bundle(files)
 }
 
-/// Sequences that are half a rule, so that there is something to learn, with documents of uneven lengths and targets that do not count.
+/// Makes sequences that follow a rule half of the time, so that there is something to learn, with documents of uneven lengths and targets that
+/// do not count.
 fn batches(steps: usize) -> Vec<Batch> {
     let mut random = Uniforms(SEEDS[1]);
     let batch = |step: usize| {

@@ -1,4 +1,4 @@
-//! A run of a subject, by either side.
+//! Records a run of a subject with tabtune or with Burn's operations.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,21 @@ use crate::subject::Subject;
 /// Values by state-dict name.
 pub type Named = BTreeMap<String, Vec<f32>>;
 
-/// What a run gave.
+/// Record of a run.
 #[derive(Debug, Clone)]
 pub struct Track {
     /// Gradients of the mean loss in the first step.
     pub gradients: Named,
     /// Mean loss of each step, before its update.
     pub losses: Vec<f64>,
-    /// How the first step changed each parameter.
+    /// Change of each parameter in the first step.
     pub first_changes: Named,
 }
 
-/// Trains by this crate's kernels, or their twins on the CPU.
+/// Trains with tabtune's kernels, or with their twins on the CPU.
+///
+/// # Errors
+/// Errors of the model, the trainer and the device.
 pub async fn by_trainer(subject: &Subject, device: &Device) -> Result<Track> {
     let model = Model::from_bundle(&subject.bundle, Precision::F32, &device.inner(), &Interrupt::none()).await?;
     let before = parameters(&model).await?;
@@ -52,7 +55,10 @@ pub async fn by_trainer(subject: &Subject, device: &Device) -> Result<Track> {
     Ok(Track { gradients, losses, first_changes })
 }
 
-/// Trains by Burn's own operations, on an autodiff device of any kind.
+/// Trains with Burn's own operations, on an autodiff device of any kind.
+///
+/// # Errors
+/// Errors of reading from the device.
 pub async fn by_stock(subject: &Subject, device: TensorDevice) -> Result<Track> {
     let mut model = Stock::new(&subject.bundle.config, subject.stock.clone(), subject.weights.iter().cloned(), device);
     let before = subject.weights.iter().map(|(name, _, values)| (name.clone(), values.clone())).collect();
@@ -84,7 +90,7 @@ fn changes(before: &Named, now: Named) -> Named {
     now.into_iter().filter_map(change).collect()
 }
 
-/// The parameters of a model.
+/// Reads the parameters of a model.
 async fn parameters(model: &Model) -> Result<Named> {
     struct Taken(Vec<(String, Tensor<1>)>);
     impl ParamVisitor for Taken {

@@ -1,4 +1,4 @@
-//! The digest of the base that an adapter was trained beside: exports state it, and another base is told.
+//! The digest of the base that an adapter was trained on: exports state it, and another base is reported.
 
 use serde_json::{Value, json};
 use tabtune::bundle::{Bundle, OpenOptions};
@@ -16,7 +16,7 @@ use super::{Files, base, opened, settings, shape, sources, written};
 
 const KEY: &str = "tabtune.base_weights_digest";
 
-/// By the definition in crate/FORMATS.md, of a model whose tensors are all F32.
+/// Computes the digest as crate/FORMATS.md defines it, for a model whose tensors are all F32.
 fn digest_of(bundle: &Bundle) -> Digest {
     let leaves = bundle.names().into_iter().map(|name| {
         let bytes: Vec<u8> = bundle.read_f32(&name).unwrap().into_iter().flat_map(f32::to_le_bytes).collect();
@@ -26,7 +26,7 @@ fn digest_of(bundle: &Bundle) -> Digest {
     weights_digest(&leaves.collect())
 }
 
-/// The files of PEFT of an adapter that was trained for a step, with a norm that it stores in full.
+/// Trains an adapter for one step, with a norm that it stores in full, and returns its PEFT files.
 fn trained(files: &Files) -> Files {
     let adapter = json!({ "r": 2, "target_modules": ["q_proj"], "modules_to_save": ["norm"] });
     let (mut trainer, origin, assets) = start(files, &settings(adapter, Value::Null), &cpu());
@@ -46,7 +46,7 @@ fn beside(files: &Files, adapter: &Files, apart: bool) -> Bundle {
     open_model_with(sources(files), OpenOptions { adapter: Some(sources(adapter)), apart, ..OpenOptions::default() }).unwrap()
 }
 
-/// Codes of the warnings that a base gives, merged and apart.
+/// Returns the codes of the warnings for a base, with the adapter merged and with the adapter separate.
 fn told(files: &Files, adapter: &Files) -> [Vec<&'static str>; 2] {
     [false, true].map(|apart| beside(files, adapter, apart).warnings.iter().map(|warning| warning.code).collect())
 }
@@ -72,7 +72,7 @@ fn an_adapter_states_the_digest_of_its_base_and_another_base_is_told() {
     );
 }
 
-/// The same shapes with other values.
+/// Makes a model of the same shapes with other values.
 fn other_values() -> Files {
     let model = block_on(Model::init(&shape(), 8, Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();
     let assets = tabtune::bundle::ModelAssets::of_config(&shape(), None);
@@ -82,7 +82,8 @@ fn other_values() -> Files {
     files
 }
 
-/// What stands beside a base is none of it: a run that goes on from an adapter states the digest of the same base, its own norm or not.
+/// Tensors stored next to a base are not part of it: a run that continues from an adapter states the digest of the same base, whether or not it
+/// has a norm of its own.
 #[test]
 fn an_adapter_that_goes_on_states_the_base_and_not_itself() {
     for files in [folder(&shape(), ExportDtype::F32), base(&shape(), "q8_0")] {

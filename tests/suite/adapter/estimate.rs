@@ -1,4 +1,4 @@
-//! What runs of well-known shapes need, and runs that a device cannot hold.
+//! Memory estimates for runs of well-known shapes, and runs that a device cannot hold.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use tabtune::train::{Estimate, check_limits, estimate};
 
 use super::{base, opened, settings, shape};
 
-/// The shapes of `golden/shapes.json`.
+/// Reads the shapes of `golden/shapes.json`.
 fn shapes() -> BTreeMap<String, ModelConfig> {
     let bytes = std::fs::read(format!("{}/golden/shapes.json", env!("CARGO_MANIFEST_DIR"))).unwrap();
     let all: BTreeMap<String, Value> = serde_json::from_slice(&bytes).unwrap();
@@ -30,8 +30,8 @@ fn estimated(model: &ModelConfig, types: &str, train: &TrainConfig) -> Estimate 
     estimate(model, train, &|asked: &Asked| types.planned_form(asked, model)).unwrap()
 }
 
-/// Megabytes of the base in Q4_K_M and in Q8_0, millions of trained values, megabytes of block inputs and of one block: figures on paper, of
-/// r 16 on every matrix and one sequence of 512 tokens with blocks that are run again.
+/// Figures computed by hand for r = 16 on every matrix and one sequence of 512 tokens with recomputed blocks: megabytes of the base in Q4_K_M and
+/// in Q8_0, millions of trained values, megabytes of the block inputs and of one block.
 const PAPER: [(&str, [f64; 2], f64, [f64; 2]); 5] = [
     ("Qwen2.5-0.5B", [392.0, 525.0], 8.8, [46.0, 54.0]),
     ("Qwen2.5-1.5B", [980.0, 1640.0], 18.5, [91.0, 97.0]),
@@ -39,10 +39,10 @@ const PAPER: [(&str, [f64; 2], f64, [f64; 2]); 5] = [
     ("Mistral-7B", [4371.0, 7701.0], 41.9, [277.0, 181.0]),
     ("Qwen2.5-7B", [4676.0, 8091.0], 40.4, [213.0, 209.0]),
 ];
-/// Megabytes of 64 MiB of logits and of as much again for their gradient.
+/// Megabytes of 64 MiB of logits and of their gradient, which is as large.
 const LOGITS: f64 = 134.0;
 
-/// Megabytes of the logits of a run: as many rows as 64 MiB have room for, in tiles of 64.
+/// Returns the megabytes of the logits of a run: as many rows as fit into 64 MiB, in tiles of 64.
 fn logits_of_a_run(vocab_size: usize) -> f64 {
     let rows = ((64 << 20) / 4 / vocab_size / 64 * 64).min(512);
     (4 * rows * vocab_size) as f64 / 1e6
@@ -52,9 +52,9 @@ fn near(name: &str, found: f64, expected: f64) {
     assert!((found / expected - 1.0).abs() <= 0.05, "{name}: {found}, on paper {expected}");
 }
 
-/// On paper the logits, their gradient, a block and all gradients are added up. They never exist at once: the gradient of the logits is made
-/// in their place, the head is done when the blocks go backward, the factors get their gradients after that, and the input of a block's last
-/// layer is gone when its gradient is made. A run needs less, but not less than the largest of them.
+/// The figures by hand add up the logits, their gradient, a block and all gradients. They never exist at once: the gradient of the logits is
+/// written in their place, the head is finished before the blocks' backward pass, the factors get their gradients after that, and the input of a
+/// block's last layer is freed before its gradient is made. A run needs less, but at least the largest of them.
 #[test]
 fn estimates_are_those_on_paper() {
     let shapes = shapes();
@@ -99,7 +99,7 @@ fn estimates_count_the_types_that_rows_fall_back_to() {
     assert_eq!((full.trained, full.parts.base, full.parts.optimizer), (134_515_008, None, 8 * 134_515_008));
 }
 
-/// What the files of a base say is what a plan by their types says.
+/// The estimate from the files of a base equals the one planned from their types.
 #[test]
 fn estimates_of_files_are_those_of_their_types() {
     let mut wide = shape();
@@ -111,7 +111,7 @@ fn estimates_of_files_are_those_of_their_types() {
     }
 }
 
-/// README's table is made of what is estimated.
+/// The table in README equals the estimates.
 #[test]
 fn estimates_are_those_of_the_readme() {
     let shapes = shapes();
@@ -145,7 +145,7 @@ fn runs_beyond_a_limit_are_refused_before_anything_is_there() {
     let bundle = opened(&base(&model, "q8_0"));
     let limits = |most: u64| DeviceLimits { max_buffer_size: 1 << 30, max_storage_buffer_binding_size: most };
     let refused = |train: &TrainConfig, most: u64| check_limits(&bundle.config, train, Some(&bundle), limits(most)).unwrap_err();
-    // gate_proj [64, 32] as it is stored, and the widest activation of one token.
+    // gate_proj [64, 32] as stored, and the widest activation of one token.
     let packed = settings(json!({ "r": 1 }), json!({ "batch_size": 1, "seq_len": 2 }));
     check_limits(&bundle.config, &packed, Some(&bundle), limits(64 * 32 / 32 * 34)).unwrap();
     assert!(matches!(refused(&packed, 2175), Error::LimitExceeded { limit: "maxStorageBufferBindingSize", need: 2176, have: 2175 }));
@@ -153,7 +153,7 @@ fn runs_beyond_a_limit_are_refused_before_anything_is_there() {
     assert!(matches!(refused(&widened, 2176), Error::LimitExceeded { need: 8192, have: 2176, .. }));
     let long = TrainConfig { batch_size: 4, seq_len: 16, ..packed };
     assert!(matches!(refused(&long, 4096), Error::LimitExceeded { need: 16_384, have: 4096, .. }));
-    // A head that is trained has a gradient in f32.
+    // A trained head has a gradient in f32.
     let shapes = shapes();
     let big = &shapes["Qwen2.5-7B"];
     let saved = settings(json!({ "modules_to_save": ["lm_head"] }), Value::Null);

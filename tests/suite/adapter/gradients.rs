@@ -1,4 +1,4 @@
-//! Gradients of factors and saved norms against central differences, and what B = 0 means.
+//! Gradients of factors and saved norms against central differences, and the effect of B = 0.
 
 use std::collections::BTreeMap;
 
@@ -47,20 +47,20 @@ fn gradients_of(model: &Model, batch: &Batch, moment: Option<Moment>, recompute:
     (block_on(read_f32(loss)).unwrap()[0], sums.into_iter().map(read).collect())
 }
 
-/// Two sequences of five tokens.
+/// Makes two sequences of five tokens.
 fn short() -> Batch {
     let Batch { inputs, targets, .. } = batch();
     Batch { inputs: inputs[..10].to_vec(), targets: targets[..10].to_vec(), batch_size: 2, seq_len: 5, document_starts: None }
 }
 
-/// Two sequences of 16 tokens: rows enough for tiles.
+/// Makes two sequences of 16 tokens, enough rows for tiles.
 fn long() -> Batch {
     let token = |i: i32| (i * i / 3 + 5 * i) % 48;
     let (inputs, targets) = (0..32).map(|i| (token(i), token(i + 1))).unzip();
     Batch { inputs, targets, batch_size: 2, seq_len: 16, document_starts: None }
 }
 
-/// Every value of every trained tensor, beside a base in blocks. The differences are those of a loss in f64, which is exact to 1e-10; the
+/// Checks every value of every trained tensor, on a base in blocks. The differences are those of a loss in f64, which is exact to 1e-10; the
 /// gradients are sums of some hundred products in f32.
 #[test]
 fn adapter_gradients_are_those_of_central_differences() {
@@ -90,7 +90,7 @@ fn adapter_gradients_are_those_of_central_differences() {
     }
 }
 
-/// The factors inside the big sums of a GPU give the gradients of the parts.
+/// Factors computed inside a GPU's large matrix products give the same gradients as separate operations.
 #[test]
 fn adapter_gradients_by_tiles_are_those_of_parts() {
     let Some(gpu) = as_a_gpu() else { return };
@@ -109,7 +109,7 @@ fn adapter_gradients_by_tiles_are_those_of_parts() {
     }
 }
 
-/// The first loss of a run is the base's, bit for bit; A then has no gradient at all, and B has one.
+/// The first loss of a run is that of the base, bit for bit; A has no gradient then, and B has one.
 #[test]
 fn new_adapter_changes_no_bit_of_the_loss() {
     let on = |types| {
@@ -132,7 +132,7 @@ fn new_adapter_changes_no_bit_of_the_loss() {
     }
 }
 
-/// A block that is run again for its backward pass draws the same masks.
+/// A block that is recomputed for its backward pass draws the same masks.
 #[test]
 fn adapter_gradients_do_not_change_when_blocks_are_run_again() {
     let files = base(&shape(), "q4_0");
@@ -144,7 +144,7 @@ fn adapter_gradients_do_not_change_when_blocks_are_run_again() {
         let other = Moment { step: 6, ..MOMENT };
         assert_ne!(gradients(&model, Some(MOMENT), true), gradients(&model, Some(other), true));
         assert_ne!(gradients(&model, Some(MOMENT), true), gradients(&model, None, true));
-        // Without a mask, a GPU has the factors in its big sums.
+        // Without a mask, a GPU computes the factors inside its large products.
         assert_eq!(gradients_of(&model, &long(), None, true), gradients_of(&model, &long(), None, false));
     }
 }

@@ -1,4 +1,4 @@
-//! Models that are run beside an adapter: the same as with the adapter merged, the base again without it, samples of a run.
+//! Inference with a separate adapter: the same results as with the adapter merged, the base again without it, and samples of a run.
 
 use std::rc::Rc;
 
@@ -21,7 +21,7 @@ use super::{Files, adapted, base, batch, dataset, gpt2, opened, settings, shape,
 
 const PROMPT: [u32; 4] = [5, 17, 40, 2];
 
-/// A run of some steps whose adapter has every matrix and a norm.
+/// Trains some steps with an adapter on every matrix and one saved tensor.
 fn run(files: &Files, saved: &str, device: &Device) -> Trainer {
     let adapter = json!({ "r": 3, "alpha": 6.0, "target_modules": "all-linear", "dropout": 0.1, "modules_to_save": [saved] });
     let config = settings(adapter, Value::Null);
@@ -32,7 +32,7 @@ fn run(files: &Files, saved: &str, device: &Device) -> Trainer {
     trainer
 }
 
-/// The adapter of a run as PEFT's files.
+/// Exports the adapter of a run as PEFT files.
 fn peft(trainer: &Trainer, files: &Files) -> Files {
     let bundle = opened(files);
     let source = ExportSource::of_trainer(trainer, ModelAssets::of_bundle(&bundle), Some(Base::of_bundle(&bundle)), "data").unwrap();
@@ -58,7 +58,7 @@ fn loss(model: &Model) -> f32 {
     block_on(read_f32(loss_sum(model, &batch()).unwrap())).unwrap()[0]
 }
 
-/// Tokens that are drawn one by one beside cached keys and values; greedy ones are the likeliest.
+/// Generates tokens one by one with cached keys and values, greedily.
 fn texts(model: &Model) -> Vec<GeneratedToken> {
     let characters: String = ('A'..).take(48).collect();
     let tokenizer = Tokenizer::characters(&characters).unwrap();
@@ -75,7 +75,7 @@ fn ids(tokens: &[GeneratedToken]) -> Vec<u32> {
     tokens.iter().map(|token| token.id).collect()
 }
 
-/// The likeliest tokens without a cache: of each, the whole text before it goes through the model.
+/// Generates the most likely tokens without a cache: for each, the whole text before it goes through the model.
 fn uncached(model: &Model) -> Vec<u32> {
     let mut ids = PROMPT.to_vec();
     for _ in 0..12 {
@@ -106,7 +106,7 @@ fn adapter_apart_is_the_model_that_it_is_merged_into() {
                 assert_eq!(text.len(), 12);
                 assert_eq!(ids(&text), ids(&of_merged), "{types}");
                 assert_eq!(ids(&text), uncached(&packed), "{types}: cached");
-                // A base that stays packed has the bits of the decoded one.
+                // A packed base has the bits of the decoded one.
                 let decoded = inferring(&apart, BaseStorage::F32, &device);
                 assert_eq!((loss(&decoded), texts(&decoded)), (found, text), "{types} {saved} on {}", device.info().adapter);
             }
@@ -127,13 +127,13 @@ fn model_without_its_adapter_is_the_base_again() {
             assert_ne!(loss(&beside), loss(&base));
             assert_eq!((loss(&again), texts(&again)), (loss(&base), texts(&base)));
             assert!(again.adaptation().is_some_and(|adaptation| adaptation.targets().is_empty()));
-            // The model beside the adapter is as before.
+            // The model with the adapter is unchanged.
             assert_eq!(loss(&inferring(&bundle, BaseStorage::Stored, &device)), loss(&beside));
         }
     }
 }
 
-/// What a run writes is what its files write; dropout takes nothing away.
+/// Samples drawn during a run equal those from its exported files; dropout is not applied.
 #[test]
 fn samples_of_an_adapter_in_training_are_those_of_its_files() {
     let files = base(&shape(), "q4_0");
@@ -143,7 +143,7 @@ fn samples_of_an_adapter_in_training_are_those_of_its_files() {
         let sample = texts(trainer.model());
         assert_eq!(sample, texts(&inferring(&bundle, BaseStorage::Stored, &device)));
         assert_ne!(sample, texts(&inferring(&opened(&files), BaseStorage::Stored, &device)));
-        // A sample between two steps changes nothing of the next.
+        // A sample between two steps does not change the next step.
         let mut other = run(&files, "norm", &device);
         assert_eq!(block_on(trainer.step()).unwrap().loss, block_on(other.step()).unwrap().loss);
     }

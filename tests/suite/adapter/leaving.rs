@@ -1,4 +1,4 @@
-//! Adapters in the forms of other programs: llama.cpp's GGUF file, and what a folder of PEFT says that is not known here.
+//! Adapters in the formats of other programs: llama.cpp's GGUF file, and fields of a PEFT folder that tabtune does not know.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,12 @@ use tabtune_tests::{block_on, cpu, weights};
 use super::runs::{go, saved, start};
 use super::{Files, base, dataset, settings, shape, sources, written};
 
-/// An export of the adapter as it is now.
+/// Makes an export source of the adapter in its current state.
 pub fn leaves(trainer: &Trainer, assets: &ModelAssets) -> ExportSource {
     ExportSource::of_trainer(trainer, assets.clone(), None, "data").unwrap()
 }
 
-/// Values of each trained tensor of an f32 run.
+/// Returns the values of each trained tensor of an f32 run.
 pub fn trained(trainer: &Trainer) -> BTreeMap<String, Vec<f32>> {
     let floats = |bytes: Vec<u8>| bytes.chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().unwrap())).collect();
     weights(trainer.model()).into_iter().map(|(name, bytes)| (name, floats(bytes))).collect()
@@ -57,13 +57,13 @@ fn gguf_name(module: &str, config: &ModelConfig) -> String {
     format!("blk.{block}.{}", words.iter().find(|(own, _)| *own == part).unwrap().1)
 }
 
-/// Where llama.cpp's file has row `n` of q or k: rows of each half of a head in turn.
+/// Returns the position of row `n` of q or k in llama.cpp's file, where rows of the two halves of a head alternate.
 fn paired(n: usize, head_rows: usize) -> usize {
     let (head, n) = (n / head_rows, n % head_rows);
     head * head_rows + 2 * (n % (head_rows / 2)) + n / (head_rows / 2)
 }
 
-/// llama.cpp multiplies by alpha / r with the file's one alpha and the r of each pair: the product has to be the adapter's, whatever its settings.
+/// llama.cpp multiplies by alpha / r with one alpha per file and the r of each pair. The product must be the adapter's for all its settings.
 #[test]
 fn gguf_adapter_has_the_product_of_every_target() {
     let plain = json!({ "r": 3, "alpha": 6.0, "target_modules": "all-linear" });
@@ -140,7 +140,7 @@ fn gguf_adapter_has_the_product_of_every_target() {
                             };
                             let (found, wanted) =
                                 (alpha / target.rank as f64 * sum(&b, at, &a), target.scale * sum(name("B"), row, name("A")));
-                            // One rounding to f32 of each value of B; to F16 of both factors, and of what is subnormal there by 2^-25.
+                            // One rounding to f32 for each value of B; to F16 for both factors, plus 2^-25 for subnormal values.
                             let bound = if types.is_some() { 1.1e-3 } else { 1.2e-7 };
                             let bound = bound * target.scale * size(name("B"), row, name("A")) + if types.is_some() { 1e-6 } else { 1e-12 };
                             assert!((found - wanted).abs() <= bound, "{which} {} [{row}, {column}]: {found} {wanted}", target.module);
@@ -172,7 +172,7 @@ fn gguf_adapter_of_a_checkpoint_is_that_of_the_run() {
         {
             let source = checkpoint_source(&checkpoint, "data").unwrap();
             assert!(written(&source, Vec::new(), &options)[0] == live[0], "{precision}: other bytes");
-            // What it can become is told before, with its size.
+            // The possible exports are known beforehand, with their sizes.
             let size = |files: &Files| files.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
             for choice in export_choices(&source) {
                 let merged = matches!(choice.format, ExportFormat::Safetensors | ExportFormat::Gguf);
@@ -203,7 +203,7 @@ fn what_the_file_of_llama_cpp_cannot_say_is_refused() {
     assert_eq!(refused(&trainer, &ExportOptions { types: Some("q8_0".into()), ..options }).code(), "export.gguf.type");
 }
 
-/// Fields of an adapter that nobody here knows go through training, a checkpoint and a resume.
+/// Unknown fields of an adapter survive training, a checkpoint and a resume.
 #[test]
 fn unknown_fields_of_an_adapter_are_written_back() {
     let files = base(&shape(), "f16");
@@ -217,10 +217,10 @@ fn unknown_fields_of_an_adapter_are_written_back() {
     };
     let mut changed = document(&folder);
     changed["zz_mine"] = json!({ "a": [1, "two", null] });
-    // They name the base, which is the same one.
+    // These fields name the base, which is the same one.
     changed["revision"] = json!("main");
     changed["base_model_name_or_path"] = json!("of/somebody");
-    // What PEFT knows and has no meaning here is not one of them.
+    // A field that PEFT knows but that has no meaning here is not among the unknown ones.
     changed["auto_mapping"] = json!("main");
     for (_, bytes) in folder.iter_mut().filter(|(name, _)| name == "adapter_config.json") {
         *bytes = changed.to_string().into_bytes();

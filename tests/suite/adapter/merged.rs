@@ -1,4 +1,5 @@
-//! Adapters merged into their base on the way out: every value within one rounding of the exact sum, and how much of a change new blocks keep.
+//! Adapters merged into their base at an export: every value is within one rounding of the exact sum; new blocks state how much of the change
+//! they keep.
 
 use std::rc::Rc;
 
@@ -19,7 +20,7 @@ use super::leaving::trained;
 use super::runs::{go, saved, start};
 use super::{Files, base, opened, settings, shape, sources, written};
 
-/// A model of this shape as a folder of these values.
+/// Exports a model of this shape, with fixed values, as a folder.
 pub(super) fn folder(config: &ModelConfig, dtype: ExportDtype) -> Files {
     let model = block_on(Model::init(config, 7, tabtune::config::Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();
     let assets = tabtune::bundle::ModelAssets::of_config(config, None);
@@ -29,7 +30,7 @@ pub(super) fn folder(config: &ModelConfig, dtype: ExportDtype) -> Files {
     files
 }
 
-/// Name of each tensor, the sum of base and product in f64, and the largest error of computing it in f32.
+/// Returns the name of each tensor, the sum of base and product in f64, and the largest error of computing it in f32.
 fn sums(trainer: &Trainer, base: &Bundle) -> Vec<(String, Vec<f64>, Vec<f64>, f64)> {
     let settings = trainer.config().adapter.clone().unwrap();
     let resolved = settings.resolve(base.config.architecture, &modules(&base.config).unwrap()).unwrap();
@@ -59,7 +60,7 @@ fn sums(trainer: &Trainer, base: &Bundle) -> Vec<(String, Vec<f64>, Vec<f64>, f6
     base.names().into_iter().map(one).collect()
 }
 
-/// Half of the distance between neighbours of `value` with this many bits, the least of which counts `least`.
+/// Returns half the distance between neighbours of `value` with this many bits, at least half of `least`.
 fn rounding(value: f64, bits: i32, least: f64) -> f64 {
     (value.abs().max(f64::MIN_POSITIVE).log2().floor() - f64::from(bits)).exp2().max(least / 2.0)
 }
@@ -80,7 +81,7 @@ fn trained_beside(files: &Files, adapter: Value, steps: u64) -> (Trainer, Export
 fn merged_folder_is_one_rounding_from_the_exact_sum() {
     let shape = shape();
     let bases = [folder(&shape, ExportDtype::F16), folder(&shape, ExportDtype::F32), base(&shape, "f16"), base(&shape, "q5_0")];
-    // What each has without being asked.
+    // The default dtype of each.
     for (files, own) in bases.iter().zip(["F16", "F32", "F16", "F16"]) {
         let (trainer, source, stored) = trained_beside(files, adapter(), 3);
         let bundle = opened(files);
@@ -104,7 +105,7 @@ fn merged_folder_is_one_rounding_from_the_exact_sum() {
                     assert!((f64::from(*found) - exact).abs() <= half + error, "{name}[{at}] {stored}: {found} {exact}");
                 }
             }
-            // The checkpoint gives the same without a device.
+            // The checkpoint gives the same result without a device.
             let checkpoint = Checkpoint::open_alone(sources(&stored), false).unwrap();
             let again = written(&checkpoint_source(&checkpoint, "data").unwrap(), sources(files), &options);
             assert!(again[0] == out[0], "{dtype:?}: other bytes of a checkpoint");
@@ -116,7 +117,7 @@ fn merged_folder_is_one_rounding_from_the_exact_sum() {
 fn merged_gguf_is_its_base_with_new_targets() {
     for (types, wanted) in [("f16", None), ("q8_0", None), ("q5_0", None), ("q4_0", Some("f16"))] {
         let files = base(&shape(), types);
-        // Without saved norms, whose values are no base's.
+        // Without saved norms, whose values are not the base's.
         let (trainer, source, _) = trained_beside(&files, json!({ "r": 3, "alpha": 6.0, "target_modules": "all-linear" }), 3);
         let bundle = opened(&files);
         let options = ExportOptions { format: ExportFormat::Gguf, types: wanted.map(String::from), ..ExportOptions::default() };
@@ -158,7 +159,7 @@ fn merged_gguf_is_its_base_with_new_targets() {
     }
 }
 
-/// Names of llama.cpp's file, of what a target can be.
+/// Returns the name of a tensor in llama.cpp's file, for tensors that can be targets.
 fn own_name(name: &str) -> String {
     let parts = [
         ("model.layers.", "blk."),
@@ -229,7 +230,7 @@ fn folder_that_becomes_a_gguf_file_keeps_its_dtype() {
     }
 }
 
-/// The scale of a block is NaN, so that all 32 values of it are, and nothing but a copy of them is written.
+/// The scale of a block is NaN, so all its 32 values are; only a copy of the block can be written.
 #[test]
 fn copied_blocks_that_are_no_numbers_are_refused() {
     let files = base(&shape(), "q8_0");
@@ -257,7 +258,7 @@ fn copied_blocks_that_are_no_numbers_are_refused() {
 
 #[test]
 fn merged_folder_of_halves_is_the_nearest_half() {
-    // The least that can go wrong: a base of F16 that is asked for as F32 has more than halves.
+    // The smallest possible fault: a base of F16 that is requested as F32 has values that are not halves.
     let files = base(&shape(), "f16");
     let (_, source, _) = trained_beside(&files, json!({ "r": 1, "target_modules": ["v_proj"] }), 1);
     let out = written(&source, sources(&files), &ExportOptions { dtype: ExportDtype::F32, ..ExportOptions::default() });

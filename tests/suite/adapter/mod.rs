@@ -1,4 +1,4 @@
-//! Factors that are trained beside a base that does not change: arithmetic, packed bases, runs that are stopped and go on, files.
+//! Adapters that are trained on an unchanged base: arithmetic, packed bases, runs that are stopped and resumed, files.
 
 mod beside;
 mod budget;
@@ -28,7 +28,7 @@ use tabtune_tests::{block_on, cpu};
 
 pub type Files = Vec<(String, Vec<u8>)>;
 
-/// Rows of whole blocks of 32; two blocks, so that their numbers count. One attention head pair shares its keys.
+/// Returns a Llama with rows of whole blocks of 32 and two blocks, so that their numbers matter. A pair of attention heads shares its keys.
 pub fn shape() -> ModelConfig {
     let json = json!({
         "model_type": "llama", "vocab_size": 48, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
@@ -38,14 +38,14 @@ pub fn shape() -> ModelConfig {
     config_from_hf(&json).unwrap()
 }
 
-/// GPT-2, whose matrices are [in, out], and [out, in] in a GGUF file.
+/// Returns a GPT-2, whose matrices are [in, out], and [out, in] in a GGUF file.
 pub fn gpt2() -> ModelConfig {
     config_from_hf(&json!({ "model_type": "gpt2", "n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 16, "vocab_size": 48,
         "initializer_range": 0.2 }))
     .unwrap()
 }
 
-/// A model of this shape as one GGUF file whose matrices are of this type.
+/// Exports a model of this shape as one GGUF file whose matrices are of this type.
 pub fn base(config: &ModelConfig, types: &str) -> Files {
     let model = block_on(Model::init(config, 7, tabtune::config::Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();
     let source = ExportSource::of_weights(Weights::of_model(&model), ModelAssets::of_config(model.config(), None));
@@ -55,7 +55,7 @@ pub fn base(config: &ModelConfig, types: &str) -> Files {
     files
 }
 
-/// The files of an export.
+/// Collects the files of an export.
 pub fn written(source: &ExportSource, base: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Files {
     let mut stream = block_on(export(source, base, options)).unwrap();
     let mut files: Files = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
@@ -73,7 +73,7 @@ pub fn opened(files: &Files) -> Rc<Bundle> {
     Rc::new(open_model(sources(files)).unwrap())
 }
 
-/// Settings of a run with this adapter.
+/// Returns the settings of a run with this adapter.
 pub fn settings(adapter: Value, more: Value) -> TrainConfig {
     let json = json!({ "steps": 8, "batch_size": 2, "seq_len": 9, "learning_rate": 2e-2, "seed": 3, "adapter": adapter });
     let config = TrainConfig::default().overlaid(json).unwrap();
@@ -88,7 +88,7 @@ pub fn dataset() -> Dataset {
     Dataset::from_tokens((0..600u32).map(|i| (i * i / 3 + 5 * i) % 48).collect(), 0.0).unwrap()
 }
 
-/// Two windows of nine tokens.
+/// Makes two windows of nine tokens.
 pub fn batch() -> Batch {
     let token = |i: i32| (i * i / 3 + 5 * i) % 48;
     let (inputs, targets) = (0..18).map(|i| (token(i), token(i + 1))).unzip();

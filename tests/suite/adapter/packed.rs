@@ -1,4 +1,4 @@
-//! A base that stays packed gives the bits of its decoded weights, through whole runs.
+//! A packed base gives the bits of its decoded weights, through whole runs.
 
 use serde_json::{Value, json};
 use tabtune::device::Device;
@@ -14,14 +14,14 @@ const TYPES: [&str; 10] = ["f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1"
 /// Name and bits of each trained tensor.
 type Trained = Vec<(String, Vec<u8>)>;
 
-/// What three steps give: losses, trained weights, and the storage types of the base on the device.
+/// Results of three steps: losses, trained weights, and the storage types of the base on the device.
 struct Ran {
     losses: Vec<f64>,
     trained: Trained,
     held: Vec<String>,
 }
 
-/// The rank, the length of the two sequences of a step, and the factors' precision.
+/// Rank, length of the two sequences of a step, and precision of the factors.
 type Size = (u64, u64, &'static str);
 
 fn run(types: &str, storage: &str, (rank, seq_len, precision): Size, device: &Device) -> Ran {
@@ -40,7 +40,8 @@ fn run(types: &str, storage: &str, (rank, seq_len, precision): Size, device: &De
     Ran { losses, trained: weights(trainer.model()), held }
 }
 
-/// Products by parts, and for GPUs with the low-rank part in their own sums. By parts the full form has every type on every device.
+/// Covers products as separate operations and, for GPUs, with the low-rank part inside. The full form has separate operations for every type on
+/// every device.
 #[test]
 fn adapter_beside_a_packed_base_has_the_bits_of_the_decoded_one() {
     let few = if in_full() { &TYPES[..] } else { &["q5_0", "q4_k_m"] };
@@ -62,7 +63,7 @@ fn adapter_beside_a_packed_base_has_the_bits_of_the_decoded_one() {
     }
 }
 
-/// Two steps of SGD, whose weights have the bits of the gradients: losses and trained weights.
+/// Trains two steps of SGD, whose weights have the bits of the gradients. Returns losses and trained weights.
 fn steps_with(targets: &[&str], rank: u64, types: &str, storage: &str, device: &Device) -> (Vec<f64>, Trained) {
     let adapter = json!({ "r": rank, "target_modules": targets });
     let sgd = json!({ "type": "sgd", "momentum": 0.0, "weight_decay": 0.0 });
@@ -73,8 +74,8 @@ fn steps_with(targets: &[&str], rank: u64, types: &str, storage: &str, device: &
     (losses, weights(trainer.model()))
 }
 
-/// Matrices of one input of which some are targets: every subset of queries, keys and values, and of gate and up. In the full form each with
-/// each, every rank and type.
+/// Covers matrices of one input of which some are targets: every subset of queries, keys and values, and of gate and up. The full form combines
+/// them with every rank and type.
 #[test]
 fn some_targets_of_one_input_have_the_bits_of_the_decoded_base() {
     let subset = |names: &[&'static str], bits: usize| -> Vec<&'static str> {
@@ -96,7 +97,7 @@ fn some_targets_of_one_input_have_the_bits_of_the_decoded_base() {
     }
 }
 
-/// Two steps of GPT-2 of this width: trained weights and the bits of the logits of 1, 2, 3 and 33 rows.
+/// Trains two steps of a GPT-2 of this width. Returns trained weights and the bits of the logits of 1, 2, 3 and 33 rows.
 fn run_gpt2(width: usize, types: &str, storage: &str, device: &Device) -> (Trained, Vec<Vec<u32>>) {
     let mut config = gpt2();
     (config.hidden_size, config.intermediate_size, config.head_dim) = (width, 2 * width, width / 4);
@@ -117,11 +118,11 @@ fn run_gpt2(width: usize, types: &str, storage: &str, device: &Device) -> (Train
     (weights(model), logits.to_vec())
 }
 
-/// The kernels of a product with a matrix [in, out] are others than those of its transpose: with one row `linear_row` has another order of sums.
+/// The kernels of a product with a matrix [in, out] differ from those of its transpose: for one row `linear_row` has another order of sums.
 #[test]
 fn adapter_beside_a_packed_gpt2_has_the_bits_of_the_decoded_one() {
     for device in devices() {
-        // Rows of whole blocks, and widths that are no multiple of 32.
+        // Rows of whole blocks, and widths that are not multiples of 32.
         for (width, types) in [(32, "q8_0"), (32, "q5_0"), (256, "q4_k_m"), (36, "f16"), (20, "f16")] {
             let (packed, decoded) = (run_gpt2(width, types, "stored", &device), run_gpt2(width, types, "f32", &device));
             assert!(packed.0 == decoded.0, "{types} {width}: other weights");
@@ -132,7 +133,7 @@ fn adapter_beside_a_packed_gpt2_has_the_bits_of_the_decoded_one() {
     }
 }
 
-/// A rank that saves nothing is told. The types that exports write all have kernels, so that none is widened.
+/// A rank that saves nothing is reported. All types that exports write have kernels, so none is widened.
 #[test]
 fn adapter_runs_tell_what_is_worth_knowing() {
     let bundle = opened(&base(&shape(), "q8_0"));

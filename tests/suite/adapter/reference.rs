@@ -1,4 +1,4 @@
-//! The loss of a small Llama with an adapter in f64, from its formulas alone, and the slopes of that loss by central differences.
+//! The loss of a small Llama with an adapter in f64, computed from its formulas alone, and the slopes of that loss by central differences.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +16,16 @@ type Rows = Vec<f64>;
 /// A model whose weights are f64.
 pub struct Reference {
     config: ModelConfig,
-    /// By name, those of the base and those that are trained.
+    /// Base and trained weights by name.
     pub weights: BTreeMap<String, Vec<f64>>,
-    /// s of each module with factors.
+    /// Scale s of each module with factors.
     scales: BTreeMap<String, f64>,
-    /// Share of the inputs of the factors that is taken away, the seed of the masks, and when.
+    /// Dropout rate of the factors' inputs, seed of the masks, and the step and micro-batch.
     dropout: Option<(f64, u64, Moment)>,
 }
 
 impl Reference {
-    /// That of `model`, which was made of `bundle`; its trained tensors are f32.
+    /// Makes the reference for `model`, which was made from `bundle`; its trained tensors are f32.
     pub fn of(model: &Model, bundle: &Bundle, dropout: Option<(f64, u64, Moment)>) -> Self {
         let wide = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect::<Vec<f64>>();
         let mut all: BTreeMap<String, Vec<f64>> =
@@ -43,7 +43,7 @@ impl Reference {
         &self.weights[name]
     }
 
-    /// x Wᵀ, and of a target s·d(x)·Aᵀ·Bᵀ more.
+    /// Computes x Wᵀ, plus s·d(x)·Aᵀ·Bᵀ for a target.
     fn linear(&self, module: &str, x: &Rows, width: usize) -> Rows {
         let mut y = product(x, self.weight(&format!("{module}.weight")), width);
         if let Some(scale) = self.scales.get(module) {
@@ -55,7 +55,7 @@ impl Reference {
         y
     }
 
-    /// d(x): an element whose word of noise is below p·2³² is 0, the others are divided by 1 − p.
+    /// Computes d(x): an element whose word of noise is below p·2³² becomes 0, the others are divided by 1 − p.
     fn kept(&self, module: &str, x: &Rows) -> Rows {
         let Some((p, seed, Moment { step, micro_batch })) = self.dropout else { return x.clone() };
         let key = key("dropout:", seed, module);
@@ -64,7 +64,7 @@ impl Reference {
         x.iter().enumerate().map(|(e, x)| if keeps(e) { x / (1.0 - p) } else { 0.0 }).collect()
     }
 
-    /// x / √(mean x² + ε) ⊙ w of each row.
+    /// Computes x / √(mean x² + ε) ⊙ w for each row.
     fn norm(&self, name: &str, x: &Rows) -> Rows {
         let w = self.weight(name);
         let row = |row: &[f64]| {
@@ -75,7 +75,7 @@ impl Reference {
         x.chunks(w.len()).flat_map(row).collect()
     }
 
-    /// Each head's halves (x₁, x₂) turned by position · θ^(−2i/H).
+    /// Rotates each head's halves (x₁, x₂) by position · θ^(−2i/H).
     fn rotated(&self, mut x: Rows, heads: usize, seq_len: usize) -> Rows {
         let (width, half) = (self.config.head_dim, self.config.head_dim / 2);
         for (at, head) in x.chunks_mut(width).enumerate() {
@@ -90,7 +90,7 @@ impl Reference {
         x
     }
 
-    /// softmax(q kᵀ / √H) v over this and earlier tokens of a sequence.
+    /// Computes softmax(q kᵀ / √H) v over this and earlier tokens of a sequence.
     fn attended(&self, q: &Rows, k: &Rows, v: &Rows, seq_len: usize) -> Rows {
         let (heads, kv_heads, width) = (self.config.num_attention_heads, self.config.num_key_value_heads, self.config.head_dim);
         let of = |x: &Rows, all: usize, token: usize, head: usize| x[(token * all + head) * width..][..width].to_vec();
@@ -128,7 +128,7 @@ impl Reference {
         sum(x, &self.linear(&at("mlp.down_proj"), &gated, self.config.intermediate_size))
     }
 
-    /// Sum of the token losses; each sequence is one document.
+    /// Returns the sum of the token losses; each sequence is one document.
     pub fn loss(&self, batch: &Batch) -> f64 {
         let c = self.config.hidden_size;
         let table = self.weight("model.embed_tokens.weight");
@@ -139,7 +139,7 @@ impl Reference {
         logits.chunks(self.config.vocab_size).zip(&batch.targets).map(loss).sum()
     }
 
-    /// The slope of the loss along each value of a tensor. A step of 1e-5 leaves 1e-10 of its curvature and 1e-10 of rounding.
+    /// Returns the slope of the loss along each value of a tensor. A step of 1e-5 leaves errors of 1e-10 from curvature and 1e-10 from rounding.
     pub fn slopes(&mut self, name: &str, batch: &Batch) -> Vec<f64> {
         const STEP: f64 = 1e-5;
         let count = self.weights[name].len();
@@ -160,7 +160,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// x Wᵀ. x [n, width], w [m, width].
+/// Computes x Wᵀ with x [n, width] and w [m, width].
 fn product(x: &[f64], w: &[f64], width: usize) -> Rows {
     x.chunks(width).flat_map(|x| w.chunks(width).map(|w| dot(x, w))).collect()
 }

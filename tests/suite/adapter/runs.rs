@@ -1,4 +1,4 @@
-//! Runs of adapters: stopped and resumed, with their base and without it, and their files in PEFT's form.
+//! Runs of adapters: stopped and resumed, with and without their base, and their files in PEFT's format.
 
 use serde_json::{Value, json};
 use tabtune::bundle::{ModelAssets, OpenOptions};
@@ -64,7 +64,7 @@ fn adapter_resumes_bitwise_beside_its_base() {
             let mut halves = go(&mut stopped, 4);
             let written = saved(&stopped, &origin, &assets);
             drop(stopped);
-            // No weight of the base is in it, and it is a folder of PEFT.
+            // The checkpoint contains no weight of the base, and it is a PEFT folder.
             let size: usize = written.iter().map(|(_, bytes)| bytes.len()).sum();
             let trained: usize = weights(straight.model()).iter().map(|(_, bytes)| bytes.len()).sum();
             assert!(size <= 3 * trained + (1 << 20), "{size} bytes for {trained}");
@@ -88,14 +88,14 @@ fn checkpoint_of_an_adapter_asks_for_its_base_and_takes_no_other() {
     let code = |base: Option<&Files>| Checkpoint::open(sources(&written), base.map(sources)).map(|_| ()).unwrap_err().code();
     assert_eq!(code(None), "checkpoint.base.missing");
     assert_eq!(code(Some(&super::base(&shape(), "q4_0"))), "checkpoint.base.mismatch");
-    // One of another shape, which the adapter would not fit.
+    // A base of another shape, which the adapter would not fit.
     let other = ModelConfig { hidden_size: 64, head_dim: 16, ..shape() };
     assert_eq!(code(Some(&super::base(&other, "q8_0"))), "checkpoint.base.mismatch");
     let mut changed = files.clone();
     let middle = changed[0].1.len() / 2;
     changed[0].1[middle] ^= 1;
     assert_eq!(code(Some(&changed)), "checkpoint.base.mismatch");
-    // Without its pieces the change goes unseen, and what is saved says so until they are compared again.
+    // If pieces are not compared, the change is not seen, and saved checkpoints say so until they are compared again.
     let beside = |files: &Files| Checkpoint::open_beside(sources(&written), sources(files), VerifyPolicy::Header, false);
     let header = beside(&changed).unwrap().manifest().base.clone().unwrap();
     assert_eq!(
@@ -105,7 +105,7 @@ fn checkpoint_of_an_adapter_asks_for_its_base_and_takes_no_other() {
     assert_eq!(beside(&super::base(&shape(), "q4_0")).map(|_| ()).unwrap_err().code(), "checkpoint.base.mismatch");
     let full = Checkpoint::open(sources(&written), Some(sources(&files))).unwrap();
     assert!(full.manifest().base.as_ref().unwrap().verified.is_none());
-    // What files are called does not matter.
+    // The names of the files do not matter.
     let renamed = vec![("other.gguf".to_string(), files[0].1.clone())];
     assert!(Checkpoint::open(sources(&written), Some(sources(&renamed))).is_ok());
 }
@@ -127,7 +127,7 @@ fn adapter_leaves_as_a_folder_of_peft_and_comes_back() {
         let config = settings(adapter, json!({ "precision": precision }));
         let again = adapted(&bundle, &config, &cpu());
         assert!(weights(&again) == weights(trainer.model()), "{precision}: other weights");
-        // Merged into the base, the model has the same loss but for rounding; the base is widened for it.
+        // Merged into the base, the model has the same loss except for rounding; the base is widened for it.
         let options = OpenOptions { adapter: Some(sources(&folder)), ..OpenOptions::default() };
         let merged = open_model_with(sources(&files), options).unwrap();
         let merged = block_on(Model::from_bundle(&merged, tabtune::config::Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();

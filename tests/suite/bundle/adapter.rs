@@ -1,4 +1,4 @@
-//! LoRA adapters merged into a base: line 40. The reference is W + scale·(B·A) in f64.
+//! LoRA adapters merged into a base (tests/suite/portable/README.md, line 40). The reference is W + scale·(B·A) in f64.
 
 use safetensors::Dtype;
 use safetensors::tensor::{TensorView, serialize};
@@ -11,7 +11,7 @@ use super::files::{Meta, file, gguf, ramp};
 /// A tensor: name, dtype, shape, values.
 pub type Stored = (String, Dtype, Vec<usize>, Vec<f32>);
 
-/// Numbers between −1/2 and 1/2 without a pattern.
+/// Returns pseudo-random numbers between −1/2 and 1/2.
 pub fn noise(seed: u32, count: usize) -> Vec<f32> {
     let scatter = |n: u32| (n.wrapping_add(1).wrapping_mul(2_654_435_761) ^ seed.wrapping_mul(40_503)).wrapping_mul(2_246_822_519) >> 8;
     (0..count as u32).map(|n| scatter(n) as f32 / (1 << 24) as f32 - 0.5).collect()
@@ -25,7 +25,7 @@ fn bytes_of(dtype: Dtype, values: &[f32]) -> Vec<u8> {
     }
 }
 
-/// A safetensors file, by the reference implementation.
+/// Serializes a safetensors file with the reference implementation.
 pub fn written(tensors: &[Stored]) -> Vec<u8> {
     let bytes: Vec<Vec<u8>> = tensors.iter().map(|(_, dtype, _, values)| bytes_of(*dtype, values)).collect();
     let views = tensors
@@ -42,7 +42,7 @@ pub fn f32s(name: &str, shape: &[usize], seed: u32) -> Stored {
 pub const Q: &str = "model.layers.0.self_attn.q_proj";
 pub const DOWN: &str = "model.layers.1.mlp.down_proj";
 
-/// A llama of width 8 with some of its tensors, in `dtype`.
+/// Makes a Llama of width 8 with some of its tensors, in `dtype`.
 pub fn llama(dtype: Dtype, tied: bool) -> Vec<Box<dyn ByteSource>> {
     let config = json!({"model_type": "llama", "vocab_size": 5, "hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 2,
         "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 16, "tie_word_embeddings": tied});
@@ -63,20 +63,20 @@ pub fn llama(dtype: Dtype, tied: bool) -> Vec<Box<dyn ByteSource>> {
     vec![file("config.json", config.to_string()), file("model.safetensors", written(&tensors))]
 }
 
-/// A pair of PEFT for a matrix [out, input].
+/// Makes PEFT's pair of factors for a matrix [out, input].
 pub fn pair(module: &str, rank: usize, [out, input]: [usize; 2]) -> Vec<Stored> {
     let seed = module.bytes().map(u32::from).sum::<u32>();
     let name = |side: &str| format!("base_model.model.{module}.lora_{side}.weight");
     vec![f32s(&name("A"), &[rank, input], seed), f32s(&name("B"), &[out, rank], seed + 1)]
 }
 
-/// The pair of a table [rows, width].
+/// Makes the pair of factors for a table [rows, width].
 fn embedding_pair(module: &str, rank: usize, [rows, width]: [usize; 2]) -> Vec<Stored> {
     let name = |side: &str| format!("base_model.model.{module}.lora_embedding_{side}");
     vec![f32s(&name("A"), &[rank, rows], 71), f32s(&name("B"), &[width, rank], 72)]
 }
 
-/// The configuration of an adapter of rank 4 and alpha 8 for q and down, changed.
+/// Returns the configuration of an adapter of rank 4 and alpha 8 for q and down, with changes.
 pub fn settings(change: Value) -> Value {
     let mut config = json!({"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "down_proj"]});
     config.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
@@ -88,12 +88,12 @@ pub fn adapter(config: &Value, tensors: &[Stored]) -> OpenOptions {
     OpenOptions { adapter: Some(files), ..OpenOptions::default() }
 }
 
-/// Merges, and compares every value of `name` with base + scale·(B·A) by the indices that `turned` gives (row and column of B·A).
+/// Compares every merged value of `name` with base + scale·(B·A); `turned` transposes the product.
 #[track_caller]
 fn merges(merged: &Bundle, base: &[f32], name: &str, pair: &[Stored], scale: f64, turned: bool) {
     let (found, rank) = (merged.read_f32(name).unwrap(), pair[0].2[0]);
     let (inner, width) = (pair[0].2[1], merged.shape(name).unwrap()[1]);
-    // Half of a last place, relative; subnormal halves have less.
+    // Half a unit in the last place, relative; for subnormal halves absolute.
     let (unit, least) = match merged.dtype(name).unwrap().as_str() {
         "F16" => (2f64.powi(-11), 2f64.powi(-25)),
         "BF16" => (2f64.powi(-8), 0.0),
@@ -105,7 +105,7 @@ fn merges(merged: &Bundle, base: &[f32], name: &str, pair: &[Stored], scale: f64
         let terms = (0..rank).map(|k| f64::from(pair[1].3[row * rank + k]) * f64::from(pair[0].3[k * inner + column]));
         let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
         let exact = f64::from(base) + scale * sum;
-        // The sum itself is f32: one rounding of each of its terms.
+        // The sum itself is f32: one rounding for each of its terms.
         let bound = exact.abs() * unit + least + (rank + 2) as f64 * 2f64.powi(-24) * (f64::from(base).abs() + scale * size);
         assert!((f64::from(found) - exact).abs() <= bound, "{name}[{at}]: {found} is not {exact}, off by more than {bound}");
         largest = largest.max((exact - f64::from(base)).abs());
@@ -185,7 +185,7 @@ fn small_pieces_have_the_bits_of_the_whole() {
 
 #[test]
 fn blocks_of_a_gguf_merge_in_the_order_of_hugging_face() {
-    // 24 rows of 64 in Q8_0 with d = 1/64 and 32 signed bytes; written as F32 of as many bytes, then named what they are.
+    // 24 rows of 64 in Q8_0 with d = 1/64 and 32 signed bytes; written as F32 of as many bytes, then given their real type.
     let byte = |n: usize| (n * 7 % 251) as u8;
     let blocks: Vec<u8> = (0..48).flat_map(|block| [0x00, 0x24].into_iter().chain((0..32).map(move |n| byte(32 * block + n)))).collect();
     let words: Vec<f32> = blocks.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
@@ -204,7 +204,7 @@ fn blocks_of_a_gguf_merge_in_the_order_of_hugging_face() {
     let merged = open_bundle_with(vec![file("m.gguf", bytes)], options).unwrap();
     let hf = format!("{module}.weight");
     assert_eq!(merged.dtype(&hf).as_deref(), Some("F32"), "blocks that are merged into are f32");
-    // Row 2j + p of a head of six rows is its row 3p + j.
+    // Row 2j + p of a head of six rows is row 3p + j of the model.
     let rows = (0..4).flat_map(|head| [0, 2, 4, 1, 3, 5].map(|row| 6 * head + row));
     let base: Vec<f32> = rows.flat_map(|row| (0..64).map(move |column| f32::from(byte(64 * row + column) as i8) / 64.0)).collect();
     merges(&merged, &base, &hf, &pair, 2.0, false);

@@ -1,4 +1,4 @@
-//! Adapters that PEFT wrote, merged: the logits are those that PEFT computes with base and adapter apart. line 40.
+//! Merged PEFT adapters: the logits equal those that PEFT computes with base and adapter separate (tests/suite/portable/README.md, line 40).
 
 use std::path::PathBuf;
 
@@ -36,14 +36,14 @@ fn logits(bundle: &Bundle, ids: &[i32]) -> Vec<f32> {
     block_on(read_f32(model.forward(model.token_tensor(ids).unwrap(), Span::whole(1, ids.len())))).unwrap()
 }
 
-/// Largest difference as a share of the largest logit.
+/// Returns the largest difference as a share of the largest logit.
 fn difference(found: &[f32], expected: &[f64]) -> f64 {
     assert_eq!(found.len(), expected.len());
     let largest = expected.iter().fold(0.0f64, |max, value| max.max(value.abs()));
     found.iter().zip(expected).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max) / largest
 }
 
-/// A model that is trained begins with the sums as they are in f32, also where files in the base's type would round them.
+/// A model for training begins with the sums in f32, even if files in the base's type would round them.
 #[test]
 fn a_merged_base_in_bf16_is_loaded_unrounded() {
     let base = open_model(of_folder("models/qwen2", ["config.json", "model.safetensors"])).unwrap();

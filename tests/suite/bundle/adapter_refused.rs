@@ -1,4 +1,4 @@
-//! Adapters that are refused, each by a file of its own: line 40.
+//! Refused adapters, each with a file of its own (tests/suite/portable/README.md, line 40).
 
 use safetensors::Dtype;
 use serde_json::{Value, json};
@@ -110,7 +110,7 @@ fn tensors_that_do_not_fit_are_listed_together() {
         let bundle = open_bundle_with(llama(Dtype::F32, true), adapter(&settings(change), &whole())).unwrap();
         bundle.warnings.iter().map(|warning| (warning.code, Some(warning.subject.clone()))).collect::<Found>()
     };
-    // PEFT passes names over that match nothing.
+    // PEFT ignores names that match nothing.
     assert_eq!(told(idle), each("adapter.target.unmatched", &["w1", "w2"]));
     assert_eq!(with(json!({"target_modules": "all-linear"}), &[]), each("adapter.target.unmatched", &["all-linear"]));
     assert_eq!(with(json!({"target_modules": "all-linear"}), &whole()), [("ok", None)]);

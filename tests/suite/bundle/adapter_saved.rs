@@ -1,4 +1,4 @@
-//! Embeddings and heads as PEFT stores them: copies under several names, originals beside them, and vocabularies that grew.
+//! Embeddings and heads as PEFT stores them: copies under several names, originals next to them, and vocabularies that grew.
 
 use safetensors::Dtype;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::adapter::{Q, Stored, adapter, f32s, llama, pair, settings};
 const EMBEDDING: &str = "model.embed_tokens.weight";
 const HEAD: &str = "lm_head.weight";
 
-/// A stored tensor under another of PEFT's names.
+/// Returns a stored tensor under another of PEFT's names.
 fn renamed((_, dtype, shape, values): &Stored, name: &str) -> Stored {
     (format!("base_model.model.{name}"), *dtype, shape.clone(), values.clone())
 }
@@ -26,7 +26,7 @@ fn merged(tied: bool, tensors: &[Stored], resize_vocabulary: bool) -> tabtune::R
     open_bundle_with(llama(Dtype::F32, tied), OpenOptions { resize_vocabulary, ..adapter(&config(), &with_pair(tensors)) })
 }
 
-/// A `tokenizer.json` of this many letters.
+/// Makes a `tokenizer.json` of this many letters.
 fn tokenizer(tokens: u8) -> String {
     let vocab: serde_json::Map<String, Value> = (0..tokens).map(|id| (char::from(b'a' + id).to_string(), id.into())).collect();
     let model = json!({"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
@@ -54,7 +54,7 @@ fn originals_are_left_out_and_equal_copies_are_one() {
     let bundle = merged(false, &names(&trained), false).unwrap();
     assert_eq!(bundle.read_f32(HEAD).unwrap(), trained.3);
     assert_eq!(codes(&bundle), ["adapter.target.unmatched"], "embed_tokens was not saved");
-    // Copies that differ say nothing of which is meant.
+    // If copies differ, it is unknown which one is meant.
     assert_eq!(merged(false, &names(&other), false).unwrap_err().code(), "model.tensor.name-twice");
 }
 
@@ -89,13 +89,13 @@ fn a_vocabulary_that_grew_is_taken_where_that_is_asked_for() {
     assert_eq!(codes(&bundle), ["adapter.vocabulary"]);
     assert!(bundle.warnings[0].message().contains("5 → 7 rows, with the base's tokenizer"), "{}", bundle.warnings[0].message());
     assert!(bundle.measure_merge().unwrap().iter().all(|one| one.max_abs_change.is_finite()));
-    // A tokenizer beside the tables is theirs: the base's knows none of the new tokens.
+    // A tokenizer stored with the tables belongs to them; the base's tokenizer knows none of the new tokens.
     let mut options = OpenOptions { resize_vocabulary: true, ..adapter(&config(), &with_pair(&both)) };
     options.adapter.as_mut().unwrap().push(super::files::file("tokenizer.json", tokenizer(7)));
     let bundle = open_bundle_with(llama(Dtype::F32, false), options).unwrap();
     assert_eq!(bundle.tokenizer.as_ref().map(tabtune::tokenizer::Tokenizer::vocab_size), Some(7));
     assert!(bundle.warnings[0].message().contains("5 → 7 rows, with the adapter's tokenizer"), "{}", bundle.warnings[0].message());
-    // A refused one costs no tensor, and is not replaced by one that knows fewer tokens.
+    // A refused tokenizer does not affect the tensors, and is not replaced by one that knows fewer tokens.
     let mut options = OpenOptions { resize_vocabulary: true, ..adapter(&config(), &with_pair(&both)) };
     options.adapter.as_mut().unwrap().push(super::files::file("tokenizer.json", "{}".to_string()));
     let bundle = open_bundle_with(llama(Dtype::F32, false), options).unwrap();
@@ -103,9 +103,9 @@ fn a_vocabulary_that_grew_is_taken_where_that_is_asked_for() {
     assert_eq!(codes(&bundle), ["adapter.vocabulary", "tokenizer.invalid"]);
     assert!(bundle.warnings[0].message().contains("5 → 7 rows, without a tokenizer"), "{}", bundle.warnings[0].message());
     assert_eq!(bundle.need_tokenizer().unwrap_err().code(), "tokenizer.invalid");
-    // One of the two alone does not fit the other.
+    // Only one of the two tables does not fit the other.
     assert_eq!(merged(false, &both[..1], true).unwrap_err().code(), "adapter.shape");
-    // What has fewer rows is no larger vocabulary.
+    // Fewer rows are not a larger vocabulary.
     assert_eq!(merged(false, &[renamed(&f32s("", &[4, 8], 1), "model.embed_tokens.weight")], true).unwrap_err().code(), "adapter.shape");
 
     let bundle = merged(true, &both[..1], true).unwrap();
@@ -114,7 +114,7 @@ fn a_vocabulary_that_grew_is_taken_where_that_is_asked_for() {
     assert_eq!(bundle.read_f32("model.norm.weight").unwrap(), plain.read_f32("model.norm.weight").unwrap());
 }
 
-/// PEFT keeps the rows of a resized table that is a target as its base layer, beside the pair.
+/// PEFT stores the rows of a resized table that is a target as its base layer, next to the pair.
 #[test]
 fn a_pair_of_a_table_that_grew_is_added_to_it() {
     let table = f32s("", &[7, 8], 97);

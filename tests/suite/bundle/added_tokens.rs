@@ -1,11 +1,11 @@
-//! Tokens that a vocabulary has and the embedding has no row for.
+//! Tokens of the vocabulary for which the embedding has no row.
 
 use serde_json::{Value, json};
 use tabtune::bundle::{Bundle, open_bundle};
 
 use super::files::{file, ramp, safetensors};
 
-/// A vocabulary of the two letters and of `added` tokens from the id 2 on.
+/// Makes a vocabulary of the two letters and of `added` tokens, from id 2 on.
 fn tokenizer(added: &[&str]) -> Value {
     let listed = added.iter().zip(2..).map(|(content, id)| {
         json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true})
@@ -14,7 +14,7 @@ fn tokenizer(added: &[&str]) -> Value {
         "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})
 }
 
-/// A model of `rows` rows, with this tokenizer and more keys of its configuration.
+/// Opens a model of `rows` rows, with this tokenizer and further keys of its configuration.
 fn opened(rows: usize, tokenizer: &Value, settings: &Value, more: &Value) -> Bundle {
     let mut config = json!({"model_type": "llama", "vocab_size": rows, "hidden_size": 4, "intermediate_size": 4, "num_hidden_layers": 1,
         "num_attention_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5, "rope_theta": 1e4, "tie_word_embeddings": true});

@@ -1,4 +1,4 @@
-//! Files beside a model: adapters, a configuration beside a GGUF, tokenizers that serve, parts of a split file; and a refused tokenizer.
+//! Files next to a model: adapters, a configuration next to a GGUF file, usable tokenizers, parts of a split file; and a refused tokenizer.
 
 use std::path::PathBuf;
 
@@ -109,7 +109,7 @@ fn gguf_beside_a_configuration_opens_and_names_what_is_unused() {
     assert_eq!(codes(&bundle), [("bundle.unused", "llama3.gguf"), ("bundle.unused", "other.safetensors")]);
 }
 
-/// A llama without text: `extra` are its tokenizer's keys.
+/// Makes a Llama as a GGUF file; `extra` are the keys of its tokenizer.
 fn llama(extra: Vec<(&'static str, Meta)>) -> Box<dyn ByteSource> {
     let mut metadata = vec![("general.architecture", Meta::Text("llama"))];
     let counts = [("llama.context_length", 16), ("llama.embedding_length", 8), ("llama.block_count", 1), ("llama.feed_forward_length", 4)];
@@ -189,7 +189,7 @@ fn end_ids_of_a_gguf_survive_as_documents() {
     let documents = documents(&bundle);
     let generation: serde_json::Value = serde_json::from_slice(&documents["generation_config.json"]).unwrap();
     assert_eq!(generation["eos_token_id"], serde_json::json!([2, 0]));
-    // What a checkpoint and an export hold opens with both ids again.
+    // The files of a checkpoint or an export open with both ids again.
     let mut files: Vec<Box<dyn ByteSource>> = documents.iter().map(|(name, bytes)| file(name, bytes.clone())).collect();
     files.push(named("qwen2/model.safetensors"));
     let again = open_bundle(files).unwrap();
@@ -217,7 +217,7 @@ fn the_end_of_a_text_counts_in_whichever_document_it_stands() {
     assert_eq!(open(none.clone(), None), [0u32; 0]);
     assert_eq!(open(serde_json::json!(2), None), [2], "config.json");
     assert_eq!(open(serde_json::json!([0, 2]), None), [0, 2]);
-    // A letter ends nothing, and a number beyond the vocabulary is none.
+    // A letter cannot be an end id, and a number beyond the vocabulary is not an id.
     assert_eq!(open(serde_json::json!([7, 100_000]), None), [0u32; 0]);
     assert_eq!(open(none.clone(), Some(r#"{"eos_token": "<|im_end|>"}"#)), [2], "special_tokens_map.json");
     assert_eq!(open(serde_json::json!(0), Some(r#"{"eos_token": {"content": "<|im_end|>"}}"#)), [0, 2]);

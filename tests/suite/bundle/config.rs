@@ -26,7 +26,7 @@ fn llama_config_is_read() {
     assert_eq!(wide.head_dim, 8);
 }
 
-/// The defaults of transformers 4.57, and only beside weights: a new model states its context.
+/// The defaults are those of transformers 4.57, and apply only to models with weights: a new model states its context.
 #[test]
 fn a_context_that_is_not_stated_is_that_of_the_publication() {
     let gpt2 = json!({"model_type": "gpt2", "vocab_size": 3, "n_embd": 4, "n_layer": 1, "n_head": 1, "layer_norm_epsilon": 1e-5});
@@ -121,13 +121,13 @@ fn what_is_not_built_is_refused_by_name() {
     assert!(config_from_hf(&whole).is_ok(), "a window as long as the context changes nothing");
 }
 
-/// As transformers has it.
+/// The default is that of transformers.
 #[test]
 fn a_head_of_qwen3_has_128_dimensions_unless_stated() {
     assert_eq!(config_from_hf(&with(llama(), "model_type", json!("qwen3"))).unwrap().head_dim, 128);
 }
 
-/// A factor alone does not say what it scales.
+/// A factor alone does not determine the kind of scaling.
 #[test]
 fn rope_scaling_without_a_type_is_refused() {
     for key in ["rope_scaling", "rope_parameters"] {

@@ -1,4 +1,4 @@
-//! `config.json` beside weights of another dtype or with a padded table: two fields change, no other byte.
+//! `config.json` for weights of another dtype or with a padded table: two fields change, and no other byte.
 
 use serde_json::{Value, json};
 use tabtune::bundle::{ModelAssets, open_bundle};

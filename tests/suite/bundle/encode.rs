@@ -1,4 +1,4 @@
-//! What is encoded has the bytes of gguf-py and libgguf (golden/encoded.*).
+//! Encoded blocks have the bytes of gguf-py and libgguf (golden/encoded.*).
 
 use proptest::prelude::*;
 use safetensors::SafeTensors;
@@ -6,7 +6,7 @@ use tabtune::Error;
 use tabtune::families::q4_k_m;
 use tabtune::formats::{Encoder, TensorType};
 
-/// Values of a row.
+/// Number of values in a row.
 const WIDTH: usize = 256;
 
 fn encode(to: TensorType, values: &[f32]) -> Result<Vec<u8>, Error> {
@@ -15,7 +15,7 @@ fn encode(to: TensorType, values: &[f32]) -> Result<Vec<u8>, Error> {
     encoder.finish("t").map(|()| out)
 }
 
-/// Rows with their names, and the bytes of the file.
+/// Reads rows with their names, and the bytes of the file.
 fn golden() -> (Vec<(String, Vec<f32>)>, Vec<u8>) {
     let file = std::fs::read(format!("{}/golden/encoded.safetensors", env!("CARGO_MANIFEST_DIR"))).unwrap();
     let (_, header) = SafeTensors::read_metadata(&file).unwrap();
@@ -28,7 +28,7 @@ fn golden() -> (Vec<(String, Vec<f32>)>, Vec<u8>) {
     (rows, file)
 }
 
-/// Code, expected and found of each refusal; none if the values were encoded.
+/// Returns code, expected and found of each refusal; nothing if the values were encoded.
 fn refusals(to: TensorType, values: &[f32]) -> Vec<(&'static str, String, String)> {
     match encode(to, values) {
         Ok(_) => Vec::new(),
@@ -44,7 +44,7 @@ fn codes(to: TensorType, values: &[f32]) -> Vec<&'static str> {
     refusals(to, values).into_iter().map(|(code, ..)| code).collect()
 }
 
-/// The largest distance of a value from what it is decoded to, infinite if that is not finite; and the largest magnitude.
+/// Returns the largest distance of a value from its decoded form, infinite if that is not finite; and the largest magnitude.
 fn distance(to: TensorType, row: &[f32], bytes: &[u8]) -> (f64, f32) {
     let mut back = Vec::new();
     to.decode(bytes, &mut back);
@@ -54,7 +54,7 @@ fn distance(to: TensorType, row: &[f32], bytes: &[u8]) -> (f64, f32) {
     (row.iter().zip(&back).map(off).fold(0.0, f64::max), most)
 }
 
-/// Maximum distance of a value from what it is decoded to, in a row whose largest magnitude is `most`.
+/// Returns the maximum distance of a value from its decoded form, in a row whose largest magnitude is `most`.
 fn bound(to: TensorType, most: f32) -> f32 {
     // Scales and minima are f16: half a unit in the last place relative to the largest level, at least 2⁻²⁵ in each level.
     let rounding = 2f32.powi(-11);
@@ -70,11 +70,11 @@ fn bound(to: TensorType, most: f32) -> f32 {
         // Half a step of a range that is at most twice `most`.
         TensorType::Q4_1 => (1.0 / 15.0 + 3.0 * rounding, 16.0),
         TensorType::Q5_1 => (1.0 / 31.0 + 3.0 * rounding, 32.0),
-        // The search makes steps that fit many values well, and some badly: 0.123 and 0.060 were the largest observed in 100,000 rows.
+        // The search finds steps that fit many values well and some badly: 0.123 and 0.060 were the largest errors observed in 100,000 rows.
         TensorType::Q4K => (0.15, 63.0 * 16.0),
         TensorType::Q6K => (0.07, 128.0 * 32.0),
     };
-    // A subnormal value of bf16 has steps of 2⁻¹³³. In f32 the power is the reciprocal of infinity, unless the compiler computes it.
+    // Subnormal values of bf16 have steps of 2⁻¹³³. In f32 the power is the reciprocal of infinity, unless the compiler computes it.
     relative * most + levels * 2f32.powi(-25) + 2f64.powi(-134) as f32
 }
 
@@ -127,7 +127,7 @@ fn encoded_pieces_of_any_length_join() {
 
 #[test]
 fn encoded_values_that_would_become_infinite_are_refused() {
-    // Halfway between the largest f16 and the step after it, which would round to infinity; infinities and NaN are what they were.
+    // Halfway between the largest f16 and the next step, which would round to infinity; infinities and NaN stay as they are.
     let halves = [65_519.99, 65_520.0, -7e4, f32::INFINITY, f32::NAN, 0.0];
     let expected =
         |to: &str, count: u32| vec![("export.overflow", format!("values in the range of {to}"), format!("{count} would become infinite"))];
@@ -141,7 +141,7 @@ fn encoded_values_that_would_become_infinite_are_refused() {
 
     for to in TensorType::ALL.into_iter().filter(|to| to.block().0 > 1) {
         let elements = to.block().0 as usize;
-        // In the middle of three blocks: the values of this block alone would be infinite.
+        // In the middle of three blocks, where the values of this block alone would be infinite.
         let mut values = vec![0.25; 3 * elements];
         values[elements + 5] = 1e9;
         assert_eq!(refusals(to, &values), expected(to.word(), elements as u32));
@@ -246,10 +246,10 @@ fn encoded_mixture_q4_k_m_is_that_of_llama_cpp() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the bits: what is not refused comes back as it should.
+    /// Arbitrary bits are refused, or decode within the bound.
     #[test]
     fn encoded_bits_are_refused_or_come_back(bits in prop::collection::vec(any::<u32>(), WIDTH), exponent in 0u32..255) {
-        // With arbitrary exponents nearly all rows are refused; with one exponent, but for a few values, half of them.
+        // With arbitrary exponents nearly all rows are refused; with one exponent for all except a few values, half of them.
         let near = |(at, bits): (usize, &u32)| if at % 64 == 63 { *bits } else { bits & 0x807f_ffff | exponent << 23 };
         let (any, near): (Vec<u32>, Vec<u32>) = (bits.clone(), bits.iter().enumerate().map(near).collect());
         for values in [any, near].map(|bits| bits.into_iter().map(f32::from_bits).collect::<Vec<_>>()) {

@@ -1,4 +1,4 @@
-//! Small model files, made here.
+//! Makes small model files.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use tabtune::formats::{ByteSource, MemorySource, safetensors_header};
 
 pub type Tensor = (&'static str, Vec<usize>, Vec<f32>);
 
-/// Values that tell every position apart.
+/// Returns values that differ at every position.
 pub fn ramp(count: usize, from: f32) -> Vec<f32> {
     (0..count).map(|n| from + n as f32).collect()
 }
 
-/// An F32 safetensors file.
+/// Makes an F32 safetensors file.
 pub fn safetensors(tensors: &[Tensor]) -> Vec<u8> {
     let mut sorted: Vec<&Tensor> = tensors.iter().collect();
     sorted.sort_by_key(|t| t.0);
@@ -48,7 +48,7 @@ fn array(out: &mut Vec<u8>, kind: u32, count: usize) {
     out.extend((count as u64).to_le_bytes());
 }
 
-/// A version 3 GGUF file of F32 tensors; shapes row-major.
+/// Makes a version 3 GGUF file of F32 tensors; shapes are row-major.
 pub fn gguf(metadata: &[(&str, Meta)], tensors: &[Tensor]) -> Vec<u8> {
     let mut out = b"GGUF".to_vec();
     out.extend(3u32.to_le_bytes());

@@ -1,11 +1,11 @@
-//! Names, shapes and dtypes against the model's: every finding at once.
+//! Names, shapes and dtypes compared with the model's: every finding is reported at once.
 
 use tabtune::Error;
 use tabtune::bundle::{Bundle, open_bundle};
 
 use super::files::{Meta, Tensor, file, gguf, ramp, safetensors};
 
-/// A part of a model's plan.
+/// Makes a part of a model's plan.
 fn plan(names: &[(&str, &[usize])]) -> Vec<(String, Vec<usize>)> {
     names.iter().map(|(name, shape)| (name.to_string(), shape.to_vec())).collect()
 }
@@ -53,7 +53,7 @@ fn findings_are_listed_all_at_once() {
     assert_eq!(list[3].artifact, "model.safetensors");
 }
 
-/// Every layer but the first is absent, and one name of it has another spelling.
+/// Every layer except the first is absent, and one name is spelled differently.
 #[test]
 fn absent_tensors_are_listed_eight_long_with_the_nearest_names() {
     let parts = ["gate", "up", "down"];
@@ -74,7 +74,7 @@ fn tensors_outside_the_blocks_are_left_out_with_a_warning() {
     let mut tensors: Vec<Tensor> = PLAN.iter().map(|(name, shape)| of(name, shape)).collect();
     let extra = ["model.layers.1.mlp.up_proj.weight", "vision_tower.weight", "score.weight"];
     tensors.extend(extra.map(|name| of(name, &[2])));
-    // Buffers of rotary positions hold nothing trained.
+    // Buffers of rotary positions contain nothing trained.
     tensors.push(of("model.layers.0.self_attn.rotary_emb.inv_freq", &[2]));
     let mut bundle = folder(&tensors);
     bundle.fit(&plan(&PLAN)).unwrap();
@@ -100,7 +100,7 @@ fn dtypes_without_a_decoder_count_where_the_model_uses_them() {
         let mut bytes = gguf(&metadata(), &tensors);
         let at = bytes.windows(name.len()).position(|window| window == name.as_bytes()).unwrap() + name.len();
         let rank = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
-        // The type's word follows the dimensions: 9999 is nobody's.
+        // The type follows the dimensions; 9999 is not a type.
         bytes[at + 4 + 8 * rank..][..4].copy_from_slice(&9999u32.to_le_bytes());
         open_bundle(vec![file("m.gguf", bytes)]).unwrap()
     };

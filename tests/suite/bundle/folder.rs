@@ -58,7 +58,7 @@ fn a_head_of_another_dtype_with_the_same_numbers_is_a_copy() {
     let bf16 = || ramp(12, 1.0).into_iter().map(|value| (value.to_bits() >> 16) as u16).collect::<Vec<_>>();
     let bundle = open("BF16", bf16()).unwrap();
     assert_eq!((bundle.names(), bundle.warnings[0].code), (vec!["model.embed_tokens.weight".to_string()], "model.tied.copy"));
-    // 1 to 12 as halves: exponent 15 is 1.
+    // 1 to 12 as halves; an exponent field of 15 is 1.
     let halves = [0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700, 0x4800, 0x4880, 0x4900, 0x4980, 0x4a00];
     assert_eq!(open("F16", halves.to_vec()).unwrap().warnings[0].code, "model.tied.copy");
     let mut other = bf16();
@@ -118,7 +118,7 @@ fn files_that_are_no_model_are_told_apart() {
     assert_eq!(code(vec![file("a.gguf", empty()), file("b.gguf", empty())]), "bundle.ambiguous");
 }
 
-/// Counts the bytes that are read.
+/// A source that counts the bytes that are read.
 struct Counting {
     inner: Box<dyn ByteSource>,
     read: std::rc::Rc<std::cell::Cell<u64>>,

@@ -1,7 +1,7 @@
-//! Files that gguf-py and Python's safetensors wrote: every payload has their bytes, and every value that they decode has their bits.
+//! Files written by gguf-py and Python's safetensors: every payload has their bytes, and every decoded value has their bits.
 //!
-//! `torture/generated.py` makes such files in a folder with `expected.json` and names it in `TABTUNE_GENERATED`; 100 small ones of
-//! each format are golden/generated.
+//! `torture/generated.py` makes such files in a folder with `expected.json`, which `TABTUNE_GENERATED` names; 100 small ones of each format are
+//! in golden/generated.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,17 +14,17 @@ use tabtune::portable::open_safetensors;
 use tabtune::state::PortableModelImportRequest;
 use tabtune_tests::block_on;
 
-/// What another program says of a tensor.
+/// Values of a tensor as another program reports them.
 #[derive(Deserialize)]
 struct Expected {
     dtype: String,
-    /// SHA-256 of its bytes in the file.
+    /// SHA-256 of the tensor's bytes in the file.
     stored: String,
-    /// SHA-256 of its values as F32, every NaN written as 0x7fc00000, where the program decodes them.
+    /// SHA-256 of the tensor's values as F32, with every NaN written as 0x7fc00000, if the program decodes them.
     values: Option<String>,
 }
 
-/// Tensors, and values that were compared, of a dtype.
+/// Numbers of tensors and of compared values of a dtype.
 #[derive(Default)]
 struct Tally {
     tensors: u64,
@@ -89,7 +89,7 @@ fn judge(folder: &Path, tallies: &mut BTreeMap<String, Tally>) {
     }
 }
 
-/// line 36, on files of many tensors: the golden ones, and those of a folder that the environment names.
+/// Line 36 of tests/suite/portable/README.md, on files of many tensors: the golden ones, and those of a folder that the environment names.
 #[test]
 fn generated_files_have_the_bytes_and_values_of_their_writers() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/generated");

@@ -34,7 +34,7 @@ fn llama_rows_of_q_and_k_are_put_back() {
     assert!(bundle.config.tie_word_embeddings);
     assert_eq!((bundle.config.norm_eps, bundle.config.vocab_size, bundle.config.head_dim), (1e-5, 3, 4));
     let first = |name: &str| -> Vec<f32> { bundle.read_f32(name).unwrap().chunks(8).map(|row| row[0] / 8.0).collect() };
-    // File rows of a head of four: (0, 0'), (1, 1'); Hugging Face: 0, 1, 0', 1'.
+    // Rows of a head of four in the file: (0, 0'), (1, 1'); in Hugging Face's order: 0, 1, 0', 1'.
     assert_eq!(first("model.layers.0.self_attn.q_proj.weight"), [0., 2., 1., 3., 4., 6., 5., 7.]);
     assert_eq!(first("model.layers.0.self_attn.k_proj.weight"), [0., 2., 1., 3.]);
 }
@@ -81,7 +81,7 @@ fn what_the_metadata_asks_for_and_is_not_built_is_refused() {
     assert_eq!(open_bundle(vec![file("m.gguf", other)]).unwrap_err().code(), "model.arch.unsupported");
 }
 
-/// llama.cpp takes a factor without a type, and the older key, as linear scaling.
+/// llama.cpp interprets a factor without a type, and the older key, as linear scaling.
 #[test]
 fn factors_without_a_type_scale_linearly() {
     let scaling = |extra| llama(extra, &[embedding()]).unwrap().config.rope_scaling;
@@ -97,7 +97,7 @@ fn factors_without_a_type_scale_linearly() {
     );
 }
 
-/// A whole model of one block: hidden size 8, two heads of four, one key head.
+/// Makes a whole model of one block: hidden size 8, two heads of four, one key head.
 fn one_block(family: &'static str, extra: &[(&'static str, usize)]) -> tabtune::Result<Bundle> {
     let numbers = [("context_length", 16), ("embedding_length", 8), ("block_count", 1), ("feed_forward_length", 4)];
     let heads = [("attention.head_count", 2), ("attention.head_count_kv", 1)];
@@ -125,7 +125,7 @@ fn biases_of_q_k_and_v_belong_to_qwen2_and_norms_to_qwen3() {
     assert_eq!(config("llama", &biases).unwrap(), (true, false));
     assert_eq!(config("qwen2", &biases).unwrap(), (true, false));
     assert_eq!(config("qwen3", &norms).unwrap(), (false, true));
-    // No family of Hugging Face has both, so such a model could not be written back.
+    // No Hugging Face family has both, so such a model could not be written back.
     for (family, first) in [("qwen3", "self_attn.k_proj.bias"), ("qwen2", "self_attn.k_norm.weight"), ("llama", "self_attn.k_norm.weight")]
     {
         let Err(tabtune::Error::Refused(list)) = one_block(family, &[&biases[..], &norms].concat()) else {
@@ -137,7 +137,7 @@ fn biases_of_q_k_and_v_belong_to_qwen2_and_norms_to_qwen3() {
     }
 }
 
-/// Llama 3.1's frequency factors for head_dim 16, base 10,000, original context 8,192.
+/// Returns the frequency factors of Llama 3.1 for head_dim 16, base 10,000, original context 8,192.
 fn llama3_factors(original: f64) -> Vec<f32> {
     let factor = |j: i32| {
         let wavelength = 2.0 * std::f64::consts::PI * 10_000f64.powf(f64::from(2 * j) / 16.0);

@@ -1,4 +1,4 @@
-//! Keys below the name of an architecture: each that llama.cpp knows is honoured, changes nothing, or is refused.
+//! Keys below the name of an architecture: each that llama.cpp knows is honoured, has no effect, or is refused.
 
 use tabtune::bundle::{Bundle, open_bundle};
 use tabtune::families::{Effect, KEYS, effect};
@@ -7,7 +7,7 @@ use super::files::{Meta, file, gguf, ramp};
 
 const FAMILIES: [&str; 4] = ["llama", "qwen2", "qwen3", "gpt2"];
 
-/// The metadata and the embedding of a model of this family, with one key more.
+/// Opens a model of this family that has metadata, an embedding, and one more key.
 fn with(family: &str, key: &str, value: Meta) -> tabtune::Result<Bundle> {
     let counts =
         [("context_length", 16), ("embedding_length", 8), ("block_count", 1), ("feed_forward_length", 4), ("attention.head_count", 2)];
@@ -21,7 +21,7 @@ fn with(family: &str, key: &str, value: Meta) -> tabtune::Result<Bundle> {
     open_bundle(vec![file("m.gguf", gguf(&metadata, &[("token_embd.weight", vec![3, 8], ramp(24, 0.0))]))])
 }
 
-/// The words of a bundle's warnings that are about keys.
+/// Returns the subjects of a bundle's warnings about unread keys.
 fn told(bundle: &Bundle) -> Vec<&str> {
     bundle.warnings.iter().filter(|warning| warning.code == "gguf.key.unread").map(|warning| warning.subject.as_str()).collect()
 }
@@ -41,7 +41,7 @@ fn every_known_key_is_honoured_harmless_or_refused() {
                 assert_eq!((&bundle.config, told(&bundle)), (&plain, vec![]), "{name}");
             };
             match effect(family, key).unwrap() {
-                // A value that no key has.
+                // A value that no key can have.
                 Effect::Read => refused(Meta::Text("nonsense")),
                 Effect::Nothing => [Meta::F32(3.0), Meta::U32(0)].into_iter().for_each(harmless),
                 Effect::UnlessZero => {
@@ -57,7 +57,7 @@ fn every_known_key_is_honoured_harmless_or_refused() {
     }
 }
 
-/// What llama.cpp's graphs of these families compute with, whatever the table says of it.
+/// Keys that llama.cpp's graphs of these families compute with, independent of the table.
 #[test]
 fn keys_that_llama_cpp_computes_with_are_refused() {
     let keys = [
@@ -74,7 +74,7 @@ fn keys_that_llama_cpp_computes_with_are_refused() {
         ("embedding_scale", 12.0),
     ];
     for (family, (key, value)) in FAMILIES.into_iter().flat_map(|family| keys.map(|key| (family, key))) {
-        // GPT-2 turns nothing, so that it has no such keys.
+        // GPT-2 has no rotary positions, so it has no such keys.
         if family == "gpt2" && key.starts_with("rope.") {
             continue;
         }

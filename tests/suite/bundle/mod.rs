@@ -1,4 +1,4 @@
-//! Files of models → configuration, tokenizer and tensors.
+//! Model files → configuration, tokenizer and tensors.
 
 mod adapter;
 mod adapter_logits;

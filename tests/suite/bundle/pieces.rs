@@ -1,4 +1,4 @@
-//! Tensors read piece by piece: the pieces join to the whole in Hugging Face's layout, whatever their length.
+//! Tensors read piece by piece: the pieces join to the whole in Hugging Face's layout, for every length of a piece.
 
 use tabtune::Error;
 use tabtune::bundle::{Bundle, PIECE_ELEMENTS, open_bundle};
@@ -7,7 +7,7 @@ use tabtune::state::refuse_non_finite;
 
 use super::files::{Meta, Tensor, file, gguf, ramp, safetensors};
 
-/// Of a llama with 4 query heads of 6 and 2 key heads, or a GPT-2, of width 24.
+/// Returns the metadata of a Llama with 4 query heads of 6 and 2 key heads, or of a GPT-2, of width 24.
 fn metadata(family: &'static str) -> Vec<(&'static str, Meta)> {
     let key = |key: &str| &*Box::leak(format!("{family}.{key}").into_boxed_str());
     let mut metadata = vec![("general.architecture", Meta::Text(family))];
@@ -25,7 +25,7 @@ fn open(family: &'static str, tensors: &[Tensor]) -> Bundle {
     open_bundle(vec![file("m.gguf", gguf(&metadata(family), tensors))]).unwrap()
 }
 
-/// Reads in pieces of every kind of length and compares with `expected`.
+/// Reads in pieces of all kinds of lengths and compares with `expected`.
 fn joins(bundle: &Bundle, name: &str, expected: &[f32]) {
     for limit in [1, 2, 3, 5, 23, 24, 25, 48, 72, 143, 144, 145, 288, 10_000, usize::MAX] {
         let mut found = Vec::new();
@@ -51,7 +51,7 @@ fn pieces_of_plain_rows_join() {
 
 #[test]
 fn pieces_of_paired_rows_join_in_the_order_of_hugging_face() {
-    // Row 2j + p of a head of six rows is its row 3p + j.
+    // Row 2j + p of a head of six rows is row 3p + j of the model.
     let order = [0, 2, 4, 1, 3, 5];
     let expected = |heads: usize, width: usize| -> Vec<f32> {
         let rows = (0..heads).flat_map(|head| order.map(|row| 6 * head + row));
@@ -98,7 +98,7 @@ fn pieces_count_what_is_not_finite() {
 
 #[test]
 fn pieces_of_blocks_join_wherever_they_are_cut() {
-    // Rows of 64 in Q8_0: d = 1 and 32 signed bytes, twice a row. Written as F32 of as many bytes, then named what they are.
+    // Rows of 64 in Q8_0: d = 1 and 32 signed bytes, twice per row. Written as F32 of as many bytes, then given their real type.
     let byte = |n: usize| (n * 7 % 251) as u8;
     let blocks: Vec<u8> = (0..48).flat_map(|block| [0x00, 0x3c].into_iter().chain((0..32).map(move |n| byte(32 * block + n)))).collect();
     let words: Vec<f32> = blocks.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
@@ -116,7 +116,7 @@ fn pieces_of_blocks_join_wherever_they_are_cut() {
     joins(&bundle, "model.layers.0.self_attn.q_proj.weight", &expected);
 }
 
-/// Says that it has more bytes than it has.
+/// A source that claims to have more bytes than it has.
 struct Lying(Vec<u8>, u64);
 
 impl ByteSource for Lying {

@@ -1,4 +1,4 @@
-//! Names of tensors with a prefix too many or too few.
+//! Tensor names with a superfluous or missing prefix.
 
 use serde_json::{Value, json};
 use tabtune::bundle::{Bundle, open_bundle};
@@ -21,7 +21,7 @@ const BODY: [&str; 11] = [
     "norm.weight",
 ];
 
-/// The tensors of a llama whose sizes are all 4 but for its 3 rows, by the names that `named` gives them.
+/// Opens a Llama whose sizes are all 4 except for its 3 rows, with the tensor names in `names`.
 fn opened(
     names: &[String],
     config: &Value,
@@ -111,7 +111,7 @@ fn names_without_a_common_prefix_stay() {
         text.starts_with("model.safetensors: ") && text.contains("module.model.embed_tokens.weight") && text.contains("3 more tensors"),
         "{text}"
     );
-    // Two embeddings: neither is taken for the model's.
+    // With two embeddings, neither is used as the model's.
     let mut twice: Vec<String> = BODY.iter().map(|name| format!("a.model.{name}")).collect();
     twice.push("b.model.embed_tokens.weight".to_string());
     assert_eq!(opened(&twice, &llama(true), open_model).unwrap_err().code(), "model.tensor.missing");

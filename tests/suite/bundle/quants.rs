@@ -17,7 +17,7 @@ fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// line 36: the generated blocks of every type.
+/// Line 36 of tests/suite/portable/README.md: the generated blocks of every type.
 #[test]
 fn blocks_decode_to_the_bits_of_gguf_py() {
     let read = |name: &str| std::fs::read(format!("{}/golden/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
@@ -38,7 +38,7 @@ fn blocks_decode_to_the_bits_of_gguf_py() {
     assert_eq!(decoded.len(), 23, "{decoded:?}");
 }
 
-/// Of every type, whichever bytes of its blocks are the scales: of the golden's blocks, and of such whose bytes are all halves that are NaN.
+/// Covers every type, wherever its blocks have their scales: blocks of the golden file, and blocks whose bytes are all halves that are NaN.
 #[test]
 fn values_that_are_no_numbers_are_counted_in_blocks() {
     let golden = std::fs::read(format!("{}/golden/quants.gguf", env!("CARGO_MANIFEST_DIR"))).unwrap();

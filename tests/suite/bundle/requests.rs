@@ -7,7 +7,7 @@ use tabtune::formats::ByteSource;
 
 use super::files::{file, ramp, safetensors};
 
-/// A model of one table, whose first value is this one.
+/// Opens a model of one table, whose first value is `first`.
 fn opened(first: f32, request: &Value) -> tabtune::Result<Bundle> {
     let config = json!({"model_type": "llama", "vocab_size": 2, "hidden_size": 4, "intermediate_size": 4, "num_hidden_layers": 1,
         "num_attention_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5, "rope_theta": 1e4, "tie_word_embeddings": true});

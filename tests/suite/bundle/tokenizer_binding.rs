@@ -1,4 +1,4 @@
-//! Tokenizers as they travel with a model in a folder.
+//! Tokenizers that are bound to a model in a folder.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tabtune::formats::{Digest, MemorySource};
 use tabtune::state::{AssetFormat, TokenizerFamily, TokenizerRecord, template_digest, tokenizer_digest};
 use tabtune::tokenizer::Tokenizer;
 
-/// Five tokens, of which one is added, as a folder has them.
+/// Returns the documents of a folder with five tokens, one of which is added.
 fn folder() -> BTreeMap<String, Value> {
     let tokenizer = json!({
         "version": "1.0", "added_tokens": [{"id": 4, "content": "</s>", "special": true}], "pre_tokenizer": {"type": "ByteLevel"},
@@ -43,7 +43,7 @@ fn edited(edit: impl FnOnce(&mut BTreeMap<String, Value>)) -> BTreeMap<String, V
     bytes(&folder)
 }
 
-/// The digests of another program (Python's hashlib) for a document that is no whole tokenizer.
+/// The digests of another program (Python's hashlib) for a document that is not a complete tokenizer.
 #[test]
 fn digests_are_those_of_another_program() {
     let record = json!({
@@ -82,7 +82,7 @@ fn folder_gives_assets_ids_flags_and_template() {
     assert_eq!(binding.tokenizer_digest, tokenizer_digest(&sums, &record).unwrap());
     assert_eq!(binding.templates, [("default".to_string(), "{{ messages }}".to_string())].into());
     assert_eq!(binding.template_digest, Some(template_digest(&binding.templates)));
-    // From files too, in any order and with others among them; without a tokenizer.json there is none.
+    // From files too, in any order and with others among them; without a tokenizer.json there is no binding.
     let mut files: Vec<MemorySource> =
         documents.iter().map(|(name, bytes)| MemorySource::new(format!("a/{name}"), bytes.clone())).collect();
     files.insert(0, MemorySource::new("README.md", "no"));
@@ -93,7 +93,7 @@ fn folder_gives_assets_ids_flags_and_template() {
     assert_eq!(account.templates[0].sha256, Digest::of(b"{{ messages }}"));
 }
 
-/// line 4, of folders: each changed part changes its digest and no other.
+/// Line 4 of tests/suite/portable/README.md, for folders: each changed part changes its digest and no other.
 #[test]
 fn every_changed_part_changes_its_digest() {
     let (before, _) = bound(&bytes(&folder()));
@@ -112,12 +112,12 @@ fn every_changed_part_changes_its_digest() {
         assert_eq!(after.tokenizer_digest != before.tokenizer_digest, !of_template);
         assert_eq!(after.template_digest != before.template_digest, of_template);
     }
-    // Metadata of generation that say nothing of the ids are no part.
+    // Generation settings that do not concern the ids are not part of the binding.
     let (same, _) = bound(&edited(|folder| folder.get_mut("generation_config.json").unwrap()["temperature"] = json!(0.5)));
     assert_eq!(same, before);
 }
 
-/// line 42, of templates: precedence, conflict, list form, named ones, and one of 2 MiB that is kept unrendered.
+/// Line 42 of tests/suite/portable/README.md, for templates: precedence, conflict, list form, named ones, and one of 2 MiB that is kept unrendered.
 #[test]
 fn template_of_the_file_wins_and_a_conflict_is_told() {
     let with_file = |text: &str, edit: fn(&mut BTreeMap<String, Value>)| {
@@ -132,7 +132,7 @@ fn template_of_the_file_wins_and_a_conflict_is_told() {
     let overruled = [("default".to_string(), "{{ messages }}".to_string())].into();
     assert_eq!(binding.overruled_template_digest, Some(template_digest(&overruled)));
     assert_ne!(binding.overruled_template_digest, binding.template_digest);
-    // The same text twice is no conflict.
+    // The same text twice is not a conflict.
     let (binding, warnings) = with_file("{{ messages }}", keep);
     assert_eq!((warnings.len(), binding.overruled_template_digest), (0, None));
     let list: fn(&mut BTreeMap<String, Value>) = |folder| {

@@ -1,4 +1,4 @@
-//! Documents of a tokenizer in a folder besides tokenizer.json.
+//! Tokenizer documents in a folder other than tokenizer.json.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use tabtune::formats::ByteSource;
 
 use super::files::{file, ramp, safetensors};
 
-/// A model of `rows` rows with these documents.
+/// Opens a model of `rows` rows with these documents.
 fn opened(rows: usize, documents: &[(&str, Vec<u8>)]) -> Bundle {
     let config = json!({"model_type": "llama", "vocab_size": rows, "hidden_size": 4, "intermediate_size": 4, "num_hidden_layers": 1,
         "num_attention_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5, "rope_theta": 1e4, "tie_word_embeddings": true});
@@ -49,7 +49,7 @@ fn every_document_of_a_tokenizer_is_carried_byte_for_byte() {
     for (name, bytes) in &documents {
         assert_eq!(found.get(*name), Some(bytes), "{name}");
     }
-    // Once more, as from an export or a checkpoint.
+    // Opened again, as from an export or a checkpoint.
     let again: Vec<(&str, Vec<u8>)> = found.iter().map(|(name, bytes)| (name.as_str(), bytes.clone())).collect();
     let again: Vec<_> = again.into_iter().filter(|(name, _)| *name != "config.json").collect();
     assert_eq!(written(&opened(2, &again)), found);
@@ -64,7 +64,7 @@ fn a_pointer_in_the_place_of_a_document_is_told_and_not_carried() {
     assert!(bundle.warnings.iter().any(|warning| warning.message().contains("git lfs pull")));
 }
 
-/// GPT-2's character of each byte: printable ones stand for themselves, the others from 256 on.
+/// Returns GPT-2's character for each byte: printable ones are themselves, the others count from 256 on.
 fn byte_characters() -> Vec<String> {
     let plain = |byte: u32| (33..=126).contains(&byte) || (161..=172).contains(&byte) || byte >= 174;
     let mut next = 255;
@@ -75,7 +75,7 @@ fn byte_characters() -> Vec<String> {
     (0..256).map(|byte| char::from_u32(if plain(byte) { byte } else { other() }).unwrap().to_string()).collect()
 }
 
-/// The bytes, `more` after them.
+/// Makes a vocabulary of the bytes, followed by `more`.
 fn vocab(more: &[&str]) -> Vec<u8> {
     let tokens = byte_characters().into_iter().chain(more.iter().map(|token| token.to_string()));
     json!(tokens.zip(0..).collect::<BTreeMap<String, u32>>()).to_string().into()
@@ -102,7 +102,7 @@ fn vocab_and_merges_are_a_byte_level_tokenizer() {
     assert_eq!(tokenizer.encode("é<|endoftext|>th").unwrap(), [195, 169, 260, 256]);
     assert_eq!((tokenizer.eos(), tokenizer.bos(), tokenizer.prompt_prefix()), (&[260][..], &[260][..], &[][..]));
     assert_eq!(tokenizer.decode(&[257, 258, 195, 169]).unwrap(), "the theé");
-    // An export has the files that came, and the same tokenizer comes out of it.
+    // An export has the original files, and the same tokenizer comes out of it.
     let documents = written(&bundle);
     assert_eq!(documents["vocab.json"], vocab(&["th", "the", "Ġthe", "12", "<|endoftext|>"]));
     assert_eq!(
@@ -122,7 +122,7 @@ fn vocab_and_merges_take_their_class_and_their_added_tokens() {
         json!({"tokenizer_class": "Qwen2TokenizerFast", "eos_token": "<|im_end|>", "additional_special_tokens": ["<|im_start|>"]});
     let added = (r#"{"<|im_start|>": 261, "<|im_end|>": 262, "<tool>": 263}"#).as_bytes().to_vec();
     let bundle = of_pairs(&["<|endoftext|>", "x1", "x2", "x3"], &settings, &[("added_tokens.json", added.clone())]);
-    // An id of the vocabulary once more is a contradiction.
+    // An id that the vocabulary has already is a contradiction.
     assert_eq!(bundle.need_tokenizer().unwrap_err().code(), "tokenizer.invalid");
     let documents: Vec<(&str, Vec<u8>)> = vec![
         ("vocab.json", vocab(&["th", "the", "Ġthe", "12", "<|endoftext|>"])),
@@ -133,7 +133,7 @@ fn vocab_and_merges_take_their_class_and_their_added_tokens() {
     let bundle = opened(264, &documents);
     assert_eq!(codes(&bundle), []);
     let tokenizer = bundle.need_tokenizer().unwrap();
-    // Qwen2 takes each digit by itself, and composes accents.
+    // Qwen2 tokenizes each digit separately, and composes accents.
     assert_eq!(tokenizer.encode("12 e\u{301}<|im_start|><tool>").unwrap(), [49, 50, 32, 195, 169, 261, 263]);
     assert_eq!((tokenizer.eos(), tokenizer.pad(), tokenizer.bos()), (&[262][..], Some(260), &[][..]));
     assert_eq!(tokenizer.decode_plain(&[261, 116, 263, 262]).unwrap(), "t<tool>", "special tokens alone are left out");
@@ -190,7 +190,7 @@ fn a_template_that_is_none_is_refused_with_the_tokenizer() {
         let told: Vec<String> = bundle.warnings.iter().map(|warning| warning.message()).collect();
         assert!(told.iter().any(|message| message.contains(says)), "{told:?}");
     }
-    // That of another program alone serves nothing here, and is told.
+    // A document of another program alone cannot be used, and is reported.
     let bundle = opened(2, &[("tekken.json", b"{}".to_vec())]);
     assert!(codes(&bundle).iter().any(|(code, _)| *code == "tokenizer.model.unsupported"), "{:?}", codes(&bundle));
 }

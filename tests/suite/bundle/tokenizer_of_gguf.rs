@@ -1,10 +1,10 @@
-//! Tokenizers as they travel with a model in a GGUF file.
+//! Tokenizers that are bound to a model in a GGUF file.
 
 use tabtune::bundle::PortableTokenizerBinding;
 use tabtune::formats::{GgufFile, GgufValue, MemorySource, gguf_header};
 use tabtune::state::{AssetFormat, TokenizerFamily};
 
-/// Three tokens as GGUF metadata.
+/// Returns three tokens as GGUF metadata.
 fn metadata() -> Vec<(String, GgufValue)> {
     [
         ("general.architecture", GgufValue::of_text("llama")),
@@ -29,7 +29,7 @@ fn of_gguf(metadata: &[(String, GgufValue)]) -> PortableTokenizerBinding {
     PortableTokenizerBinding::from_gguf(&file, "m.gguf").unwrap().unwrap()
 }
 
-/// line 4, of GGUF: family, ids, flags, vocabulary and asset bytes; each changed part changes its digest.
+/// Line 4 of tests/suite/portable/README.md, for GGUF: family, ids, flags, vocabulary and asset bytes; each changed part changes its digest.
 #[test]
 fn gguf_gives_its_metadata_as_one_asset() {
     let binding = of_gguf(&metadata());
@@ -89,7 +89,7 @@ fn gguf_gives_its_metadata_as_one_asset() {
     }
     let merges = changed("tokenizer.ggml.merges", GgufValue::of_texts(&["b a"]));
     assert_ne!(merges.tokenizer_digest, binding.tokenizer_digest);
-    // Order of the keys is none of it.
+    // The order of the keys is not part of it.
     let mut turned = metadata();
     turned.reverse();
     assert_eq!(of_gguf(&turned), binding);
@@ -106,7 +106,7 @@ fn gguf_without_a_tokenizer_has_none_and_a_wrong_one_is_refused() {
     let mut wrong = metadata();
     wrong.push(("tokenizer.ggml.bos_token_id".into(), GgufValue::of_u32(3)));
     assert_eq!(open(&wrong).unwrap_err().code(), "tokenizer.id.range");
-    // No text needs these.
+    // Encoding text does not need these.
     let mut beside = metadata();
     beside.extend(["padding", "mask", "cls"].map(|role| (format!("tokenizer.ggml.{role}_token_id"), GgufValue::of_u32(3))));
     assert_eq!(open(&beside).unwrap().unwrap().record.pad, None);

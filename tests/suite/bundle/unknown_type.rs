@@ -14,7 +14,7 @@ use crate::hostile::rows::{gg, key, tensor, text};
 
 const UNKNOWN: &str = "blk.0.attn_q.weight";
 
-/// A part of a Llama: an embedding [3, 8], a matrix [8, 8] of type 99 in 64 bytes, a norm [8].
+/// Makes a part of a Llama: an embedding [3, 8], a matrix [8, 8] of type 99 in 64 bytes, a norm [8].
 fn with_unknown() -> Vec<u8> {
     let counts = [
         ("llama.context_length", 16u32),
@@ -45,7 +45,7 @@ fn refused<T>(result: tabtune::Result<T>) -> (&'static str, &'static str, Option
     }
 }
 
-/// line 35: everything is listed, the others are read, and only the use of that tensor is refused.
+/// Line 35 of tests/suite/portable/README.md: everything is listed, the others are read, and only the use of that tensor is refused.
 #[test]
 fn line_35_tensor_of_an_unknown_type_is_listed_and_refused_where_it_is_used() {
     let bytes = with_unknown();
@@ -68,7 +68,8 @@ fn line_35_tensor_of_an_unknown_type_is_listed_and_refused_where_it_is_used() {
     assert_eq!(refused(bundle.read_f32(name)), ("gguf.tensor.type-unknown", "read", subject(UNKNOWN)));
 }
 
-/// line 35: a plan lists everything, gives the others and refuses that tensor; an import goes without it where it is left out.
+/// Line 35 of tests/suite/portable/README.md: a plan lists everything, reads the others and refuses that tensor; an import succeeds if it is
+/// left out.
 #[test]
 fn line_35_plan_of_a_file_with_an_unknown_type_gives_the_others() {
     let files: Vec<Rc<dyn ByteSource>> = vec![Rc::new(MemorySource::new("m.gguf", with_unknown()))];

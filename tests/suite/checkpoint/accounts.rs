@@ -1,4 +1,4 @@
-//! What `checkpoint.json` says of tensors, groups and the tokenizer.
+//! Tensors, groups and the tokenizer in `checkpoint.json`.
 
 use serde_json::{Value, json};
 use tabtune::Error;
@@ -10,7 +10,7 @@ use tabtune_tests::{cpu, weights};
 use super::{edited, file, opened, safetensors_of};
 use crate::resume::{Files, LETTERS, config, go, resume, save, start};
 
-/// Norms frozen, the embedding by SGD, everything else by AdamW; two steps done.
+/// Saves a run after two steps: norms frozen, the embedding trained by SGD, everything else by AdamW.
 fn saved() -> Files {
     let groups = json!([
         {"pattern": "*norm*", "frozen": true}, {"pattern": "*embed*", "optimizer": {"type": "sgd", "momentum": 0.5}}, {"pattern": "*"}
@@ -97,11 +97,11 @@ fn keys(files: Files, changes: Value, overrides: &[&str]) -> Vec<String> {
     faults.into_iter().map(|fault| fault.key).collect()
 }
 
-/// line 29: groups that are not those of the settings.
+/// Line 29 of tests/suite/portable/README.md: groups that the settings do not resolve to.
 #[test]
 fn groups_that_the_settings_do_not_resolve_to_are_a_mismatch_unless_overridden() {
     let same = resume(saved(), json!({}), &[]).unwrap();
-    // What is progress, or says where tensors lie, is no difference.
+    // Differences in progress, or in where tensors are held, are ignored.
     let moved = edited(saved(), |json| {
         json["groups"][2]["residency"] = json!("offloaded");
         json["groups"][2]["residency_policy"] = json!({"step": "device", "idle": "host"});
@@ -131,11 +131,11 @@ fn groups_that_the_settings_do_not_resolve_to_are_a_mismatch_unless_overridden()
             assert_eq!(run.groups(), same.groups(), "those of the settings count");
         }
     }
-    // A group less: its members' state belongs to nobody.
+    // With a group removed, its members' state belongs to no parameter.
     let fewer = edited(saved(), |json| drop(json["groups"].as_array_mut().unwrap().remove(1)));
     let orphans = ["momentum", "step"].map(|word| ("state.tensor.orphan", format!("model.embed_tokens.weight:{word}")));
     assert_eq!(codes(fewer), orphans);
-    // Named though they agree, or where none are configured: nothing changes.
+    // An override changes nothing if the groups agree, or if none are configured.
     assert_eq!(resume(saved(), json!({}), &["groups"]).unwrap().groups(), same.groups());
     let mut plain = start(config(&json!({"type": "sgd"}), "f32", &json!({"type": "constant"})), &cpu().inner());
     go(&mut plain, 1);

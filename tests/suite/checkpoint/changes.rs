@@ -42,7 +42,7 @@ fn freezing_a_group_at_a_resume_drops_its_state_and_says_so() {
     for ((name, old), (_, new)) in before.iter().zip(weights(run.model())) {
         assert_eq!(*old == new, names.contains(&name.as_str()), "{name}");
     }
-    // What is saved now has no state of theirs; it goes on, and thawed they begin anew.
+    // The saved state has nothing of the frozen parameters; the run continues, and thawed they begin with new state.
     let files = save(&run);
     assert!(resume(files.clone(), json!({}), &[]).unwrap().notices().is_empty());
     let mut thawed = resume(files, json!({"groups": [{"pattern": "*"}]}), &["groups"]).unwrap();
@@ -67,7 +67,7 @@ fn other_data_are_refused_by_name_unless_data_is_named() {
         let Err(Error::ResumeMismatch(faults)) = on_other_data(overrides).map(|_| ()) else { panic!("resumed on other data") };
         assert_eq!(faults.iter().map(|fault| fault.key.as_str()).collect::<Vec<_>>(), ["data"]);
     }
-    // With what else differs, all at once.
+    // Together with all other differences, at once.
     let checkpoint = opened(saved_at(adamw(), 4)).unwrap();
     let config = checkpoint.manifest().train.overlaid(json!({"learning_rate": 1.0})).unwrap();
     let both = block_on(checkpoint.resume(other_data(), Some(config), &[], &cpu().inner(), &Default::default()));
@@ -75,20 +75,20 @@ fn other_data_are_refused_by_name_unless_data_is_named() {
     assert_eq!(faults.iter().map(|fault| fault.key.as_str()).collect::<Vec<_>>(), ["learning_rate", "data"]);
     let mut run = on_other_data(&["data"]).unwrap();
     assert_eq!(codes(&run), ["checkpoint.data.changed"]);
-    // The order begins anew, by the same seed: the batches of a fresh run on these data.
+    // The order begins anew, with the same seed: the batches of a fresh run on these data.
     let state = run.loader_state();
     assert_eq!((state.epoch, state.cursor, state.seed, state.seq_len), (0, 0, 3, 6));
     let fresh = Trainer::new(run.model().clone(), other_data(), adamw()).unwrap();
     assert_eq!(state, fresh.loader_state());
     assert_eq!(run.progress().completed_steps, 4);
     go(&mut run, 6);
-    // Saved with these data, it goes on with them alone.
+    // Saved with these data, the run continues only with them.
     let files = save(&run);
     let checkpoint = opened(files).unwrap();
     let on = |data| block_on(checkpoint.resume(data, None, &[], &cpu().inner(), &Default::default()));
     assert!(on(dataset()).is_err());
     assert!(on(other_data()).unwrap().notices().is_empty());
-    // Named though the data are the same: nothing changes.
+    // An override changes nothing if the data are the same.
     let overrides = ["data".to_string()];
     let same = block_on(checkpoint.resume(other_data(), None, &overrides, &cpu().inner(), &Default::default())).unwrap();
     assert_eq!((same.loader_state(), same.notices().len()), (run.loader_state(), 0));
@@ -109,7 +109,7 @@ fn one_run_gives_several_annealed_models() {
         let begin = json!({"schedule": {format!("start_{key}"): true}});
         let mut kept = Vec::new();
         for step in [2, 4] {
-            // By the settings of the resume, and by hand: the start is where the copy stands, not where another one decayed.
+            // Started by the settings of the resume, and by hand: the decay starts at the copy's step, not where another copy started it.
             let by_settings = resume(at(step), begin.clone(), &[]).unwrap();
             let mut by_hand = resume(at(step), json!({}), &[]).unwrap();
             assert_eq!(by_hand.progress().schedule_start, None);
@@ -118,7 +118,7 @@ fn one_run_gives_several_annealed_models() {
                 assert_eq!(run.progress().schedule_start, Some(step), "{kind}");
                 block_on(run.step()).unwrap();
                 block_on(run.step()).unwrap();
-                // A saved start stays, asked for again or not.
+                // A saved start stays, whether it is requested again or not.
                 let files = save(&run);
                 assert_eq!(resume(files.clone(), begin.clone(), &[]).unwrap().progress().schedule_start, Some(step));
                 assert_eq!(resume(files, json!({}), &[]).unwrap().progress().schedule_start, Some(step));
@@ -137,7 +137,7 @@ fn another_environment_is_a_warning() {
     let device = cpu().inner();
     let here = Environment::on(&device, "test");
     assert_eq!(checkpoint.other_environment(&here), None);
-    // Who does not know the adapter's name does not complain of it.
+    // Without a name of the adapter, a difference of the name is not reported.
     assert_eq!(checkpoint.other_environment(&Environment::on(&device, "")), None);
     for other in [Environment { version: "9.9.9".into(), ..here.clone() }, Environment { kernels: "another".into(), ..here }] {
         assert_eq!(checkpoint.other_environment(&other).unwrap().code, "checkpoint.environment");

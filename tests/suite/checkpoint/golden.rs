@@ -1,4 +1,4 @@
-//! A checkpoint that was written once loads and goes on as it did then.
+//! A checkpoint that was written once loads, and continues with the recorded losses.
 
 use std::path::{Path, PathBuf};
 
@@ -13,20 +13,20 @@ fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/checkpoints")
 }
 
-/// APOLLO, Adafactor on the MLP, SGD on the embedding, norms frozen, an annealing planned: after six of ten steps.
+/// Reads the files of a run after six of ten steps: APOLLO, Adafactor on the MLP, SGD on the embedding, norms frozen, an annealing planned.
 fn version_1() -> Files {
     let files = std::fs::read_dir(golden().join("v1")).unwrap().map(|entry| entry.unwrap().path());
     files.map(|path| (path.file_name().unwrap().to_str().unwrap().to_string(), std::fs::read(&path).unwrap())).collect()
 }
 
-/// line 29: the losses are those of the same backend, so within the order of sums.
+/// Line 29 of tests/suite/portable/README.md: the losses are those of the same backend, so they agree within the order of sums.
 #[test]
 fn version_1_loads_and_goes_on() {
     let checkpoint = opened(version_1()).unwrap();
     let dataset = crate::data::of_ids(&std::fs::read(golden().join("v1-data.tokens")).unwrap()).unwrap();
     let mut run = block_on(checkpoint.resume(dataset, None, &[], &cpu().inner(), &Default::default())).unwrap();
     assert_eq!(checkpoint.manifest().groups, run.groups());
-    // Not a byte of weights and state is another.
+    // Not a byte of weights and state changes.
     let again = save_with(&run, checkpoint.bundle());
     for (name, bytes) in version_1().iter().filter(|(name, _)| name.ends_with(".safetensors")) {
         assert!(again.iter().find(|(own, _)| own == name).unwrap().1 == *bytes, "{name}");
@@ -38,7 +38,7 @@ fn version_1_loads_and_goes_on() {
     }
 }
 
-/// Settings are written with all their defaults, and come back as they are.
+/// Settings are written with all their defaults, and are unchanged when they are read.
 #[test]
 fn rules_come_back_as_they_are() {
     for settings in [json!({}), json!({"mini": true, "growth_limit": null, "projected": "all", "scale": 128})] {

@@ -1,4 +1,4 @@
-//! Checkpoints: the words of what is refused, what a resume may change, and their bytes piece by piece.
+//! Checkpoints: error codes of refused files, changes that a resume allows, and their bytes piece by piece.
 
 mod accounts;
 mod changes;
@@ -13,18 +13,18 @@ use tabtune::formats::{ByteSource, MemorySource};
 
 use crate::resume::Files;
 
-/// Opens the files as they are.
+/// Opens the files unchanged.
 pub fn opened(files: Files) -> Result<Checkpoint, Error> {
     let sources = files.into_iter().map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
     Checkpoint::open(sources.collect(), None)
 }
 
-/// The file called `name`.
+/// Returns the file called `name`.
 pub fn file<'a>(files: &'a mut Files, name: &str) -> &'a mut Vec<u8> {
     &mut files.iter_mut().find(|(own, _)| own == name).unwrap().1
 }
 
-/// The files with another `checkpoint.json`.
+/// Changes `checkpoint.json` with `edit`.
 pub fn edited(mut files: Files, edit: impl FnOnce(&mut Value)) -> Files {
     let manifest = file(&mut files, MANIFEST);
     let mut json = serde_json::from_slice(manifest).unwrap();
@@ -33,7 +33,7 @@ pub fn edited(mut files: Files, edit: impl FnOnce(&mut Value)) -> Files {
     files
 }
 
-/// Gives a file of tensors other bytes, and the manifest their length, digests and tensors.
+/// Replaces the bytes of a file of tensors, and updates its length, digests and tensors in the manifest.
 pub fn replaced(mut files: Files, name: &str, bytes: Vec<u8>) -> Files {
     let digests: Vec<String> = pieces_of(bytes.len() as u64).map(|(at, len)| sha256(&bytes[at as usize..(at + len) as usize])).collect();
     let len = bytes.len();
@@ -56,7 +56,7 @@ pub fn replaced(mut files: Files, name: &str, bytes: Vec<u8>) -> Files {
     })
 }
 
-/// Name, dtype and shape of each tensor of a safetensors file, read from its header alone.
+/// Returns name, dtype and shape of each tensor of a safetensors file, read from its header alone.
 pub fn safetensors_of(bytes: &[u8]) -> Vec<(String, String, Value)> {
     let len = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let header: Value = serde_json::from_slice(&bytes[8..8 + len]).unwrap();

@@ -15,7 +15,7 @@ use crate::resume::{config, go, save, start};
 
 const PIECE: usize = 8 << 20;
 
-/// Zeros, as many as it says, of which none is in memory.
+/// A source of zeros, as many as `bytes`, which are not in memory.
 struct Zeros {
     bytes: u64,
     last: Cell<u64>,
@@ -51,7 +51,7 @@ fn file_above_4_gib_verifies_to_its_last_byte_and_ends() {
         let manifest = manifest.map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
         Checkpoint::open(manifest.chain([zeros as Box<dyn ByteSource>]).collect(), None).map(|_| ()).unwrap_err()
     };
-    // The piece behind 2³² is looked at.
+    // The piece beyond 2³² is checked.
     assert!(matches!(refused(whole.clone()), Error::CheckpointHash { piece: 512, found, .. } if found == rest));
 }
 
@@ -67,7 +67,7 @@ fn pieces_of_a_file_are_counted_in_64_bits() {
         assert_eq!(pieces.iter().map(|(_, len)| len).sum::<u64>(), bytes);
         let mut at = 0;
         for (offset, len) in pieces {
-            // What a browser counts in 32 bits is the length of a piece alone; of what is left it would lose the rest.
+            // Only the length of a piece fits the 32 bits of a browser; the remaining length would be truncated.
             assert_eq!(offset, at);
             assert!(u32::try_from(len).is_ok_and(|len| len > 0), "{bytes}: {len} at {offset}");
             at += len;
@@ -92,7 +92,7 @@ fn tabtune_tests_root() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
 }
 
-/// Tensors whose ends lie before, on and behind those of pieces, an odd number of two-byte values among them.
+/// Makes tensors whose ends lie before, on and behind those of pieces, including an odd number of two-byte values.
 fn tensors(device: &Device) -> (Vec<StreamTensor>, Vec<u8>) {
     let sizes = [("a", 5), ("b", (PIECE / 4) - 9), ("c", 2 * (PIECE / 2) + 3), ("d", 1), ("e", 3 * PIECE / 4 + 1), ("f", 0), ("g", 7)];
     let mut bytes = Vec::new();
@@ -131,7 +131,7 @@ fn gives_whole_pieces(device: &Device) {
         let file = &mut files[chunk.file];
         let left = stream.files()[chunk.file].bytes as usize - file.len();
         assert_eq!(chunk.bytes.len(), left.min(PIECE), "a piece of file {}", chunk.file);
-        // Digests come late, but before the document that has them.
+        // Digests arrive late, but before the document that contains them.
         digests.push(sha256(&chunk.bytes));
         if chunk.file == 2 {
             let error = block_on(stream.next_chunk()).map(|_| ()).unwrap_err();

@@ -17,7 +17,7 @@ fn refused(files: Files) -> Error {
     opened(files).map(|_| ()).unwrap_err()
 }
 
-/// The word, and the path that the refusal names.
+/// Returns the code of a refusal and the path that it names.
 fn path(files: Files) -> (&'static str, String) {
     match refused(files) {
         Error::CheckpointCorrupt { what, .. } => ("checkpoint.corrupt", what),
@@ -50,7 +50,7 @@ fn manifest_that_is_cut_or_of_another_shape_is_corrupt_and_its_path_is_named() {
         let files =
             edited(saved(), |json| *json.pointer_mut(&format!("/{}", key.replace('.', "/"))).unwrap_or(&mut json!(0)) = value.clone());
         let files = if key == "unknown" { edited(files, |json| json[key] = value) } else { files };
-        // The path of what the progress of a run counts is told whole.
+        // For counters of a run's progress the whole path is reported.
         let told = if key.starts_with("progress.") || key.starts_with("loader.") { key } else { key.split('.').next().unwrap() };
         assert_eq!(path(files), ("checkpoint.corrupt", told.to_string()));
     }
@@ -58,12 +58,12 @@ fn manifest_that_is_cut_or_of_another_shape_is_corrupt_and_its_path_is_named() {
     for key in ["identity", "tensors", "groups", "tokenizer", "base", "environment", "model", "data_digest"] {
         assert_eq!(path(without(key)).1, key);
     }
-    // A key that stands twice.
+    // A duplicate key.
     let mut twice = saved();
     let text = String::from_utf8(file(&mut twice, MANIFEST).clone()).unwrap().replacen('{', "{\"precision\": \"f32\",", 1);
     *file(&mut twice, MANIFEST) = text.into_bytes();
     assert_eq!(path(twice).1, "precision");
-    // Digests of another number, and a key that no file has.
+    // Another number of digests, and a key that no file has.
     assert_eq!(path(edited(saved(), |json| json["files"][0]["pieces"] = json!([]))).1, "files[0].pieces");
     assert_eq!(path(edited(saved(), |json| json["files"][1]["sha256"] = json!("0".repeat(64)))).1, "files");
 }
@@ -102,7 +102,7 @@ fn file_of_another_length_and_piece_of_other_bytes_have_words_of_their_own() {
     assert_eq!(path(absent).1, "config.json");
 }
 
-/// An optimizer file of these entries: name, dtype, shape, bytes.
+/// Makes an optimizer file of these entries: name, dtype, shape, bytes.
 fn optimizer(entries: &[(&str, &'static str, Vec<usize>, Vec<u8>)]) -> Vec<u8> {
     let heads: Vec<_> = entries.iter().map(|(name, dtype, shape, _)| (name.to_string(), *dtype, shape.clone())).collect();
     let (mut file, spans) = safetensors_header(&heads, &Default::default()).unwrap();
@@ -123,7 +123,7 @@ fn optimizer_state_that_does_not_fit_is_refused_with_all_names() {
         ("nobody:step", "U64", vec![], step(1)),
     ];
     let files = replaced(saved(), "optimizer.safetensors", optimizer(&entries));
-    // What the manifest says of groups and tensors contradicts itself: all of it is told.
+    // The manifest's groups and tensors contradict each other: all contradictions are reported.
     let Error::Refused(list) = refused(files.clone()) else { panic!("opened") };
     let found: Vec<(&str, &str)> = list.iter().map(|refusal| (refusal.code, refusal.subject.as_deref().unwrap())).collect();
     for expected in [
@@ -136,20 +136,20 @@ fn optimizer_state_that_does_not_fit_is_refused_with_all_names() {
     }
 }
 
-/// The members of every group.
+/// Iterates over the members of every group.
 fn members(json: &mut Value) -> impl Iterator<Item = &mut Value> {
     json["groups"].as_array_mut().unwrap().iter_mut().flat_map(|group| group["members"].as_array_mut().unwrap())
 }
 
 #[test]
 fn state_that_is_absent_though_a_parameter_should_have_it_is_refused() {
-    // A parameter without state begins one.
+    // A parameter without state begins a new one.
     let none = edited(replaced(saved(), "optimizer.safetensors", optimizer(&[])), |json| {
         members(json).for_each(|member| member["state"] = json!({}));
         json["groups"][0]["applied_steps"] = json!(0);
     });
     block_on(opened(none).unwrap().resume(dataset(), None, &[], &cpu().inner(), &Default::default())).unwrap();
-    // One that has state, though the checkpoint says that it has none.
+    // A parameter with state in the file although the checkpoint lists none.
     let unsaid = edited(saved(), |json| {
         members(json).filter(|member| member["parameter"] == "model.norm.weight").for_each(|member| member["state"] = json!({}));
     });

@@ -1,8 +1,8 @@
-//! Adapters in the terminal: trained beside a model, resumed with it, exported, trained on.
+//! Adapters on the command line: trained, resumed with their model, exported, trained further.
 
 use super::*;
 
-/// A model folder: the checkpoint of a short run is one.
+/// Returns a model folder: the checkpoint of a short run is one.
 fn base() -> (String, String) {
     checkpoint()
 }
@@ -38,7 +38,7 @@ fn lora_is_trained_resumed_with_its_base_and_exported() {
     let config: Value = serde_json::from_slice(&std::fs::read(Path::new(&peft).join("adapter_config.json")).unwrap()).unwrap();
     assert_eq!((&config["r"], &config["use_rslora"], &config["peft_type"]), (&json!(2), &json!(true), &json!("LORA")));
     assert_eq!(refuse(&["export", "--checkpoint", &run, "--to", &at("whole")]).0, "checkpoint.base.missing");
-    // It is trained on with its own settings, and others are refused.
+    // It is trained further with its own settings, and others are refused.
     let place_on = at("on");
     let on = [&lora(&model, &data, &place_on)[..], &["--adapter", &peft]].concat();
     let first = losses(&succeed(&on))[0];
@@ -47,7 +47,7 @@ fn lora_is_trained_resumed_with_its_base_and_exported() {
     assert_eq!(refuse(&[&on[..], &["--train-config", &other]].concat()).0, "adapter.settings");
 }
 
-/// Reference numbers in float64, with the base as stored and widened: the values are the same bits.
+/// Compares with reference numbers in float64, with the base as stored and widened: the values have the same bits.
 #[test]
 fn small_reference_cases_hold() {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/lora");
@@ -92,7 +92,7 @@ fn adapter_extract_turns_a_full_fine_tune_into_factors() {
     let of = |list: &Value, name: &str, field: &str| list[name][field].as_f64().unwrap();
     assert!(of(&report["tensors"], "model.layers.1.mlp.down_proj.weight", "norm") > 0.0, "{report}");
     assert!(of(&report["uncovered"], "model.norm.weight", "share") > 0.0, "{report}");
-    // What verifies, opens and merges any adapter takes it.
+    // The adapter can be verified, opened and merged like any other.
     succeed(&["verify", &to]);
     succeed(&["adapter", "merge", "--model", &model, "--adapter", &to, "--to", &at("merged")]);
     let shown = String::from_utf8(output(&[&extract[..], &[&at("shown"), "--targets", "q_proj,down_proj"]].concat()).stdout).unwrap();
@@ -107,14 +107,14 @@ fn adapter_extract_turns_a_full_fine_tune_into_factors() {
     assert!(!place.join("none").exists());
 }
 
-/// The browser tests compare the same files with what a tab makes of the same two models.
+/// The browser tests compare the same files with those that a tab makes from the same two models.
 #[test]
 fn adapter_extract_gives_the_bytes_that_a_tab_gives() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
     let expected: Value = serde_json::from_slice(&std::fs::read(golden.join("adapters/extracted.json")).unwrap()).unwrap();
     let base = golden.join("models/llama3.gguf");
     let mut bytes = std::fs::read(&base).unwrap();
-    // The upper half of some fractions, the sign and the exponent stay.
+    // The upper half of some fractions changes; sign and exponent stay.
     for at in (bytes.len() - 12_000..bytes.len()).step_by(28) {
         bytes[at + 2] ^= 0x20;
     }
@@ -149,7 +149,7 @@ fn adapter_leaves_alone_and_merged() {
     };
     let refused = |args: Vec<String>| refuse(&args.iter().map(String::as_str).collect::<Vec<_>>()).0;
     let succeed_in = |args: Vec<String>| succeed(&args.iter().map(String::as_str).collect::<Vec<_>>());
-    // Of an adapter by itself no byte of the base is needed; what is made of both asks for it, and takes no other.
+    // Exporting only the adapter needs no byte of the base; exports of both ask for the base, and accept no other.
     succeed_in(export("peft", "peft", &[]));
     assert!(!Path::new(&at("peft")).join("model.safetensors").exists());
     for (format, to) in [("gguf-adapter", "a.gguf"), ("gguf", "b.gguf"), ("safetensors", "c")] {
@@ -164,7 +164,7 @@ fn adapter_leaves_alone_and_merged() {
     }
     succeed(&["verify", &at("a.gguf"), &at("a.gguf.receipt.json")]);
     assert_eq!(refused(export("gguf-adapter", "d.gguf", &["--base", &gguf, "--type", "q8_0"])), "export.gguf.type");
-    // The merged models are one model; the folder has halves.
+    // The merged models are the same model, except that the folder has halves.
     let loss = |model: &str| {
         let answer = succeed(&["evaluate", "--model", model, "--data", &data, "--device", "cpu"]);
         answer.last()["loss"].as_f64().unwrap()
@@ -172,15 +172,15 @@ fn adapter_leaves_alone_and_merged() {
     let merged = at("exact");
     succeed_in(export("safetensors", "exact", &["--base", &gguf, "--dtype", "f32"]));
     let (exact, halves, blocks, before) = (loss(&merged), loss(&at("c")), loss(&at("b.gguf")), loss(&gguf));
-    // Rows of 16 have no blocks of 32: their file has halves too.
+    // Rows of 16 have no blocks of 32, so their file has halves too.
     assert!((halves / exact - 1.0).abs() < 1e-5 && (blocks / exact - 1.0).abs() < 1e-5, "{exact} {halves} {blocks}");
     assert!((before / exact - 1.0).abs() > 2e-3, "the adapter changes nothing: {before} {exact}");
-    // Of a run that trains all weights nothing is merged.
+    // A run that trains all weights has nothing to merge.
     let whole = ["export", "--checkpoint", &model, "--format", "gguf-adapter", "--to", &at("e.gguf")];
     assert_eq!(refuse(&whole).0, "export.adapter");
 }
 
-/// A short run that trains an adapter beside the checkpoint of another: model, data, its folder of PEFT.
+/// Trains an adapter on the checkpoint of another short run. Returns model, data and the adapter's PEFT folder.
 fn trained(place: &Path) -> (String, String, String) {
     let (model, data) = base();
     let (run, peft) = (text(&place.join("run")), text(&place.join("peft")));
@@ -215,7 +215,7 @@ fn lora_is_evaluated_and_writes_beside_its_base() {
     assert_eq!(evaluate(&["--model", &model, "--base-storage", "stored"]), of_base);
     let expected = evaluate(&["--model", &merged]);
     assert!((of_base / expected - 1.0).abs() > 1e-3, "{of_base} and {expected}");
-    // A checkpoint of the run has the adapter too.
+    // A checkpoint of the run contains the adapter too.
     for adapter in [&peft, &text(&place.join("run"))] {
         let found = evaluate(&["--model", &model, "--adapter", adapter]);
         assert!((found / expected - 1.0).abs() <= 1e-6, "{found} and {expected}");
@@ -224,7 +224,7 @@ fn lora_is_evaluated_and_writes_beside_its_base() {
     }
     let narrow = evaluate(&["--model", &model, "--adapter", &peft, "--base-storage", "bf16"]);
     assert!(narrow != expected && (narrow / expected - 1.0).abs() < 1e-2, "{narrow} and {expected}");
-    // The factors of another shape fit no matrix.
+    // Factors of another shape fit no matrix.
     let (other, _) = tiny(&folder("lora-other"));
     let wide = std::fs::read_to_string(&other).unwrap().replace("\"hidden_size\":16", "\"hidden_size\":32");
     let config = write(&place, "wide.json", wide);
@@ -247,7 +247,7 @@ fn lora_is_estimated_without_a_device() {
     assert_eq!(beside["trained"], json!(2 * 3 * (2 * 32 + 2 * 24 + 3 * 40)));
     assert_eq!(beside["parts"]["adapter"], json!(4 * 2 * 3 * (2 * 32 + 2 * 24 + 3 * 40)));
     assert!(beside["fits"].as_object().unwrap().values().all(Value::is_boolean));
-    // The same of a folder of PEFT, which says what is trained.
+    // The same for a PEFT folder, which states the trained modules.
     assert_eq!(estimate(&[&["--model", &model, "--adapter", &peft], &run[..]].concat()), beside);
     let full = estimate(&[&["--model", &model], &run[..]].concat());
     assert!(full["parts"].get("base").is_none() && full["parts"]["weights"].is_u64(), "{full}");

@@ -1,11 +1,11 @@
-//! A model is asked: for an answer in a conversation, for the probabilities of a text, for the text of ids.
+//! Queries to a model: an answer in a conversation, the probabilities of a text, the text of token ids.
 
 use std::io::Write;
 use std::process::Stdio;
 
 use super::*;
 
-/// The model of a short run with a chat template, whose every character the text has.
+/// Makes a model of a short run with a chat template that uses only characters of the training text.
 fn talking(place: &Path) -> String {
     let (run, _) = checkpoint();
     let to = place.join("talking");
@@ -14,7 +14,7 @@ fn talking(place: &Path) -> String {
         let path = file.unwrap().path();
         std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
     }
-    // A copy with another file than its sums name is no checkpoint: it is a model folder.
+    // A copy with a changed file would not be a valid checkpoint, so it becomes a plain model folder.
     let _ = std::fs::remove_file(to.join("checkpoint.json"));
     let template = "{% for t in tools or [] %}{{ t.name }} {% endfor %}{% for m in messages %}{{ m.content }}\n{% endfor %}";
     write(&to, "chat_template.jinja", template);
@@ -35,7 +35,7 @@ fn a_conversation_goes_on_and_computes_what_is_new() {
     let first = answers[0]["answer"].as_str().unwrap();
     let tokens: String = said.with("token").iter().take(3).map(|line| line["token"]["text"].as_str().unwrap()).collect();
     assert_eq!((tokens.as_str(), &answers[0]["end"], &answers[0]["tokens"]), (first, &json!("length"), &json!(3)));
-    // "the\nwabe\n", and then the answer and its last character, the line end after it, and "gyre\n".
+    // "the\nwabe\n", then the answer, its last character, the line end after it, and "gyre\n".
     assert_eq!(answers[0]["prompt_tokens"], json!({ "cached": 0, "computed": 9 }));
     assert_eq!(answers[1]["prompt_tokens"], json!({ "cached": 11, "computed": 7 }));
     // The same as one text.
@@ -45,7 +45,7 @@ fn a_conversation_goes_on_and_computes_what_is_new() {
     };
     let plain = ["generate", "--model", &model, "--device", "cpu", "--temperature", "0", "--max-tokens", "3", "--prompt", &prompt];
     assert_eq!(text_of(&succeed(&plain)), text_of(&said)[3..]);
-    // Lines of stdin are messages, and empty ones are not.
+    // Each line of stdin is a message, except for empty ones.
     let mut command = Command::new(binary());
     command.args(chat(&model, &["--system", "the", "--json"]));
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -153,7 +153,7 @@ fn ids_give_the_text_back_and_those_of_no_token_are_refused() {
     assert!(code == "model.token-range" && message.contains("4096 at position 1"), "{code} {message}");
 }
 
-/// The rows that a run evaluates on have the same loss by `evaluate`, bit for bit, with the same T and B: long rows are cut at the same place.
+/// The validation rows of a run have the same loss in `evaluate`, bit for bit, with the same T and B: long rows are cut at the same place.
 #[test]
 fn the_loss_of_a_runs_validation_is_that_of_an_evaluation() {
     let place = folder("evaluate-rows");
@@ -179,7 +179,7 @@ fn the_loss_of_a_runs_validation_is_that_of_an_evaluation() {
         };
         let report = evaluate(&["--seq-len", "20"]);
         assert_eq!((&report["loss"], &report["accuracy"]), (&of_run["eval_loss"], &of_run["eval_accuracy"]), "{device} {precision}");
-        // Rows are longer: with all of their tokens the loss is another.
+        // Some rows are longer: with all their tokens the loss differs.
         assert!(evaluate(&[])["tokens"].as_u64() > report["tokens"].as_u64());
     }
 }

@@ -1,4 +1,4 @@
-//! `bench gpu`: every kernel of its list, steps of a model, and PyTorch's beside them.
+//! `bench gpu`: every kernel of its list, steps of a model, and PyTorch's steps for comparison.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -27,7 +27,7 @@ const MEASURED: [&str; 13] = [
 ];
 const LAYERS: [&str; 5] = ["q, o", "k, v", "gate, up", "down", "head"];
 
-/// A program of this name that prints `lines`, whatever it is asked.
+/// Makes a program of this name that prints `lines` for every request.
 fn program(place: &Path, name: &str, lines: &str) -> String {
     use std::os::unix::fs::PermissionsExt;
     let path = write(place, name, format!("#!/bin/sh\n[ \"$1\" = -c ] && cat > /dev/null\ncat <<'END'\n{lines}\nEND\n"));
@@ -35,7 +35,7 @@ fn program(place: &Path, name: &str, lines: &str) -> String {
     path
 }
 
-/// `bench gpu` with these options, where `nvidia-smi` is what lies in `place`.
+/// Runs `bench gpu` with these options, with the programs in `place`, such as `nvidia-smi`, first in PATH.
 fn bench(place: &Path, options: &[&str]) -> Answer {
     let args = ["bench", "gpu", "--quick", "--json", "--model", MODEL, "--seq-len", "8"];
     let path = format!("{}:{}", text(place), std::env::var("PATH").unwrap());
@@ -123,7 +123,7 @@ fn bench_gpu_goes_on_without_pytorch_and_says_so() {
     let refused = &answer.with("refused")[0]["refused"];
     assert_eq!(refused["code"], json!("bench.torch"));
     assert!(refused["message"].as_str().unwrap().contains("No module named 'torch'"), "{refused}");
-    // And the CPU, where kernels run as their twins, is refused itself.
+    // The CPU, where kernels run as their twins, is refused as well.
     assert_eq!((answer.good, &answer.last()["error"]["code"]), (false, &json!("device.no-adapter")));
     let absent = bench(&place, &["--torch", "/no/such/python", "--device", "cpu"]);
     assert_eq!(absent.with("refused")[0]["refused"]["code"], json!("bench.torch"));

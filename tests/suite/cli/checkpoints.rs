@@ -1,13 +1,13 @@
-//! Checkpoints from elsewhere: in one file, with other data, with weights that are no numbers.
+//! Checkpoints from elsewhere: in one file, with other data, with weights that are not finite.
 
 use tabtune::checkpoint::sha256;
 
 use super::*;
 
-/// What is done to a head and to what follows it.
+/// A change of a container's head and of the bytes that follow it.
 type Edit<'a> = &'a dyn Fn(&mut Value, &mut Vec<u8>);
 
-/// The files of the checkpoint folder as one file, its head changed by `edit`.
+/// Writes the files of the checkpoint folder as one file, with its head changed by `edit`.
 fn container(out: &str, place: &Path, edit: impl FnOnce(&mut Value, &mut Vec<u8>)) -> String {
     let mut names: Vec<String> = std::fs::read_dir(out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort_by_key(|name| name == "checkpoint.json");
@@ -16,7 +16,7 @@ fn container(out: &str, place: &Path, edit: impl FnOnce(&mut Value, &mut Vec<u8>
         .iter()
         .map(|name| {
             let bytes = std::fs::read(Path::new(out).join(name)).unwrap();
-            // Chunks as storage cuts them, smaller here.
+            // Chunks as browser storage cuts them, but smaller.
             let chunks: Vec<Value> = bytes.chunks(5000).map(|chunk| json!({"bytes": chunk.len(), "sha256": sha256(chunk)})).collect();
             let record = json!({"name": name, "bytes": bytes.len(), "chunks": chunks});
             body.extend(bytes);
@@ -138,7 +138,7 @@ fn resume_with_other_data_to_evaluate_on_says_so() {
         answer.with("warning").iter().any(|line| line["warning"]["code"] == "checkpoint.validation.changed")
     };
     assert_eq!([resume(&first), resume(&second)], [false, true]);
-    // Nothing is evaluated without them.
+    // Without validation data nothing is evaluated.
     let answer = succeed(&["train", "--resume", &out, "--data", &data, "--device", "cpu", "--steps", "3", "--override", "steps"]);
     assert!(answer.with("warning").iter().all(|line| line["warning"]["code"] != "checkpoint.validation.changed"));
 }
@@ -180,6 +180,6 @@ fn weights_that_are_no_numbers_are_refused_at_the_start_unless_they_are_allowed(
     let (code, message) = refuse(&args);
     assert_eq!(code, "model.non-finite");
     assert!(message.contains("model.norm.weight") && message.contains("2 NaN or infinite"), "{message}");
-    // Allowed, the run begins; its first step says that its loss is no number.
+    // If they are allowed, the run begins; its first step reports that its loss is not finite.
     assert_eq!(refuse(&[&args[..], &["--allow-non-finite"]].concat()).0, "train.non-finite");
 }

@@ -1,5 +1,5 @@
-//! How a run ends: whatever ends it, the checkpoint is that of its last whole step, bit for bit that of an unbroken run, and the exit status
-//! says what it was.
+//! Ends of a run: however it ends, the checkpoint is that of its last complete step, bit for bit that of an unbroken run, and the exit status
+//! shows the reason.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use super::*;
 
-/// A run too long to end by itself.
+/// Returns the options of a run too long to end by itself.
 pub(super) fn long<'a>(config: &'a str, data: &'a str, out: &'a str) -> Vec<&'a str> {
     ["train", "--config", config, "--data", data, "--device", "cpu", "--steps", "100000", "--batch-size", "2", "--seq-len", "16"]
         .into_iter()
@@ -20,7 +20,7 @@ pub(super) fn step_of(folder: &str) -> u64 {
     manifest["progress"]["completed_steps"].as_u64().unwrap()
 }
 
-/// The checkpoint is the one of a run that was told to stop there.
+/// Checks that the checkpoint equals that of a run that was stopped at its step. Returns the step.
 pub(super) fn is_that_of_an_unbroken_run(out: &str, args: &[&str], place: &Path) -> u64 {
     let step = step_of(out);
     let whole = text(&place.join("whole"));
@@ -65,7 +65,7 @@ fn an_output_that_nobody_reads_costs_no_step() {
     let args = long(&config, &data, &out);
     let mut child = Command::new(binary()).args(&args).arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut first = String::new();
-    // Drops the reader after a line, as `head -1` does.
+    // Closes the reader after one line, as `head -1` does.
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
     let mut told = String::new();
     child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
@@ -109,7 +109,7 @@ fn a_step_that_is_not_finite_leaves_the_one_before_and_a_failed_evaluation_is_a_
     assert_eq!(is_that_of_an_unbroken_run(&out, &args, &place), 1);
 }
 
-/// By plain gradient descent at a rate of 1e4 the loss of step 3 is still a number, and its gradient is not.
+/// By plain gradient descent at a rate of 1e4 the loss of step 3 is still finite, but its gradient is not.
 #[test]
 fn a_gradient_that_is_not_finite_leaves_the_step_before() {
     let place = folder("gradient");
@@ -121,7 +121,7 @@ fn a_gradient_that_is_not_finite_leaves_the_step_before() {
     );
     let out = text(&place.join("run"));
     let train = ["train", "--config", &config, "--data", &data, "--device", "cpu", "--train-config", &wild];
-    // The reports of step 2 have not been read, or its checkpoint is there already.
+    // The reports of step 2 are unread, or its checkpoint is saved already.
     for more in [&[][..], &["--report-every", "4"], &["--save-every", "1"]] {
         let args = [&train[..], more, &["--out", &out]].concat();
         let output = output(&[&args[..], &["--json"]].concat());
@@ -159,7 +159,7 @@ fn a_run_with_nothing_left_says_so_and_evaluates() {
     let answer = succeed(&resume);
     assert_eq!(answer.with("warning")[0]["warning"]["code"], json!("run.nothing-left"));
     assert_eq!(answer.with("eval_loss").len(), 1);
-    // Fewer steps than there are: the checkpoint tells those that there are.
+    // Fewer steps than the run has made: the checkpoint keeps those that it has made.
     let passed = text(&place.join("passed"));
     succeed(&[&resume[..], &["--steps", "2", "--override", "steps", "--out", &passed]].concat());
     let manifest: Value = serde_json::from_slice(&fs::read(Path::new(&passed).join("checkpoint.json")).unwrap()).unwrap();
@@ -182,7 +182,7 @@ fn a_log_has_lines_with_losses() {
     }
 }
 
-/// The loss that a card and a receipt state is one of these weights, or none; the best is kept.
+/// The loss in a card and a receipt belongs to these weights, or there is none; the best checkpoint is kept.
 #[test]
 fn an_evaluation_belongs_to_its_step() {
     let place = folder("evaluations");
@@ -210,10 +210,10 @@ fn an_evaluation_belongs_to_its_step() {
         receipt
     };
     assert_eq!(exported(&out, "first")["training"]["losses"]["evaluation"], expected);
-    // Two steps on without an evaluation.
+    // Two further steps without an evaluation.
     succeed(&["train", "--resume", &out, "--data", &data, "--device", "cpu", "--out", &out]);
     assert_eq!(exported(&out, "second")["training"]["losses"]["evaluation"], Value::Null);
-    // A receipt that says otherwise is refused.
+    // A receipt that states another step is refused.
     let receipt = place.join("first/tabtune.receipt.json");
     let forged = fs::read_to_string(&receipt).unwrap().replace("\"step\": 2", "\"step\": 1");
     fs::write(&receipt, forged).unwrap();
@@ -246,13 +246,13 @@ fn phases_that_do_not_fit_and_jumps_of_the_rate_are_told() {
     let early = write(&place, "early.json", r#"{"schedule": {"type": "linear", "total_steps": 2}}"#);
     assert_eq!(train(&["--train-config", &early]), ["a line over 2 steps in a run of 4: the last 2 steps have a rate of 0"]);
     assert!(train(&["--schedule", "cosine"]).is_empty());
-    // Rates of 0 in all steps.
+    // The rate is 0 in all steps.
     let nothing = [&short(&config, &data)[..], &["--warmup-steps", "3", "--stop-at", "1"]].concat();
     succeed(&nothing);
     let one = ["train", "--config", &config, "--data", &data, "--device", "cpu", "--steps", "1", "--seq-len", "16", "--warmup-steps", "3"];
     let (code, message) = refuse(&one);
     assert!(code == "config.invalid" && message.contains("schedule: expected a rate above 0 in one of the steps 1 to 1"), "{message}");
-    // A constant run that goes on as a cosine.
+    // A constant run that continues with a cosine schedule.
     let out = text(&place.join("run"));
     succeed(&[&short(&config, &data)[..], &["--stop-at", "3", "--out", &out]].concat());
     let resume = ["train", "--resume", &out, "--data", &data, "--device", "cpu"];

@@ -1,4 +1,4 @@
-//! Runs whose disk is full: that of the log costs no step, that of the checkpoint costs no checkpoint.
+//! Runs with a full disk: a full disk for the log costs no step, a full disk for the checkpoint costs no earlier checkpoint.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -21,12 +21,12 @@ fn a_log_that_fills_its_disk_costs_no_step() {
     assert_eq!(status.code(), Some(1));
     let written = fs::read_to_string(mount.seen(&disk).join("log")).unwrap();
     assert_eq!(written.len(), 1 << 14);
-    // Each complete line tells a step, and the one that was cut off tells the step that is saved.
+    // Each complete line reports a step, and the step whose line was cut off is saved.
     let step = is_that_of_an_unbroken_run(&out, &args, &place);
     assert!(step > 50 && written.lines().count() as u64 >= step, "{step}: {written}");
 }
 
-/// Progress is for people, and a run goes on without it.
+/// Progress is for people, and a run continues without it.
 #[test]
 fn a_full_disk_for_the_progress_ends_no_run() {
     let place = folder("progress");
@@ -38,7 +38,7 @@ fn a_full_disk_for_the_progress_ends_no_run() {
     assert_eq!((status.code(), step_of(&out)), (Some(0), 4));
 }
 
-/// What was saved before stays whole, and the run ends at the first save for which there is no room.
+/// The earlier checkpoint stays whole, and the run ends at the first save for which there is no room.
 #[test]
 fn a_disk_that_is_full_at_a_save_keeps_the_checkpoint_before() {
     let place = folder("save-disk");
@@ -74,7 +74,7 @@ fn a_disk_that_is_full_at_a_save_keeps_the_checkpoint_before() {
     assert!(step >= 10 && step.is_multiple_of(10), "{step}");
 }
 
-/// The best is kept elsewhere, where there is room for nothing: that is known before the first step.
+/// The best checkpoint goes to another disk, which has no room for it: this is refused before the first step.
 #[test]
 fn a_disk_without_room_for_the_best_is_refused_at_the_start() {
     let place = folder("best-disk");

@@ -1,6 +1,6 @@
-//! Inputs of people that other trainers read wrongly (`golden/inputs`, a folder for each): what is learned of them.
+//! Inputs that other trainers misread (`golden/inputs`, one folder each): the text that is learned of them.
 //!
-//! The vocabularies are the bytes, so that tokens are counted on the text; counts and digests that a table of right values names are those.
+//! The vocabularies are single bytes, so tokens can be counted in the text; the test contains the expected counts and digests.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn input(name: &str) -> String {
     format!("{}/golden/inputs/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The first step on data: its counted targets, the digest of the data, and the codes of warnings with their messages.
+/// First step on data: counted targets, digest of the data, and the codes of warnings with their messages.
 struct Step {
     tokens: u64,
     digest: String,
@@ -43,12 +43,12 @@ fn step(model: &str, data: &str) -> Step {
     step_of(&["--model", &input(model)], data, "64")
 }
 
-/// The account of data for a model.
+/// Returns the report of `tabtune data` for a model.
 fn report(model: &str, data: &str, more: &[&str]) -> Value {
     succeed(&[&["data", &input(data), "--model", &input(model)], more].concat()).last().clone()
 }
 
-/// The texts that are learned of each example.
+/// Returns the text of each example that is learned.
 fn learned(model: &str, data: &str) -> Vec<String> {
     let report = report(model, data, &["--show", "100", "--seq-len", "512"]);
     let of = |example: &Value| {
@@ -75,7 +75,7 @@ fn templates_that_rewrite_what_was_said_train() {
 
 #[test]
 fn rows_are_found_in_every_form() {
-    // A sequence of 64 holds four of the rows, each of which counts its answer of a character and the end of it.
+    // A sequence of 64 holds four of the rows, each of which counts its answer of one character and the end token.
     for data in ["rows.jsonl", "rows.json", "rows-as-lines.json", "rows.txt", "rows.csv"] {
         let Step { digest, warnings, .. } = step("forms/model", &format!("forms/{data}"));
         assert!(digest.starts_with("e7b4bde8ea98962d2e63"), "{data}: {digest}");
@@ -100,14 +100,14 @@ fn a_gzip_file_is_whole_or_refused() {
     let digest = |answer: &Answer| answer.last()["digest"].as_str().unwrap_or_default().to_owned();
     let read = shown("rows", &whole);
     assert!(read.good && digest(&read).starts_with("e7b4bde8ea98962d2e63"), "{:?}", read.lines);
-    // Two members are one file.
+    // Two gzip members are one file.
     assert_eq!(shown("twice", &whole.repeat(2)).last()["examples"], json!(80));
     for step in 1..12 {
         let cut = shown("cut", &whole[..whole.len() * step / 12]);
         assert_eq!((cut.good, &cut.last()["error"]["code"]), (false, &json!("data.gzip")), "{step}");
         let mut changed = whole.clone();
         changed[whole.len() * step / 12] ^= 0x55;
-        // Deflate may read on; the checksum at the end does not.
+        // The deflate decoder may accept the change; the checksum at the end does not.
         let changed = shown("changed", &changed);
         assert!(!changed.good && changed.last()["error"]["code"].as_str().unwrap().starts_with("data."), "{step}: {:?}", changed.lines);
     }
@@ -180,7 +180,7 @@ fn the_length_of_sequences_follows_the_rows_and_what_is_longer_is_told() {
         (tokens, warnings(&answer))
     };
     let (tokens, warned) = counted(&[]);
-    // The fifth row is short. Of each other one all is learned up to its end.
+    // The fifth row is short. Every other row is learned up to its cut end.
     let whole: Vec<u64> =
         learned("long/model", "long/long.jsonl").iter().map(|answer| answer.len() as u64 - "<|im_end|>".len() as u64 + 1).collect();
     assert!(tokens.iter().all(|tokens| whole.contains(tokens)) && warned.is_empty(), "{tokens:?} {whole:?} {warned:?}");
@@ -199,7 +199,7 @@ fn the_end_of_a_turn_is_learned_told_and_ends_an_answer() {
     assert_eq!(step.tokens, 2);
     assert!(step.digest.starts_with("f4f8ff1ddeba8f62"), "{}", step.digest);
     assert!(step.warned("data.end.turn").contains("<|im_end|>"));
-    // What a run has learned to stop at, its checkpoint and every export say too.
+    // The ends that a run has learned are in its checkpoint and every export too.
     let place = folder("inputs-turn-end");
     let [run, exported] = ["run", "exported"].map(|name| text(&place.join(name)));
     let args = ["--device", "cpu", "--steps", "1", "--batch-size", "1", "--seq-len", "64", "--out", &run];
@@ -263,7 +263,7 @@ fn tojson_takes_the_keywords_of_hugging_faces_filter() {
 fn a_new_model_has_the_characters_of_the_rows() {
     let config = input("new-model/config.json");
     let Step { tokens, warnings, .. } = step_of(&["--config", &config], "new-model/rows.jsonl", "64");
-    // Four rows of 15 characters share a sequence; each learns its 7, and there is no token that ends them.
+    // Four rows of 15 characters share a sequence; each learns its 7, and there is no end token.
     assert_eq!(tokens, 4 * 7);
     assert!(warnings.iter().any(|(code, _)| code == "data.end.unknown"), "{warnings:?}");
 }
@@ -315,7 +315,7 @@ fn an_added_token_beyond_the_rows_is_told_and_refused_in_a_text() {
     assert!(message.contains("258"), "{message}");
 }
 
-/// Converts a model. → where it lies, and what was told on the way.
+/// Converts a model. Returns the folder and the messages on stderr.
 fn converted(model: &str) -> (PathBuf, String) {
     let place = folder(&format!("inputs-convert-{}", model.replace('/', "-")));
     let to = place.join("to");
@@ -379,6 +379,6 @@ fn evaluation_reads_what_training_reads() {
     let cut = ["evaluate", "--model", &input("long/model"), "--data", &input("long/long.jsonl"), "--seq-len", "64", "--device", "cpu"];
     let told = warnings(&succeed(&cut));
     assert!(told.iter().any(|(code, message)| code == "data.long" && message.starts_with("4 of 5 examples")), "{told:?}");
-    // Four answers of a character, each with its end; eight ids. JSON lines are such by whatever name.
+    // Four answers of a character, each with its end; eight ids. JSON lines are recognised under any file name.
     assert_eq!([tokens("val.jsonl"), tokens("val.txt"), tokens("val.tokens")], [json!(8), json!(8), json!(7)]);
 }

@@ -1,9 +1,9 @@
-//! A device that is lost in the middle of a run: what was saved before is whole, and the run goes on from it.
+//! A device that is lost in the middle of a run: the last save is whole, and the run can be resumed from it.
 
 use super::ends::step_of;
 use super::*;
 
-/// The layer that loses the device, made once, with the description by which Vulkan finds it.
+/// Builds the layer that loses the device, once, with the description by which Vulkan finds it.
 fn layer() -> &'static Path {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     MADE.get_or_init(|| {
@@ -19,8 +19,8 @@ fn layer() -> &'static Path {
     })
 }
 
-/// Whatever was being done when it was lost: steps before the first save, between saves, and a save itself. The state of the steps since the
-/// last save was on the device.
+/// The device may be lost at any time: in steps before the first save, between saves, and during a save. The state of the steps since the last
+/// save was on the device.
 #[test]
 fn a_lost_device_leaves_the_last_save() {
     if tabtune_tests::gpu().is_none() {
@@ -48,7 +48,7 @@ fn a_lost_device_leaves_the_last_save() {
         }
     };
     let mut steps = Vec::new();
-    // By submissions: of this model some four are made in a step, and more in a save.
+    // Counted in submissions: this model needs some four per step, and more for a save.
     for at in [20, 40, 55, 70, 85] {
         let out = text(&place.join(format!("run-{at}")));
         let mut run = Command::new(binary());

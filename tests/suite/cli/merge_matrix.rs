@@ -1,8 +1,8 @@
-//! Bases of every kind, merged into every type by each command that merges: equal bytes wherever what goes in and what is asked for are the same.
+//! Bases of every kind, merged into every type by each command that merges: equal inputs and requests give equal bytes.
 
 use super::*;
 
-/// A llama whose rows the blocks of Q8_0 divide, after a step.
+/// Makes a Llama whose rows are whole blocks of Q8_0, after one step.
 fn base(place: &Path) -> (String, String) {
     let (config, data) = tiny(place);
     let mut wide: Value = serde_json::from_slice(&std::fs::read(config).unwrap()).unwrap();
@@ -16,7 +16,7 @@ fn base(place: &Path) -> (String, String) {
     (out, data)
 }
 
-/// The bytes of the weights that a command writes, of a folder or of a file.
+/// Runs a command and returns the bytes of the weights that it writes, from a folder or a file.
 fn weights(args: &[&str], to: &str) -> Vec<u8> {
     succeed(&[args, &["--to", to, "--name", "m"]].concat());
     let path = Path::new(to);
@@ -50,7 +50,7 @@ fn every_command_writes_the_same() {
             let converted = weights(&[&["convert", "--model", &model, "--merge-adapter", &factors], &asked[..]].concat(), &to("convert"));
             assert!(exported == merged && merged == converted, "{kind} to {out}");
             if out == "f32" {
-                // The weights that a run begins with, saved after a step of next to nothing, which moves what is 0 alone.
+                // The weights that a run begins with, saved after a step with almost no effect, which changes only zeros.
                 let begun = to("train");
                 let train = ["train", "--model", &model, "--merge-adapter", &factors, "--data", &data, "--device", "cpu", "--train-config"];
                 let told = succeed(&[&train[..], &[&still, "--out", &begun]].concat());

@@ -1,4 +1,4 @@
-//! An adapter merged into a base by each command that does: one sum in f32, rounded once, to the type that is written.
+//! Adapters merged into a base by each command that merges: one sum in f32, rounded once, to the type that is written.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::*;
 
 const RANK: usize = 2;
 const SCALE: f64 = 4.0 / RANK as f64;
-/// The matrices with factors, as rows and columns of the model of `tiny`.
+/// Matrices with factors, with their rows and columns in the model of `tiny`.
 const TARGETS: [(&str, usize, usize); 2] = [("self_attn.q_proj", 16, 16), ("mlp.down_proj", 16, 24)];
 
-/// The checkpoint of a short run in bf16: a base whose dtype a small change does not survive.
+/// Makes the checkpoint of a short run in bf16: a base whose dtype loses a small change.
 fn base_in_bf16(place: &Path) -> (String, String) {
     let (config, data) = tiny(place);
     let out = text(&place.join("base"));
@@ -20,7 +20,7 @@ fn base_in_bf16(place: &Path) -> (String, String) {
     (out, data)
 }
 
-/// Values of both signs around `size`, whose digits fill an f32.
+/// Returns values of both signs around `size`, which use all digits of an f32.
 fn values(count: usize, size: f32, seed: u32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
     let mut next = || {
@@ -30,7 +30,7 @@ fn values(count: usize, size: f32, seed: u32) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// The factors of an adapter by the name of their matrix: A [r, in] and B [out, r], with values of B around `size`.
+/// Makes the factors of an adapter by the name of their matrix: A [r, in] and B [out, r], with values of B around `size`.
 fn factors(size: f32) -> BTreeMap<String, [Vec<f32>; 2]> {
     let mut all = BTreeMap::new();
     for layer in 0..2 {
@@ -42,7 +42,7 @@ fn factors(size: f32) -> BTreeMap<String, [Vec<f32>; 2]> {
     all
 }
 
-/// An adapter in PEFT's files.
+/// Writes an adapter as PEFT files.
 fn adapter(folder: &Path, factors: &BTreeMap<String, [Vec<f32>; 2]>) -> String {
     std::fs::create_dir_all(folder).unwrap();
     let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
@@ -62,7 +62,7 @@ fn adapter(folder: &Path, factors: &BTreeMap<String, [Vec<f32>; 2]>) -> String {
     text(folder)
 }
 
-/// The matrices of a folder as f64.
+/// Reads the matrices of a folder as f64.
 fn matrices(folder: &str) -> BTreeMap<String, Vec<f64>> {
     let bytes = std::fs::read(Path::new(folder).join("model.safetensors")).unwrap();
     let file = SafeTensors::deserialize(&bytes).unwrap();
@@ -78,7 +78,7 @@ fn matrices(folder: &str) -> BTreeMap<String, Vec<f64>> {
     file.tensors().iter().map(|(name, view)| (name.clone(), widened(view))).collect()
 }
 
-/// What of the change is in the merged weights: 1 − ‖W′ − W − sBA‖ / ‖sBA‖ in f64, the least of all targets.
+/// Returns the share of the change that remains in the merged weights: 1 − ‖W′ − W − sBA‖ / ‖sBA‖ in f64, the smallest of all targets.
 fn survival(base: &str, merged: &str, factors: &BTreeMap<String, [Vec<f32>; 2]>) -> f64 {
     let (base, merged) = (matrices(base), matrices(merged));
     let of = |(name, [a, b]): (&String, &[Vec<f32>; 2])| {
@@ -95,7 +95,7 @@ fn survival(base: &str, merged: &str, factors: &BTreeMap<String, [Vec<f32>; 2]>)
     factors.iter().map(of).fold(f64::INFINITY, f64::min)
 }
 
-/// The least share that the receipt of a folder states; every target has one.
+/// Returns the smallest share that the receipt of a folder states; every target has one.
 fn stated_survival(folder: &str) -> f64 {
     let receipt: Value = serde_json::from_slice(&std::fs::read(Path::new(folder).join("tabtune.receipt.json")).unwrap()).unwrap();
     let shares: Vec<f64> = receipt["conversions"].as_array().unwrap().iter().filter_map(|one| one["survival"].as_f64()).collect();
@@ -103,7 +103,7 @@ fn stated_survival(folder: &str) -> f64 {
     shares.into_iter().fold(f64::INFINITY, f64::min)
 }
 
-/// 0.9999 is what an f32 sum keeps of a change a thousandth of its weight; rounded to bf16 first, less than half of it is left.
+/// An f32 sum keeps 0.9999 of a change of a thousandth of its weight; if it is rounded to bf16 first, less than half of it remains.
 #[test]
 fn a_sum_is_rounded_once_to_the_type_that_is_written() {
     let place = folder("merges");
@@ -124,11 +124,11 @@ fn a_sum_is_rounded_once_to_the_type_that_is_written() {
                 _ => kept < 0.9999,
             };
             assert!(enough, "{name} {dtype}: {kept}");
-            // The receipt says so. Its product is summed in f32, which is 1e-7 of it.
+            // The receipt states the same share. Its product is summed in f32, which adds an error of 1e-7.
             let stated = stated_survival(&merged);
             assert!((stated - kept).abs() < 2e-7 + 2e-3 * (1.0 - kept), "{name} {dtype}: {stated} is stated, {kept} is left");
         }
-        // A step of nothing: the weights that training begins with.
+        // A step with no effect: the weights that training begins with.
         let still = write(
             &place,
             "still.json",
@@ -141,13 +141,13 @@ fn a_sum_is_rounded_once_to_the_type_that_is_written() {
     }
 }
 
-/// By tensor and count, in every type and format, unless it is allowed, which is told.
+/// Refused with tensor and count in every type and format, unless they are allowed, which is reported.
 #[test]
 fn values_that_are_no_numbers_do_not_leave_unseen() {
     let place = folder("merges-nan");
     let (model, _) = base_in_bf16(&place);
     let mut odd = factors(2e-2);
-    // A row of B: all of the row of the sum, 24 values.
+    // A row of B affects the whole row of the sum, 24 values.
     odd.get_mut("model.layers.1.mlp.down_proj").unwrap()[1][6] = f32::NAN;
     let adapter = adapter(&place.join("adapter"), &odd);
     for (name, more) in [

@@ -1,4 +1,4 @@
-//! File systems that a test mounts for itself, in a namespace that ends with it, and an account that permissions hold for.
+//! File systems that a test mounts in a namespace of its own, and an account to which file permissions apply.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -6,17 +6,17 @@ use std::process::{Child, Stdio};
 
 use super::*;
 
-/// A file system in memory at a folder. Commands started with `inside` find it there; the test itself finds it under [`Mount::seen`].
+/// A file system in memory, mounted at a folder. Commands started with `inside` see it there; the test sees it at [`Mount::seen`].
 pub(super) struct Mount {
     holder: Child,
     pub inside: Vec<String>,
 }
 
 impl Mount {
-    /// Mounts `bytes` of memory. Where this is not allowed, prints that `what` is skipped and returns `None`.
+    /// Mounts `bytes` of memory. If this is not allowed, prints that `what` is skipped and returns `None`.
     pub fn new(folder: &Path, bytes: u64, what: &str) -> Option<Self> {
         const SCRIPT: &str = r#"mount -t tmpfs -o size="$2",mode=755 tmpfs "$1" && echo mounted && exec cat"#;
-        // As root, or else as root of a namespace of users.
+        // As root, or otherwise as root of a user namespace.
         for (unshare, enter) in [("-m", "-m"), ("-rm", "-U -m --preserve-credentials")] {
             let args = [unshare, "sh", "-c", SCRIPT, "sh", &text(folder), &bytes.to_string()].map(str::to_string);
             let started = Command::new("unshare").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
@@ -34,12 +34,12 @@ impl Mount {
         None
     }
 
-    /// Where the test finds `path`.
+    /// Returns the path at which the test finds `path`.
     pub fn seen(&self, path: &Path) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root{}", self.holder.id(), path.display()))
     }
 
-    /// Leaves `free` bytes of the file system that contains `folder`, by a file of the user's there.
+    /// Fills the file system that contains `folder` with a file of the user, so that `free` bytes remain.
     pub fn fill(&self, folder: &Path, free: u64) {
         let mut file = fs::File::create_new(self.seen(folder).join("filler")).unwrap();
         while file.write_all(&[7; 4096]).is_ok() {}
@@ -47,7 +47,7 @@ impl Mount {
         file.set_len(length.saturating_sub(free)).unwrap();
     }
 
-    /// Forbids all changes from now on.
+    /// Makes the file system read-only.
     pub fn close(&self, folder: &Path) {
         let args = [&self.inside[..], &["mount", "-o", "remount,bind,ro", &text(folder)].map(str::to_string)].concat();
         assert!(Command::new(&args[0]).args(&args[1..]).status().unwrap().success());
@@ -61,14 +61,14 @@ impl Drop for Mount {
     }
 }
 
-/// The account under which a command runs for which permissions mean something: that of the test, or `nobody` instead of root.
+/// Account for a command to which file permissions apply: that of the test, or `nobody` instead of root.
 pub(super) struct Account {
     uid: Option<u32>,
     pub under: Vec<String>,
 }
 
 impl Account {
-    /// Where there is none that can read `file` and start the command, prints that `what` is skipped and returns `None`.
+    /// If no such account can read `file` and start the command, prints that `what` is skipped and returns `None`.
     pub fn new(file: &Path, what: &str) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
         const NOBODY: u32 = 65534;
@@ -86,7 +86,7 @@ impl Account {
         None
     }
 
-    /// Makes `folder` one of this account's.
+    /// Makes `folder` belong to this account.
     pub fn give(&self, folder: &Path) {
         if self.uid.is_some() {
             std::os::unix::fs::chown(folder, self.uid, None).unwrap();

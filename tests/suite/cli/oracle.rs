@@ -1,8 +1,8 @@
-//! Adapters beside packed bases, against float64 that another program computed: `golden/lora-oracle`.
+//! Adapters on packed bases, compared with float64 results of another program: `golden/lora-oracle`.
 
 use super::*;
 
-/// What `check` says of the cases, by their ids.
+/// Returns the output lines of `check` by the ids of the cases.
 fn checked(options: &[&str]) -> Vec<(String, Value)> {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/lora-oracle");
     let (cases, assets) = (text(&place.join("cases.json")), text(&place));
@@ -16,7 +16,7 @@ fn checked(options: &[&str]) -> Vec<(String, Value)> {
 fn adapters_beside_packed_bases_compute_what_float64_does() {
     let stored = checked(&["--device", "cpu"]);
     assert_eq!(stored.len(), 5);
-    // What the device holds are the types of the file, which no widened copy stands beside.
+    // The device holds the types of the file, without a widened copy.
     let types = |id: &str| stored.iter().find(|(found, _)| found == id).map(|(_, line)| line["storage"].clone()).unwrap();
     assert_eq!(types("lora.train.tiny-k"), json!({ "Q4_K": 10, "Q6_K": 5 }));
     assert_eq!(types("lora.ce.tiny-mix"), json!({ "F16": 1, "F32": 1, "Q4_0": 2, "Q4_1": 2, "Q5_0": 2, "Q5_1": 2, "Q5_K": 3, "Q8_0": 2 }));

@@ -1,4 +1,4 @@
-//! Where the commands write: what lies there stays, and what they cannot write is refused before the work.
+//! Output locations of the commands: existing files stay, and locations that cannot be written are refused before the work.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use super::*;
 /// Files with their bytes, links with their targets, and folders.
 pub(super) type Contents = BTreeMap<PathBuf, Vec<u8>>;
 
-/// Everything below `folder`; no link is followed.
+/// Returns everything below `folder`; no link is followed.
 pub(super) fn contents(folder: &Path) -> Contents {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
@@ -27,12 +27,12 @@ pub(super) fn contents(folder: &Path) -> Contents {
     found
 }
 
-/// A run of two steps with a checkpoint in `out`.
+/// Returns the options of a run of two steps with a checkpoint in `out`.
 fn train<'a>(config: &'a str, data: &'a str, out: &'a str) -> Vec<&'a str> {
     [&short(config, data)[..], &["--stop-at", "2", "--out", out]].concat()
 }
 
-/// Files of the user's in a folder; what they contain.
+/// Puts files of the user into a folder. Returns their contents.
 pub(super) fn put_foreign(folder: &Path) -> Contents {
     fs::create_dir_all(folder.join("thesis")).unwrap();
     for name in ["notes.txt", "data.txt", "thesis/chapter.md", ".hidden"] {
@@ -64,7 +64,7 @@ fn files_of_the_user_in_and_beside_a_checkpoint_stay() {
     let resume = ["train", "--resume", &text(&run), "--data", &data, "--device", "cpu", "--out", &text(&run), "--save-every", "1"];
     assert_eq!(succeed(&resume).last()["step"], json!(4));
     unchanged(&before, &place);
-    // And nothing else has come.
+    // Nothing else was added.
     let now = contents(&place).into_keys().collect::<Vec<_>>();
     assert!(
         now.iter().all(|path| ours.contains(path)
@@ -102,7 +102,7 @@ fn a_folder_that_is_not_ours_is_refused_and_stays() {
         let message = occupied("manifest", &with(manifest));
         assert!(message.contains("checkpoint.json, which is not that of a checkpoint"), "{message}");
     }
-    // A file that the checkpoint does not name, under a name that a save would take.
+    // A file that the checkpoint does not name, under a name that a save would use.
     let run = place.join("run");
     succeed(&train(&config, &data, &text(&run)));
     let manifest = run.join("checkpoint.json");
@@ -152,7 +152,7 @@ fn a_link_is_followed_and_one_to_nothing_refused() {
     assert!(fs::read_link(&dangling).is_ok() && !place.join("absent").exists());
 }
 
-/// A container's volume is such a folder: nothing can be renamed over it, or made beside it.
+/// A container's volume is such a folder: nothing can be renamed over it, or created next to it.
 #[cfg(unix)]
 #[test]
 fn a_folder_in_a_closed_parent_is_written_into() {
@@ -209,12 +209,12 @@ fn a_second_process_is_refused_at_its_start() {
     }
     first.kill().unwrap();
     first.wait().unwrap();
-    // The lock has ended with its process.
+    // The lock ended with its process.
     succeed(&train(&config, &data, &out));
     assert!(!place.join("run/.tabtune.lock").exists());
 }
 
-/// Whichever files of the new checkpoint were moved when its process was ended, it is the one that opens; the next save puts all in order.
+/// No matter which files of the new checkpoint were moved before its process was killed, the new checkpoint opens; the next save moves the rest.
 #[test]
 fn a_checkpoint_whose_files_are_not_all_at_their_places_is_whole() {
     let place = folder("moved");
@@ -248,7 +248,7 @@ fn a_checkpoint_whose_files_are_not_all_at_their_places_is_whole() {
     }
 }
 
-/// Short form; `TABTUNE_FULL=1` makes sixty of it.
+/// Runs in a short form; `TABTUNE_FULL=1` makes sixty attempts.
 #[test]
 fn a_process_that_is_killed_while_it_saves_leaves_a_checkpoint() {
     let place = folder("killed");
@@ -287,12 +287,12 @@ fn a_process_that_is_killed_while_it_saves_leaves_a_checkpoint() {
         let answer = super::run(&["inspect", &out]);
         assert!(answer.good, "kill {kill}: {:?}", answer.lines);
         let steps = ["train", "--resume", &out, "--data", &data, "--device", "cpu"];
-        // Opens every byte of it; the settings that were overridden are in it.
+        // Resuming reads every byte of it; the overridden settings are in it.
         let (code, message) = refuse(&[&steps[..], &["--seed", "99"]].concat());
         assert!(code == "optim.resume-mismatch", "kill {kill}: {code} {message}");
         unchanged(&before, &run);
     }
-    // What the killed ones left is gone with the next save.
+    // The next save removes the files that the killed processes left.
     succeed(&["train", "--resume", &out, "--data", &data, "--device", "cpu", "--stop-at", "3", "--out", &out]);
     let left: Vec<_> =
         contents(&run).into_keys().filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(".tabtune")).collect();

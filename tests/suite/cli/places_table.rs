@@ -1,5 +1,5 @@
-//! Each place where an output may be told to go, for each command that writes: the output is there, complete, or the command is refused
-//! before its work and nothing has changed.
+//! Every kind of output location for each command that writes: the output is there and complete, or the command is refused before its work
+//! and nothing has changed.
 
 mod made;
 
@@ -12,7 +12,7 @@ use super::mounts::Mount;
 use super::places::contents;
 use super::*;
 
-/// What a command does there.
+/// Outcome of a command in a location.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum End {
     Written,
@@ -24,7 +24,7 @@ const OCCUPIED: End = Refused("output.occupied");
 const NOT_WRITABLE: End = Refused("sink.write");
 const NOTHING_TO_RESUME: End = Refused("checkpoint.corrupt");
 
-/// Per kind: a folder for checkpoints, the folder of the checkpoint that goes on, a folder for one output, a file.
+/// Outcomes per kind of location: a folder for checkpoints, the folder of the resumed checkpoint, a folder for one output, a file.
 const TABLE: [(Kind, [End; 4]); 19] = [
     (New, [Written, NOTHING_TO_RESUME, Written, Written]),
     (Empty, [Written, NOTHING_TO_RESUME, Written, OCCUPIED]),
@@ -51,7 +51,7 @@ fn is_ours(name: &std::ffi::OsStr) -> bool {
     Path::new(&inputs().half).join(name).exists()
 }
 
-/// The command started as its place needs it: its lines, and whether it was good.
+/// Starts the command as its location requires. Returns its lines and its success.
 fn start(place: &Place, args: &[&str]) -> Answer {
     let binary = text(binary());
     let all: Vec<&str> = place.start.iter().map(String::as_str).chain([&*binary]).chain(args.iter().copied()).chain(["--json"]).collect();
@@ -62,7 +62,7 @@ fn start(place: &Place, args: &[&str]) -> Answer {
     Answer { lines, good: output.status.success() }
 }
 
-/// Runs the command in the place, and says how it ended.
+/// Runs the command in the location and returns the outcome.
 fn end_of(place: &Place, usage: Use, command: &[&str], told: &str) -> End {
     let out = text(&place.out);
     let args: Vec<&str> = command.iter().map(|word| if *word == "OUT" { &out } else { *word }).collect();
@@ -99,7 +99,7 @@ fn end_of(place: &Place, usage: Use, command: &[&str], told: &str) -> End {
     Written
 }
 
-/// `command` in each place of the table; `OUT` stands for the place.
+/// Runs `command` in each location of the table; `OUT` is replaced by the location.
 fn each_place(name: &str, usage: Use, command: &[&str]) {
     let root = folder(name);
     let wrong: Vec<String> = TABLE
@@ -163,7 +163,7 @@ fn an_extraction_takes_or_refuses_each_place() {
     each_place("table-extract", Use::Folder, &["adapter", "extract", "--model", tuned, "--base", half, "--rank", "2", "--to", "OUT"]);
 }
 
-/// Whatever room there is: the run is done, or has not begun.
+/// For any amount of room, the run is complete or has not begun.
 #[test]
 fn no_step_is_trained_without_room_for_its_checkpoint() {
     let (root, Inputs { config, data, half, .. }) = (folder("room"), inputs());

@@ -1,4 +1,4 @@
-//! Bad input: one typed error, exit status 1, no panic, nothing half done.
+//! Bad input: one typed error, exit status 1, no panic, no partial result.
 
 use super::*;
 
@@ -48,7 +48,7 @@ fn settings_that_train_nothing_or_exhaust_memory_are_refused() {
 
 #[test]
 fn document_mask_without_an_end_token_is_refused() {
-    // The tokenizer of the checkpoint is the letters of its text.
+    // The tokenizer of the checkpoint consists of the letters of its text.
     let (out, data) = checkpoint();
     let train = ["train", "--data", &data, "--model", &out, "--document-mask", "--device", "cpu"];
     for args in [&train[..], &["evaluate", "--data", &data, "--model", &out, "--document-mask", "--device", "cpu"]] {
@@ -103,7 +103,7 @@ fn config_that_does_not_fit_the_weights_is_refused() {
         copy_with(&out, &model, "config.json", changed.to_string().as_bytes());
         let (code, _) = refuse(&["evaluate", "--model", &text(&model), "--data", &data, "--device", "cpu"]);
         assert!(code.starts_with("model."), "{key}: {code}");
-        // Before any device: inspect has none.
+        // Before any device is opened: `inspect` uses none.
         assert_eq!(succeed(&["inspect", &text(&model)]).last()["code"], json!(code));
     }
     let mut shorter: Value = serde_json::from_str(&config).unwrap();
@@ -178,7 +178,7 @@ fn folders_in_the_way_are_left_alone() {
     assert_eq!(std::fs::read(&kept).unwrap(), b"x");
 }
 
-/// A file size limit stands for a full disk: writes fail with an error instead of a signal.
+/// A limit of the file size imitates a full disk: writes fail with an error instead of a signal.
 #[cfg(unix)]
 #[test]
 fn full_disk_on_export_is_a_typed_error_and_leaves_nothing() {
@@ -203,7 +203,7 @@ fn copy_with(from: &str, to: &Path, name: &str, bytes: &[u8]) {
     std::fs::write(to.join(name), bytes).unwrap();
 }
 
-/// A folder of the golden models' files under other names, and files made here.
+/// Makes a folder of the golden models' files under other names, and of generated files.
 fn model_folder(name: &str, golden: &[(&str, &str)], made: &[(&str, &[u8])]) -> String {
     let place = folder(name);
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/models");
@@ -234,7 +234,7 @@ fn folder_of_a_model_is_inspected_as_one() {
     assert_eq!(refuse(&["tokenize", "--model", &text(&Path::new(&place).join(parts[1])), "--text", "a"]).0, "gguf.split.incomplete");
 }
 
-/// Names and texts of a file reach the terminal escaped, and programs unchanged.
+/// Names and texts of a file are escaped in the terminal, and unchanged for programs.
 #[test]
 fn text_of_files_is_shown_and_not_obeyed() {
     let place = folder("bidi");
@@ -259,7 +259,7 @@ fn text_of_files_is_shown_and_not_obeyed() {
     assert!(!refused.status.success() && !acts(&refused.stderr) && !acts(&refused.stdout));
 }
 
-/// What lies under the name of a document when a download went wrong is told as what it is.
+/// Files from a failed download, under the name of a document, are reported as what they are.
 #[test]
 fn documents_that_are_no_json_are_named() {
     let (out, data) = checkpoint();

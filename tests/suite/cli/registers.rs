@@ -1,4 +1,4 @@
-//! `bench registers` where Mesa's RADV is installed: what kernels for GPUs leave in memory, as a compiler for GPUs has it.
+//! `bench registers`, if Mesa's RADV is installed: memory use of kernels for GPUs, as a compiler for GPUs reports it.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn bench_registers_finds_what_kernels_for_gpus_keep_in_memory() {
         return;
     }
     let lines = succeed(&["bench", "registers", "--quick"]).lines;
-    // Loops bounded and free.
+    // Bounded and free loops.
     assert_eq!(lines.len(), 2 * catalogue().filter(|kernel| runs_on_gpus(kernel)).count());
     let with =
         |key: &str| -> BTreeSet<&str> { lines.iter().filter(|line| line[key] != 0).map(|line| line["kernel"].as_str().unwrap()).collect() };

@@ -1,4 +1,4 @@
-//! What the commands print when all is well.
+//! Output of commands that succeed.
 
 use super::*;
 
@@ -71,7 +71,7 @@ fn groups_by_name_are_spelled_out_in_the_checkpoint() {
     let manifest: Value = serde_json::from_slice(&std::fs::read(Path::new(&run).join("checkpoint.json")).unwrap()).unwrap();
     let groups = manifest["train"]["groups"].as_array().unwrap();
     assert_eq!(groups.iter().map(|group| &group["weight_decay"]).collect::<Vec<_>>(), [&json!(0.0), &Value::Null]);
-    // The name is no other setting than what it stands for.
+    // The preset's name means the same setting as the groups that it stands for.
     let resume = ["train", "--resume", &run, "--data", &data, "--device", "cpu", "--groups", "no_decay"];
     assert_eq!(succeed(&resume).last()["step"], json!(4));
 }
@@ -92,7 +92,7 @@ fn resumed_run_equals_the_whole_run_bit_for_bit() {
     }
 }
 
-/// By bits: losses, the losses of evaluations and saved files, whose settings alone differ; and a refused step is named.
+/// Compares the bits of losses, evaluation losses and saved files, except for their settings; a refused step is named.
 #[test]
 fn reports_that_are_read_together_are_those_of_steps_one_by_one() {
     let place = folder("report-every");
@@ -132,7 +132,7 @@ fn resume_changes_only_what_override_names() {
     assert_eq!(code, "optim.resume-mismatch");
     assert!(message.contains("learning_rate") && message.contains("steps"), "{message}");
     assert!(message.ends_with(". Accept the given values with --override learning_rate steps"), "{message}");
-    // What cannot be overridden is not among them.
+    // Settings that cannot be overridden are not among them.
     let (_, message) = refuse(&[&resume[..], &["--seed", "9"]].concat());
     assert!(message.contains("seed: expected 7, which cannot be overridden, found 9"), "{message}");
     assert!(message.ends_with("--override learning_rate steps"), "{message}");
@@ -158,7 +158,7 @@ fn finished_run_extended_by_its_steps_goes_on_along_the_longer_schedule() {
     // Half a cosine over 6 steps: cos(4π/6) = −1/2, cos(5π/6) = −√3/2.
     let expected = [0.01 * 0.5 * (1.0 - 0.5), 0.01 * 0.5 * (1.0 - 3f64.sqrt() / 2.0)];
     assert!(rates.len() == 2 && rates.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{rates:?}");
-    // A length that was given is kept.
+    // A given length is kept.
     let longer = write(&place, "t.json", r#"{"schedule": {"total_steps": 9}}"#);
     let resume = [&resume[..], &["--train-config", &longer]].concat();
     assert!(refuse(&[&resume[..], &["--override", "steps"]].concat()).1.contains("schedule.total_steps: expected 4, found 9"));
@@ -179,7 +179,7 @@ fn resume_starts_a_decay_or_annealing_by_the_settings_file() {
         let given = write(&place, "start.json", format!(r#"{{"schedule": {start}}}"#));
         let answer = succeed(&["train", "--resume", &run, "--data", &data, "--device", "cpu", "--train-config", &given]);
         let rates: Vec<f64> = answer.with("grad_norm").iter().map(|line| line["learning_rate"].as_f64().unwrap()).collect();
-        // From 0.01 to a tenth of it, harmonic: step 3 is the first of the decay, step 4 half way.
+        // From 0.01 to a tenth of it, harmonic: step 3 is the first of the decay, step 4 is half way.
         let expected = [0.01, 1.0 / (0.5 / 0.001 + 0.5 / 0.01)];
         assert!(rates.len() == 2 && rates.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{schedule}: {rates:?}");
     }
@@ -214,7 +214,7 @@ fn profile_lists_every_launch_of_a_step_with_its_time() {
     assert!(table.contains("mean of 1") && table.lines().any(|line| line.starts_with("adamw_wide ")), "{table}");
 }
 
-/// Runs a bench where there is a GPU; its lines.
+/// Runs a bench if there is a GPU. Returns its lines.
 fn bench(subject: &str, option: &str, value: &str) -> Vec<Value> {
     if tabtune_tests::gpu().is_none() {
         return Vec::new();
@@ -225,7 +225,7 @@ fn bench(subject: &str, option: &str, value: &str) -> Vec<Value> {
 #[test]
 fn bench_counts_the_dispatches_of_a_step() {
     for line in bench("optimizers", "--elements", "8192") {
-        // One more would be a copy of what should be changed in place.
+        // One more would be a copy of a tensor that should be changed in place.
         let expected = match line["optimizer"].as_str().unwrap() {
             "adafactor" => 4,
             "apollo" => 3,
@@ -248,7 +248,7 @@ fn bench_step_finds_as_many_buffers_after_the_last_step_as_after_the_warm_up() {
     }
     // Weights and two moments, f32.
     assert!(live["bytes"][0].as_u64().unwrap() >= 3 * 4 * 922_752, "{live}");
-    // And in a step the gradients and 512 rows of logits.
+    // During a step, additionally the gradients and 512 rows of logits.
     let memory = &answer.last()["memory"];
     let [held, in_use, reserved] = ["held", "in_use", "reserved"].map(|key| memory[key].as_u64().unwrap());
     assert!(held >= 3 * 4 * 922_752 && in_use >= held + 4 * (922_752 + 512 * 1024) && reserved >= in_use, "{memory}");
@@ -278,7 +278,8 @@ fn bench_memory_of_a_model_adds_up() {
 fn bench_memory_keeps_its_bounds() {
     for line in bench("memory", "--layers", "1") {
         assert_eq!(line["ok"], json!(true), "{line}");
-        // Weights and gradients at least: a figure below would not be one of this model. Released, those of the table, half the parameters, at least.
+        // At least weights and gradients: a lower figure would not be one of this model. With release, at least the table's gradients, which are
+        // half of all.
         let least = match (line["precision"].as_str(), line["gradient_release"].as_bool()) {
             (Some("f32"), _) => 8.0,
             (_, None) => 6.0,
@@ -319,7 +320,7 @@ fn schedule_shows_the_rates_that_training_takes() {
     std::fs::write(&file, settings.to_string()).unwrap();
     let planned = succeed(&["schedule", "--train-config", &text(&file)]);
     let rates: Vec<f64> = planned.lines.iter().map(|line| line["learning_rate"].as_f64().unwrap()).collect();
-    // 0 and B/2; then B and half a cosine over four steps, of which the minimum would be the next.
+    // 0 and B/2; then B and half a cosine over four steps, after which the minimum would be next.
     let half = |x: f64| 0.001 + 0.009 * 0.5 * (1.0 + (std::f64::consts::PI * x).cos());
     assert_eq!(rates.len(), 6);
     for (found, expected) in rates.iter().zip([0.0, 0.005, 0.01, half(0.25), half(0.5), half(0.75)]) {
@@ -406,7 +407,7 @@ fn export_into_the_base_keeps_what_training_did_not_change() {
     assert!(before.len() == after.len() && before[..metadata] == after[..metadata] && before != after);
 }
 
-/// A golden model's file.
+/// Returns the path of a golden model's file.
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/models").join(name)
 }
@@ -455,7 +456,7 @@ fn bench_step_trains_the_model_of_the_other_libraries() {
     // f32 sums in another order.
     assert!((ours - 6.935565).abs() < 1e-5 && (stock - ours).abs() < 1e-5, "{line}");
     let (ours, stock) = (line["last_loss"].as_f64().unwrap(), line["stock"]["last_loss"].as_f64().unwrap());
-    // Three updates later; the same updates without weight decay are 1e-6 away, without bias correction 1e-1.
+    // Three updates later; the same updates without weight decay differ by 1e-6, without bias correction by 1e-1.
     assert!(ours < 6.9 && (stock - ours).abs() < 1e-4, "{line}");
     assert_eq!(line["parameters"], json!(922_752));
 }

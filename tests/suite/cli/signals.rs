@@ -1,4 +1,4 @@
-//! Signals that come while an output is written.
+//! Signals that arrive while an output is written.
 #![cfg(unix)]
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use super::*;
 
-/// A model of 61 MB, which takes a while to encode.
+/// Makes a model of 61 MB, which takes a while to encode.
 fn large(place: &Path) -> String {
     let config = json!({"model_type": "llama", "vocab_size": 60_000, "hidden_size": 256, "intermediate_size": 4, "num_hidden_layers": 1,
         "num_attention_heads": 4, "max_position_embeddings": 8, "rms_norm_eps": 1e-5, "tie_word_embeddings": true});
@@ -37,7 +37,7 @@ fn a_signal_leaves_nothing_of_an_output() {
         let convert = [&["convert", "--model", &model, "--to", &to, "--json"], asked].concat();
         let mut child = Command::new(binary()).args(convert).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let begun = |folder: &Path| {
-            // Beside it a place is tried out with files of such names.
+            // Locations are tried out with files of such names as well.
             let entries = fs::read_dir(folder).map(|all| all.map(Result::unwrap).collect::<Vec<_>>());
             entries
                 .unwrap_or_default()

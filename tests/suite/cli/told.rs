@@ -1,8 +1,9 @@
-//! What is told is true: of a run's last step, of receipts that lie side by side, of files that are none, of names that nobody asked to publish.
+//! Truth of reports: on a run's last step, receipts next to each other, files that are not what they seem, names that were not meant for
+//! publication.
 
 use super::*;
 
-/// A run of `args` beside a log file, which is no terminal. → its log.
+/// Runs `args` with stderr in a log file, not a terminal. Returns the log.
 fn log_of(args: &[&str]) -> String {
     String::from_utf8(output(args).stderr).unwrap()
 }
@@ -48,7 +49,7 @@ fn an_evaluation_has_the_digest_of_the_data_that_were_evaluated() {
     assert!(run(&["verify", &exported]).good);
     let card = std::fs::read_to_string(Path::new(&exported).join("README.md")).unwrap();
     assert!(card.contains(&format!("on other data (SHA-256 {})", of_a[0].as_str().unwrap())), "{card}");
-    // Losses on other data are not compared with those.
+    // Losses on other data are not compared with the earlier ones.
     let more =
         ["train", "--resume", &out, "--data", &data, "--validation-data", &b, "--steps", "+2", "--override", "steps", "--device", "cpu"];
     let second = succeed(&[&more[..], &kept[..]].concat());
@@ -115,7 +116,7 @@ fn where_somebody_had_another_model_is_published_by_nothing() {
     for folder in [&out, &peft, &merged] {
         for file in std::fs::read_dir(folder).unwrap() {
             let path = file.unwrap().path();
-            // The configuration goes on as it came.
+            // The configuration is passed on unchanged.
             if path.is_file() && !path.ends_with("config.json") {
                 assert!(!String::from_utf8_lossy(&std::fs::read(&path).unwrap()).contains("secret"), "{}", path.display());
             }

@@ -1,4 +1,4 @@
-//! Settings of adapters: which modules they mean, against PEFT; what is refused; the file that PEFT reads.
+//! Settings of adapters: the modules that they select, compared with PEFT; refused settings; the file that PEFT reads.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ fn resolved(golden: &Value, model: &str, of: &Value) -> Result<Resolved, Error> 
     settings(of)?.resolve(architecture(model), &modules(golden, model))
 }
 
-/// Targets as PEFT's golden has them: name → rank and scale.
+/// Returns targets in the form of PEFT's golden: name → rank and scale.
 fn as_golden(resolved: &Resolved) -> BTreeMap<String, (usize, f64)> {
     resolved.targets.iter().map(|target| (target.module.clone(), (target.rank, target.scale))).collect()
 }
@@ -98,7 +98,7 @@ fn refusals_name_modules_and_settings_together() {
                     "layers_to_transform": [9], "layers_pattern": ["h"]});
     let Err(Error::Refused(list)) = resolved(&golden(), "qwen2", &of) else { panic!("resolved") };
     let shown: Vec<_> = list.iter().map(|refusal| (refusal.code, refusal.subject.as_deref().unwrap())).collect();
-    // The norm stands in no block 9; a whole name is meant wherever it stands.
+    // The norm is not in a block 9; a whole name is meant wherever it is.
     let unmatched = ["w1", "w2", "9", "h", "w3", "w4"].map(|name| ("adapter.target.unmatched", name));
     assert_eq!(shown, [&[("adapter.target.unsupported", "lm_head")], unmatched.as_slice()].concat());
     let of = json!({"target_modules": ["norm", "lm_head", "input_layernorm"], "modules_to_save": ["embed_tokens", "up_proj"]});
@@ -173,11 +173,11 @@ fn an_adapter_runs_its_blocks_again_unless_told_otherwise() {
     assert!(!recomputes(json!({})) && !recomputes(json!({"adapter": null})));
     assert!(recomputes(json!({"adapter": {}})));
     assert!(!recomputes(json!({"adapter": {}, "gradient_checkpointing": false})));
-    // A resumed run keeps what it has, whatever it is.
+    // A resumed run keeps its settings, whatever they are.
     let off = read(json!({"adapter": {"r": 4}, "gradient_checkpointing": false, "base_storage": "f32"}));
     let resumed = off.overlaid(json!({"adapter": {"dropout": 0.1}})).unwrap();
     assert_eq!((resumed.gradient_checkpointing, resumed.adapter.as_ref().unwrap().r, resumed.base_storage), (false, 4, BaseStorage::F32));
-    // Settings of earlier checkpoints say nothing of adapters.
+    // Settings of earlier checkpoints do not mention adapters.
     let mut earlier = serde_json::to_value(TrainConfig::default()).unwrap();
     for key in ["adapter", "base_storage"] {
         earlier.as_object_mut().unwrap().shift_remove(key).unwrap();
@@ -226,7 +226,7 @@ fn written_configurations_are_those_of_peft() {
         for (key, value) in ours.iter().filter(|(key, _)| *key != "base_model_name_or_path" && !tables.contains(&key.as_str())) {
             assert_eq!(value, &theirs[key], "{model} {of}: {key}");
         }
-        // Tables name whole modules, whatever the settings say.
+        // The tables name whole modules, in whatever form the settings are.
         let table = |own: &dyn Fn(&tabtune::config::Target) -> Option<f64>| -> BTreeMap<String, f64> {
             found.targets.iter().filter_map(|target| Some((target.module.clone(), own(target)?))).collect()
         };
@@ -234,7 +234,7 @@ fn written_configurations_are_those_of_peft() {
         assert_eq!(read("rank_pattern"), table(&|target| (target.rank != 8 && of["r"].is_null()).then_some(target.rank as f64)), "{of}");
         let alpha = settings(of).unwrap().alpha;
         assert_eq!(read("alpha_pattern"), table(&|target| (target.alpha != alpha).then_some(target.alpha)), "{of}");
-        // What was written means the same modules again.
+        // The written file means the same modules when it is read.
         let again = LoraConfig::open(&MemorySource::new("adapter_config.json", text.into_bytes())).unwrap();
         assert!(again.warnings.is_empty() && again.fan_in_fan_out == (model == "gpt2"));
         assert_eq!(again.settings().resolve(architecture(model), &modules(&golden, model)).unwrap(), found, "{of}");
@@ -262,7 +262,7 @@ fn unknown_fields_of_a_file_are_kept_and_read_settings_hold() {
     assert_eq!((&again["new_field"], &again["r_new"]), (&json!({"b": [1, 2.5]}), &Value::Null));
     assert!(again.as_object().unwrap().contains_key("r_new") && again.as_object().unwrap().keys().is_sorted());
     assert_eq!((&again["base_model_name_or_path"], &again["revision"]), (&json!("a/b"), &Value::Null));
-    // Without a name of its own it has that of the adapter that it goes on from, or none.
+    // Without a name of its own the adapter has the name of the adapter that it continues, or none.
     let named = json!({"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj"], "base_model_name_or_path": "c/d", "revision": "v2"});
     for (before, name, revision) in [(&named, json!("c/d"), json!("v2")), (&file, Value::Null, Value::Null)] {
         let text = adapter_config_json(&own, Architecture::Llama, None, &found, &open(before).unwrap().unknown);
@@ -273,7 +273,7 @@ fn unknown_fields_of_a_file_are_kept_and_read_settings_hold() {
     odd["lora_dropout"] = json!("0.1");
     assert_eq!(open(&odd).unwrap_err().code(), "adapter.field.type");
 
-    // Going on: what the files say may be repeated, nothing else; the dropout is free.
+    // Continued: settings of the files may be repeated, nothing else; the dropout is free.
     let same = json!({"r": 4, "target_modules": ["v_proj", "q_proj"], "layers_to_transform": 1, "dropout": 0.5, "init": true, "modules_to_save": null});
     assert_eq!(own.continued(&same).unwrap(), AdapterConfig { dropout: 0.5, ..own.clone() });
     assert_eq!(own.continued(&json!({})).unwrap(), own);

@@ -1,4 +1,4 @@
-//! Rows of chats: what their template writes, and what of it is learned.
+//! Rows of chats: the text that their template writes, and the part of it that is learned.
 
 use tabtune::config::{DataSettings, Form, LossOn};
 use tabtune::data::{Batch, DataFile, Dataset};
@@ -12,13 +12,13 @@ fn with_template(template: &str) -> Tokenizer {
     Tokenizer::from_parts(parts).unwrap()
 }
 
-/// The text that the first example reads.
+/// Returns the text that the first example reads.
 fn read(tokenizer: &Tokenizer, data: &Dataset) -> String {
     let batch = data.evaluation_batches(1, 500, None).next().unwrap().unwrap();
     tokenizer.decode(&batch.inputs.iter().map(|&id| id as u32).collect::<Vec<_>>()).unwrap()
 }
 
-/// The text of the learned tokens of each example that a row gives.
+/// Returns the text of the learned tokens of each example that a row gives.
 fn taught(template: &str, row: &serde_json::Value) -> Vec<String> {
     taught_by(&with_template(template), row)
 }
@@ -44,26 +44,26 @@ fn templates_of_every_kind_teach_the_answers() {
     let said = |role: &str, content: &str| serde_json::json!({"role": role, "content": content});
     let two = serde_json::json!({"messages": [said("user", "a"), said("assistant", "b"), said("user", "c"), said("assistant", "d")]});
     assert_eq!(taught(CHATML, &two), ["b<|im_end|>d<|im_end|>"]);
-    // Marks: exactly what they enclose.
+    // With marks: exactly the text that they enclose.
     let marks = CHATML.replace(
         "{% if m.content is string %}{{ m.content }}{% endif %}",
         "{% if m.role == 'assistant' %}{% generation %}{{ m.content + '!' }}{% endgeneration %}{% else %}{{ m.content }}{% endif %}",
     );
     assert_eq!(taught(&marks, &two), ["b!d!"]);
-    // A character that stands for a mark is not lost.
+    // A character that is used as a mark is not lost.
     let marked = with_template(&marks);
     let odd = serde_json::json!({"messages": [said("user", "a\u{fdd0}"), said("assistant", "b")]}).to_string();
     let refused = Dataset::from_bytes(odd.as_bytes(), Form::Jsonl, &marked, 0.0).unwrap_err().to_string();
     assert!(refused.contains("U+FDD0"), "{refused}");
     let plain = Dataset::from_bytes(odd.as_bytes(), Form::Jsonl, &with_template(CHATML), 0.0).unwrap();
     assert!(read(&with_template(CHATML), &plain).contains("a\u{fdd0}<|im_end|>"));
-    // A text at the very end, after the last turn alone.
+    // A text at the very end, after the last turn only.
     let ended = format!("{CHATML}{{% if not add_generation_prompt %}}{{{{ 'END' }}}}{{% endif %}}");
     assert_eq!(taught(&ended, &two), ["b<|im_end|>d<|im_end|>"]);
     // A prompt that opens a block of thoughts, which the answers do not have.
     let opened = CHATML.replace("{{ '<|im_start|>assistant\n' }}", "{{ '<|im_start|>assistant\n<think>\n' }}");
     assert_eq!(taught(&opened, &two), ["b<|im_end|>d<|im_end|>"]);
-    // A template that wants a message of the user, and a conversation that begins with the assistant.
+    // A template that requires a user message, and a conversation that begins with the assistant.
     let strict = format!(
         "{{% if messages | selectattr('role', 'equalto', 'user') | list | length == 0 %}}{{{{ raise_exception('no') }}}}{{% endif %}}{CHATML}"
     );
@@ -125,7 +125,7 @@ fn an_answer_follows_the_prompt_that_the_model_sees_when_it_is_used() {
         let data = Dataset::from_bytes(row.to_string().as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap();
         (read(&tokenizer, &data), learned_of(&tokenizer, &data).concat())
     };
-    // A system message that stands in the last turn while that is the user's, as in Mistral's templates.
+    // A system message that is written into the last turn if that is the user's, as in Mistral's templates.
     let last = "{% for m in messages %}{% if m.role == 'user' %}[INST] {% if loop.last %}{{ messages[0].content + '\n\n' }}{% endif %}{{ m.content }}[/INST]\
         {% elif m.role == 'assistant' %} {{ m.content }}<|im_end|>{% endif %}{% endfor %}";
     assert_eq!(shown(last), ("[INST] Be brief.\n\n2+2?[/INST] 4".to_owned(), " 4<|im_end|>".to_owned()));
@@ -191,7 +191,7 @@ fn a_template_that_rewrites_earlier_turns_gives_an_example_for_each_answer() {
     assert_eq!(learned, ["<think>\neasy\n</think>\n\n4<|im_end|>", "<think>\nhm\n</think>\n\n6<|im_end|>"]);
 }
 
-/// Turns that nothing ends but the beginning of the next one: `<|im_start|>` begins the user's, `<|endoftext|>` a tool's.
+/// A template whose turns end only where the next one begins: `<|im_start|>` begins the user's, `<|endoftext|>` a tool's.
 const BEGINNINGS: &str = "{% for m in messages %}{% if m.role == 'user' %}<|im_start|>{{ m.content }}{% elif m.role == 'tool' %}<|endoftext|>{{ m.content }}\
     {% else %}|{% if m.thought and loop.last %}({{ m.thought }}){% endif %}{{ m.content }}{% if m.tool_calls %}call{% endif %}{% endif %}{% endfor %}\
     {% if add_generation_prompt %}|{% endif %}";
@@ -203,12 +203,12 @@ fn the_beginning_of_the_next_turn_ends_an_answer_that_has_no_end() {
     let taught = |messages: serde_json::Value| taught(BEGINNINGS, &serde_json::json!({ "messages": messages }));
     assert_eq!(taught(serde_json::json!([a, b, c, d])), ["b<|im_start|>d<|im_start|>"]);
     assert_eq!(taught(serde_json::json!([a, b, c])), ["b<|im_start|>"]);
-    // After a call the tool comes next, written or not.
+    // After a call the tool's turn is next, whether it is written or not.
     let call =
         serde_json::json!({"role": "assistant", "content": "", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": {}}}]});
     assert_eq!(taught(serde_json::json!([a, call, said("tool", "e"), d])), ["call<|endoftext|>d<|im_start|>"]);
     assert_eq!(taught(serde_json::json!([a, call])), ["call<|endoftext|>"]);
-    // The next turn of the assistant's own is no end.
+    // The assistant's own next turn is not an end.
     assert_eq!(taught(serde_json::json!([a, b, d])), ["bd<|im_start|>"]);
     // Another turn would change the answer.
     let thought = serde_json::json!({"role": "assistant", "content": "b", "thought": "t"});
@@ -225,14 +225,14 @@ fn a_turn_that_another_ends_is_told_and_ends_generation() {
     assert_eq!((base.turn_end(), base.stops()), (Some(1), vec![2, 1]));
     let data = Dataset::from_bytes(row.as_bytes(), Form::Jsonl, &base, 0.0).unwrap();
     assert_eq!(data.turn_ends(), [1]);
-    // All of a text has the end of its last answer too.
+    // If all of a text is learned, the end of its last answer is learned too.
     let settings = DataSettings { form: Some(Form::Jsonl), loss_on: LossOn::All, ..DataSettings::default() };
     let file = DataFile { name: "rows.jsonl", bytes: row.as_bytes() };
     let all = Dataset::read(&[&file], Ok::<_, tabtune::Error>(&base), &settings).unwrap();
     assert_eq!(learned_of(&base, &all), ["a|b<|im_start|>"]);
 }
 
-/// A special token inside an answer does not end it: what follows is learned too.
+/// A special token inside an answer does not end it: the text after it is learned too.
 #[test]
 fn a_special_token_inside_an_answer_is_no_end_of_it() {
     let mut parts = byte_level("qwen2");
@@ -282,7 +282,7 @@ fn tools_choose_the_template_that_is_named_for_them() {
     }
 }
 
-/// Nothing that a tokenizer knows as special stands after an answer.
+/// No special token of the tokenizer is written after an answer.
 #[test]
 fn answers_without_an_end_are_told() {
     let said = |role: &str, content: &str| serde_json::json!({"role": role, "content": content});

@@ -1,4 +1,4 @@
-//! The form of a file is found by its contents, whatever its name, and every form gives the same rows.
+//! The form of a file is recognised by its contents, whatever its name, and every form gives the same rows.
 
 use tabtune::config::{Columns, DataSettings, Form, OnBadRow, TrainConfig};
 use tabtune::data::{DataFile, DataSource, Dataset, Loader};
@@ -24,7 +24,7 @@ fn codes(data: &Dataset) -> Vec<&'static str> {
     data.reading_warnings().iter().map(|warning| warning.code).collect()
 }
 
-/// The same two rows in each form.
+/// Returns the same two rows in each form.
 fn forms() -> Vec<(Form, Vec<u8>)> {
     let utf16: Vec<u8> = [0xfeff].into_iter().chain(LINES.encode_utf16()).flat_map(u16::to_le_bytes).collect();
     let text = |form, text: &str| (form, text.as_bytes().to_vec());
@@ -64,7 +64,7 @@ fn form_is_found_by_content_under_any_name() {
 
 #[test]
 fn texts_stay_texts() {
-    // Nothing here is rows, though each looks like a form at first sight.
+    // None of these are rows, though each looks like one of the forms at first sight.
     for text in [
         "Dear John,\nit is late, and I am tired,\nso good night.\n",
         "[Verse 1]\nla la\n",
@@ -120,14 +120,14 @@ fn form_that_is_given_holds_and_a_contradiction_is_refused() {
         let found = read_as("x", bytes.as_bytes(), &given(form)).map(|_| ()).unwrap_err();
         assert_eq!(found.code(), "data.form.contradicts", "{form:?} of {bytes}: {found}");
     }
-    // A name says less than what is given, and one column needs no comma.
+    // A given form overrides the name, and one column needs no comma.
     for (form, bytes) in [(Form::Csv, "text\none\ntwo\n"), (Form::Tsv, "prompt\tcompletion\na\tb\n")] {
         let data = read_as("rows.jsonl", bytes.as_bytes(), &given(form)).unwrap();
         assert!(data.has_examples(), "{form:?}");
     }
     assert_eq!(read("a.txt", b"\x1f\x8b\x08\0").unwrap_err().code(), "data.gzip");
     assert_eq!(read("a.txt", b"PAR1....PAR1").unwrap_err().code(), "data.parquet");
-    // A lone half of a surrogate pair is no text, and neither is half a unit.
+    // Half of a surrogate pair alone is not text, and neither is half a unit.
     for bad in [&b"\xff\xfe\x00\xd8a\0"[..], b"\xff\xfea\0b", b"ab\xff"] {
         assert_eq!(read("a.txt", bad).unwrap_err().code(), "data.encoding");
     }
@@ -148,7 +148,7 @@ fn fields_of_a_table_are_texts_but_for_columns_of_structure() {
         "instruction,output,history\ni,o,\"[[\"\"a\"\", \"\"b\"\"]]\"\nj,p,\n",
         "{\"instruction\": \"i\", \"output\": \"o\", \"history\": [[\"a\", \"b\"]]}\n{\"instruction\": \"j\", \"output\": \"p\"}\n",
     );
-    // A list of messages is one under any name, also where a message has calls of tools alone; other lists with a role are texts.
+    // A list of messages is recognised under any name, also if a message has only tool calls; other lists with a role are texts.
     let chat = |message: &str| {
         let columns = Columns { messages: Some("dialog".into()), ..Columns::default() };
         let table = format!("dialog,n\n\"[{{\"\"role\"\": \"\"user\"\", \"\"content\"\": \"\"a\"\"}}, {message}]\",1\n");
@@ -170,7 +170,7 @@ fn fields_of_a_table_are_texts_but_for_columns_of_structure() {
         "prompt,completion\nWho?,\"[{\"\"role\"\": \"\"cook\"\"}]\"\n",
         "{\"prompt\": \"Who?\", \"completion\": \"[{\\\"role\\\": \\\"cook\\\"}]\"}\n",
     );
-    // What is no history is no empty one.
+    // A malformed history is not treated as an empty one.
     for history in ["\"earlier\"", "{\"user\": \"x\"}", "3", "[[\"a\"]]"] {
         let row = format!("{{\"instruction\": \"i\", \"output\": \"o\", \"history\": {history}}}");
         assert_eq!(read("rows.jsonl", row.as_bytes()).unwrap_err().code(), "data.shape", "{history}");
@@ -210,13 +210,13 @@ fn all_faulty_rows_are_found_and_may_be_left_out() {
     let warnings = data.reading_warnings();
     assert_eq!((warnings[0].code, warnings[0].count), ("data.row.skipped", 2));
     assert_eq!(warnings[0].rows.iter().map(|row| row.line).collect::<Vec<_>>(), [3, 6]);
-    // Where no row is left, their faults say why.
+    // If no row is left, the faults of the rows are the reason.
     assert_eq!(read_as("rows.jsonl", b"{\"a\": 1}\n{\"a\": 2}\n", &skipping).unwrap_err().code(), "data.shape");
-    // No more than a hundred are listed, and the last says how many more there are.
+    // At most a hundred are listed, and the last item says how many more there are.
     let many = read("rows.jsonl", format!("{LINES}{}", "{\"a\": 1}\n".repeat(140)).as_bytes()).unwrap_err();
     let tabtune::Error::Refused(list) = &many else { panic!("{many}") };
     assert_eq!((list.len(), list[99].hint.as_deref()), (100, Some("40 more rows cannot be used")));
-    // Tables: another number of fields, two columns of a name, a quote that is not closed. Arrays: what is cut.
+    // Tables: a different number of fields, two columns of the same name, a quote that is not closed. Arrays: a truncated one.
     for (name, bytes, line) in [
         ("a.csv", "prompt,completion\na,b\nc\n", "line 3"),
         ("a.csv", "text,text\na,b\n", "line 1"),
@@ -256,11 +256,11 @@ fn columns_name_keys_and_patterns() {
     for (prompt, completion) in [("nothing", "answer"), ("{nothing}", "answer"), ("{question", "answer"), ("question}", "answer")] {
         assert_eq!(read_as("rows.jsonl", rows.as_bytes(), &columns(prompt, completion)).unwrap_err().code(), "data.columns", "{prompt}");
     }
-    // Columns of a text, and a date that is none, are no settings that do nothing.
+    // Columns for a text, or an invalid date, are refused, not ignored.
     assert_eq!(read_as("a.txt", b"plain text", &columns("a", "b")).unwrap_err().code(), "data.columns");
     let undated = DataSettings { chat_date: Some("2026-02-30".into()), ..DataSettings::default() };
     assert_eq!(read_as("a.txt", b"plain text", &undated).unwrap_err().code(), "config.invalid");
-    // A row of no shape is refused with columns that would fit.
+    // A row of no known shape is refused with columns that would fit.
     let refused = read("rows.jsonl", rows.as_bytes()).unwrap_err().to_string();
     assert!(refused.contains("{\"prompt\": \"question\", \"completion\": \"answer\"}"), "{refused}");
 }
@@ -270,7 +270,7 @@ fn rows_of_every_shape_are_read() {
     let digest = |text: &str| read("rows.jsonl", text.as_bytes()).unwrap().digest();
     let eos = tokenizer().eos()[0];
     let ids = |text: &str| tokenizer().encode(text).unwrap();
-    // A text is learned whole, with its end, and so are ids that say nothing else.
+    // A text is learned whole, with its end, and so are ids without further columns.
     let whole = [ids("abc"), vec![eos]].concat();
     assert_eq!(digest("{\"text\": \"abc\"}"), digest(&format!("{{\"input_ids\": {whole:?}}}")));
     let labels: Vec<i64> = ids("a").iter().map(|_| -100).chain([ids(" b")[0].into(), eos.into()]).collect();
@@ -295,14 +295,14 @@ fn rows_of_every_shape_are_read() {
     assert_eq!(read("rows.jsonl", b"{\"input_ids\": [1, 99999999]}").unwrap_err().code(), "data.row");
     let chosen = read("rows.jsonl", b"{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}").unwrap_err();
     assert!(chosen.code() == "data.shape" && chosen.to_string().contains("\"completion\": \"chosen\""), "{chosen}");
-    // Texts beside rows are documents; texts alone are one stream, with an end after each where there are several.
+    // Texts next to rows are documents; texts alone are one stream, with an end after each if there are several.
     let two: [&dyn DataSource; 2] = [&DataFile { name: "a.txt", bytes: b"abc" }, &DataFile { name: "b.md", bytes: b"de" }];
     let stream = Dataset::read(&two, Ok::<_, tabtune::Error>(&tokenizer()), &DataSettings::default()).unwrap();
     assert_eq!(stream.ids(0..usize::MAX).unwrap().to_vec(), [whole.clone(), ids("de"), vec![eos]].concat());
     let mixed: [&dyn DataSource; 2] = [&DataFile { name: "a.txt", bytes: b"abc" }, &DataFile { name: "b.jsonl", bytes: LINES.as_bytes() }];
     let mixed = Dataset::read(&mixed, Ok::<_, tabtune::Error>(&tokenizer()), &DataSettings::default()).unwrap();
     assert_eq!(mixed.digest(), digest(&format!("{{\"text\": \"abc\"}}\n{LINES}")));
-    // Without a chat template, an instruction has the layout of Alpaca, and that is reported.
+    // Without a chat template, an instruction has the layout of Alpaca, which is reported.
     let plain = Tokenizer::characters(
         "Below is an instruction that describes a task.Write a response that appropriately completes the request.\n#Instruction:Response",
     )
@@ -318,7 +318,7 @@ fn rows_of_every_shape_are_read() {
 
 #[test]
 fn joint_is_encoded_once() {
-    // "a" and "b" are one token of this vocabulary where they meet: it begins in the prompt, so that it is read alone.
+    // "a" and "b" together are one token of this vocabulary: it begins in the prompt, so it is only read, not learned.
     let document = r#"{"version":"1.0","truncation":null,"padding":null,"added_tokens":[],"normalizer":null,"pre_tokenizer":null,"post_processor":null,
         "decoder":null,"model":{"type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":false,
         "byte_fallback":false,"vocab":{"a":0,"b":1,"c":2,"ab":3},"merges":[["a","b"]]}}"#;
@@ -351,11 +351,11 @@ fn wide_characters_without_a_mark_are_told_by_their_first_zero() {
             other => panic!("{other:?}"),
         }
     }
-    // A zero further on is a character like others.
+    // A zero byte further on is a character like others.
     assert!(read("a.txt", b"four\0bytes").is_ok());
 }
 
-/// The first turn has the system's text, whatever follows.
+/// The first turn contains the system's text, whatever follows.
 #[test]
 fn what_the_system_says_stands_before_the_history() {
     let row = r#"{"system": "SYS", "history": [["q1", "a1"]], "instruction": "q2", "output": "a2"}"#;

@@ -8,7 +8,7 @@ use tabtune::tokenizer::Tokenizer;
 const BEGIN: u32 = 1;
 const END: u32 = 2;
 
-/// What a row is learned as: each id, and whether it is a target that counts.
+/// Ids of an example, each with a flag that it is a counted target.
 type Row = Vec<(u32, bool)>;
 
 fn shown(tokenizer: &Tokenizer, rows: &str) -> (Vec<Row>, u64) {
@@ -49,7 +49,7 @@ fn a_prompt_and_its_completion_have_the_ids_of_their_joined_text() {
                 assert_eq!(row, &whole, "{kind}: {pair:?}");
             }
             let crossing = expected.iter().filter(|row| row["crosses"] == true).count() as u64;
-            // A token ends where the next one begins: spaces at the joint that a normalizer drops belong to the one before them.
+            // A token ends where the next one begins: spaces at the joint that a normalizer drops belong to the token before them.
             let told = if kind == "unigram" { crossings >= crossing } else { crossings == crossing };
             assert!(told && crossing > 0, "{kind}: {crossings}, {crossing}");
         }

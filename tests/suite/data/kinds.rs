@@ -1,4 +1,4 @@
-//! A chat template of each kind, and what of a row is learned. The same table is tried in a browser.
+//! A chat template of each kind, and the part of a row that is learned. The same table is tested in a browser.
 
 use serde_json::{Value, json};
 use tabtune::config::{DataOrder, Form, TrainConfig};

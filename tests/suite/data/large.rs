@@ -1,4 +1,4 @@
-//! Data that are read piece by piece: the pieces change nothing, tokens may lie in storage, and no bytes bring the reader down.
+//! Data that is read piece by piece: pieces do not change the result, tokens may be in storage, and no input makes the reader fail.
 
 use std::cell::{Cell, RefCell};
 use std::io::Read;
@@ -15,7 +15,7 @@ fn tokenizer() -> Tokenizer {
     Tokenizer::from_parts(byte_level("gpt-2")).unwrap()
 }
 
-/// A number below `end` that looks drawn.
+/// Returns a pseudo-random number below `end`.
 fn drawn(key: u32, index: u64, case: u64, end: usize) -> usize {
     random::below([key, 1], index, case, end.max(1) as u64) as usize
 }
@@ -24,7 +24,7 @@ fn read(files: &[&dyn DataSource], settings: &DataSettings) -> tabtune::Result<D
     Dataset::read(files, Ok::<_, Error>(&tokenizer()), settings)
 }
 
-/// A file that gives few bytes at a time.
+/// A file that returns few bytes at a time.
 struct Drops<'a>(&'a str, &'a [u8]);
 
 impl DataSource for Drops<'_> {
@@ -45,7 +45,7 @@ impl DataSource for Drops<'_> {
     }
 }
 
-/// Storage in memory, which can stop to work.
+/// Storage in memory, which can be made to fail.
 #[derive(Default)]
 struct Memory {
     bytes: RefCell<Vec<u8>>,
@@ -99,7 +99,7 @@ fn tokens_in_storage_give_the_batches_of_those_in_memory() {
         assert_eq!(batches(&large, &config), batches(&small, &config), "{name}");
         let last = |data: &Dataset| data.evaluation_batches(2, 512, None).last().unwrap().unwrap();
         assert_eq!(last(&large), last(&small));
-        // What cannot be read changes nothing about the order.
+        // A failed read does not change the order.
         let mut loader = Loader::for_run(&large, &config).unwrap();
         storage.broken.set(true);
         assert_eq!(loader.next(&large).unwrap_err().code(), "source.read");
@@ -147,7 +147,7 @@ fn a_first_row_longer_than_what_is_looked_at_is_a_row() {
     assert!(refused.code() == "data.columns" && refused.to_string().contains("token ids"), "{refused}");
 }
 
-/// Text without spaces, in a script whose letters have several bytes, and text with one rare space.
+/// Covers text without spaces, in a script whose letters have several bytes, and text with rare spaces.
 #[test]
 fn texts_without_words_are_cut_where_it_changes_nothing() {
     let letters: Vec<char> = "αβγδεζηθικλμνξοπρστυφχψω,.\n!0123456789".chars().collect();
@@ -161,7 +161,7 @@ fn texts_without_words_are_cut_where_it_changes_nothing() {
     }
 }
 
-/// A tokenizer that puts a space in front of every text cannot be cut where there is none.
+/// With a tokenizer that puts a space in front of every text, a text can only be cut at spaces.
 #[test]
 fn texts_that_cannot_be_cut_are_read_whole() {
     for (spaces, text) in [(false, "truthuniversally\n".repeat(23_000)), (true, "A truth. It is known! ".repeat(18_000))] {
@@ -214,7 +214,7 @@ fn files_have_weights_and_validation_rows_are_drawn() {
     assert_ne!(random.0, kept(of(4, ValidationRows::Random)).0);
 }
 
-/// Changes a few bytes: others, none, twice, or what they are replaced by from elsewhere.
+/// Changes a few bytes: replaces, removes or repeats them, or copies others over them.
 fn mutated(bytes: &[u8], case: u64) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let draw = |at: u64, end: usize| drawn(3, at, case, end);
@@ -235,7 +235,7 @@ fn mutated(bytes: &[u8], case: u64) -> Vec<u8> {
     bytes
 }
 
-/// Short form; `TABTUNE_FULL=1` makes 100,000 and 20,000 of it.
+/// Runs in a short form; `TABTUNE_FULL=1` makes 100,000 and 20,000 cases.
 #[test]
 fn no_bytes_bring_the_reader_down() {
     let full = std::env::var_os("TABTUNE_FULL").is_some();
@@ -274,7 +274,7 @@ fn no_bytes_bring_the_reader_down() {
     }
 }
 
-/// More examples than a block of entries has, by their numbers, in the order of the file on both sides.
+/// Covers more examples than a block of entries has, identified by their numbers, in the order of the file on both sides.
 #[test]
 fn many_rows_stay_in_order_on_both_sides() {
     const ROWS: usize = 150_000;

@@ -1,4 +1,4 @@
-//! Several examples in a sequence, what is too long for one, and what a person is shown of it.
+//! Several examples in a sequence, examples that are too long for one, and the preview for people.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn tokenizer() -> Tokenizer {
     Tokenizer::from_parts(byte_level("gpt-2")).unwrap()
 }
 
-/// Rows of ids of these lengths; the ids of a row are its number and what follows it, so that each place is known again.
+/// Makes rows of ids of these lengths. The ids of a row count up from its number, so that each position can be identified.
 fn rows(lengths: &[usize]) -> Dataset {
     let vocabulary = tokenizer().vocab_size();
     let row = |(row, length): (usize, &usize)| {
@@ -28,7 +28,7 @@ fn packed(seq_len: usize, seed: u64) -> TrainConfig {
     TrainConfig { batch_size: 1, seq_len, seed, ..TrainConfig::default() }
 }
 
-/// The documents of a row of a batch: inputs and targets of each, without what only fills the row.
+/// Returns the documents of a row of a batch: inputs and targets of each, without padding.
 fn documents(batch: &Batch) -> Vec<(Vec<i32>, Vec<i32>)> {
     let mut found: BTreeMap<i32, (Vec<i32>, Vec<i32>)> = BTreeMap::new();
     for ((input, target), start) in batch.inputs.iter().zip(&batch.targets).zip(batch.document_starts.as_ref().unwrap()) {
@@ -39,9 +39,9 @@ fn documents(batch: &Batch) -> Vec<(Vec<i32>, Vec<i32>)> {
     found.into_values().filter(|(_, targets)| targets.iter().any(|target| *target != IGNORE_INDEX)).collect()
 }
 
-/// Lengths from `from` to `to` that look drawn.
+/// Returns pseudo-random lengths from `from` to `to`.
 fn drawn(count: usize, from: usize, to: usize) -> Vec<usize> {
-    // The linear congruential generator of Numerical Recipes, of which the higher bits count.
+    // The linear congruential generator of Numerical Recipes, whose higher bits are used.
     let next = |state: &mut u32, _| {
         *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         Some(from + (*state >> 12) as usize % (to - from + 1))
@@ -75,7 +75,7 @@ fn packed_windows_have_each_example_once_an_epoch() {
         for (inputs, targets) in batches.iter().flat_map(documents) {
             assert_eq!(inputs[1..], targets[..targets.len() - 1]);
         }
-        // It goes on in the middle as if it had never stopped.
+        // Resumed in the middle, it continues as if it had never stopped.
         if epoch == 0 {
             let mut resumed = Loader::for_run(&data, &packed(64, 7)).unwrap();
             let at = loader.state();
@@ -108,12 +108,12 @@ fn packing_fills_the_sequences() {
 #[test]
 fn sequence_length_follows_from_the_rows() {
     let proposed = |lengths: &[usize], packing, context| rows(lengths).proposed_seq_len(4, packing, context).unwrap();
-    // 95 of 100 are whole in 64 inputs and the token after them.
+    // 95 of 100 fit completely into 64 inputs and the token after them.
     let lengths = [vec![65; 95], vec![500; 5]].concat();
     assert_eq!((proposed(&lengths, false, 2048), proposed(&lengths, true, 2048)), (64, 256));
     assert_eq!(proposed(&[vec![65; 94], vec![500; 6]].concat(), false, 2048), 512);
     assert_eq!((proposed(&[5000; 9], true, 8192), proposed(&[5000; 9], true, 300)), (1024, 300));
-    // No more than all rows together fill.
+    // At most what all rows together fill.
     assert_eq!(proposed(&[10; 3], true, 2048), 64);
     assert_eq!(Dataset::from_tokens((0..100).collect(), 0.0).unwrap().proposed_seq_len(4, true, 64), None);
 }
@@ -138,14 +138,14 @@ fn long_examples_are_counted_and_cut_left_out_or_split() {
     assert!(long[0].message.contains(&holds), "{}", long[0].message);
     let (cut, skipped, left, long) = of(OnLong::Skip);
     assert_eq!((cut, skipped, long[0].count), (0, 2, 2));
-    // A document goes on in the next sequence, so that each of its targets is learned; the completion is cut.
+    // A document continues in the next sequence, so that each of its targets is learned; the completion is cut.
     let (cut, skipped, split, long) = of(OnLong::Split);
     assert_eq!((cut, skipped, long[0].count), (1, 0, 1));
     let whole = data.report(&packed(2048, 0), &Loader::for_run(&data, &packed(2048, 0)).unwrap());
     let answer = whole.tokens.learned;
     assert!(left < learned && learned < split && split < answer);
     assert_eq!((whole.cut, whole.skipped, whole.warnings), (0, 0, Vec::new()));
-    // One whose answer lies beyond the sequence is left out, and that is reported too.
+    // An example whose answer is beyond the sequence is left out, which is reported too.
     let late = String::from("{\"text\": \"ab\"}\n{\"prompt\": \"") + &"ab ".repeat(100) + "\", \"completion\": \" ab\"}\n";
     let late = Dataset::from_bytes(late.as_bytes(), Form::Jsonl, &tokenizer(), 0.0).unwrap();
     let report = late.report(&packed(32, 0), &Loader::for_run(&late, &packed(32, 0)).unwrap());
@@ -156,7 +156,7 @@ fn long_examples_are_counted_and_cut_left_out_or_split() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// What is shown as learned is what the targets of a step are, of every shape, packed or not, cut or split.
+    /// The text shown as learned equals the targets of a step, for every shape of row, packed or not, cut or split.
     #[test]
     fn preview_is_what_a_step_counts(
         rows in prop::collection::vec((0u8..4, "[ab é\n]{0,40}", "[ab é\n]{1,60}"), 1..12),

@@ -1,4 +1,4 @@
-//! Each word of the account of data is raised by a file of `golden/data-words.json`, and reaches the terminal with the rows that it is about.
+//! Each warning code about data is raised by a file of `golden/data-words.json`, and reaches the terminal with the rows that it is about.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ fn every_word_reaches_the_terminal() {
         if case["refused"] == true {
             let (found, message) = cli::refuse(&args);
             assert_eq!(found, code, "{message}");
-            // Of all files together there may be too few tokens.
+            // All files together may have too few tokens; the message then names none of them.
             assert!(code == "data.too-short" || message.contains(text("name")), "{code}: {message}");
             assert!(lines.iter().all(|line| message.contains(&format!("line {line}"))), "{code}: {message}");
             continue;
@@ -45,7 +45,7 @@ fn every_word_reaches_the_terminal() {
         let warning = warnings.iter().find(|warning| warning["code"] == code).unwrap_or_else(|| panic!("{code} is not among {warnings:?}"));
         let named: Vec<&Value> = warning["rows"].as_array().unwrap().iter().map(|row| &row["line"]).collect();
         assert_eq!(json!(named), json!(lines), "{code}");
-        // A person sees the sentence, the word, and the lines.
+        // A person sees the sentence, the code, and the lines.
         let plain = String::from_utf8(cli::output(&args).stdout).unwrap();
         let line = plain.lines().find(|line| line.contains(code)).unwrap_or_else(|| panic!("{code}: {plain}"));
         assert!(line.contains(warning["message"].as_str().unwrap()), "{line}");
@@ -54,7 +54,7 @@ fn every_word_reaches_the_terminal() {
     std::fs::remove_dir_all(place).unwrap();
 }
 
-/// A model for rows of a few signs.
+/// Returns the path of a model for rows of a few characters.
 fn model() -> String {
     cli::text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/inputs/forms/model"))
 }
@@ -134,7 +134,7 @@ fn what_is_told_of_data_for_evaluation_reaches_the_terminal() {
     std::fs::remove_dir_all(place).unwrap();
 }
 
-/// Bytes of base64.
+/// Decodes base64.
 fn decoded(text: &str) -> Vec<u8> {
     let digit = |letter: u8| match letter {
         b'A'..=b'Z' => letter - b'A',

@@ -1,4 +1,4 @@
-//! What a model is said to be able to become is what exports then make of it.
+//! The exports that are offered for a model are those that succeed.
 
 use std::rc::Rc;
 
@@ -21,7 +21,7 @@ fn folder(family: &str, more: &[(&str, &[u8])]) -> Files {
     own.into_iter().chain(more).map(|(name, bytes)| source(name, bytes)).collect()
 }
 
-/// What is special about a model, the model, and the files of its base where there is one.
+/// Description of a model, its export source, and the files of its base if there is one.
 type Case = (&'static str, ExportSource, fn() -> Files);
 
 fn models() -> Vec<Case> {

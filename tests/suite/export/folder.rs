@@ -39,7 +39,7 @@ fn golden_folder(family: &str) -> Vec<Box<dyn tabtune::formats::ByteSource>> {
     ["config.json", "model.safetensors"].map(|name| source(name, golden(&format!("{family}/{name}")))).into()
 }
 
-/// A safetensors file of a table of tokens `[rows, 2]`.
+/// Makes a safetensors file of a table of tokens `[rows, 2]`.
 fn table(rows: usize, values: &[f32]) -> Vec<u8> {
     let entry = ("model.embed_tokens.weight".to_string(), "F32", vec![rows, 2]);
     let mut bytes = safetensors_header(&[entry], &BTreeMap::new()).unwrap().0;
@@ -47,7 +47,7 @@ fn table(rows: usize, values: &[f32]) -> Vec<u8> {
     bytes
 }
 
-/// A run of a small new model with a tokenizer.
+/// Makes a run of a small new model with a tokenizer.
 pub fn trainer() -> (Trainer, ModelAssets) {
     let config: TrainConfig = serde_json::from_value(json!({"steps": 3, "batch_size": 2, "seq_len": 6, "learning_rate": 1e-2})).unwrap();
     let device = tabtune_tests::cpu().inner();
@@ -170,7 +170,7 @@ fn values_beyond_the_dtype_are_refused_and_odd_ones_counted() {
 
 #[test]
 fn value_beyond_the_dtype_is_refused_before_its_piece_is_given() {
-    // Three times what is read at once: 12 MiB of F16, in two pieces.
+    // Three times the size of one read: 12 MiB of F16, in two pieces.
     let rows = 3 << 20;
     let config = json!({"model_type": "llama", "vocab_size": rows, "hidden_size": 2, "intermediate_size": 2, "num_hidden_layers": 1,
         "num_attention_heads": 1, "max_position_embeddings": 4, "tie_word_embeddings": true});
@@ -231,7 +231,7 @@ fn line_34_documents_keep_their_bytes_and_every_end_of_a_text() {
         assert_eq!(bytes(&written, name), asset(name));
     }
     assert_eq!(bytes(&written, "special_tokens_map.json"), special);
-    // The tokenizer's own ends are 2 and 0 of the vocabulary's parts, of which a folder names the first.
+    // The tokenizer's own end ids are 2 and 0, of which a folder names the first.
     let kept = "{\"pad_token_id\": 2,\"temperature\": 0.70,\n \"eos_token_id\": [0,1,2], \"bos_token_id\":1}";
     assert_eq!(String::from_utf8_lossy(bytes(&written, "generation_config.json")), kept);
     let made: Value = serde_json::from_slice(bytes(&folder(&of_files(files(None)), &options), "generation_config.json")).unwrap();

@@ -1,4 +1,4 @@
-//! The rules of a GGUF header, each broken once.
+//! Rules of a GGUF header, each broken once.
 
 use tabtune::formats::{GgmlType, GgufFile, GgufRecord, GgufValue, MemorySource, gguf_header};
 

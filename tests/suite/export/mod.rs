@@ -1,4 +1,4 @@
-//! Exports: folders, GGUF files with and without a base, their receipts, and what is held while they are written.
+//! Exports: folders, GGUF files with and without a base, their receipts, and the memory that is held while they are written.
 
 mod choices;
 mod folder;
@@ -25,7 +25,7 @@ use tabtune::state::{Base, RECEIPT};
 use tabtune::tokenizer::Tokenizer;
 use tabtune_tests::{block_on, cpu};
 
-/// The golden files of each family.
+/// Golden files of each family.
 const FAMILIES: [(&str, &[&str]); 4] = [
     ("llama3", &["llama3.gguf"]),
     ("qwen2", &["qwen2.gguf"]),
@@ -54,13 +54,13 @@ fn load(bundle: &Bundle, precision: Precision) -> Model {
     block_on(Model::from_bundle(bundle, precision, &cpu().inner(), &Interrupt::none())).unwrap()
 }
 
-/// A model on the device with this tokenizer and base.
+/// Makes a source of a model on the device with this tokenizer and base.
 fn of_model(model: &Model, tokenizer: Option<&Tokenizer>, base: Option<Base>) -> ExportSource {
     let assets = ModelAssets::of_config(model.config(), tokenizer.cloned());
     ExportSource { base, ..ExportSource::of_weights(Weights::of_model(model), assets) }
 }
 
-/// An opened model that is on no device.
+/// Makes a source of an opened model that is on no device.
 fn of_files(files: Files) -> ExportSource {
     let bundle = Rc::new(open_bundle(files).unwrap());
     ExportSource::of_bundle(&bundle).unwrap().summed(&bundle).unwrap()
@@ -78,7 +78,7 @@ fn gguf_patch(model: &Model, base: GgufBase, name: &str, types: &str) -> Result<
     block_on(export_gguf(&of_model(model, None, base.recorded), base.files, &named(name, types)))
 }
 
-/// A GGUF file that a model is put into, and what the model is known to come from.
+/// A GGUF file that a model is written into, and the base that is recorded for the model.
 struct GgufBase {
     files: Files,
     recorded: Option<Base>,
@@ -86,7 +86,7 @@ struct GgufBase {
 
 type Files = Vec<Box<dyn ByteSource>>;
 
-/// Name and bytes of the one file of a stream beside its receipt, which comes in pieces of 8 MiB.
+/// Returns name and bytes of the only file of a stream besides its receipt; the file comes in pieces of 8 MiB.
 fn written(mut stream: FileStream) -> (String, Vec<u8>) {
     let [file, receipt] = stream.files() else { panic!("{:?}", stream.files()) };
     assert_eq!(receipt.name, RECEIPT);
@@ -103,7 +103,7 @@ fn written(mut stream: FileStream) -> (String, Vec<u8>) {
     (file.name, bytes)
 }
 
-/// Name and bytes of each file of a stream, and the sum of all is that of the stream.
+/// Returns name and bytes of each file of a stream, after checking the sum of their lengths.
 fn all_files(stream: &mut FileStream) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<(String, Vec<u8>)> = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
     while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {
@@ -117,7 +117,7 @@ fn sources(files: &[(String, Vec<u8>)]) -> Files {
     files.iter().map(|(name, bytes)| source(name, bytes.clone())).collect()
 }
 
-/// Adds one half to the parameters of these names, or to all without names.
+/// Adds one half to the parameters of these names, or to all if there are no names.
 struct Raise<'a>(&'a [&'a str]);
 
 impl ParamMap for Raise<'_> {
@@ -129,7 +129,7 @@ impl ParamMap for Raise<'_> {
 type Metadata = Vec<(String, GgufValue)>;
 type Contents = Vec<(GgufRecord, Vec<u8>)>;
 
-/// A GGUF file taken apart, changed, and put together again.
+/// Takes a GGUF file apart, changes it, and puts it together again.
 fn rewritten(bytes: &[u8], edit: impl FnOnce(&mut Metadata, &mut Contents)) -> Vec<u8> {
     let file = GgufFile::open(&MemorySource::new("m.gguf", bytes)).unwrap();
     let contents = file.tensors.iter().map(|tensor| {

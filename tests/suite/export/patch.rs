@@ -1,4 +1,4 @@
-//! A model back in its base: only what was trained differs.
+//! A model written back into its base: only trained tensors differ.
 
 use half::{bf16, f16};
 use tabtune::Error;
@@ -31,7 +31,7 @@ fn types_of(bytes: &[u8]) -> Vec<(String, String)> {
     file.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.ggml_type.dtype())).collect()
 }
 
-/// The bytes with every matrix and vector in another type of numbers.
+/// Returns the bytes with every matrix and vector converted to another type.
 fn converted(bytes: &[u8], kind: &str, convert: impl Fn(f32) -> Vec<u8>) -> Vec<u8> {
     rewritten(bytes, |_, contents| {
         for (record, bytes) in contents.iter_mut().filter(|(record, _)| record.shape.len() > 1) {
@@ -47,7 +47,7 @@ fn patch_without_a_change_is_the_base_byte_for_byte() {
         let bundle = open_bundle(goldens(files)).unwrap();
         for precision in [Precision::F32, Precision::Bf16] {
             let model = load(&bundle, precision);
-            // Even where the types of matrices are asked for: none is replaced.
+            // Even if types of matrices are requested: none is replaced.
             for types in ["as-base", "f16"] {
                 let base = GgufBase { files: goldens(files), recorded: None };
                 let (_, bytes) = written(gguf_patch(&model, base, family, types).unwrap());
@@ -162,7 +162,7 @@ fn line_38_base_of_another_sum_than_recorded_serves_only_if_every_tensor_is_repl
     let own = open(&bytes).base.clone();
     let mut resized = own.clone();
     resized.files[0].bytes = 7;
-    // The same size, but other weights: of another run, say.
+    // The same size, but other weights, such as those of another run.
     let other = open(&rewritten(&bytes, |metadata, _| metadata[1].1 = GgufValue::of_text("tiny other"))).base.clone();
     assert_eq!(other.files[0].bytes, own.files[0].bytes);
     let unsummed = || {

@@ -1,4 +1,4 @@
-//! What is held while a GGUF file is written: pieces, whatever the size of a tensor.
+//! Memory that is held while a GGUF file is written: pieces, whatever the size of a tensor.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use super::{GgufBase, Raise, gguf_patch, gguf_recipe, load, open, written};
 
 const PIECE: usize = 8 << 20;
 
-/// A file whose bytes behind `head` are zeros that nobody holds. It counts what is read of them.
+/// A file whose bytes after `head` are zeros that are not in memory. It counts the bytes that are read.
 struct Sparse {
     head: Vec<u8>,
     len: u64,
@@ -54,7 +54,7 @@ pub(super) fn fresh(config: &ModelConfig, precision: Precision) -> Model {
 
 #[test]
 fn tensors_of_the_base_are_copied_in_pieces() {
-    // A table of 1,500,001 rows of 4: 24 MB, none of which is changed, nor held by the base.
+    // A table of 1,500,001 rows of 4: 24 MB, none of which is changed, or held by the base.
     let small = config(json!({
         "model_type": "llama", "vocab_size": 1_500_001, "hidden_size": 4, "intermediate_size": 4, "num_attention_heads": 1,
         "max_position_embeddings": 8
@@ -77,7 +77,7 @@ fn tensors_of_the_base_are_copied_in_pieces() {
     assert_eq!(at, len);
 }
 
-/// Writes and opens a fresh model, whose tensors are longer than what is read at once.
+/// Writes and opens a fresh model, whose tensors are longer than one read.
 fn comes_back(config: &ModelConfig) {
     for precision in [Precision::F32, Precision::Bf16] {
         let model = fresh(config, precision);

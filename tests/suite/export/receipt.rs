@@ -1,4 +1,4 @@
-//! Receipts: what they state is found again, and nothing else.
+//! Receipts: their statements can be verified, and every change is found.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -82,7 +82,7 @@ fn line_43_receipt_is_confirmed_and_refuses_every_changed_file() {
         cut[at].1.pop();
         assert!(!verify_files(&sources(&cut), None).unwrap().ok, "{name}");
     }
-    // Whatever is changed in the receipt itself, but for its white space.
+    // Every change in the receipt itself, except for its white space.
     let text = &files.last().unwrap().1;
     for (place, byte) in text.iter().enumerate().filter(|(_, byte)| !byte.is_ascii_whitespace()).step_by(3) {
         let mut changed = files.clone();
@@ -97,7 +97,7 @@ fn line_43_receipt_is_confirmed_and_refuses_every_changed_file() {
 
 #[test]
 fn line_43_inputs_are_compared_where_they_are_given() {
-    // One file, so that the output is called as the input.
+    // One file, so that the output has the same name as the input.
     let mut stream = export_folder(&of_files(sources(&golden_folder())), &ExportOptions::default()).unwrap();
     let files = all_files(&mut stream);
     let receipt = stream.receipt().unwrap();
@@ -140,7 +140,7 @@ fn line_43_gguf_file_has_its_receipt_beside_the_stream() {
     }
 }
 
-/// A merge has the adapter's files among its inputs, and each byte of them counts.
+/// A merge lists the adapter's files among its inputs, and each of their bytes counts.
 #[test]
 fn line_43_adapter_is_an_input_of_its_merge() {
     let read = |path: &str| std::fs::read(format!("{}/golden/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
@@ -171,7 +171,7 @@ fn line_43_adapter_is_an_input_of_its_merge() {
     }
 }
 
-/// The weights of a GGUF file under Hugging Face's names and in its order, by the import of it.
+/// Imports a GGUF file and returns the digest of its weights under Hugging Face's names and in its order.
 fn imported_weights(files: &Written) -> Digest {
     let files: Vec<Rc<dyn ByteSource>> =
         files.iter().map(|(name, bytes)| Rc::new(MemorySource::new(&**name, bytes.clone())) as Rc<dyn ByteSource>).collect();
@@ -205,7 +205,7 @@ fn line_43_receipt_states_every_digest_that_applies_in_every_container() {
                 assert_eq!(receipt.digests.tokenizer.is_some(), source.assets.tokenizer.is_some(), "{family}");
             }
         }
-        // Rows and columns of GPT-2's matrices do not pass by in the order in which they are counted.
+        // Rows and columns of GPT-2's matrices are not read in the order in which they are hashed.
         let of_base = source.base.unwrap().weights_digest;
         assert_eq!(of_base.is_none(), family == "gpt2");
         if base.len() == 1 {
@@ -215,7 +215,7 @@ fn line_43_receipt_states_every_digest_that_applies_in_every_container() {
     }
 }
 
-/// The receipt calls a file what the caller calls it, whatever the model is called; and a patch knows the sum of its base.
+/// The receipt uses the caller's name of a file, whatever the model is called; and a patch states the digest of its base.
 #[test]
 fn line_43_receipt_has_the_names_and_the_base_of_the_caller() {
     let mut source = of_files(goldens(&["llama3.gguf"]));
@@ -235,7 +235,7 @@ fn line_43_receipt_has_the_names_and_the_base_of_the_caller() {
         assert_eq!((sum, receipt.checks.is_empty()), (patched.then(|| Digest::of(&golden("llama3.gguf"))), patched));
         assert!(verify_files(&sources(&files), None).unwrap().ok);
     }
-    // Nobody would know what another ending is.
+    // A name with another ending is refused.
     for (format, file) in [(ExportFormat::Gguf, "a/b.gguf"), (ExportFormat::Gguf, "a.json"), (ExportFormat::Json, "a.json")] {
         let wrong = ExportOptions { format, file_name: Some(file.into()), ..ExportOptions::default() };
         assert_eq!(block_on(export(&source, Vec::new(), &wrong)).map(|_| ()).unwrap_err().code(), "config.invalid", "{file}");

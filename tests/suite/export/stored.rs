@@ -1,4 +1,4 @@
-//! Opened models that are exported without a device: the same bytes as from the device, and blocks as they lie.
+//! Opened models that are exported without a device: the same bytes as from the device, and unchanged blocks.
 
 use std::rc::Rc;
 
@@ -34,7 +34,7 @@ fn fresh(config: serde_json::Value) -> Model {
     block_on(Model::init(&config, 4, Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap()
 }
 
-/// Rows that every block divides.
+/// Makes a model whose rows are whole blocks of every type.
 fn wide() -> Model {
     fresh(json!({"model_type": "llama", "vocab_size": 8, "hidden_size": 256, "intermediate_size": 256, "num_attention_heads": 4,
         "num_key_value_heads": 2, "max_position_embeddings": 8}))
@@ -93,7 +93,7 @@ fn line_39_folder_to_gguf_and_back_has_the_same_weights() {
     for family in ["llama3", "qwen2", "qwen3", "gpt2"] {
         let folder = || {
             let mut config: serde_json::Value = serde_json::from_slice(&golden(&format!("{family}/config.json"))).unwrap();
-            // Its bounds are not published ones, which a file of divisors would need.
+            // Its scaling bounds are not published ones, so a file with frequency divisors would be needed.
             config.as_object_mut().unwrap().remove("rope_scaling");
             let weights = source("model.safetensors", golden(&format!("{family}/model.safetensors")));
             vec![source("config.json", config.to_string().into_bytes()), weights]
@@ -137,7 +137,7 @@ fn what_encoding_costs_is_what_a_reader_of_the_file_finds() {
     assert_eq!(receipt.conversions.len(), file.tensors.iter().filter(|tensor| tensor.ggml_type.dtype() != "F32").count());
     for told in &receipt.conversions {
         assert_eq!((told.from.as_str(), told.to.clone()), ("F32", file.tensor(&told.tensor).unwrap().ggml_type.dtype()));
-        // Another name for the same values: rows in pairs do not change the largest error.
+        // The name differs for the same values: rows in pairs do not change the largest error.
         let name = before.names().into_iter().find(|name| stored_name(name) == told.tensor).unwrap();
         let pairs = before.read_f32(&name).unwrap().into_iter().zip(after.read_f32(&name).unwrap());
         let error = pairs.map(|(a, b)| (f64::from(a) - f64::from(b)).abs()).fold(0.0, f64::max);
@@ -145,7 +145,7 @@ fn what_encoding_costs_is_what_a_reader_of_the_file_finds() {
     }
 }
 
-/// The GGUF name of a matrix of `wide`.
+/// Returns the GGUF name of a matrix of `wide`.
 fn stored_name(name: &str) -> String {
     let parts = [
         ("q_proj", "attn_q"),
@@ -194,7 +194,7 @@ fn what_cannot_be_opened_again_is_refused() {
     for model in [scaled(2.0, 8192), scaled(1.0, 10_000)] {
         assert_eq!(gguf_recipe(&model, None, "m", "f32").map(|_| ()).unwrap_err().code(), "export.gguf.arch");
     }
-    // A tokenizer that was refused is not the same as none.
+    // A refused tokenizer is not the same as no tokenizer.
     let folder = ["config.json", "model.safetensors"].map(|name| source(name, golden(&format!("qwen2/{name}"))));
     let broken = folder.into_iter().chain([source("tokenizer.json", b"{}".to_vec())]).collect();
     let from = of_files(broken);

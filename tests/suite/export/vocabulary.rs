@@ -1,4 +1,4 @@
-//! Tokenizers as metadata of GGUF: rules found by trying, characters, and what GGUF cannot hold.
+//! Tokenizers as GGUF metadata: rules found by trying, characters, and parts that GGUF cannot represent.
 
 use serde_json::{Value, json};
 use tabtune::config::Precision;
@@ -13,7 +13,7 @@ use crate::tokenizer::{byte_level, sentence_piece};
 
 const TEXT: &str = "It's 12345 of  the words,\n\tand don't:  she'LL go.";
 
-/// A tokenizer after a GGUF file of a model with this many rows.
+/// Exports a tokenizer to a GGUF file of a model with this many rows and opens it again.
 fn through_gguf(tokenizer: &Tokenizer, rows: usize) -> Tokenizer {
     let config = json!({
         "model_type": "llama", "vocab_size": rows, "hidden_size": 4, "intermediate_size": 4, "num_hidden_layers": 1,
@@ -87,7 +87,7 @@ fn named_chat_templates_come_back() {
     assert_eq!((again.named_templates(), again.chat_template()), (named.as_slice(), parts.chat_template.as_deref()));
 }
 
-/// The files of a byte-level tokenizer with a change to its `tokenizer.json`.
+/// Makes a byte-level tokenizer with a change to its `tokenizer.json`.
 fn changed(change: impl Fn(&mut Value)) -> Tokenizer {
     let assets = Tokenizer::from_parts(byte_level("gpt-2")).unwrap().assets();
     let asset = |name: &str| assets.iter().find(|(found, _)| found == name).unwrap().1.clone();

@@ -1,4 +1,4 @@
-//! Files made from files by a fixed sequence of changes.
+//! Makes files from other files by a fixed sequence of changes.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// A number below `n`; 0 for 0.
+    /// Returns a number below `n`; 0 for 0.
     pub fn below(&mut self, n: usize) -> usize {
         (self.word() % n.max(1) as u64) as usize
     }
@@ -57,10 +57,10 @@ const NUMBERS: [u64; 30] = [
     u64::MAX,
 ];
 
-/// Longer files are cut.
+/// Maximum length of a file in bytes; longer ones are cut.
 const MOST_BYTES: usize = 32 << 10;
 
-/// A part of `bytes`, at most 64 long.
+/// Chooses a part of `bytes` that is at most 64 long.
 fn span(random: &mut Random, bytes: &[u8]) -> (usize, usize) {
     let at = random.below(bytes.len());
     (at, (at + 1 + random.below(64)).min(bytes.len()))
@@ -104,7 +104,7 @@ fn one_change(random: &mut Random, bytes: &mut Vec<u8>, other: &[u8], words: &[&
             bytes.extend_from_slice(&other[random.below(other.len())..]);
         }
         10 => {
-            // A number in digits.
+            // A decimal number.
             let start = (at..bytes.len()).find(|&n| bytes[n].is_ascii_digit()).unwrap_or(at);
             let end = (start..bytes.len()).find(|&n| !bytes[n].is_ascii_digit()).unwrap_or(bytes.len());
             let number = random.of(&NUMBERS).to_string();
@@ -119,7 +119,7 @@ fn one_change(random: &mut Random, bytes: &mut Vec<u8>, other: &[u8], words: &[&
     bytes.truncate(MOST_BYTES);
 }
 
-/// A file of `files` with one to eight changes.
+/// Makes a file from one of `files` with one to eight changes.
 pub fn mutated(random: &mut Random, files: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
     let mut bytes = random.of(files).clone();
     let other = random.of(files);
@@ -129,7 +129,7 @@ pub fn mutated(random: &mut Random, files: &[Vec<u8>], words: &[&str]) -> Vec<u8
     bytes
 }
 
-/// Number of values in a document, containers included.
+/// Returns the number of values in a document, including containers.
 fn count_values(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(count_values).sum(),
@@ -138,7 +138,7 @@ fn count_values(value: &Value) -> usize {
     }
 }
 
-/// Value `n` of a document, which is one of its values.
+/// Returns value number `n` of a document, counted from the document itself.
 fn value_at(value: &mut Value, mut n: usize) -> &mut Value {
     if n == 0 {
         return value;
@@ -159,7 +159,7 @@ fn value_at(value: &mut Value, mut n: usize) -> &mut Value {
     unreachable!("the document has this value")
 }
 
-/// A word without JSON's signs: what stands between the first two quotes, if there are any.
+/// Returns a word without JSON's signs: the text between its first two quotes, if there are any.
 fn plain<'a>(word: &&'a str) -> &'a str {
     word.split('"').nth(1).unwrap_or(word)
 }
@@ -172,7 +172,7 @@ fn one_change_of_json(random: &mut Random, document: &mut Value, other: &mut Val
         (0 | 1, Value::Object(entries)) if !entries.is_empty() => {
             let key = entries.keys().nth(random.below(entries.len())).cloned().unwrap_or_default();
             let value = entries.remove(&key);
-            // Gone, or under another name.
+            // Removed, or renamed.
             if random.below(2) == 0 {
                 entries.insert(plain(random.of(words)).to_string(), value.unwrap_or_default());
             }
@@ -191,7 +191,7 @@ fn one_change_of_json(random: &mut Random, document: &mut Value, other: &mut Val
     }
 }
 
-/// As [`mutated`] for JSON: half of the files are changed value by value, so that they stay JSON.
+/// Changes JSON as [`mutated`] does, but half of the files value by value, so that they remain JSON.
 pub fn mutated_json(random: &mut Random, files: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
     let parsed = |file: &Vec<u8>| serde_json::from_slice::<Value>(file).ok();
     let pair = (parsed(random.of(files)), parsed(random.of(files)));
@@ -204,7 +204,7 @@ pub fn mutated_json(random: &mut Random, files: &[Vec<u8>], words: &[&str]) -> V
     bytes
 }
 
-/// As [`mutated_json`] for safetensors files: mostly the length of the header is that of its text, and the data are those of the file.
+/// Changes safetensors files as [`mutated_json`] does. The length of the header is mostly that of its text, and the data is that of the file.
 pub fn mutated_safetensors(random: &mut Random, files: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
     let whole = random.of(files);
     let start = whole.first_chunk().map_or(0, |length| u64::from_le_bytes(*length).min(whole.len() as u64 - 8) as usize + 8);

@@ -1,4 +1,4 @@
-//! Memory of opening: headers that are made to need much of it for each of their bytes.
+//! Memory while opening files: headers that need much memory for each of their bytes.
 
 use tabtune::bundle::{FileFormat, inspect};
 use tabtune::formats::MemorySource;
@@ -10,13 +10,14 @@ use super::most_bytes;
 use crate::hostile::rows::{array, gg, key, tensor, text};
 use crate::hostile::{bytes_of, cases};
 
-/// Size of the files: the 16 MiB that every file may take hide little beside 8 times as much. `TABTUNE_LARGE` is another one, in MiB.
+/// Returns the size of the files in bytes, large enough that the allowance of 16 MiB hides little next to 8 times the size. `TABTUNE_LARGE` sets
+/// another one, in MiB.
 pub fn large() -> usize {
     std::env::var("TABTUNE_LARGE").map_or(8, |size| size.parse().expect("TABTUNE_LARGE is a number")) << 20
 }
 pub const MAX_COUNT: usize = 100_000;
 
-/// The shortest names, all different.
+/// Returns the n-th of the shortest names, which are all different.
 pub fn name(mut n: usize) -> String {
     const SIGNS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
     let mut name = String::new();
@@ -30,7 +31,7 @@ pub fn name(mut n: usize) -> String {
     }
 }
 
-/// As many items as fill `bytes`, with commas between them.
+/// Makes as many items as fill `bytes`, separated by commas.
 pub fn list(bytes: usize, item: impl Fn(String) -> String) -> String {
     let mut out = String::new();
     for n in 0.. {
@@ -43,7 +44,7 @@ pub fn list(bytes: usize, item: impl Fn(String) -> String) -> String {
     out
 }
 
-/// A list of items that are all the same.
+/// Makes a list of items that are all the same.
 pub fn same(item: &str) -> String {
     format!("{item},").repeat(large() / (item.len() + 1)) + item
 }
@@ -52,7 +53,7 @@ pub fn safetensors(header: &str) -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat()
 }
 
-/// Opens a file of these bytes in some way; what comes of it does not matter.
+/// Opens a file of these bytes in some way, and ignores the result.
 pub type Open = fn(&[u8]);
 
 fn inspected(format: FileFormat, file: &[u8]) {
@@ -66,7 +67,7 @@ const PEFT: Open = |file| inspected(FileFormat::Peft, file);
 const JSON: Open = |file| inspected(FileFormat::Json, file);
 const PORTABLE_JSON: Open = |file| drop(open_json(&MemorySource::new("f", file)));
 
-/// Refuses an opening that holds more than it may. The file itself, which a source in memory has, is not counted.
+/// Reports an opening that holds too much memory. The file itself, which a source in memory contains, is not counted.
 fn check(what: &str, file: Vec<u8>, open: Open) -> Option<String> {
     let start = std::time::Instant::now();
     let held = most_held(|| open(&file)).1;
@@ -82,7 +83,7 @@ pub fn check_all(files: impl IntoIterator<Item = (&'static str, Open, Vec<u8>)>)
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// line 32: opening holds at most 8 times the header and 16 MiB, whatever a file claims.
+/// Line 32 of tests/suite/portable/README.md: opening holds at most 8 times the header and 16 MiB, whatever a file claims.
 #[test]
 fn opening_holds_little_memory() {
     let open = |format: &str| match FileFormat::from_word(format).unwrap() {
@@ -95,7 +96,7 @@ fn opening_holds_little_memory() {
     check_all(cases().iter().map(|case| ("hostile file", open(case["format"].as_str().unwrap()), bytes_of(case))));
 }
 
-/// line 32, headers of safetensors.
+/// Line 32 of tests/suite/portable/README.md, for headers of safetensors.
 #[test]
 fn opening_holds_little_memory_of_safetensors() {
     let zeros = same("0");
@@ -119,7 +120,7 @@ fn opening_holds_little_memory_of_safetensors() {
     check_all(headers.into_iter().map(|(what, text)| (what, SAFETENSORS, safetensors(&format!("{{{}}}", text())))));
 }
 
-/// line 32, headers of GGUF.
+/// Line 32 of tests/suite/portable/README.md, for headers of GGUF.
 #[test]
 fn opening_holds_little_memory_of_gguf() {
     let tensors = |of: &dyn Fn(usize) -> Vec<u8>| (0..MAX_COUNT).map(of).collect::<Vec<_>>();
@@ -130,7 +131,7 @@ fn opening_holds_little_memory_of_gguf() {
     // Texts that are all empty, or all different.
     let list_of = |name: &str, count: usize, empty: bool| key(name, 9, &array(8, count as u64, &texts(count, empty)));
     let model = |word: &str| key("tokenizer.ggml.model", 8, &text(word.as_bytes()));
-    // Just above a power of two, where a list that doubles has most room to spare.
+    // Just above a power of two, where a list that doubles has the most unused room.
     let (many, tokens) = ((1 << 22) + 1, (1 << 21) + (1 << 20));
     check_all([
         ("keys of a byte", GGUF, keys(&|n| key(&name(n), 0, &[0]))),
@@ -193,7 +194,7 @@ fn opening_holds_little_memory_of_gguf() {
     ]);
 }
 
-/// line 32, indexes and adapters.
+/// Line 32 of tests/suite/portable/README.md, for indexes and adapters.
 #[test]
 fn opening_holds_little_memory_of_indexes_and_adapters() {
     let zeros = same("0");
@@ -222,7 +223,7 @@ fn opening_holds_little_memory_of_indexes_and_adapters() {
     ]);
 }
 
-/// line 32, JSON state dicts.
+/// Line 32 of tests/suite/portable/README.md, for JSON state dicts.
 #[test]
 fn opening_holds_little_memory_of_json() {
     let zeros = same("0");
@@ -250,10 +251,10 @@ fn opening_holds_little_memory_of_json() {
     check_all(files.into_iter().flat_map(|(what, file)| [(what, JSON, file.clone()), (what, PORTABLE_JSON, file)]));
 }
 
-/// What opening it may take in addition to the lists that it is made of.
+/// Bytes that opening a vocabulary may take in addition to its lists.
 const VOCABULARY: u64 = 64 << 20;
 
-/// A vocabulary of Qwen's size, half of it merges: no tree of it exists while it is opened.
+/// Opens a vocabulary of Qwen's size, half of it merges: no tree of it exists while it is opened.
 #[test]
 fn opening_holds_little_memory_of_vocabularies() {
     let half = 75_968u32;

@@ -1,4 +1,4 @@
-//! Memory of opening: manifests and other documents of our own that are made to need much of it.
+//! Memory while opening files: manifests and other documents of tabtune that need much of it.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ const PORTABLE_GGUF: Open =
     |file| drop(open_gguf(&vec![Rc::new(MemorySource::new("f.gguf", file)) as Rc<dyn ByteSource>], NamePolicy::Source));
 const DELTA: Open = |file| drop(ModelAdapterDelta::open(Rc::new(MemorySource::new("f.safetensors", file))));
 
-/// line 32, manifests and other documents of our own.
+/// Line 32 of tests/suite/portable/README.md, for manifests and other documents of tabtune.
 #[test]
 fn opening_holds_little_memory_of_manifests() {
     let zeros = same("0");
@@ -86,7 +86,7 @@ fn opening_holds_little_memory_of_manifests() {
     ]);
 }
 
-/// line 32, state dicts: as many tensors as a file may have.
+/// Line 32 of tests/suite/portable/README.md, for state dicts: as many tensors as a file may have.
 #[test]
 fn opening_holds_little_memory_of_many_tensors() {
     let record = |n| format!(r#""{}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}"#, name(n));

@@ -1,4 +1,4 @@
-//! Answers in a conversation: what ends them, and what is computed for them.
+//! Answers in a conversation: their ends, and the tokens that are computed for them.
 
 use serde_json::json;
 use tabtune::generate::{End, GenerateConfig, GeneratedToken, Generator, Prefix, PrefixCache};
@@ -12,7 +12,7 @@ const TEXT: u32 = 0;
 const OPEN: u32 = 1;
 const TURN: u32 = 2;
 
-/// A base model's vocabulary, whose texts end with `<|endoftext|>` alone.
+/// Returns a base model's tokenizer, whose texts end with `<|endoftext|>` only.
 fn base(template: &str) -> Tokenizer {
     Tokenizer::from_parts(TokenizerParts { eos: vec![TEXT], chat_template: Some(template.into()), ..byte_level("smollm") }).unwrap()
 }
@@ -26,12 +26,12 @@ fn the_end_of_a_turn_is_the_first_special_token_after_an_answer() {
         (CHATML, Some(TURN)),
         // The end of a text after the end of the turn, as Phi-3 writes it.
         ("{% for m in messages %}{{ m.content }}<|im_end|>\n{% endfor %}<|endoftext|>", Some(TURN)),
-        // The next turn is opened without being asked for.
+        // The next turn is opened although it was not requested.
         ("{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}<|im_start|>", Some(TURN)),
-        // Nothing but the next turn ends one.
+        // Only the next turn ends one.
         ("{% for m in messages %}<|im_start|>{{ m.content }}{% endfor %}<|im_start|>", Some(OPEN)),
         ("{% for m in messages %}<|im_start|>{{ m.content }}\n{% endfor %}", Some(OPEN)),
-        // What the next message says is no end of a turn.
+        // The contents of the next message are not the end of a turn.
         ("{% for m in messages %}{{ m.content }}\n{% if loop.index == 3 %}.<|im_start|>{% endif %}{% endfor %}", None),
         ("{% for m in messages %}{{ m.content }}\n{% endfor %}", None),
         ("{% for m in messages %}<|im_start|>{{ m.role }}{% endfor %}", None),
@@ -59,7 +59,7 @@ fn all(model: &Model, tokenizer: &Tokenizer, mut generator: Generator) -> (Vec<G
     (tokens, generator.into_prefix())
 }
 
-/// Whatever is taken from the turn before, the answer is that of the conversation alone, and no more is taken than both begin with.
+/// Whatever is reused from the turn before, the answer is that of the conversation alone, and only a common beginning is reused.
 #[test]
 fn an_answer_is_the_same_from_what_is_computed_already() {
     let tokenizer = base(CHATML);
@@ -95,7 +95,7 @@ fn an_answer_is_the_same_from_what_is_computed_already() {
     }
 }
 
-/// An answer takes what the last one computed, and gives it back with what it computes itself, unless the weights changed in between.
+/// An answer takes the prefix that the last one computed, and gives it back extended, unless the weights changed in between.
 #[test]
 fn a_cache_keeps_what_the_last_answer_computed_until_it_is_cleared() {
     let tokenizer = base(CHATML);
@@ -120,7 +120,7 @@ fn a_cache_keeps_what_the_last_answer_computed_until_it_is_cleared() {
     let second = said(&[("user", "Is it Bennet?"), ("assistant", &text), ("user", "Why?")]);
     let (again, of_second) = answer(&second, true);
     assert!(again.0 >= progress.1 && again.1 > 0, "{again:?} after {progress:?}");
-    // What began before the weights changed is not kept.
+    // A prefix begun before the weights changed is not kept.
     assert!(cache.is_empty());
     let (fresh, alone) = answer(&second, false);
     assert_eq!((fresh.0, fresh.1), (0, again.0 + again.1));
@@ -131,7 +131,7 @@ fn a_cache_keeps_what_the_last_answer_computed_until_it_is_cleared() {
     assert_eq!(answer(&second, false).0, fresh);
 }
 
-/// The weights say which token comes first; where that ends a turn, nothing comes.
+/// The weights determine the first token; if it ends a turn, the answer is empty.
 #[test]
 fn the_end_of_a_turn_ends_an_answer_and_a_text() {
     let device = tabtune_tests::cpu();
@@ -139,7 +139,7 @@ fn the_end_of_a_turn_ends_an_answer_and_a_text() {
     let plain = base("{% for m in messages %}{{ m.content }}{% endfor %}");
     let first = all(&model, &plain, Generator::new(&model, &plain, "Bennet", GREEDY).unwrap()).0[0].clone();
     let written = plain.token_text(first.id).unwrap();
-    // The same vocabulary, in which the token that comes first is special and ends the turns.
+    // The same vocabulary, in which the first token is special and ends the turns.
     let types = (0..800).map(|id| if id < 3 || id == first.id { 3 } else { 1 }).collect();
     let template = format!("{{% for m in messages %}}{{{{ m.content }}}}{{{{ {} }}}}{{% endfor %}}", json!(written));
     let parts = TokenizerParts { types, eos: vec![TEXT], chat_template: Some(template), ..byte_level("smollm") };

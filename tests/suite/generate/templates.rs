@@ -1,4 +1,4 @@
-//! Models asked through chat templates of three kinds: the same tokens as the rendered text, and answers that end by themselves.
+//! Models queried through chat templates of three kinds: the same tokens as for the rendered text, and answers that end by themselves.
 
 use serde_json::json;
 use tabtune::config::{Form, TrainConfig};
@@ -12,14 +12,14 @@ use tabtune_tests::{block_on, cpu, devices};
 
 use crate::tokenizer::{byte_level, golden};
 
-/// A template of the golden chats, and the special tokens that it writes: the beginning of a text first, the end of a turn last.
+/// Templates of the golden chats, with the special tokens that they write: the beginning of a text first, the end of a turn last.
 const TEMPLATES: [(&str, &[&str]); 3] = [
     ("chatml", &["<|endoftext|>", "<|im_start|>", "<|im_end|>"]),
     ("headers", &["<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]),
     ("turns", &["<bos>", "<start_of_turn>", "<end_of_turn>"]),
 ];
 
-/// A base model's tokenizer: only `<|endoftext|>` ends a text by its files.
+/// Returns a base model's tokenizer: according to its files, only `<|endoftext|>` ends a text.
 fn speaking((template, special): (&str, &[&str])) -> Tokenizer {
     let mut parts = byte_level("smollm");
     for token in special {
@@ -35,7 +35,7 @@ fn speaking((template, special): (&str, &[&str])) -> Tokenizer {
     tokenizer
 }
 
-/// What somebody asks of a place, and what is answered.
+/// Returns a question about a place, and its answer.
 fn turn(at: usize) -> [String; 2] {
     let places = ["Rome", "Oslo", "Cairo", "Lima", "Delhi", "Paris", "Tokyo", "Quito", "Berlin", "Accra"];
     let asks = ["Is it far to", "Who was in", "Do you know", "When do we see", "Why not go to"];
@@ -51,7 +51,7 @@ fn model(tokenizer: &Tokenizer, context: usize, device: &Device) -> Model {
     super::model_of(tokenizer.vocab_size(), context, device)
 }
 
-/// An answer is the greedy continuation of the ids of what the template writes, and ends where the turn does.
+/// An answer is the greedy continuation of the ids that the template writes, and ends where the turn does.
 #[test]
 fn an_answer_is_the_continuation_of_the_rendered_conversation() {
     for device in devices() {
@@ -76,7 +76,7 @@ fn an_answer_is_the_continuation_of_the_rendered_conversation() {
     }
 }
 
-/// 200 steps on 50 rows, of a model that knows nothing before.
+/// Trains a new model for 200 steps on 50 rows.
 fn trained(tokenizer: &Tokenizer, device: &Device) -> Trainer {
     let message = |role: &str, content: &str| json!({"role": role, "content": content});
     let row = |at: usize| json!({"messages": [message("user", &turn(at)[0]), message("assistant", &turn(at)[1])]}).to_string();

@@ -1,7 +1,7 @@
 use tabtune::gpu::copy::{KERNEL, Params};
 use tabtune_tests::kernels::{Case, check};
 
-/// Copies `n` words of a buffer with `before` and `after` words around them, into one that has other words.
+/// Copies `n` words of a buffer with `before` and `after` words around them into a buffer with other contents.
 fn part(n: usize, before: usize, after: usize) -> Case {
     let made = |len: usize, factor: u32| (0..len as u32).map(|i| i.wrapping_mul(factor) & 0x7f7f_ffff).collect();
     let x = made(before + n + after, 2_654_435_761);

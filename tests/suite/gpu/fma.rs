@@ -10,10 +10,10 @@ fn chains(n: usize, rounds: u32) -> Case {
 fn fma_runs_every_link_of_every_chain() {
     // The last size needs more workgroups than one dimension of a dispatch has.
     let cases = [(1, 1), (255, 1), (256, 2), (257, 3), (4099, 3), (65_536 * 64 + 3, 0)].map(|(n, rounds)| chains(n, rounds));
-    // 24 links, each rounded once or twice, of chains that shrink by next to nothing; a link more or less moves the sum by its whole size.
+    // 24 links, each rounded once or twice, of chains that hardly shrink; one link more or less changes the sum by its whole size.
     const TOLERANCE: f64 = 2e-5;
     check(&cases, TOLERANCE, ("round < rounds", "round <= rounds"));
-    // The cheap sizes alone: no mutant below concerns the grid.
+    // Only the cheap sizes: no mutant below concerns the grid.
     for flip in
         [("c0 = fma(a, c0, b)", "c0 = fma(a, c0, -b)"), ("c0 + vec4<f32>(0.75)", "c0 - vec4<f32>(0.75)"), ("(c2 + c3)", "(c2 - c3)")]
     {

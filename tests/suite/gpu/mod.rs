@@ -1,4 +1,4 @@
-//! Kernels of one's own, copies, transfers, traces.
+//! Kernels of other crates, copies, transfers, traces.
 
 mod copy;
 mod fma;

@@ -1,4 +1,4 @@
-//! A kernel of another crate: its text is given, and its name may be one that tabtune has too.
+//! A kernel of another crate: its text is given, and its name may be one that tabtune uses too.
 
 use tabtune::gpu::Words;
 use tabtune::ops::scale;

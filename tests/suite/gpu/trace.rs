@@ -1,4 +1,4 @@
-//! What is recorded of a kernel's launch.
+//! Records of a kernel's launch.
 
 use tabtune::gpu::{self, Buffer, copy as u32_copy, trace};
 use tabtune_tests::gpu;
@@ -7,7 +7,7 @@ use tabtune_tests::gpu;
 fn trace_has_the_launches_between_start_and_finish() {
     let Some(device) = gpu() else { return };
     let make = |n: usize| Buffer::from(burn::tensor::Tensor::<1>::ones([n], &device.inner()));
-    // Odd sizes, since other tests may launch the same kernel meanwhile.
+    // Odd sizes, because other tests may launch the same kernel at the same time.
     let copy = |n: usize| gpu::run(&u32_copy::KERNEL, [make(n)], [make(n)], &u32_copy::Params::whole(n as u32), 12).unwrap();
     copy(2741);
     trace::start();

@@ -24,7 +24,7 @@ fn goes_up_and_comes_back(device: &Device) {
         let values = values(n);
         let packed: Vec<bf16> = values.iter().map(|&value| bf16::from_f32(value)).collect();
         for (dtype, expected) in [(DType::F32, bytemuck::cast_slice::<f32, u8>(&values)), (DType::BF16, bytemuck::cast_slice(&packed))] {
-            // Runs of odd lengths, and all at once.
+            // Runs of odd lengths, and all values at once.
             for run in [n, 99_999] {
                 let mut upload = Upload::new(n, dtype, device);
                 for run in values.chunks(run) {
@@ -34,7 +34,7 @@ fn goes_up_and_comes_back(device: &Device) {
                 let tensor = upload.finish().unwrap();
                 assert_eq!((tensor.dims(), tensor.dtype()), ([n], dtype));
                 assert!(bytes(tensor.clone()) == expected, "{n} {dtype:?} in runs of {run}");
-                // Back by parts, whose ends are at any byte; two at a time.
+                // Read back in parts, whose ends are at any byte; two at a time.
                 let end = expected.len() as u64;
                 let cuts = [0, (end / 3) | 1, end / 2, end].map(|at: u64| at.min(end));
                 let parts: Vec<Part> = cuts

@@ -1,4 +1,4 @@
-//! The rows of the table of broken files that have no file: made here.
+//! Rows of the table of broken files that have no file in the repository: they are made here.
 
 use tabtune::bundle::{FileFormat, InspectReport, inspect};
 use tabtune::formats::MemorySource;
@@ -7,7 +7,7 @@ fn read(name: &str, format: FileFormat, bytes: Vec<u8>) -> InspectReport {
     inspect(&MemorySource::new(name, bytes), Some(format), &[], true)
 }
 
-/// A safetensors file of this header text and data.
+/// Makes a safetensors file of this header text and data.
 fn st(header: &str, data: &[u8]) -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat()
 }
@@ -93,7 +93,7 @@ pub fn text(text: &[u8]) -> Vec<u8> {
     [&(text.len() as u64).to_le_bytes(), text].concat()
 }
 
-/// A GGUF file: keys and tensor records as bytes, zero bytes up to the data, data.
+/// Makes a GGUF file: keys and tensor records as bytes, zero bytes up to the data, data.
 pub fn gg(keys: &[Vec<u8>], tensors: &[Vec<u8>], data: usize) -> Vec<u8> {
     let mut out = [b"GGUF".to_vec(), u32s(&[3])].concat();
     out.extend((tensors.len() as u64).to_le_bytes());

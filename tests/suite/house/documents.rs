@@ -1,4 +1,4 @@
-//! Documents that comments and Markdown name: each exists in the repository, and has the headings that are cited of it.
+//! Documents that comments and Markdown name: each exists in the repository, and has the headings that are cited.
 
 use super::none;
 use super::source::{files, root, shown, text};
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 const FOLDERS: [&str; 6] = ["crate", "native-runner", "shaders", "tests", "tests/golden", "web"];
 const COMMENTED: [&str; 6] = [".rs", ".wgsl", ".ts", ".mjs", ".js", ".css"];
 
-/// A document that a line names, with the headings that it cites of it: `shaders/README.md, "Noise" and "Block tree"`.
+/// A document that a line names, with the headings that it cites: `shaders/README.md, "Noise" and "Block tree"`.
 #[derive(Debug, PartialEq)]
 struct Mention<'a> {
     path: &'a str,
     headings: Vec<&'a str>,
 }
 
-/// What of a line of code is comment.
+/// Returns the comment of a line of code, if it has one.
 fn comment(line: &str) -> Option<&str> {
     let start = line.trim_start();
     if ["//", "/*", "*"].iter().any(|mark| start.starts_with(mark)) { Some(start) } else { line.split_once(" // ").map(|(_, rest)| rest) }
 }
 
-/// Names that end in `.md`, without addresses of the web and bare endings such as `*.md`.
+/// Finds names that end in `.md`, except web addresses and bare endings such as `*.md`.
 fn mentions(line: &str) -> Vec<Mention<'_>> {
     let in_path = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     let mut found = Vec::new();
@@ -49,7 +49,7 @@ fn headings(mut rest: &str) -> Vec<&str> {
     found
 }
 
-/// The file that `path` is, named below the root, beside `citing`, or by a name that only one document has.
+/// Finds the file that `path` names: below the root, relative to the folder of `citing`, or by a file name that only one document has.
 fn resolved(path: &str, citing: &Path, documents: &[PathBuf]) -> Option<PathBuf> {
     let home = root().canonicalize().expect("the root exists");
     let inside = |place: PathBuf| place.canonicalize().ok().filter(|place| place.starts_with(&home));
@@ -59,7 +59,7 @@ fn resolved(path: &str, citing: &Path, documents: &[PathBuf]) -> Option<PathBuf>
     found.or_else(|| of_name.next().filter(|_| of_name.next().is_none()).cloned())
 }
 
-/// What is wrong with the documents that one line of `citing` names.
+/// Returns the faults of the documents that one line of `citing` names.
 fn faults(line: &str, citing: &Path, documents: &[PathBuf]) -> Vec<String> {
     let mut faults = Vec::new();
     for Mention { path, headings } in mentions(line) {
@@ -74,7 +74,7 @@ fn faults(line: &str, citing: &Path, documents: &[PathBuf]) -> Vec<String> {
     faults
 }
 
-/// The documents of the repository.
+/// Lists the documents of the repository.
 fn documents() -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = FOLDERS.iter().flat_map(|folder| files(folder, &[".md"])).collect();
     let beside = std::fs::read_dir(root()).expect("the root can be listed").map(|entry| entry.expect("an entry").path());
@@ -87,7 +87,7 @@ fn documents_that_are_named_exist() {
     let documents = documents();
     assert!(documents.len() > 5, "the documents are found");
     let commented = FOLDERS.iter().flat_map(|folder| files(folder, &COMMENTED));
-    // Documents, and the makers of goldens, whose docstrings are no comments.
+    // Documents, and the Python makers of goldens, whose docstrings are not comments.
     let whole = FOLDERS.iter().flat_map(|folder| files(folder, &[".py"])).chain(documents.clone());
     let mut findings = Vec::new();
     for (path, is_code) in commented.map(|path| (path, true)).chain(whole.map(|path| (path, false))) {

@@ -1,4 +1,4 @@
-//! Who may use whom.
+//! Dependencies that are allowed between modules.
 
 use super::none;
 use super::source::{code, files, root, shown, text};
@@ -37,7 +37,7 @@ const ROWS: [(&str, u8); 30] = [
     ("Result", 0),
 ];
 
-/// Words of the outside that belong to some modules only: (word, reason, whether a file of the crate may have it).
+/// External names that only some modules may use: (word, reason, test whether a file of the crate may have it).
 type Place = (&'static str, &'static str, fn(&str) -> bool);
 const PLACES: [Place; 12] = [
     ("cubecl", "CubeCL is named in gpu/launch.rs and gpu/graph.rs only", |file| matches!(file, "gpu/launch.rs" | "gpu/graph.rs")),
@@ -56,14 +56,14 @@ const PLACES: [Place; 12] = [
     ("println!", "the crate prints nothing", |_| false),
 ];
 
-/// What has no place in code that may meet any input.
+/// Calls that are forbidden in code that may meet any input.
 const FORBIDDEN: [&str; 5] = [".unwrap()", "todo!(", "unimplemented!(", "dbg!(", "panic!("];
 
 fn row_of(module: &str) -> Option<u8> {
     ROWS.iter().find(|(name, _)| *name == module).map(|(_, row)| *row)
 }
 
-/// The module a file of `crate/src` belongs to.
+/// Returns the module that a file of `crate/src` belongs to.
 fn module_of(file: &str) -> &str {
     file.split('/').next().unwrap_or(file).trim_end_matches(".rs")
 }
@@ -72,7 +72,7 @@ fn row_of_file(file: &str) -> Option<u8> {
     row_of(module_of(file))
 }
 
-/// The modules that a line or a whole file names after `crate::`, in groups too.
+/// Returns the modules that a line or a whole file names after `crate::`, including those in groups.
 fn modules_named(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("crate::") {
@@ -94,7 +94,7 @@ fn head(path: &str) -> Option<String> {
     (!word.is_empty()).then_some(word)
 }
 
-/// First words of the members of `{a, b::{c, d}}`, given what follows the brace.
+/// Returns the first words of the members of `{a, b::{c, d}}`, given the text after the brace.
 fn heads_of_group(group: &str) -> Vec<String> {
     let (mut depth, mut member, mut found) = (0, String::new(), Vec::new());
     for c in group.chars() {
@@ -113,7 +113,7 @@ fn heads_of_group(group: &str) -> Vec<String> {
     found
 }
 
-/// Files of the crate as (path below src, text).
+/// Reads the files of the crate as (path below src, text).
 fn crate_files() -> Vec<(String, String)> {
     let below = root().join("crate/src");
     let name = |path: &std::path::Path| path.strip_prefix(&below).expect("listed below src").to_string_lossy().replace('\\', "/");
@@ -124,7 +124,7 @@ fn upward_imports(file: &str, text: &str) -> Vec<String> {
     let module = module_of(file);
     let Some(row) = row_of(module) else { return vec![format!("crate/src/{file}: `{module}` has no row in the layer table")] };
     let joined = code(text).into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n");
-    // A word without a row is no module (each file has a row) but a macro of the crate.
+    // A word without a row is not a module (each file has a row) but a macro of the crate.
     let allowed = |named: &str| named == module || row_of(named).is_none_or(|lower| lower < row);
     let upward = modules_named(&joined).into_iter().filter(|named| !allowed(named));
     upward.map(|named| format!("crate/src/{file}: row {row} may not use crate::{named}")).collect()

@@ -1,4 +1,4 @@
-//! The rules of the house that a compiler does not know: layers, places, names, lengths. crate/ARCHITECTURE.md has them in words.
+//! Rules of the code base that the compiler does not check: layers, places, names, lengths. crate/ARCHITECTURE.md describes them.
 
 mod circles;
 mod documents;
@@ -9,7 +9,7 @@ mod source;
 mod stems;
 mod words;
 
-/// Fails with every finding, one a line.
+/// Fails with every finding, one per line.
 #[track_caller]
 fn none(findings: Vec<String>) {
     assert!(findings.is_empty(), "{} finding(s):\n{}", findings.len(), findings.join("\n"));

@@ -1,4 +1,4 @@
-//! What files may be called, how long they may be, and which versions may stand beside each other.
+//! Names and lengths of files, and versions of packages that must agree.
 
 use super::none;
 use super::source::{files, root, shown, stem, text, without_tests};
@@ -32,7 +32,7 @@ fn names_stand_for_short_files() {
         for path in files(folder, &[ending]) {
             let whole = text(&path);
             let lines = without_tests(&whole).lines().count();
-            // What is made is read where it is made from; a table has a line for each of its rows.
+            // Generated files are read in their source; a table has a line for each of its rows.
             let exempt = whole.starts_with("// Made by ") || shown(&path) == "crate/src/error/codes.rs";
             if lines > limit && !exempt {
                 findings.push(format!("{}: {lines} lines, the limit is {limit}", shown(&path)));
@@ -42,7 +42,7 @@ fn names_stand_for_short_files() {
     none(findings);
 }
 
-/// Packages of a lock file with their versions.
+/// Returns the packages of a lock file with their versions.
 fn locked(path: &str) -> BTreeMap<String, Vec<String>> {
     let lock = text(&root().join(path));
     let value =
@@ -72,7 +72,7 @@ fn names_of_cubecl_crates_have_one_version_each() {
     }
 }
 
-/// What the CUDA witness is made of was looked at with the rest; its build downloads nothing but crates.
+/// The packages of the CUDA witness are those that were reviewed for the main workspace; its build downloads nothing but crates.
 #[test]
 fn names_in_the_lock_of_the_cuda_workspace_are_those_of_the_main_one() {
     let (main, cuda) = (locked("Cargo.lock"), locked("native-runner/cuda/Cargo.lock"));

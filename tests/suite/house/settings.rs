@@ -1,4 +1,4 @@
-//! The schema from which the TypeScript of settings, reports and codes is made is that of the code.
+//! The schema from which the TypeScript of settings, reports and codes is generated equals that of the code.
 
 use super::source::{root, text};
 

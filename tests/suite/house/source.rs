@@ -1,23 +1,23 @@
-//! Reading the repository's files: which there are, and their lines without tests and comments.
+//! Access to the repository's files: their list, and their lines without tests and comments.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that hold what was built or installed, not what was written.
+/// Folders with built, installed or generated files instead of written ones.
 const MADE: [&str; 7] = ["target", "node_modules", "dist", "pkg", "pkg-quick", "generated", "golden"];
 
-/// The repository's root.
+/// Returns the root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ has a parent").to_path_buf()
 }
 
-/// Path below the root, with forward slashes.
+/// Returns a path below the root, with forward slashes.
 pub fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).to_string_lossy().replace('\\', "/")
 }
 
-/// All written files below `folder` (a path below the root) with one of the endings; sorted, without a module's `tests.rs`.
-/// A missing folder has none.
+/// Lists all written files below `folder` (a path below the root) with one of the endings; sorted, without a module's `tests.rs`.
+/// A missing folder gives an empty list.
 pub fn files(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     collect(&root().join(folder), endings, &mut found);
@@ -39,17 +39,17 @@ fn collect(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The text of a file.
+/// Reads the text of a file.
 pub fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A Rust file up to its own tests, which stand last in a file.
+/// Returns a Rust file up to its own tests, which are last in a file.
 pub fn without_tests(text: &str) -> &str {
     text.find("\n#[cfg(test)]\nmod tests {").map_or(text, |end| &text[..end])
 }
 
-/// Lines of code with their numbers from 1: no tests, no comment lines, no trailing comments.
+/// Returns the lines of code with their numbers from 1: no tests, no comment lines, no trailing comments.
 pub fn code(text: &str) -> Vec<(usize, &str)> {
     let lines = without_tests(text).lines().enumerate().map(|(index, line)| (index + 1, line));
     lines
@@ -58,7 +58,7 @@ pub fn code(text: &str) -> Vec<(usize, &str)> {
         .collect()
 }
 
-/// The stem of a file's name.
+/// Returns the stem of a file's name.
 pub fn stem(path: &Path) -> String {
     path.file_stem().expect("a file has a stem").to_string_lossy().into_owned()
 }

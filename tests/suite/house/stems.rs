@@ -1,18 +1,18 @@
 //! One kernel, one stem, four places: shader, module, test, row of shaders/README.md. Variants (`linear_forward_bf16`) may share the
-//! module and the tests of their family; the header of each shader says where its twin is.
+//! module and the tests of their family; the header of each shader names the file of its twin.
 
 use super::none;
 use super::source::{files, root, shown, stem, text};
 use std::path::Path;
 
-/// The file that a shader's header names: `// … Twin: optim/adamw/kernel.rs`.
+/// Returns the file that a shader's header names: `// … Twin: optim/adamw/kernel.rs`.
 fn twin_of(shader: &str) -> Option<String> {
     let header: Vec<&str> = shader.lines().take_while(|line| line.starts_with("//")).collect();
     let (_, rest) = header.join("\n").split_once("Twin: ").map(|(before, after)| (before.to_owned(), after.to_owned()))?;
     rest.split_whitespace().next().map(|path| path.trim_end_matches('.').to_owned())
 }
 
-/// The part of a twin's path that a test names it by: `ops/linear/kernels.rs` → `linear`.
+/// Returns the part of a twin's path by which a test names it: `ops/linear/kernels.rs` → `linear`.
 fn family_of(twin: &str) -> &str {
     twin.split('/').nth(1).unwrap_or(twin).trim_end_matches(".rs")
 }

@@ -1,11 +1,11 @@
-//! The table of codes: crate, runner and npm package raise exactly its rows.
+//! The table of error codes: crate, runner and npm package raise exactly its rows.
 
 use std::collections::BTreeSet;
 
 use super::source::{code, files, text};
 use tabtune::error::{CODES, Class, Code, MEANINGS, Raiser, class};
 
-/// Every `word!("…")` of the sources.
+/// Collects every `word!("…")` of the sources.
 fn raised_in_rust() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for path in files("crate/src", &[".rs"]).into_iter().chain(files("native-runner/src", &[".rs"])) {
@@ -17,11 +17,11 @@ fn raised_in_rust() -> BTreeSet<String> {
     found
 }
 
-/// Every quoted word of the npm package's sources, without those that are generated.
+/// Collects every quoted word of the npm package's sources, except generated ones.
 fn quoted_in_typescript() -> BTreeSet<String> {
     let sources = files("web/src", &[".ts"]).into_iter().filter(|path| !path.components().any(|part| part.as_os_str() == "generated"));
     let quoted = |whole: String| whole.split('\'').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
-    // An apostrophe of a comment shifts what is quoted, so each line is read by itself.
+    // An apostrophe in a comment shifts the quotes, so each line is read on its own.
     sources.flat_map(|path| text(&path).lines().flat_map(|line| quoted(line.to_owned())).collect::<Vec<_>>()).collect()
 }
 
@@ -31,7 +31,7 @@ fn rows(raisers: [Raiser; 2]) -> impl Iterator<Item = &'static Code> {
 
 #[test]
 fn words_of_the_table_are_those_that_the_code_raises() {
-    // A word outside the table compiles in neither language, so only the other direction can fail.
+    // A code outside the table does not compile in either language, so only the other direction can fail.
     let (rust, typescript) = (raised_in_rust(), quoted_in_typescript());
     let idle =
         |words: &BTreeSet<String>, raisers| rows(raisers).map(|row| row.word).filter(|word| !words.contains(*word)).collect::<Vec<_>>();

@@ -6,10 +6,10 @@ use tabtune::ops::attention::kernels::{self, BlockParams, HeadSumParams, PadPara
 use tabtune_tests::kernels::{Case, check, difference, floats, noise, poisoned, words};
 use tabtune_tests::{block_on, cpu, gpu, in_full};
 
-/// f32 dot products, exp and sums over up to 131 keys against f64.
+/// f32 dot products, exp and sums over up to 131 keys compared with f64.
 pub(super) const BOUND: f64 = 2e-5;
 
-/// Without documents, then with.
+/// Returns shapes without documents, then with documents.
 pub(super) fn shapes() -> Vec<Params> {
     let shapes = [(1, 1, 1, 1, 0, 1), (2, 4, 4, 5, 0, 8), (1, 9, 3, 67, 0, 16), (2, 2, 1, 31, 100, 20), (3, 4, 2, 1, 13, 32)];
     let shape = |documents| {
@@ -21,7 +21,7 @@ pub(super) fn shapes() -> Vec<Params> {
     shapes.into_iter().map(shape(0)).chain(shapes.into_iter().map(shape(1))).collect()
 }
 
-/// Where documents start: some of one token, some longer than a block, and otherwise in each sequence.
+/// Returns the starts of documents: some have one token, some are longer than a block, and each sequence has others.
 fn starts(p: &Params) -> Vec<u32> {
     if p.documents == 0 {
         return poisoned(1);
@@ -30,7 +30,7 @@ fn starts(p: &Params) -> Vec<u32> {
     (0..p.batch).flat_map(|b| (0..p.len).map(move |t| (b, t))).map(|(b, t)| start(b, p.offset + t)).collect()
 }
 
-/// Words of the stats: two a query, and the first key of each token.
+/// Returns the number of words in the stats: two per query, and the first key of each token.
 fn stats(p: &Params) -> usize {
     (p.batch * p.len * (2 * p.heads + p.documents)) as usize
 }
@@ -56,7 +56,7 @@ pub(super) fn backward_query(p: Params) -> Case {
     query_after(p, forward(p).twin())
 }
 
-/// The pass for queries after a forward pass that wrote `made`.
+/// Makes the pass for queries after a forward pass that wrote `made`.
 pub(super) fn query_after(p: Params, mut made: Vec<Vec<u32>>) -> Case {
     let (_, q, k) = sizes(&p);
     let (stats, y) = (made.remove(1), made.remove(0));
@@ -70,12 +70,12 @@ pub(super) fn query_after(p: Params, mut made: Vec<Vec<u32>>) -> Case {
     )
 }
 
-/// By the head of the keys if the heads of queries share it, or by query head.
+/// Makes the pass by the head of the keys if the heads of queries share it, or by query head.
 pub(super) fn backward_key_value(p: Params, shared: bool) -> Case {
     key_value_after(p, backward_query(p).twin(), shared)
 }
 
-/// The pass for keys and values after one for queries that wrote `made`.
+/// Makes the pass for keys and values after one for queries that wrote `written`.
 pub(super) fn key_value_after(p: Params, mut written: Vec<Vec<u32>>, shared: bool) -> Case {
     let (_, q, k) = sizes(&p);
     let made = if shared { k } else { k * (p.heads / p.kv_heads) as usize };
@@ -84,12 +84,12 @@ pub(super) fn key_value_after(p: Params, mut written: Vec<Vec<u32>>, shared: boo
     Case::new(&kernels::BACKWARD_KEY_VALUE_TILE, read, [poisoned(made), poisoned(made)], &p, groups)
 }
 
-/// The first of two kernels for heads of up to 64, or the other.
+/// Chooses the first of two kernels for heads of up to 64, otherwise the second.
 pub(super) fn narrow<T>(p: &Params, [narrow, wide]: [T; 2]) -> T {
     if p.width4 <= 16 { narrow } else { wide }
 }
 
-/// Workgroups for so many rows of a head.
+/// Returns the number of workgroups for this many rows of a head.
 pub(super) fn tiles(p: &Params, rows: u32) -> u32 {
     p.batch * p.heads * rows.div_ceil(32)
 }
@@ -103,7 +103,7 @@ fn attention_forward_averages_the_values_of_the_past() {
     check(&all(forward), BOUND, ("sums[c] * old", "sums[c]"));
 }
 
-/// The shapes where a query sees more than one key: of a single one the gradient is 0, and rounding would be compared with rounding.
+/// Returns the shapes in which a query sees more than one key: with a single key the gradient is 0, and only rounding would be compared.
 fn of_several() -> impl Iterator<Item = Params> {
     shapes().into_iter().filter(|p| p.offset + p.len > 1)
 }
@@ -141,7 +141,7 @@ fn with_documents() -> impl Iterator<Item = Params> {
     of_several().filter(|p| p.documents == 1)
 }
 
-/// What each kernel does about documents, taken out: the masked cases must notice.
+/// Removes each kernel's treatment of documents: the masked cases must notice.
 #[test]
 fn attention_kernels_stop_at_the_document() {
     let flip = |case: &dyn Fn(Params) -> Case, flip| check(&with_documents().map(case).collect::<Vec<_>>(), BOUND, flip);
@@ -175,7 +175,7 @@ fn attention_twin_agrees_with_finite_differences_within_documents() {
         for element in (0..n).step_by(7) {
             let h = 1e-2;
             let slope = (value(buffer, element, h) - value(buffer, element, -h)) / (2.0 * f64::from(h));
-            // Curvature gives h², the rounding of y 1e-6 / h.
+            // Curvature contributes h², the rounding of y 1e-6 / h.
             let off = (slope - f64::from(gradient[element])).abs();
             assert!(off <= 1e-3, "buffer {buffer} element {element}: slope {slope}, gradient {}", gradient[element]);
         }
@@ -192,14 +192,14 @@ fn head_pad_widens_and_cuts() {
     check(&[(1, 2, 4), (257, 6, 8), (4099, 8, 6), (3, 4, 4)].map(case), 0.0, ("column < params", "column + 1u < params"));
 }
 
-/// The same launch by a block kernel, over the part `first .. end` of the keys (or queries), from the sums in `written`.
+/// Makes the same launch with a block kernel, over the part `first .. end` of the keys (or queries), starting from the sums in `written`.
 fn block(case: Case, p: Params, kernel: &'static AnyKernel, part: std::ops::Range<u32>, threads: u32) -> Case {
     let Params { batch, heads, kv_heads, len, offset, width4, scale, documents } = p;
     let params = BlockParams { batch, heads, kv_heads, len, offset, width4, scale, documents, first: part.start, end: part.end };
     Case { kernel, params: params.words(), groups: threads.div_ceil(32), ..case }
 }
 
-/// Several launches of parts: each starts from what the twin made of the parts before, put into the buffers at `written`.
+/// Makes launches of several parts. Each starts from the twin's results of the parts before, which are put into the buffers at `written`.
 fn parts(p: Params, case: &dyn Fn(Params) -> Case, kernel: &'static AnyKernel, ends: &[u32], written: &[usize]) -> Vec<Case> {
     let by_key = kernel.name.contains("key_value");
     let (rows, heads) = if by_key { (p.offset + p.len, p.kv_heads) } else { (p.len, p.heads) };
@@ -226,7 +226,7 @@ fn attention_forward_block_averages_the_values_of_the_past() {
     let cases = blocks(&forward, kernels::FORWARD_BLOCK.any(), &[4, 5]);
     check(&cases, BOUND, ("+ c] * oldh.z", "+ c]"));
     let alone = parts(shapes()[0], &forward, kernels::FORWARD_BLOCK.any(), &[u32::MAX], &[4, 5]);
-    // Rows past the edge are the only one, which is divided once.
+    // The rows past the edge are the only row, which is divided once.
     check(&alone, BOUND, ("select(1.0, sumh[r]", "select(2.0, sumh[r]"));
 }
 
@@ -242,8 +242,8 @@ fn attention_backward_key_value_block_is_its_gradient() {
     check(&cases, BOUND, ("(m3 - f3)", "(m3 + f3)"));
 }
 
-/// Query heads of 128 on one key head: the sums of a key take more rounds than llvmpipe gives a thread, so that they go in two parts, of many
-/// heads and of many tokens in the full form.
+/// Covers query heads of 128 on one key head: the sums of a key take more rounds of a thread than llvmpipe allows, so they run in two parts; the
+/// full form has many heads and many tokens.
 #[test]
 fn attention_in_parts_agrees_with_the_twins() {
     let Some(device) = gpu() else { return };
@@ -262,7 +262,7 @@ fn attention_in_parts_agrees_with_the_twins() {
     };
     for (found, expected) in run(&device.autodiff()).iter().zip(run(&cpu().autodiff())) {
         let off = difference(found, &expected);
-        // Sums of up to 8,192 terms; 4e-5 was seen, and a part that is lost or added twice shows as 0.1 and more.
+        // Sums of up to 8,192 terms; 4e-5 was observed, and a part that is lost or added twice gives 0.1 and more.
         assert!(off <= 2e-4, "off by {off:e}");
     }
 }
@@ -282,7 +282,7 @@ fn few_products_go_by_rows_on_a_software_adapter() {
     assert_eq!(of_length(65), ["attention_forward_block", "attention_backward_query_block", "attention_backward_key_value_block"]);
 }
 
-/// One query after 9,000 keys takes more rounds in a thread by rows than llvmpipe gives it.
+/// One query after 9,000 keys takes more rounds of a row kernel's thread than llvmpipe allows.
 #[test]
 fn attention_of_a_long_context_is_whole_on_a_software_adapter() {
     let Some(device) = gpu() else { return };

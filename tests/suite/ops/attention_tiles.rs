@@ -6,7 +6,7 @@ use tabtune_tests::kernels::{Case, check, floats, relative_l2};
 
 use super::attention::{BOUND, backward_key_value, backward_query, forward, key_value_after, narrow, query_after, shapes, tiles};
 
-/// Gradients over up to 307 keys, whose largest error and not their size in sum is held.
+/// Bound of gradients over up to 307 keys, for their largest error, not that of their norm.
 const GRADIENTS: f64 = 5e-5;
 
 fn forward_tile(p: Params) -> Case {
@@ -14,8 +14,8 @@ fn forward_tile(p: Params) -> Case {
     Case { kernel, groups: tiles(&p, p.len), ..forward(p) }
 }
 
-/// The shapes of the tiles' edges, of heads of 20, 64, 80 and 128. A single key has weight 1 whatever it is: its gradient is 0, and rounding
-/// would be compared with rounding.
+/// Returns the shapes of the tiles' edges, with heads of 20, 64, 80 and 128. A single key always has weight 1: its gradient is 0, and only
+/// rounding would be compared.
 fn tiled(wide: bool) -> Vec<Params> {
     let edges = [(1, 9, 3, 31, 0, 5), (2, 3, 1, 32, 0, 16), (1, 2, 2, 33, 31, 20), (1, 3, 1, 300, 0, 16), (1, 2, 1, 300, 7, 32)];
     let edge = |documents| {
@@ -38,7 +38,7 @@ fn attention_tiles_agree_with_the_definition() {
     check_all(&forward_tile, BOUND, ("a0 *= old.x;", ""));
     check_all(&backward_query, GRADIENTS, ("(g3 - partial[lane])", "(g3 + partial[lane])"));
     check_all(&|p| backward_key_value(p, false), GRADIENTS, ("(g3 - vec4<f32>(delta.w))", "(g3 + vec4<f32>(delta.w))"));
-    // What each does about documents, and about the rows past the last one, by the shorter ones.
+    // Each kernel's treatment of documents, and of the rows past the last one, is tested with the shorter shapes.
     let check_short = |case: &dyn Fn(Params) -> Case, flip| {
         for wide in [false, true] {
             check(&tiled(wide).into_iter().filter(|p| p.documents == 1 && p.len < 100).map(case).collect::<Vec<_>>(), GRADIENTS, flip);
@@ -50,7 +50,7 @@ fn attention_tiles_agree_with_the_definition() {
     check_short(&|p| backward_key_value(p, false), ("vec4<bool>(t.y < len)", "vec4<bool>(true)"));
 }
 
-/// Beyond the shapes that a test of a kernel has: 2048 tokens, in documents and without, against the twins in float64.
+/// A larger shape than in the tests of kernels: 2048 tokens, with and without documents, against the twins in float64.
 #[test]
 fn attention_of_2048_tokens_by_tiles_is_true_to_float64() {
     let Some(device) = as_a_gpu() else { return };

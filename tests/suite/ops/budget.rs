@@ -1,4 +1,4 @@
-//! How many kernels a step launches for each layer.
+//! Number of kernel launches that a step makes for each layer.
 
 use burn::tensor::Tensor;
 use serde_json::json;
@@ -26,7 +26,7 @@ impl ParamMap for Update {
     }
 }
 
-/// Kernels of forward and backward, and of AdamW, in one step of a model with `layers` layers.
+/// Counts the launches of forward and backward, and of AdamW, in one step of a model with `layers` layers.
 fn launched(layers: usize, device: &Device) -> [u64; 2] {
     let json = json!({
         "model_type": "llama", "vocab_size": 256, "hidden_size": 128, "intermediate_size": 344, "num_hidden_layers": layers,
@@ -55,14 +55,14 @@ fn dispatches_of_a_layer_are_counted() {
         let ([two, two_steps], [three, three_steps]) = (launched(2, &device), launched(3, &device));
         // Forward: norm, q, k, v, rope, attention, o, add and norm, gate, up, swiglu, down. Backward: the same, attention twice, each norm with
         // its column sum, no norm of its own for the stream. By tiles q, k, v are one product, and so are gate and up, forward and backward;
-        // by blocks the gradients of a product are two dispatches, and before them one transposes the weights, two x and dy. Nine parameters a
+        // by blocks the gradients of a product are two dispatches, and before them one transposes the weights, two x and dy. Nine parameters per
         // layer, one dispatch each when they are stepped one by one.
         let passes = if tiles { 27 - 2 * (2 + 1) } else { 27 + 7 * (1 + 1 + 2) };
         assert_eq!([three - two, three_steps - two_steps], [passes, 9], "{device:?}");
     }
 }
 
-/// Kernels of a step of a run, where all state is there: after the first one.
+/// Counts the launches of a step of a run after the first one, when all state exists.
 fn of_a_step(config: serde_json::Value, device: &Device) -> u64 {
     let config = config_from_hf(&config).unwrap();
     let train = json!({ "steps": 8, "batch_size": 1, "seq_len": 512, "learning_rate": 1e-3, "seed": 3, "optimizer": {"type": "adamw"} });
@@ -81,14 +81,15 @@ fn launched_in_a_step(trainer: &mut Trainer) -> u64 {
     dispatches() - before
 }
 
-/// The fewer kernels that one of two steps launches. CubeCL's thread holds a buffer while it allocates it: one that is updated in that moment
-/// looks shared and is copied first, so that now and then a step has a dispatch more, with the same bits.
+/// Returns the smaller number of launches of two steps. CubeCL's thread holds a buffer while it allocates it: a buffer that is updated at that
+/// moment looks shared and is copied first, so occasionally a step has one dispatch more, with the same bits.
 pub fn least_of_a_step(trainer: &mut Trainer) -> u64 {
     (0..2).map(|_| launched_in_a_step(trainer)).min().unwrap()
 }
 
-/// At most 28 a layer are allowed, and 850 for the whole step of SmolLM2-135M: as many layers and tokens, as large a vocabulary, heads that share
-/// keys, and AdamW. Only with TABTUNE_FULL do all 30 layers run here; tests/browser/optimizers.test.mjs counts them with a small vocabulary.
+/// At most 28 launches per layer are allowed, and 850 for the whole step of SmolLM2-135M: as many layers and tokens, as large a vocabulary,
+/// heads that share keys, and AdamW. Only with TABTUNE_FULL do all 30 layers run here; tests/browser/optimizers.test.mjs counts them with a
+/// small vocabulary.
 #[test]
 fn dispatches_of_a_step_are_counted() {
     let Some(device) = as_a_gpu() else { return };
@@ -101,7 +102,7 @@ fn dispatches_of_a_step_are_counted() {
         of_a_step(json, &device)
     };
     let (two, four, head) = (llama(2, 256), llama(4, 256), llama(2, 49152));
-    // Two layers: passes as above, no sum of the heads that share; AdamW two by two, the norm of gradients six by six.
+    // Two layers: passes as above, no sum of the heads that share; AdamW on two parameters each, the norm of six gradients each.
     let more = four - two;
     assert_eq!(more, 2 * 21 + 9 + 3);
     // The tree over the squares of more than 16.8 million gradients has two levels.
@@ -110,7 +111,7 @@ fn dispatches_of_a_step_are_counted() {
     assert!(all <= 850);
 }
 
-/// At most 40 a layer are allowed.
+/// At most 40 launches per layer are allowed.
 #[test]
 fn dispatches_of_a_layer_of_gpt2_are_counted() {
     let Some(device) = as_a_gpu() else { return };
@@ -118,8 +119,8 @@ fn dispatches_of_a_layer_of_gpt2_are_counted() {
         let json = json!({ "model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": layers, "n_positions": 512, "vocab_size": 256 });
         of_a_step(json, &device)
     };
-    // Forward: add and norm, c_attn, thirds, attention, c_proj, add and norm, c_fc, GELU, c_proj, bias. Backward: of four products input and
-    // weight apart and the sum of the bias, GELU, attention twice, thirds, two norms with two column sums each. 12 parameters: 6 dispatches of
-    // AdamW, 2 of the norm.
+    // Forward: add and norm, c_attn, thirds, attention, c_proj, add and norm, c_fc, GELU, c_proj, bias. Backward: for four products input and
+    // weight separately and the sum of the bias, GELU, attention twice, thirds, two norms with two column sums each. 12 parameters: 6
+    // dispatches of AdamW, 2 of the norm.
     assert_eq!(gpt2(3) - gpt2(2), 10 + 4 * 3 + 1 + 2 + 1 + 2 * 3 + 6 + 2);
 }

@@ -1,13 +1,13 @@
 use tabtune::ops::loss::cross_entropy::{self, BackwardParams, ForwardParams, SumParams};
 use tabtune_tests::kernels::{Case, check, noise, poisoned, words};
 
-/// f32 exp and log against f64.
+/// f32 exp and log compared with f64.
 const BOUND: f64 = 3e-6;
 
 /// (n, V, parts)
 const SHAPES: [(usize, usize, usize); 5] = [(1, 1, 1), (255, 2, 1), (3, 257, 2), (4099, 5, 1), (2, 49_157, 64)];
 
-/// Elements beside the columns of a row, here and there.
+/// Returns the distance of rows in elements, which is larger than the number of columns for some vocabularies.
 fn stride(vocab: usize) -> usize {
     if vocab % 3 == 2 { vocab.next_multiple_of(4) } else { vocab }
 }
@@ -66,7 +66,7 @@ fn cross_entropy_backward_is_softmax_minus_onehot() {
     check(&SHAPES.map(case), 2e-5, ("|| column >= vocab", ""));
 }
 
-/// Logits of a few values, so that several are the largest; a target is the first of them, a later one, or a smaller one.
+/// Logits have few different values, so that several are the largest. A target is the first of them, a later one, or a smaller one.
 #[test]
 fn cross_entropy_hits_are_of_the_first_of_the_largest() {
     let case = |(n, vocab, parts): (usize, usize, usize)| {
@@ -92,7 +92,7 @@ fn cross_entropy_hits_are_of_the_first_of_the_largest() {
     let shapes = [(1, 1, 1), (255, 2, 1), (64, 257, 2), (4099, 5, 1), (2, 49_157, 64), (70_000, 3, 1)];
     check(&shapes.map(case), 0.0, ("select(0u, id, best)", "0u"));
     check(&shapes.map(case), 0.0, ("counts && own == top", "counts"));
-    // What is asserted of the twin itself: the first of the largest is a hit, a later one is none.
+    // Assertion on the twin itself: the first of the largest is a hit, a later one is not.
     let twin = case((4099, 5, 1)).twin().remove(0);
     let hit = |r: usize| f32::from_bits(twin[2 * r]);
     assert!((0..4099).step_by(5).all(|r| hit(r) == 1.0) && (1..4099).step_by(5).any(|r| hit(r) == 0.0));

@@ -1,7 +1,7 @@
 use tabtune::ops::dropout::{KERNEL, Params};
 use tabtune_tests::kernels::{Case, check, noise, poisoned, words};
 
-/// A quarter of the values goes.
+/// Makes a launch that drops a quarter of the values.
 fn case(n: usize) -> Case {
     let params = Params {
         n: n as u32,
@@ -21,6 +21,6 @@ fn dropout_takes_values_by_their_noise_and_scales_the_others() {
     check(&[1, 63, 64, 65, 4099, 65_536 * 64 + 3].map(case), 0.0, ("params.micro_batch, params.step_low", "0u, params.step_low"));
     let found = case(40_000).twin();
     let gone = found[0].iter().filter(|bits| **bits == 0).count();
-    // Four standard deviations of 40,000 draws of a quarter.
+    // Four standard deviations of 40,000 draws with probability 1/4.
     assert!((9_653..=10_347).contains(&gone), "{gone}");
 }

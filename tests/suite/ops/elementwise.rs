@@ -3,7 +3,7 @@ use tabtune::ops::elementwise::{self, BiasParams, Params};
 use tabtune::ops::thirds;
 use tabtune_tests::kernels::{Case, check, floats, noise, poisoned, words};
 
-/// f32 exp (3 + 2·abs(x) ulp) and division against f64, relative to the RMS of the outputs.
+/// f32 exp (3 + 2·abs(x) ulp) and division compared with f64, relative to the RMS of the outputs.
 const BOUND: f64 = 1e-5;
 
 fn case<const R: usize, const W: usize>(kernel: &'static Kernel<Params, R, W>, n: usize) -> Case {
@@ -88,7 +88,7 @@ fn finite_inputs_give_finite_outputs() {
     let inputs: Vec<f32> = extremes.iter().chain(&[12.0]).flat_map(|&v| [v, -v]).collect();
     let n = inputs.len();
     let Some(gpu) = tabtune_tests::gpu() else { return };
-    // Each with the place of the input that is extreme: x, or the gate.
+    // Each with the index of the input that is extreme: x, or the gate.
     let cases = [
         (case(&elementwise::GELU_FORWARD, n), 0),
         (case(&elementwise::GELU_BACKWARD, n), 1),

@@ -4,7 +4,7 @@ use tabtune::ops;
 use tabtune::ops::embedding::{self, BackwardParams, ForwardParams, LinksParams};
 use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 
-/// (n, V, C), with ids that repeat, some never used, and two that are no ids.
+/// (n, V, C), with ids that repeat, some that are never used, and two that are not valid.
 const SHAPES: [(usize, usize, usize); 5] = [(1, 1, 1), (255, 7, 3), (257, 300, 5), (64, 4099, 16), (700, 3, 6100)];
 
 fn ids(n: usize, vocab: usize) -> Vec<u32> {
@@ -57,7 +57,7 @@ fn embedding_backward_adds_the_rows_of_an_id() {
         let sum = words(&noise(vocab * width, 2));
         Case::new(&embedding::BACKWARD, read, [sum], &params, ((vocab * width) as u32).div_ceil(64))
     };
-    // Up to 233 terms in f32 against f64.
+    // Up to 233 terms in f32 compared with f64.
     check(&SHAPES.map(case), 1e-5, ("sum +=", "sum -="));
     check(&SHAPES.map(case), 1e-5, ("dw[i] +=", "dw[i] ="));
 }

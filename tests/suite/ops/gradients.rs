@@ -1,4 +1,4 @@
-//! Values and gradients of the operations against compositions of stock Burn operations on the CPU.
+//! Values and gradients of the operations compared with compositions of Burn's own operations on the CPU.
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device as TensorDevice, Distribution, Int, Tensor, TensorData};
@@ -6,7 +6,7 @@ use tabtune::ops::{self, AttentionShape, Positions};
 use tabtune_tests::kernels::{noise, relative_l2};
 use tabtune_tests::{block_on, cpu, devices};
 
-/// Relative L2 of f32 sums of a few hundred terms in two orders.
+/// Relative L2 distance of f32 sums of a few hundred terms in two orders.
 pub(super) const BOUND: f64 = 2e-6;
 
 pub(super) type Inputs = Vec<Tensor<2>>;
@@ -15,7 +15,7 @@ fn values(tensor: Tensor<2>) -> Vec<f32> {
     block_on(tensor.into_data_async()).unwrap().try_to_vec::<f32>().unwrap()
 }
 
-/// The output and the gradient of `Σ output · noise` for each input, on `device`.
+/// Returns the output, and the gradient of `Σ output · noise` for each input, on `device`.
 fn gradients(device: &TensorDevice, shapes: &[[usize; 2]], op: &dyn Fn(&Inputs) -> Tensor<2>) -> Vec<Vec<f32>> {
     let inputs: Inputs = shapes
         .iter()
@@ -96,7 +96,7 @@ fn rms_norm_matches_its_formula() {
 #[test]
 fn add_rms_norm_matches_its_parts() {
     let norm = |x: Tensor<2>, w: Tensor<2>| x.clone() / (x.powi_scalar(2).mean_dim(1) + 1e-5).sqrt() * w;
-    // The sum goes on beside its norm: two operations add to its gradient.
+    // The sum is used in addition to its norm: two operations add to its gradient.
     let ours = |i: &Inputs| {
         let (sum, normed) = ops::add_rms_norm(i[0].clone(), i[1].clone() * 1.0, i[2].clone().reshape([33]), 1e-5);
         ops::residual_add(sum, normed)
@@ -109,7 +109,7 @@ fn add_rms_norm_matches_its_parts() {
 
 #[test]
 fn inputs_of_several_products_gather_their_gradients() {
-    // The large block (64 rows and more) adds in place, the small one through another launch.
+    // The large block (64 rows and more) adds in place, the small one with another launch.
     for n in [9, 132] {
         let ours = |i: &Inputs| {
             let x = i[0].clone() * 2.0;
@@ -155,7 +155,7 @@ fn tables(device: &TensorDevice, positions: usize, half: usize) -> [Tensor<2>; 2
     [f64::cos, f64::sin].map(|f| Tensor::from_data(TensorData::new(table(f), [positions, half]), device))
 }
 
-/// Rotated by the formula: x [2·len, heads·2·half].
+/// Rotates by the formula. x [2·len, heads·2·half].
 fn rotated(x: &Tensor<2>, (len, offset, heads, half): (usize, usize, usize, usize)) -> Tensor<2> {
     let [cos, sin] = tables(&x.device(), 7, half).map(|t| t.narrow(0, offset, len).reshape([1, len, 1, half]));
     let x = x.clone().reshape([2, len, heads, 2 * half]);
@@ -176,7 +176,7 @@ fn rope_matches_its_formula() {
         let shapes = [heads, kv_heads].map(|heads| [2 * len, heads * 2 * half]);
         let by_formula = |i: &Inputs| [(0, heads), (1, kv_heads)].map(|(which, heads)| rotated(&i[which], (len, offset, heads, half)));
         compare("rope", &shapes, &|i| Tensor::cat(ours(i).to_vec(), 1), &|i| Tensor::cat(by_formula(i).to_vec(), 1));
-        // One of the two has no gradient: the other's passes all the same.
+        // If one of the two has no gradient, the other's must still pass.
         for used in [0, 1] {
             let one = |rotated: [Tensor<2>; 2], i: &Inputs| Tensor::cat(vec![rotated[used].clone(), i[1 - used].clone()], 1);
             compare("rope of one", &shapes, &|i| one(ours(i), i), &|i| one(by_formula(i), i));
@@ -184,7 +184,7 @@ fn rope_matches_its_formula() {
     }
 }
 
-/// Scores in full, as the textbook has it; query t sees the keys from `starts` of it on.
+/// Computes attention with all scores, as in a textbook; query t sees the keys from `starts[t]` on.
 fn textbook(i: &Inputs, starts: &[i32], s: AttentionShape) -> Tensor<2> {
     let device = i[0].device();
     let (b, t, keys, d) = (s.batch_size, s.seq_len, s.offset + s.seq_len, s.head_dim);
@@ -227,7 +227,7 @@ fn attention_matches_the_textbook() {
         let shapes = [[q, s.heads * s.head_dim], [k, s.kv_heads * s.head_dim], [k, s.kv_heads * s.head_dim]];
         let ours = |i: &Inputs, starts| ops::attention(i[0].clone(), i[1].clone(), i[2].clone(), starts, s);
         compare("attention", &shapes, &|i| ours(i, None), &|i| textbook(i, &vec![0; q], s));
-        // Documents of 1, 2, 4 and more tokens, begun elsewhere in each sequence.
+        // Documents of 1, 2, 4 and more tokens, which begin at other places in each sequence.
         let start = |row: usize| {
             let key = (s.offset + row % s.seq_len) as i32;
             [2, 3, 5, 9 + (row / s.seq_len) as i32, 30].into_iter().filter(|&start| start <= key).max().unwrap_or(0)
@@ -248,7 +248,7 @@ fn embedding_and_head_loss_match_their_formulas() {
     });
     let targets: Vec<i32> = ids.iter().enumerate().map(|(r, &id)| if r % 4 == 3 { -100 } else { id }).collect();
     for rows in [1, 32, n, 1000] {
-        // The factor stands for the upstream gradient.
+        // The factor acts as the upstream gradient.
         let ours = |i: &Inputs| (ops::head_loss(i[0].clone(), i[1].clone(), int(&i[0].device(), &targets), rows) * 0.25).reshape([1, 1]);
         compare("head_loss", &[[n, width], [vocab, width]], &ours, &|i| {
             let picked = (0..n * vocab).map(|at| if targets[at / vocab] == (at % vocab) as i32 { -0.25_f32 } else { 0.0 });

@@ -1,4 +1,5 @@
-//! Operations that are several others in fewer dispatches: products of one input with several matrices, and what GPT-2's blocks do between theirs.
+//! Operations that combine several others in fewer dispatches: products of one input with several matrices, and the operations between products in
+//! GPT-2's blocks.
 
 use burn::tensor::{Device as TensorDevice, Tensor, TensorData};
 use tabtune::gpu::StorageType::{Bf16, F32};
@@ -11,13 +12,13 @@ use tabtune_tests::{as_a_gpu, block_on, cpu};
 
 use super::linear::weights;
 
-/// Sums of up to a few hundred products in f32 against f64.
+/// Sums of up to a few hundred products in f32 compared with f64.
 const BOUND: f64 = 1e-5;
 
 /// Rows, columns of each output, columns of x.
 type Shape = (usize, [usize; 3], usize);
 
-/// Parts that end inside a tile, one that is less than a tile, many tiles, no third one.
+/// Parts that end inside a tile, a part smaller than a tile, many tiles, no third part.
 const SHAPES: [Shape; 6] = [
     (1, [4, 4, 4], 4),
     (33, [64, 32, 32], 64),
@@ -32,7 +33,7 @@ fn tiles(small: bool, rows: usize, columns: usize) -> u32 {
     (rows.div_ceil(size) * columns.div_ceil(size)) as u32
 }
 
-/// The weights of each matrix that has rows; one vector for the others.
+/// Makes the weights of each matrix that has rows; the others are one vector.
 fn matrices(m: [usize; 3], k: usize, storage: StorageType) -> [Vec<u32>; 3] {
     m.map(|m| if m == 0 { vec![0; 4] } else { weights([m, k], storage).0 })
 }
@@ -95,7 +96,7 @@ fn gradients_of_several_products_are_their_sum_and_their_own() {
     }
 }
 
-/// The value of `op` and the gradients of its inputs, of these shapes.
+/// Returns the value of `op` and the gradients of its inputs, which have these shapes.
 fn gradients(device: &TensorDevice, shapes: &[[usize; 2]], op: impl Fn(&[Tensor<2>]) -> Tensor<2>) -> (Vec<Vec<f32>>, u64) {
     let read = |tensor: Tensor<2>| block_on(tensor.into_data_async()).unwrap().try_to_vec::<f32>().unwrap();
     let value =
@@ -110,7 +111,7 @@ fn gradients(device: &TensorDevice, shapes: &[[usize; 2]], op: impl Fn(&[Tensor<
     ([read(output.inner())].into_iter().chain(found).collect(), launched)
 }
 
-/// `joint` and the same by single operations on the CPU; how many kernels it launches where a GPU's are chosen.
+/// Compares `joint` with single operations on the CPU. Returns the number of its launches if a GPU's kernels are chosen.
 fn compare(shapes: &[[usize; 2]], joint: impl Fn(&[Tensor<2>]) -> Tensor<2>, single: impl Fn(&[Tensor<2>]) -> Tensor<2>) -> Option<u64> {
     let (expected, _) = gradients(&cpu().autodiff(), shapes, single);
     let mut launched = None;
@@ -128,7 +129,7 @@ fn compare(shapes: &[[usize; 2]], joint: impl Fn(&[Tensor<2>]) -> Tensor<2>, sin
 
 #[test]
 fn self_attention_is_its_parts() {
-    // Heads of 64 that share, heads of 16, and heads of 12, which do without the joint gradient.
+    // Heads of 64 that share, heads of 16, and heads of 12, which have no joint gradient.
     for (heads, kv_heads, head_dim, joint) in [(4, 2, 64, true), (3, 3, 64, true), (4, 1, 16, true), (4, 2, 12, false)] {
         let (batch_size, seq_len, c) = (2, 40, 64);
         let shape = AttentionShape { batch_size, seq_len, offset: 0, heads, kv_heads, head_dim };
@@ -191,7 +192,7 @@ fn sum_with_a_bias_and_its_norm_are_their_parts() {
                 let [bias, w, b] = [2, 3, 4].map(|at| i[at].clone().reshape([c]));
                 let (sum, normed) =
                     ops::add_layer_norm(i[0].clone() * 1.0, i[1].clone() * 1.0, biased.then_some(bias.clone()), [w, b], 1e-5);
-                // Without the bias it has a gradient all the same.
+                // If the bias is not used, it is added separately, so that it still has a gradient.
                 let sum = if biased { sum } else { ops::bias_add(sum, bias) };
                 ops::residual_add(sum, normed)
             },

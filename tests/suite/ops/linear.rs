@@ -7,7 +7,7 @@ use tabtune::ops::linear::kernels::{
 use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 use tabtune_tests::packed as blocks;
 
-/// Sums of up to 4099 products in f32 against f64.
+/// Sums of up to 4099 products in f32 compared with f64.
 const BOUND: f64 = 1e-5;
 
 fn shapes() -> Vec<(usize, usize, usize)> {
@@ -18,7 +18,7 @@ fn odd_shapes() -> Vec<(usize, usize, usize)> {
     vec![(1, 1, 1), (5, 3, 7), (7, 13, 341), (255, 2, 3), (256, 5, 3), (257, 3, 5), (2, 4099, 9), (3, 9, 4099), (33, 19, 37)]
 }
 
-/// Weights [m, k] as they are stored, and where their second plane begins.
+/// Makes stored weights [m, k]. Returns them with the position of their second plane.
 pub(super) fn weights(shape: [usize; 2], storage: StorageType) -> (Vec<u32>, u32) {
     let values = noise(shape[0] * shape[1], 2);
     match storage {
@@ -31,7 +31,7 @@ pub(super) fn weights(shape: [usize; 2], storage: StorageType) -> (Vec<u32>, u32
     }
 }
 
-/// Workgroups for one thread per block of outputs.
+/// Returns the number of workgroups for one thread per block of outputs.
 fn groups(kernel: &AnyKernel, slices: u32, rows: u32, columns: u32) -> u32 {
     let (height, width) = match kernel.name {
         name if name.contains("row") => return rows * columns.div_ceil(8),
@@ -46,10 +46,10 @@ fn groups(kernel: &AnyKernel, slices: u32, rows: u32, columns: u32) -> u32 {
 
 /// Parameters of the kernels for widths that are multiples of 4, and of those for any width.
 pub(super) trait Shape: KernelParams {
-    /// `add`: whether dW holds a sum; `plane`: where the second plane of the weights begins.
+    /// Makes the parameters. `add`: dW holds a sum already; `plane`: position of the second plane of the weights.
     fn of(shape: (usize, usize, usize), add: bool, plane: u32) -> Self;
 
-    /// Elements from one row of a result with m columns to the next.
+    /// Returns the distance of rows in a result with m columns, in elements.
     fn stride(m: usize) -> usize {
         m
     }
@@ -90,7 +90,7 @@ pub(super) fn forward<P: Shape>(kernel: &'static Stored<P, 2, 1>, (n, m, k): (us
     Case::new(kernel, read, [poisoned(n * P::stride(m))], &P::of((n, m, k), false, plane), groups(kernel.any(), 1, n as u32, m as u32))
 }
 
-/// Columns of a slice: several of them in the longest shapes.
+/// Columns of a slice; the longest shapes have several slices.
 const SLICE: usize = 1024;
 
 pub(super) fn backward_input<P: Shape>(kernel: &'static Stored<P, 2, 1>, (n, m, k): (usize, usize, usize), storage: StorageType) -> Case {
@@ -102,7 +102,7 @@ pub(super) fn backward_input<P: Shape>(kernel: &'static Stored<P, 2, 1>, (n, m, 
     Case::new(kernel, read, [dx], &P::of((n, m, k), false, plane), groups(kernel.any(), slices as u32, n as u32, k as u32))
 }
 
-/// The product with columns of x that lie between others, in rows of y that lie between others, on top of what is there where `add`.
+/// Makes the product of columns between other columns of x, written to rows between other rows of y; with `add`, added to their contents.
 pub(super) fn block((n, m, k): (usize, usize, usize), storage: StorageType, add: bool) -> Case {
     let kernel = kernels::BLOCK.of(storage);
     let (weights, plane) = weights([m, k], storage);
@@ -114,7 +114,7 @@ pub(super) fn block((n, m, k): (usize, usize, usize), storage: StorageType, add:
     Case::new(kernel, read, [y], &params, groups(kernel.any(), 1, n, m))
 }
 
-/// All but 5 rows and 12 columns of w [m, k], which lie between them.
+/// Makes the transposition of w [m, k] without 5 rows and 12 columns around the part.
 pub(super) fn transposed([m, k]: [usize; 2], storage: StorageType) -> Case {
     let kernel = kernels::TRANSPOSE.of(storage);
     let (weights, plane) = weights([m, k], storage);
@@ -123,7 +123,7 @@ pub(super) fn transposed([m, k]: [usize; 2], storage: StorageType) -> Case {
     Case::new(kernel, [weights], [poisoned(4 * m4 * n.next_multiple_of(4))], &params, kernel.groups(n.div_ceil(4) * m4))
 }
 
-/// dW on top of what is there where `add`.
+/// Makes the gradient dW; with `add`, added to the contents.
 fn backward_weight<P: Shape>(kernel: &'static Kernel<P, 2, 1>, (n, m, k): (usize, usize, usize), add: bool) -> Case {
     let dw = if add { words(&noise(m * k, 3)) } else { poisoned(m * k) };
     let read = [words(&noise(n * m, 1)), words(&noise(n * k, 2))];
@@ -247,7 +247,7 @@ fn linear_twins_of_packed_weights_have_the_bits_of_widened_ones() {
     assert_eq!(backward_input(&kernels::BACKWARD_INPUT_ANY, shape, Bf16).twin(), expected);
 }
 
-/// The gradients that `made` asks for, on top of what is there where `add`; `[dx, dW]` both. Rows of dy are as long as the next multiple of 4.
+/// Makes the gradients that `made` requests, as `[dx, dW]`; with `add`, added to the contents. Rows of dy are padded to a multiple of 4.
 pub(super) fn tile(
     kernel: &'static Stored<TileParams, 3, 2>,
     (n, m, k): (usize, usize, usize),
@@ -257,7 +257,7 @@ pub(super) fn tile(
 ) -> Case {
     let (mut weights, plane) = weights([m, k], storage);
     if storage == F32 {
-        // What lies behind the weights counts for nothing.
+        // The words after the weights must not be used.
         weights.extend(words(&noise(3 * k, 4)));
     }
     let kernel = kernel.of(storage);
@@ -292,7 +292,7 @@ fn linear_tiles_agree_with_the_definition() {
     check(&all(head.clone(), |s| forward(&kernels::FORWARD_TILE, s, F32)), BOUND, ("(q0.x, q1.x", "(q1.x, q0.x"));
     let gradients = |s| tile(&kernels::BACKWARD_TILE, s, F32, [true, true], [false, false]);
     check(&all(head, gradients), BOUND, ("(p.z), aq2", "(p.z), aq1"));
-    // Each kernel with each storage type; what the text of one says for all of them is checked once.
+    // Each kernel with each storage type; checks of text that all storage types share run once.
     let (large, small) = (&kernels::BACKWARD_TILE, &kernels::BACKWARD_TILE_SMALL);
     for (storage, kernel, checks) in [(F32, large, 7), (F32, small, 3), (Bf16, large, 1), (Bf16, small, 1)] {
         for (made, add, flip) in [

@@ -1,4 +1,4 @@
-//! The low-rank part of an adapter: its kernels against their twins, and the operation with its gradients against stock ones.
+//! The low-rank part of an adapter: its kernels against their twins, and the operation with its gradients against Burn's own operations.
 
 use burn::tensor::{Device as TensorDevice, Tensor, TensorData};
 use tabtune::gpu::StorageType::{self, Bf16, F32};
@@ -10,7 +10,7 @@ use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 use super::gradients::{self, Inputs, compare_within};
 use super::linear::weights;
 
-/// Sums of up to 1100 products in f32 against f64.
+/// Sums of up to 1100 products in f32 compared with f64.
 const BOUND: f64 = 1e-5;
 
 /// Rows, columns of y, columns of x, rank.
@@ -23,7 +23,7 @@ fn factor(len: usize, storage: StorageType) -> Vec<u32> {
     if storage == F32 { words(&values) } else { packed(&values).0 }
 }
 
-/// y of W as `storage` and B as `of_factor`.
+/// Makes the launch for y with W stored as `storage` and B as `of_factor`.
 pub(super) fn forward(small: bool, (n, m, k, r): Shape, storage: StorageType, of_factor: StorageType) -> Case {
     let (w, plane) = weights([m, k], storage);
     let [n32, m32, k32, r32] = [n, m, k, r].map(|size| size as u32);
@@ -34,7 +34,7 @@ pub(super) fn forward(small: bool, (n, m, k, r): Shape, storage: StorageType, of
     Case::new(kernel.of(storage), read, [poisoned(n * m)], &params, n32.div_ceil(size) * m32.div_ceil(size))
 }
 
-/// dx of W as `storage` and A as `of_factor`, in slices of 512 columns, or on top of what is there where `add`.
+/// Makes the launch for dx with W stored as `storage` and A as `of_factor`, in slices of 512 columns; with `add`, added to the contents.
 pub(super) fn backward(small: bool, (n, m, k, r): Shape, storage: StorageType, of_factor: StorageType, add: bool) -> Case {
     let (w, plane) = weights([m, k], storage);
     let [n32, m32, k32, r32] = [n, m, k, r].map(|size| size as u32);
@@ -76,8 +76,8 @@ fn low_rank_tiles_agree_with_the_definition() {
     }
 }
 
-/// By tiles (as a GPU, 32 rows and more, multiples of 4) and by parts; more than 4096 outputs are summed in slices. A gradient
-/// goes through two sums, of which the first may cancel.
+/// Covers tiles (as a GPU, 32 rows and more, multiples of 4) and separate operations; more than 4096 outputs are summed in slices. A gradient
+/// goes through two sums, the first of which may cancel.
 #[test]
 fn low_rank_matches_its_formula() {
     for (n, m, k, r) in
@@ -87,7 +87,7 @@ fn low_rank_matches_its_formula() {
         for (conv1d, [rows, columns]) in [(false, [m, k]), (true, [k, m])] {
             let form = StoredMatrix::new(F32, [rows, columns]).unwrap();
             let adapted = Adapted { form, conv1d, scale: 1.75, mask: None };
-            // The input is the sum of an operation before, so that its gradient is begun by another.
+            // The input is the sum of an earlier operation, so that another operation begins its gradient.
             let ours = |i: &Inputs| {
                 let x = i[0].clone() * 2.0;
                 let z = ops::linear(x.clone().inner(), i[1].clone().inner());

@@ -5,12 +5,12 @@ use tabtune::ops::norm::rms::ForwardParams;
 use tabtune::ops::norm::{layer as layer_norm, rms as rms_norm};
 use tabtune_tests::kernels::{Case, check, noise, poisoned, words};
 
-/// Sums of up to 4099 terms in f32 against f64.
+/// Sums of up to 4099 terms in f32 compared with f64.
 const BOUND: f64 = 1e-5;
 
 const SHAPES: [(usize, usize); 6] = [(1, 1), (255, 3), (256, 13), (257, 5), (2, 4099), (4099, 2)];
 
-/// Widths that the `_wide` kernels take.
+/// Widths that the `_wide` kernels accept.
 const WIDE: [(usize, usize); 6] = [(1, 4), (255, 8), (256, 12), (257, 20), (2, 4100), (4099, 4)];
 
 fn rows(n: usize, width: usize, seed: u32) -> Vec<u32> {
@@ -49,7 +49,7 @@ fn add(s: (usize, usize)) -> Case {
     Case::new(kernel, [rows(s.0, s.1, 1), rows(1, s.1, 2)], written, &forward_params(s), (s.0 as u32).div_ceil(64))
 }
 
-/// The gradients, dx on top of what is there where `onto`.
+/// Makes the gradients; with `onto`, dx is added to the contents.
 fn backward(s: (usize, usize), onto: bool) -> Case {
     let cut = column_sum::Params::cut(s.0, s.1);
     let dx = if onto { rows(s.0, s.1, 5) } else { poisoned(s.0 * s.1) };
@@ -72,7 +72,7 @@ fn rms_norm_add_forward_scales_the_sum() {
 
 #[test]
 fn rms_norm_backward_is_its_gradient() {
-    // One column: the gradient is a difference of nearly equal numbers.
+    // With one column the gradient is a difference of nearly equal numbers.
     let wide = |onto| SHAPES.into_iter().filter(|s| s.1 > 1).map(|s| backward(s, onto)).collect::<Vec<Case>>();
     check(&wide(false), 5e-5, ("- x[row + c] * mean", "+ x[row + c] * mean"));
     check(&wide(true), 5e-5, ("params.add == 1u", "params.add == 2u"));
@@ -82,7 +82,7 @@ fn rms_norm_backward_is_its_gradient() {
     check(&WIDE.map(|s| backward(s, false)), 5e-5, ("* x[r * quarters + column]", "* x[r * quarters]"));
 }
 
-/// The case of a `_wide` kernel by the one that takes a workgroup a row.
+/// Makes the case of a `_wide` kernel for the kernel that uses one workgroup per row.
 fn by_groups<P: KernelParams, const R: usize, const W: usize>(kernel: &'static Kernel<P, R, W>, case: Case, n: usize) -> Case {
     let groups = case.groups - (n as u32).div_ceil(64) + n as u32;
     Case { kernel: kernel.any(), groups, ..case }
@@ -102,7 +102,7 @@ fn rms_norm_by_workgroups_agrees_with_the_definition() {
 
 #[test]
 fn layer_norm_centres_and_scales_rows() {
-    // One column has no variance: what is left of it is eps.
+    // One column has no variance: only eps remains.
     let wide: Vec<Case> = SHAPES.into_iter().filter(|s| s.1 > 1).map(layer).collect();
     check(&wide, 5e-5, ("+ b[c]", "- b[c]"));
 }
@@ -114,7 +114,7 @@ fn layer_norm_backward_is_its_gradient() {
         let written = [poisoned(s.0 * s.1)];
         Case::new(&layer_norm::BACKWARD_INPUT, read, written, &backward_params(s), (s.0 as u32).div_ceil(64))
     };
-    // Two columns cancel to eps; from three on the gradient is a number of its own.
+    // Two columns cancel to eps; from three on the gradient is large enough to compare.
     let wide: Vec<Case> = SHAPES.into_iter().filter(|s| s.1 > 2).map(input).collect();
     check(&wide, 5e-5, ("- first", "+ first"));
     let weight = |s: (usize, usize)| {
@@ -127,7 +127,7 @@ fn layer_norm_backward_is_its_gradient() {
     check(&wide, 5e-5, ("sum += d", "sum -= d"));
 }
 
-/// The gradients by a workgroup per row, dx on top of what is there where `onto`.
+/// Makes the gradients with one workgroup per row; with `onto`, dx is added to the contents.
 fn layer_backward(s: (usize, usize), onto: bool) -> Case {
     let cut = column_sum::Params::cut(s.0, s.1);
     let dx = if onto { rows(s.0, s.1, 5) } else { poisoned(s.0 * s.1) };

@@ -1,4 +1,4 @@
-//! Packed weights: what the chunks read, and products with them.
+//! Packed weights: the values that the chunks read, and products with them.
 
 use burn::tensor::Device;
 use tabtune::gpu::StorageType::{self, F16, F32, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0};
@@ -13,7 +13,7 @@ use super::linear::{backward_input, block, forward, tile, transposed};
 use super::low_rank;
 
 tabtune::kernel! {
-    /// All weights, four at a time.
+    /// Reads all weights, four at a time.
     READ4 = "read4" of weight4 text (r"
         struct Params { rows: u32, k4: u32, plane: u32 }
         @group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>;
@@ -33,7 +33,7 @@ tabtune::kernel! {
 }
 
 tabtune::kernel! {
-    /// All weights, one at a time.
+    /// Reads all weights, one at a time.
     READ1 = "read1" of weight1 text (r"
         struct Params { rows: u32, k: u32, plane: u32 }
         @group(0) @binding(1) var<storage, read_write> y: array<f32>;
@@ -52,7 +52,7 @@ tabtune::kernel! {
     twin |[w], [y], _p| y.copy_from_slice(&w[..y.len()])
 }
 
-/// A matrix of so many blocks a row, and its bytes.
+/// Makes a matrix with this many blocks per row. Returns it with its bytes.
 fn matrix(storage: StorageType, [rows, of_row]: [usize; 2], first: u32) -> (StoredMatrix, Vec<u8>) {
     // Rows of a plain type have a length that is a multiple of 4.
     let of_row = if storage == F16 { 4 * of_row } else { of_row };
@@ -74,8 +74,8 @@ fn read1(form: StoredMatrix, blocks: &[u8]) -> Case {
     Case::new(kernel, [words(form.storage, blocks)], [poisoned(threads)], &params, kernel.groups(threads))
 }
 
-/// Law: a chunk gives the bits of the decoder, whatever the bits of a block that holds finite values. 100,000 blocks of each type, which have
-/// each scale once or twice; `TABTUNE_BLOCKS=1000000` is the long form.
+/// A chunk reads the bits of the decoder for all bits of a block that holds finite values. 100,000 blocks of each type have each scale once or
+/// twice; `TABTUNE_BLOCKS=1000000` is the long form.
 #[test]
 fn packed_chunks_read_the_bits_of_the_decoders() {
     let Some(device) = gpu() else { return };
@@ -86,7 +86,7 @@ fn packed_chunks_read_the_bits_of_the_decoders() {
         for (run, first) in (0..count).step_by(rows * of_row).enumerate() {
             let (form, blocks) = matrix(storage, [rows, of_row], first as u32);
             let expected = decoded(storage, &blocks);
-            // Those of the second test read single elements: an eighth of the runs.
+            // Single elements are read by the second kernel: in an eighth of the runs.
             for case in [Some(read4(form, &blocks)), (run % 8 == 0).then(|| read1(form, &blocks))].into_iter().flatten() {
                 let found = case.device(case.kernel, &device.inner());
                 let wrong = found[0].iter().zip(&expected).position(|(found, expected)| found != expected);
@@ -96,12 +96,12 @@ fn packed_chunks_read_the_bits_of_the_decoders() {
     }
 }
 
-/// Odd numbers of blocks, rows that begin in the middle of a word of the second plane, and enough scales that some are subnormal.
+/// Makes odd numbers of blocks, rows that begin in the middle of a word of the second plane, and enough scales that some are subnormal.
 fn shapes(storage: StorageType) -> Vec<(StoredMatrix, Vec<u8>)> {
     [[1, 1], [1, 2], [3, 5], [43, 3], [7, 31]].map(|shape| matrix(storage, shape, 17)).to_vec()
 }
 
-/// One mutant for each text: its scale, minimum, order of bits, high bits, a subnormal half that is taken as zero.
+/// One mutant for each text: its scale, minimum, order of bits, high bits, or a subnormal half that is read as zero.
 #[test]
 fn packed_chunks_have_mutants_that_fail() {
     for (storage, flip) in [
@@ -141,7 +141,7 @@ type Shape = (usize, usize, usize);
 
 type Stem<'a> = &'a dyn Fn(Shape, StorageType) -> Case;
 
-/// The same launch on the decoded weights, whose plane, the last parameter, does not matter.
+/// Makes the same launch on the decoded weights, for which the plane, the last parameter, does not matter.
 fn on_decoded(packed: &Case, dense: Case, storage: StorageType, weights: usize) -> Case {
     let mut buffers = packed.buffers.clone();
     buffers[0] = storage.decode(&packed.buffers[0]);
@@ -162,8 +162,8 @@ fn same_bits(device: &Device, make: Stem<'_>, rows: &[usize], (m, k): (usize, us
     }
 }
 
-/// Law: each stem gives the bits that it gives on the decoded weights. Stems that are long to compile take every third storage type here,
-/// each another third; with `TABTUNE_BLOCKS` all of them.
+/// Each stem gives the bits that it gives on the decoded weights. Stems that take long to compile use every third storage type here, each stem
+/// another third; with `TABTUNE_BLOCKS` all of them.
 #[test]
 fn packed_stems_give_the_bits_of_the_decoded_weights() {
     let Some(device) = gpu() else { return };
@@ -199,16 +199,16 @@ fn packed_stems_give_the_bits_of_the_decoded_weights() {
         }
     }
     if all {
-        // The vocabulary of GPT-2, whose sums for dx are cut in slices.
+        // The vocabulary of GPT-2, whose sums for dx are cut into slices.
         any.iter().for_each(|stem| same_bits(&device.inner(), stem, &[1, 3], (50_257, 64), Q8_0));
     }
-    // Rows of halves that are no multiple of 4.
+    // Rows of halves that are not a multiple of 4.
     for stem in any {
         same_bits(&device.inner(), stem, &[1, 2, 31], (5, 7), F16);
     }
 }
 
-/// Rows of a table [m, k].
+/// Makes a lookup of rows in a table [m, k].
 fn lookup((n, m, k): Shape, storage: StorageType) -> Case {
     let (weights, plane) = super::linear::weights([m, k], storage);
     let ids = (0..n as u32).map(|r| r * r % (m as u32 + 1)).collect();

@@ -1,4 +1,4 @@
-//! Operations with packed matrices against the same operations with their decoded weights: equal bits, values and gradients.
+//! Operations on packed matrices compared with the same operations on decoded weights: equal bits, values and gradients.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use tabtune::gpu::StorageType::{self, F16, Q4K, Q6K, Q8_0};
@@ -20,7 +20,7 @@ fn bits<const D: usize>(tensor: Tensor<D>) -> Vec<u32> {
     data.as_bytes().as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()
 }
 
-/// The bits of an operation of x [n, k], and of its gradient for x.
+/// Returns the bits of an operation on x [n, k], and of its gradient for x.
 fn with_gradient(device: &Device, shape: [usize; 2], op: impl Fn(Tensor<2>) -> Tensor<2>) -> [Vec<u32>; 2] {
     let made = |shape: [usize; 2], seed| Tensor::<2>::from_data(TensorData::new(noise(shape[0] * shape[1], seed), shape), device);
     let x = made(shape, 1).require_grad();
@@ -32,7 +32,7 @@ fn with_gradient(device: &Device, shape: [usize; 2], op: impl Fn(Tensor<2>) -> T
 #[test]
 fn packed_products_have_the_bits_of_the_decoded_weights() {
     for device in devices() {
-        // Every type where nothing is compiled for it; elsewhere the stems have their own test.
+        // Every type on the device that compiles nothing; elsewhere the stems have their own test.
         let types = if device.inner() == cpu().inner() { PACKED.to_vec() } else { vec![Q8_0, Q4K] };
         for storage in types {
             for (n, m) in [(1, 40), (3, 40), (33, 256), (7, 37)] {
@@ -65,7 +65,7 @@ fn packed_rows_are_those_of_the_decoders() {
             let expected = decoded(storage, &blocks);
             assert!(bits(w.decoded()) == expected, "{} on {}", storage.name(), device.info().adapter);
             assert!(w.bytes() <= blocks.len() + 8, "{}: {} bytes for {}", storage.name(), w.bytes(), blocks.len());
-            // Ids of a training batch, one of which is none.
+            // Ids of a training batch, one of which is not a token.
             let ids = Tensor::<1, Int>::from_data([2, 6, 2, -100, 7], &device.autodiff());
             let rows = bits(ops::packed_embedding(&w, ids).inner());
             let row = |id: usize| expected[512 * id..][..512].to_vec();
@@ -74,7 +74,7 @@ fn packed_rows_are_those_of_the_decoders() {
     }
 }
 
-/// More than a piece, an odd number of blocks, runs that end inside of a block.
+/// Uploads more than a piece, an odd number of blocks, and runs that end inside a block.
 fn goes_up_by_pieces(device: &Device) {
     for (storage, shape) in [(Q8_0, [257, 32 * 1021]), (Q6K, [3, 256 * 20_001]), (F16, [5, 7]), (F16, [1025, 4099]), (Q8_0, [1, 32])] {
         let form = StoredMatrix::new(storage, shape).unwrap();

@@ -1,5 +1,5 @@
-//! Every operation against its formula in float64, value and gradients, at the shapes where kernels have their edges: one, a prime, one past a
-//! block, one token, grouped heads. Each runs twice and must give the same bits.
+//! Every operation compared with its formula in float64, value and gradients, at the sizes at which kernels have edges: one, a prime, one past
+//! a block, one token, grouped heads. Each runs twice and must give the same bits.
 
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use tabtune::ops::{self, AttentionShape, Positions};
@@ -7,15 +7,15 @@ use tabtune_tests::kernels::noise;
 use tabtune_tests::tape::{Tape, Var, dot};
 use tabtune_tests::{block_on, devices};
 
-/// Relative L2 of values: f32 sums of at most some hundred terms.
+/// Relative L2 distance of values: f32 sums of at most some hundred terms.
 const VALUES: f64 = 2e-6;
-/// Of gradients, which go through two such sums.
+/// Relative L2 distance of gradients, which go through two such sums.
 const GRADIENTS: f64 = 1e-5;
 
 type Inputs = Vec<Tensor<2>>;
 type Formula<'a> = dyn for<'t> Fn(&[Vec<Var<'t>>]) -> Vec<Var<'t>> + 'a;
 
-/// Output and gradients of `Σ output · noise` by `op`, as f32.
+/// Returns the output and the gradients of `Σ output · noise` with `op`, as f32.
 fn found(device: &burn::tensor::Device, shapes: &[[usize; 2]], op: &dyn Fn(&Inputs) -> Tensor<2>) -> Vec<Vec<f32>> {
     let values = |tensor: Tensor<2>| block_on(tensor.into_data_async()).unwrap().try_to_vec::<f32>().unwrap();
     let input = |(&shape, seed): (&[usize; 2], u32)| {
@@ -31,7 +31,7 @@ fn found(device: &burn::tensor::Device, shapes: &[[usize; 2]], op: &dyn Fn(&Inpu
     all
 }
 
-/// The same by `formula`, in f64.
+/// Returns the output and the gradients of `Σ output · noise` with `formula`, in f64.
 fn truth(shapes: &[[usize; 2]], formula: &Formula<'_>) -> Vec<Vec<f64>> {
     let tape = Tape::default();
     let input = |(&shape, seed): (&[usize; 2], u32)| -> Vec<Var<'_>> {
@@ -45,7 +45,8 @@ fn truth(shapes: &[[usize; 2]], formula: &Formula<'_>) -> Vec<Vec<f64>> {
     all
 }
 
-/// Relative L2. The gradient through a softmax of one key is zero: what is found of it is held against a hundredth of the inputs' size.
+/// Returns the relative L2 distance. The gradient through a softmax of one key is zero: then the error is relative to a hundredth of the inputs'
+/// size.
 fn distance(found: &[f32], truth: &[f64]) -> f64 {
     let off: f64 = found.iter().zip(truth).map(|(&f, t)| (f64::from(f) - t).powi(2)).sum();
     let size: f64 = truth.iter().map(|t| t * t).sum();
@@ -68,10 +69,10 @@ fn holds(name: &str, shapes: &[[usize; 2]], op: &dyn Fn(&Inputs) -> Tensor<2>, f
     }
 }
 
-/// Rows and columns of what is done row by row.
+/// Rows and columns for operations on rows.
 const ROWS: [[usize; 2]; 6] = [[1, 1], [1, 7], [16, 16], [17, 33], [33, 17], [131, 64]];
 
-/// n, m, k: blocks of 4, 8 and 16 and one past them, with widths that are multiples of 4 and others; the last takes the large blocks.
+/// n, m, k: blocks of 4, 8 and 16 and one past them, with widths that are multiples of 4 and others; the last uses the large blocks.
 const PRODUCTS: [(usize, usize, usize); 10] = [
     (1, 1, 1),
     (1, 16, 17),
@@ -85,7 +86,7 @@ const PRODUCTS: [(usize, usize, usize); 10] = [
     (97, 100, 68),
 ];
 
-/// x [n, k] · w [m, k]ᵀ
+/// Computes x [n, k] · w [m, k]ᵀ.
 fn product<'t>(x: &[Var<'t>], w: &[Var<'t>], k: usize) -> Vec<Var<'t>> {
     x.chunks(k).flat_map(|row| w.chunks(k).map(|column| dot(row.iter().copied().zip(column.iter().copied())))).collect()
 }
@@ -114,7 +115,7 @@ fn sums_are_true_to_float64() {
     }
 }
 
-/// x (1 + tanh(√(2/π)(x + 0.044715x³)))/2
+/// Computes x (1 + tanh(√(2/π)(x + 0.044715x³)))/2.
 fn gelu(x: Var<'_>) -> Var<'_> {
     let inner = (x + (x * x * x).affine(0.044715, 0.0)).affine((2.0 / std::f64::consts::PI).sqrt(), 0.0);
     x * inner.tanh().affine(0.5, 0.5)
@@ -130,13 +131,13 @@ fn activations_are_true_to_float64() {
     }
 }
 
-/// x / √(mean(x²) + eps) ⊙ w of a row
+/// Computes x / √(mean(x²) + eps) ⊙ w for a row.
 fn rms_norm<'t>(x: &[Var<'t>], w: &[Var<'t>]) -> Vec<Var<'t>> {
     let scale = dot(x.iter().copied().zip(x.iter().copied())).affine(1.0 / x.len() as f64, f64::from(1e-5_f32)).sqrt();
     x.iter().zip(w).map(|(&x, &w)| x / scale * w).collect()
 }
 
-/// (x − mean(x)) / √(var(x) + eps) ⊙ w + b of a row
+/// Computes (x − mean(x)) / √(var(x) + eps) ⊙ w + b for a row.
 fn layer_norm<'t>(x: &[Var<'t>], w: &[Var<'t>], b: &[Var<'t>]) -> Vec<Var<'t>> {
     let mean = x.iter().copied().reduce(|a, b| a + b).expect("a row has an element").affine(1.0 / x.len() as f64, 0.0);
     let centred: Vec<_> = x.iter().map(|&x| x - mean).collect();
@@ -145,7 +146,7 @@ fn layer_norm<'t>(x: &[Var<'t>], w: &[Var<'t>], b: &[Var<'t>]) -> Vec<Var<'t>> {
 
 #[test]
 fn norms_are_true_to_float64() {
-    // A row of one element is its own norm: its gradient is a difference of equal terms, all rounding.
+    // A row of one element equals its norm: its gradient is a difference of equal terms, all rounding.
     for shape in ROWS.into_iter().filter(|shape| shape[1] > 1) {
         let width = shape[1];
         let one = [1, width];
@@ -172,7 +173,7 @@ fn rope_is_true_to_float64() {
     for (batch, len, offset, heads, half) in [(1, 1, 0, 1_usize, 1), (2, 1, 3, 3, 32), (1, 17, 0, 9, 32), (2, 5, 2, 3, 40)] {
         let angle = |at: usize| ((at / half) as f64 * 10_000_f64.powf(-((at % half) as f64) / half as f64)).sin_cos();
         let table = |of: fn((f64, f64)) -> f64| -> Vec<f32> { (0..(offset + len) * half).map(|at| of(angle(at)) as f32).collect() };
-        // The tables are f32, for both.
+        // The tables are f32 on both sides.
         let (sines, cosines) = (table(|pair| pair.0), table(|pair| pair.1));
         let tensor = |values: &[f32], like: &Tensor<2>| {
             Tensor::<2>::from_data(TensorData::new(values.to_vec(), [offset + len, half]), &like.device())
@@ -204,7 +205,7 @@ fn rope_is_true_to_float64() {
     }
 }
 
-/// Query t of a head over the keys it sees: row by row as the textbook has it.
+/// Computes attention for query t of a head over the keys that it sees, row by row as in a textbook.
 fn attention<'t>(i: &[Vec<Var<'t>>], s: AttentionShape) -> Vec<Var<'t>> {
     let (d, keys) = (s.head_dim, s.offset + s.seq_len);
     let mut output = Vec::new();
@@ -258,7 +259,7 @@ fn embedding_is_true_to_float64() {
     }
 }
 
-/// −log softmax of the target's logit
+/// Computes −log softmax of the target's logit.
 fn loss<'t>(logits: &[Var<'t>], target: usize) -> Var<'t> {
     logits.iter().map(|l| l.exp()).reduce(|a, b| a + b).expect("a row has a logit").ln() - logits[target]
 }
@@ -268,7 +269,7 @@ fn head_loss_is_true_to_float64() {
     for (n, vocab, width) in [(1, 2, 1), (1, 33, 16), (17, 17, 17), (33, 101, 20), (97, 100, 68)] {
         let targets: Vec<i32> = (0..n).map(|r| if r % 5 == 3 { -100 } else { (r * r + 1) % vocab }).collect();
         let (n, vocab, width) = (n as usize, vocab as usize, width as usize);
-        // Several runs of rows, one that is all, one that is more.
+        // Several runs of rows, one run of all rows, one larger than all.
         for rows in [7, n, n + 1] {
             let ours = |i: &Inputs| ops::head_loss(i[0].clone(), i[1].clone(), int(&targets, &i[0]), rows).reshape([1, 1]);
             holds("head_loss", &[[n, width], [vocab, width]], &ours, &|i| {

@@ -1,4 +1,4 @@
-//! How many kernels an update launches for each tensor, and the gradient's norm for all.
+//! Number of kernel launches of an update for each tensor, and of the gradient norm for all.
 
 use burn::tensor::{DType, Tensor};
 use tabtune::config::OptimizerConfig::{Adafactor, Apollo};
@@ -9,10 +9,10 @@ use tabtune_tests::gpu;
 
 use super::{Run, rules};
 
-/// Launches of a running optimizer's step.
+/// Counts the launches of a step of a running optimizer.
 fn launched(run: &mut Run) -> u64 {
     run.step(1);
-    // What the allocator's thread has not taken up yet still holds a handle, and would be copied.
+    // A buffer that the allocator's thread has not processed yet still has a second handle, and would be copied.
     run.device.inner().sync().unwrap();
     let before = dispatches();
     run.step(2);
@@ -24,7 +24,7 @@ fn updates_keep_their_budget_of_dispatches() {
     let Some(device) = gpu() else { return };
     for rule in rules() {
         for dtype in [DType::F32, DType::BF16] {
-            // Shapes of one workgroup and of many; both sides of APOLLO; one dimension, where it leaves the tensor to AdamW.
+            // Shapes of one workgroup and of many; both sides of APOLLO; one dimension, for which it leaves the tensor to AdamW.
             for (shape, matrix) in
                 [(vec![300, 700], true), (vec![40, 9], true), (vec![2, 5, 4], true), (vec![5000], false), (vec![7], false)]
             {
@@ -57,7 +57,7 @@ fn apollo_by_a_product_takes_five_dispatches() {
 fn the_norm_takes_a_dispatch_a_tensor_and_at_most_two_more() {
     let Some(device) = gpu() else { return };
     let ones = |n: usize| (Buffer::from(Tensor::<1>::ones([n], &device.inner())), n);
-    // Partial sums of more than one last workgroup come with the large one.
+    // The large tensor has more partial sums than one last workgroup can add.
     for (sizes, more) in [(vec![1], 0), (vec![8, 300, 5000], 1), (vec![8, 300, 65_536 * 256], 2)] {
         let gradients = sizes.iter().map(|&n| ones(n)).collect();
         let before = dispatches();

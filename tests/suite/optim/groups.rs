@@ -118,7 +118,7 @@ fn hf_shape(model: &str) -> serde_json::Value {
     }
 }
 
-/// Every parameter of a model as its family requests it, and whether it decays: what a zero gradient takes off a weight of 1.
+/// Returns every parameter of a model as its family requests it, and whether it decays: a zero gradient then reduces a weight of 1.
 fn decays(model: &str) -> Vec<(Asked, bool)> {
     let asked = Plan::of(&config_from_hf(&hf_shape(model)).unwrap(), None).unwrap().parameters;
     let info = |asked: &Asked| ParamInfo { name: asked.name.clone(), shape: asked.shape.clone(), dtype: DType::F32, outside_blocks: false };
@@ -180,7 +180,7 @@ fn apollo_names_what_it_leaves_to_adamw() {
     assert_eq!(Optim::new(&with(groups), &infos(DType::F32)).unwrap().fallbacks(), ["layer.0.weight", "layer.3.weight"]);
 }
 
-/// All families, by what is loaded and by what is planned: attention's and the MLP's matrices are projected, everything else is AdamW's.
+/// Covers all families, as loaded and as planned: the matrices of attention and MLP are projected, AdamW updates everything else.
 #[test]
 fn apollo_projects_the_matrices_of_the_blocks() {
     for (model, others) in [("gpt2", 2), ("llama", 2), ("qwen2", 2), ("qwen3", 2)] {

@@ -1,4 +1,4 @@
-//! Updates stand where the old values stood: no copy of a parameter or of its state is made.
+//! Updates are written over the old values: no copy of a parameter or of its state is made.
 
 use burn::tensor::{DType, Tensor};
 use tabtune::device::Device;
@@ -8,7 +8,7 @@ use tabtune_tests::{as_a_gpu, cpu, gpu};
 
 use super::{Run, infos, rules};
 
-/// Where each parameter and state tensor lies, by name.
+/// Returns the memory location of each parameter and state tensor, by name.
 fn places(run: &Run) -> Vec<(String, usize)> {
     let place = |tensor: &Tensor<1>| Buffer::from(tensor.clone()).place();
     let mut places: Vec<(String, usize)> =
@@ -27,18 +27,19 @@ fn stays(device: &Device) {
             let mut run = Run::new(&rule, infos(dtype), device);
             run.step(1);
             let before = places(&run);
-            // As in training, where the loss is read before an update: what the allocator's thread has not taken up yet still holds a handle.
+            // As in training, where the loss is read before an update: a buffer that the allocator's thread has not processed yet still has a
+            // second handle.
             let settled = |run: &mut Run, t: u32| {
                 device.inner().sync().unwrap();
                 run.step(t);
             };
             (2..=4).for_each(|t| settled(&mut run, t));
-            // bf16 tensors of an odd count are no whole words: Burn's CPU tensors hold them in bytes, which the twin copies.
+            // bf16 tensors of an odd length are not whole words: Burn's CPU tensors hold them in bytes, which the twin copies.
             let whole = |name: &str| dtype == DType::F32 || device.info().backend != "cpu" || !name.starts_with("layer.0.");
             for ((name, before), (_, after)) in before.iter().zip(places(&run)) {
                 assert!(*before == after || !whole(name), "{rule:?} {dtype:?} on {}: {name} moved", device.info().adapter);
             }
-            // Somebody else's handle must keep its values, so that one parameter has to move.
+            // Another handle must keep its values, so one parameter has to move.
             let held = run.values[1].clone();
             let before = places(&run);
             settled(&mut run, 5);

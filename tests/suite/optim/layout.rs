@@ -1,4 +1,4 @@
-//! The same bits whatever the workgroup size, the split of a dispatch, and the order of the tensors (shaders/README.md, "Noise",
+//! The same bits for every workgroup size, split of a dispatch, and order of the tensors (shaders/README.md, "Noise",
 //! "Block tree").
 
 use burn::tensor::{DType, Device as TensorDevice};
@@ -16,7 +16,7 @@ use super::kernels::adafactor::{self, positive};
 use super::kernels::gate::open;
 use super::{Run, infos, rules};
 
-/// The kernel with workgroups of `size`.
+/// Returns the kernel with workgroups of `size`.
 fn resized(kernel: &'static AnyKernel, size: u32) -> &'static AnyKernel {
     let constant = |size: u32| format!("const SIZE: u32 = {size}u;");
     let own = kernel.workgroup;
@@ -30,7 +30,7 @@ fn resized(kernel: &'static AnyKernel, size: u32) -> &'static AnyKernel {
     Box::leak(Box::new(AnyKernel { name: format!("{} by {size}", kernel.name).leak(), source, entry, workgroup: size, ..*kernel }))
 }
 
-/// Kernels whose workgroups share work.
+/// Makes cases of kernels whose workgroups share work.
 fn shared_work() -> Vec<Case> {
     let (rows, cols, n) = (300, 1100, 330_000);
     let project = apollo_project::Params {
@@ -72,7 +72,7 @@ fn shared_work() -> Vec<Case> {
     ]
 }
 
-/// Elements of the tensor that the parts below are cut from.
+/// Number of elements in the tensor that the parts below are cut from.
 const WHOLE: usize = 280_004;
 
 fn part(first: usize, n: usize, seed: u32) -> Vec<f32> {
@@ -103,20 +103,20 @@ fn momentum_pairs(n: usize) -> Case {
     Case::new(&sgd_momentum::KERNEL, [words(&part(0, n, 2)), open(0.5)], [p, momentum], &params, (n as u32).div_ceil(2))
 }
 
-/// Elements `first` … `first + n` of a larger tensor; `first` is even. Its noise starts at the pair of `first`.
+/// Makes a launch for elements `first` … `first + n` of a larger tensor; `first` is even. Its noise starts at the pair of `first`.
 fn cast_pairs(first: usize, n: usize) -> Case {
     let params = cast_bf16::Params { n: n as u32, stream: 2, first_pair_low: first as u32 / 2, first_pair_high: 0, noise: place(2) };
     let (read, written) = ([words(&part(first, n, 1)), vec![0]], [poisoned(n.div_ceil(2))]);
     Case::new(&cast_bf16::KERNEL, read, written, &params, (n as u32).div_ceil(2))
 }
 
-/// The case's threads, of which it has as many as groups, in workgroups of the kernel's size.
+/// Runs the case's threads, one per group of the case, in workgroups of the kernel's size.
 fn spread(case: &Case, kernel: &'static AnyKernel, device: &TensorDevice) -> Vec<Vec<u32>> {
     let (buffers, params) = (case.buffers.clone(), case.params.clone());
     Case { kernel, buffers, params, groups: case.groups.div_ceil(kernel.workgroup) }.device(kernel, device)
 }
 
-/// Kernels whose threads are on their own, for [`spread`].
+/// Makes cases of kernels whose threads are independent, for [`spread`].
 fn alone() -> Vec<Case> {
     let n = 200_000;
     let adamw = |kernel, n: u32| {
@@ -175,7 +175,7 @@ fn workgroup_size_does_not_show() {
     alone().iter().for_each(|case| same(case.kernel, &|kernel| spread(case, kernel, &device)));
 }
 
-/// More than 65,535 workgroups lie in rows: here of one thread each, so that small tensors need them.
+/// More than 65,535 workgroups are arranged in rows: here of one thread each, so that small tensors need them.
 #[test]
 fn a_folded_dispatch_gives_the_same_bits() {
     let Some(device) = gpu().map(|device| device.inner()) else { return };

@@ -19,12 +19,12 @@ use tabtune::optim::{Gate, Optim, ParamInfo};
 use tabtune_tests::block_on;
 use tabtune_tests::kernels::{noise, packed};
 
-/// A rule from JSON.
+/// Parses a rule from JSON.
 fn rule(json: serde_json::Value) -> OptimizerConfig {
     serde_json::from_value(json).unwrap()
 }
 
-/// A few small parameters under one rule.
+/// A few small parameters with one rule.
 struct Run {
     optim: Optim,
     infos: Vec<ParamInfo>,
@@ -67,7 +67,7 @@ impl Run {
         }
     }
 
-    /// Parameters and states as bytes, by name.
+    /// Returns parameters and states as bytes, by name.
     fn bytes(&self) -> std::collections::BTreeMap<String, Vec<u8>> {
         let params = self
             .infos
@@ -79,7 +79,7 @@ impl Run {
     }
 }
 
-/// Every rule, with its less usual switches on: for what must hold of all of them.
+/// Returns every rule, with its less usual switches on, for properties that all rules have.
 pub(crate) fn rules() -> Vec<OptimizerConfig> {
     use serde_json::json;
     [

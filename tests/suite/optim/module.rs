@@ -1,4 +1,4 @@
-//! The optimizers for any Burn module: what is refused, what is left alone, and Burn's own run beside ours.
+//! The optimizers for any Burn module: refusals, parameters that are left alone, and a comparison with Burn's own run.
 
 use burn::lr_scheduler::LrScheduler;
 use burn::module::{Module, Param, ParamId};
@@ -42,7 +42,7 @@ impl Mlp {
     }
 }
 
-/// The same values on every device.
+/// Sets the same values on every device.
 struct Start;
 
 impl ParamMap for Start {
@@ -56,7 +56,7 @@ impl ParamMap for Start {
     }
 }
 
-/// Names and values; `valid` takes up what the BatchNorm has counted last.
+/// Returns names and values; `valid` includes the BatchNorm's latest statistics.
 fn values(mlp: &Mlp) -> Vec<(String, Vec<f32>)> {
     struct Values(Vec<(String, Vec<f32>)>);
     impl ParamVisitor for Values {
@@ -104,7 +104,7 @@ fn sgd_and_the_running_statistics_are_those_of_burns_own_run() {
         for (((name, ours), (_, burns)), (_, start)) in values(&ours).into_iter().zip(values(&burns)).zip(start) {
             let far = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             assert!(far(&ours, &burns) < 1e-6, "{name}: {}", far(&ours, &burns));
-            // The norm takes off what a bias before it adds.
+            // The norm subtracts what a bias before it adds.
             assert!(far(&ours, &start) > 1e-3 || name == "first.bias", "{name} stayed");
         }
     });
@@ -151,7 +151,7 @@ fn the_norm_clips_the_next_step_and_no_bound_is_forgotten() {
             let expected = before - clip_factor(norm, 0.01) * grad;
             assert!((after - expected).abs() < 1e-7 && before != after, "{before} to {after}, expected {expected}");
         }
-        // One measurement is for one step.
+        // One measurement of the norm serves one step.
         let error = optim.step_module(1.0, mlp, GradientsParams::new()).unwrap_err();
         assert_eq!(faults(error), ["max_grad_norm"]);
 
@@ -186,7 +186,7 @@ fn bad_input_is_refused_before_anything_changes() {
         if device == &cpu().autodiff() {
             assert_eq!(faults(refused(&mut optim, 0.1, gamma, half)), ["norm.gamma"]);
         }
-        // An optimizer that was made for part of the module only.
+        // An optimizer that was made for a part of the module only.
         let mut part = Mlp::new(device);
         part.last = part.last.no_grad();
         let mut optim = Optim::for_module(&part, &sgd(0.1)).unwrap();

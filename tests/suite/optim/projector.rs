@@ -13,7 +13,7 @@ use super::{Run, infos, rule, upload};
 
 const RANK: usize = 2;
 const UPDATE_STEPS: u64 = 3;
-/// A matrix of each side and one viewed as such, by their projected dimension; the first of `infos` is AdamW's.
+/// A matrix with each side projected and one tensor viewed as a matrix, with their projected dimension; AdamW updates the first of `infos`.
 const MATRICES: [(usize, &str, usize); 3] = [(1, "layer.1.weight", 16), (2, "layer.2.weight", 9), (3, "layer.3.weight", 4)];
 
 fn start(device: &Device) -> Run {
@@ -25,7 +25,7 @@ fn expected(name: &str, refresh: u64, dim: usize) -> Vec<f32> {
     orthogonal(random::key(PROJECTOR, 42, name), refresh, dim, RANK)
 }
 
-/// A step with matrices that are uploaded for it.
+/// Runs a step with matrices that are uploaded for it.
 fn step_with_uploads(run: &mut Run, t: u32) {
     for (_, name, dim) in MATRICES {
         let matrix = expected(name, (u64::from(t) - 1) / UPDATE_STEPS, dim);
@@ -43,7 +43,7 @@ fn uploads_once_a_refresh(device: &Device) {
     run.step(1);
     assert!(run.optim.rule::<Apollo>("layer.0.weight").is_none(), "AdamW moves it");
     for t in 2..=7u64 {
-        // Held meanwhile, so that a new upload cannot lie in its place.
+        // Held during the step, so that a new upload cannot get the same location.
         let before = held(&run);
         run.step(t as u32);
         let refresh = (t - 1) / UPDATE_STEPS;
@@ -65,7 +65,7 @@ fn keeps_the_bits(device: &Device) {
     (1..=8).for_each(|t| straight.step(t));
     assert_eq!(straight.bytes(), uploaded.bytes());
 
-    // Saved in the middle of a refresh and loaded where another refresh is held.
+    // Saved between two refreshes and loaded where another refresh is held.
     let mut first = start(device);
     (1..=2).for_each(|t| first.step(t));
     let file = saved(&first);

@@ -1,5 +1,5 @@
-//! Stochastic rounding (shaders/README.md, "Rounding to bf16" and "Noise"). Each property is shown to break for truncation and for nearest,
-//! or, where those have it by nature, for broken variants of them.
+//! Stochastic rounding (shaders/README.md, "Rounding to bf16" and "Noise"). Each property is shown to fail for truncation and for nearest,
+//! or, if they have it by nature, for broken variants of them.
 
 use burn::tensor::{DType, Tensor, TensorData};
 use serde_json::json;
@@ -16,9 +16,9 @@ use tabtune_tests::{as_a_gpu, block_on, cpu, gpu};
 
 use super::{rule, upload};
 
-/// Rounds bit patterns with 16 bits of noise each; the bf16 patterns.
+/// Rounds bit patterns with 16 bits of noise each. Returns the bf16 patterns.
 type Round<'a> = &'a dyn Fn(&[u32], &[u32]) -> Vec<u16>;
-/// One value at a time.
+/// Rounds one value.
 type One = fn(u32, u32) -> u16;
 
 const INFINITY: u32 = 0x7F80_0000;
@@ -35,17 +35,17 @@ fn nearest(bits: u32, _: u32) -> u16 {
     round_nearest(f32::from_bits(bits))
 }
 
-/// Nearest without a look at NaN.
+/// Rounds to nearest without a check for NaN.
 fn nearest_by_addition(bits: u32, _: u32) -> u16 {
     (bits.wrapping_add(0x7FFF + (bits >> 16 & 1)) >> 16) as u16
 }
 
-/// The law of stochastic rounding, without a look at NaN and the largest finite value.
+/// Rounds stochastically without a check for NaN and for the largest finite value.
 fn noise_by_addition(bits: u32, noise: u32) -> u16 {
     (bits.wrapping_add(noise) >> 16) as u16
 }
 
-/// The rule without saturation.
+/// Rounds stochastically without saturation.
 fn unsaturated(bits: u32, noise: u32) -> u16 {
     (bits >> 16) as u16 + u16::from(noise < bits & 0xFFFF)
 }
@@ -58,14 +58,14 @@ fn two_away(bits: u32, noise: u32) -> u16 {
     stochastic(bits, noise).wrapping_add(u16::from(noise < bits & 0xFFFF))
 }
 
-/// Truncation that takes Inf for a large value.
+/// Truncates, and replaces Inf by a large value.
 fn truncation_to_finite(bits: u32, _: u32) -> u16 {
     let high = (bits >> 16) as u16;
     if high & 0x7FFF == 0x7F80 { high - 1 } else { high }
 }
 
-/// What must hold for stochastic rounding, and which other roundings break it. Truncation and nearest are not named only where the property
-/// holds for them by nature; then a broken variant of each stands for it.
+/// A property of stochastic rounding, and the other roundings that break it. Truncation and nearest are listed unless they have the property by
+/// nature; then a broken variant of each is listed instead.
 struct Property {
     name: &'static str,
     holds: fn(Round<'_>) -> bool,
@@ -87,7 +87,7 @@ const PROPERTIES: [Property; 7] = [
     Property {
         name: "all 65,536 bf16 values are fixed",
         holds: fixed_points,
-        // Both truncation and nearest fix them by nature, NaN aside.
+        // Both truncation and nearest keep them fixed by nature, except for NaN.
         breaks: &[("always away", always_away), ("truncation to finite", truncation_to_finite)],
     },
     Property {
@@ -115,7 +115,7 @@ const PROPERTIES: [Property; 7] = [
     },
 ];
 
-/// Both signs × frac 0, 1, 0x8000, 0xFFFF and others × one, a binade edge, subnormals, a small and large values.
+/// Returns both signs × frac 0, 1, 0x8000, 0xFFFF and others × one, a binade edge, subnormals, a small and large values.
 fn chosen() -> Vec<u32> {
     let mut values = Vec::new();
     for high in [0x3F80u32, 0x3FFF, 0x0001, 0x0080, 0x2B17, 0x7F7E, 0x7F7F] {
@@ -150,7 +150,7 @@ fn neighbours(round: Round<'_>) -> bool {
     found.iter().zip(&bits).all(on_neighbour) && (490_000..510_000).contains(&away)
 }
 
-/// `value` for each of several noise values.
+/// Returns each value with each of several noise values.
 fn with_noise(values: impl Iterator<Item = u32>) -> (Vec<u32>, Vec<u32>) {
     values.flat_map(|value| [0, 1, 0x7FFF, 0x8000, 0xFFFF].map(|noise| (value, noise))).unzip()
 }
@@ -206,7 +206,7 @@ fn properties_hold_for_stochastic_rounding_and_break_for_others() {
     }
 }
 
-/// The kernel `cast_bf16` with this rounding, noise from a buffer.
+/// Returns the kernel `cast_bf16` with this rounding and noise from a buffer.
 fn cast(device: &Device, rounding: Rounding) -> impl Fn(&[u32], &[u32]) -> Vec<u16> {
     let tensors = device.inner();
     move |bits, noise| {
@@ -270,7 +270,7 @@ fn streams_lags_steps_names_and_seeds_are_independent() {
     assert!(correlation(&base, &base) > 0.99);
 }
 
-/// Mean of v after 3000 AdamW steps with g = 1 on 4096 bf16 elements.
+/// Returns the mean of v after 3000 AdamW steps with g = 1 on 4096 bf16 elements.
 fn drift(device: &Device, stochastic: bool) -> f64 {
     let optimizer = rule(json!({"type": "adamw", "stochastic_rounding": stochastic}));
     let info = ParamInfo { name: "w".into(), shape: vec![4096], dtype: DType::BF16, outside_blocks: false };

@@ -27,7 +27,7 @@ pub fn saved(run: &Run) -> Vec<Entry> {
     run.optim.state_tensors().into_iter().map(entry).collect()
 }
 
-/// Loads `file` as the state of the parameters that it has steps of.
+/// Loads `file` as the state of the parameters for which it has steps.
 pub fn load(run: &mut Run, file: &[Entry], device: &Device) -> Result<Vec<String>, Error> {
     let with_state: Vec<String> = file.iter().filter_map(|entry| entry.name.strip_suffix(":step")).map(String::from).collect();
     load_of(run, file, &with_state, device)
@@ -63,7 +63,7 @@ fn resumes_bitwise(device: &Device) {
             second.values = first.values.to_vec();
             load(&mut second, &file, device).unwrap();
             assert_eq!(saved(&second), file, "{rule:?} {dtype:?}");
-            // Loading twice is loading once; and the saved run goes on as if nothing had happened.
+            // Loading twice equals loading once; and the saved run continues as if nothing had happened.
             load(&mut second, &file, device).unwrap();
             for t in 4..=6 {
                 second.step(t);

@@ -13,7 +13,7 @@ use crate::report_every::trainer;
 
 type Seen = Arc<Mutex<Vec<Vec<String>>>>;
 
-/// Changes nothing, and notes which parameters come together. Of more than `most` it forgets the rest.
+/// A rule that changes nothing and records which parameters come together. It ignores parameters beyond `most`.
 #[derive(Debug)]
 struct Noting {
     seen: Seen,

@@ -1,7 +1,7 @@
-//! Every optimizer against float64 arithmetic written from its paper, over random configurations, shapes and gradients.
+//! Every optimizer compared with float64 arithmetic written from its paper, over random configurations, shapes and gradients.
 //!
-//! The formulas here are the papers': bias-corrected moments, sums and norms in f64, nothing fused or rounded. Ours by definition and taken over:
-//! the gradient bound of 1e15, ε beside the uncorrected √v, and APOLLO's seeded projector and limiter start
+//! The formulas here are those of the papers: bias-corrected moments, sums and norms in f64, nothing fused or rounded. Three definitions are
+//! tabtune's own: the gradient bound of 1e15, ε added to the uncorrected √v, and APOLLO's seeded projector and limiter start
 //! (shaders/README.md, "Update rules").
 
 use burn::tensor::{DType, Tensor};
@@ -66,7 +66,7 @@ fn squares(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 impl Truth {
-    /// (A, B): the leading dimensions together, and the last.
+    /// Returns (A, B): the product of the leading dimensions, and the last.
     fn matrix(&self) -> Option<(usize, usize)> {
         let last = *self.shape.last()?;
         (self.shape.len() > 1).then(|| (self.p.len() / last, last))
@@ -89,12 +89,12 @@ impl Truth {
         }
     }
 
-    /// p ← (1 − ηλ)p − ηu
+    /// Computes p ← (1 − ηλ)p − ηu.
     fn apply(&mut self, rate: f64, decay: f64, u: impl Iterator<Item = f64>) {
         self.p.iter_mut().zip(u).for_each(|(p, u)| *p = (1.0 - rate * decay) * *p - rate * u);
     }
 
-    /// arXiv:1711.05101, algorithm 2, with ε/√(1 − β2ᵗ) for its ε.
+    /// Applies arXiv:1711.05101, algorithm 2, with ε/√(1 − β2ᵗ) for its ε.
     fn adamw(&mut self, c: &AdamwConfig, rate: f64, g: &[f64]) {
         self.first = averaged(&self.first, g.iter().copied(), c.beta1);
         self.second = averaged(&self.second, g.iter().map(|g| g * g), c.beta2);
@@ -103,7 +103,7 @@ impl Truth {
         self.apply(rate, c.weight_decay, u.into_iter());
     }
 
-    /// arXiv:1804.04235, algorithms 4 and 5, with row and column sums.
+    /// Applies arXiv:1804.04235, algorithms 4 and 5, with row and column sums.
     fn adafactor(&mut self, c: &AdafactorConfig, rate: f64, g: &[f64]) {
         let beta = 1.0 - (self.t as f64).powf(c.decay_rate).max(1.0 - c.beta2_cap);
         let q: Vec<f64> = g.iter().map(|g| g * g + c.eps1).collect();
@@ -128,7 +128,7 @@ impl Truth {
         self.apply(rate, c.weight_decay, u.into_iter());
     }
 
-    /// arXiv:2412.05270, algorithm 1, with the growth limiter of arXiv:2410.01623 if there is one.
+    /// Applies arXiv:2412.05270, algorithm 1, with the growth limiter of arXiv:2410.01623 if there is one.
     fn apollo(&mut self, c: &ApolloConfig, rate: f64, g: &[f64], (a, b): (usize, usize)) {
         let (left, dim, channels) = if a < b { (true, a, b) } else { (false, b, a) };
         let rank = rank_of(c, dim);
@@ -169,7 +169,7 @@ impl Truth {
         self.apply(rate, c.weight_decay, u.into_iter());
     }
 
-    /// Momentum of Sutskever et al. 2013 without dampening, decay decoupled.
+    /// Applies the momentum of Sutskever et al. 2013 without dampening, with decoupled decay.
     fn sgd(&mut self, c: &SgdConfig, rate: f64, g: &[f64]) {
         self.first.resize(g.len(), 0.0);
         self.first.iter_mut().zip(g).for_each(|(b, g)| *b = c.momentum * *b + g);
@@ -178,19 +178,19 @@ impl Truth {
     }
 }
 
-/// The rank for a matrix with this shorter side.
+/// Returns the rank for a matrix with this shorter side.
 fn rank_of(c: &ApolloConfig, side: usize) -> usize {
     let share = if c.mini { 1 } else { (side / 4).clamp(1, 128) };
     c.rank.map_or(share, |rank| rank as usize)
 }
 
-/// The new average.
+/// Returns the new average.
 fn averaged(state: &[f64], new: impl Iterator<Item = f64>, beta: f64) -> Vec<f64> {
     let old = state.iter().copied().chain(std::iter::repeat(0.0));
     old.zip(new).map(|(old, new)| beta * old + (1.0 - beta) * new).collect()
 }
 
-/// Neumaier's sum: gradients at their bound of 1e15 that cancel would leave f64 no digit of the others.
+/// Computes Neumaier's sum: otherwise gradients at their bound of 1e15 that cancel would leave no digit of the others in f64.
 fn compensated(terms: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0f64, 0f64);
     for x in terms {
@@ -201,10 +201,10 @@ fn compensated(terms: impl Iterator<Item = f64>) -> f64 {
     sum + lost
 }
 
-/// A random rule of this kind.
+/// Makes a random rule of this kind.
 fn random_rule(kind: &str, rate: f64, dice: &mut Dice) -> OptimizerConfig {
     let betas = |dice: &mut Dice| (1.0 - dice.log(5e-3, 1.0), 1.0 - dice.log(5e-4, 0.5));
-    // Decay up to a hundredth of the parameter a step: beyond, the displacement is the decay of the start and little else.
+    // Decay of up to a hundredth of the parameter per step: beyond, the displacement is little else than the decay of the start.
     let decay = if dice.one_in(3) { 0.0 } else { dice.log(1e-3, 0.01 / rate) };
     let mut keys = json!({"type": kind, "weight_decay": decay});
     match kind {
@@ -216,7 +216,7 @@ fn random_rule(kind: &str, rate: f64, dice: &mut Dice) -> OptimizerConfig {
             (keys["decay_rate"], keys["beta2_cap"]) = (json!(-dice.between(0.3, 1.5)), json!(1.0 - dice.log(1e-3, 0.5)));
             let eps1 = if dice.one_in(2) { 1e-30 } else { dice.log(1e-30, 1e-6) };
             (keys["clip_threshold"], keys["eps1"], keys["eps2"]) = (json!(dice.log(0.1, 100.0)), json!(eps1), json!(dice.log(1e-4, 1e-1)));
-            // Its rate multiplies the parameter: a small one moves less of it than f32 can tell, and unclipped it grows beyond all bounds.
+            // Its rate multiplies the parameter: a small rate moves it less than f32 can represent, and without clipping it grows beyond all bounds.
             keys["relative_step"] = json!(rate > 2e-2);
             if rate > 2e-2 {
                 keys["clip_threshold"] = json!(dice.log(0.3, 1.0));
@@ -233,13 +233,13 @@ fn random_rule(kind: &str, rate: f64, dice: &mut Dice) -> OptimizerConfig {
             if dice.one_in(2) {
                 keys["scale"] = json!("auto");
             }
-            // Without a limit, with the default, or another.
+            // Without a limit, with the default, or with another.
             if dice.one_in(2) {
                 keys["growth_limit"] = if dice.one_in(2) { json!(null) } else { json!(1.0 + dice.log(1e-3, 1.0)) };
             }
             keys["adamw_learning_rate_scale"] = json!(dice.log(0.1, 1.0));
             if dice.one_in(4) && kind != PRODUCT {
-                // A quarter of a side of 16, at most.
+                // At most a quarter of a side of 16.
                 keys["rank"] = json!(null);
             }
             keys["update_steps"] = json!(1 + dice.below(60));
@@ -253,7 +253,7 @@ fn random_rule(kind: &str, rate: f64, dice: &mut Dice) -> OptimizerConfig {
     rule(keys)
 }
 
-/// What an element's gradients are like.
+/// Kind of an element's gradients.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Ordinary,
@@ -263,31 +263,31 @@ enum Kind {
     Huge,
 }
 
-/// APOLLO from rank 8 on, which projects by an ordinary product.
+/// APOLLO from rank 8 on, which projects with an ordinary product.
 const PRODUCT: &str = "apollo by a product";
 
-/// The same rule without the mean of R over steps, so that m is the R of a step.
+/// Makes the same rule without averaging R over steps, so that m is the R of a step.
 fn that_keeps_r(rule: &OptimizerConfig, config: &TrainConfig, info: &ParamInfo) -> Optim {
     let OptimizerConfig::Apollo(apollo) = rule else { panic!("APOLLO alone projects") };
     let optimizer = OptimizerConfig::Apollo(ApolloConfig { beta1: 0.0, ..apollo.clone() });
     Optim::new(&TrainConfig { optimizer, ..config.clone() }, std::slice::from_ref(info)).unwrap()
 }
 
-/// R [rank, channels] of the last step.
+/// Returns R [rank, channels] of the last step.
 fn kept(optim: &Optim) -> Vec<f64> {
     let (_, m) = optim.state_tensors().into_iter().find(|(name, _)| name.ends_with(":m")).unwrap();
     let bytes = block_on(m.bytes()).unwrap();
     bytemuck::cast_slice::<u8, f32>(&bytes).iter().map(|&r| f64::from(r)).collect()
 }
 
-/// How one configuration fared.
+/// Result of one configuration.
 struct Outcome {
-    /// Largest error as a share of the farthest that the tensor has been from its start.
+    /// Largest error as a share of the farthest distance of the tensor from its start.
     error: f64,
     what: String,
 }
 
-/// One configuration; the optimizer is told `off` times the rate that the truth takes.
+/// Runs one configuration; the optimizer gets `off` times the rate that the reference uses.
 fn outcome_of(kind: &str, seed: u64, device: &Device, off: f64) -> Outcome {
     let mut dice = Dice(seed);
     let shapes: [&[usize]; 9] = [&[], &[7], &[33], &[5, 3], &[3, 6], &[16, 24], &[24, 9], &[8, 8], &[2, 5, 4]];
@@ -309,10 +309,10 @@ fn outcome_of(kind: &str, seed: u64, device: &Device, off: f64) -> Outcome {
     };
     let mut kinds: Vec<Kind> = (0..n).map(&mut kinds).collect();
     if shape.len() > 1 && dice.one_in(3) {
-        // A silent row, as an embedding has.
+        // A row without gradients, as an embedding has.
         kinds[..shape[shape.len() - 1]].fill(Kind::Zero);
     }
-    // Decay alone moves a tensor by too little of itself to be measured to 1e-5 in f32.
+    // Decay alone moves a tensor too little to be measured to 1e-5 in f32.
     kinds[n - 1] = Kind::Ordinary;
     let drift: Vec<f64> = (0..n).map(|_| dice.between(-1.0, 1.0)).collect();
 
@@ -340,7 +340,7 @@ fn outcome_of(kind: &str, seed: u64, device: &Device, off: f64) -> Outcome {
             _ => size * (drift[i] + dice.between(-1.0, 1.0)),
         };
         let g: Vec<f32> = (0..n).map(|i| gradient(i) as f32).collect();
-        // A schedule of its own: the rate changes at every step.
+        // A varying schedule: the rate changes at every step.
         let now = rate * (1.0 - 0.5 * step as f64 / STEPS as f64);
         p = optim.step_param(NAME, p, Some(upload(&g, DType::F32, device)), off * now, &gate).unwrap();
         if let Some(beside) = &mut beside {
@@ -352,7 +352,7 @@ fn outcome_of(kind: &str, seed: u64, device: &Device, off: f64) -> Outcome {
         farthest.iter_mut().zip(&truth.p).zip(&start).for_each(|((far, p), s)| *far = far.max((p - f64::from(*s)).abs()));
     }
     let found = block_on(read_f32(p)).unwrap();
-    // What a gradient of 1e30 moved in SGD must not hide what the others did.
+    // The displacement by a gradient of 1e30 in SGD must not hide the others.
     let apart = |i: usize| kind == "sgd" && kinds[i] == Kind::Huge;
     let share = |values: &dyn Fn(usize) -> f64| {
         let largest = |huge: bool, value: &dyn Fn(usize) -> f64| {
@@ -368,7 +368,7 @@ fn outcome_of(kind: &str, seed: u64, device: &Device, off: f64) -> Outcome {
     }
 }
 
-/// PᵀP = 1 for short channels too, whose columns of signs may lie in one line or plane.
+/// PᵀP = 1 for short channels too, whose columns of signs may be in one line or plane.
 #[test]
 fn orthogonal_projectors_are_orthogonal() {
     let key = random::key(random::PROJECTOR, 7, NAME);
@@ -385,7 +385,7 @@ fn orthogonal_projectors_are_orthogonal() {
     }
 }
 
-/// Relative to the displacement.
+/// Error relative to the displacement.
 const BOUND: f64 = 1e-5;
 
 fn follows_the_truth(kind: &str, device: &Device, seeds: std::ops::Range<u64>) {
@@ -406,7 +406,7 @@ fn truth_is_left_by_a_rate_of_a_ten_thousandth_too_much() {
     }
 }
 
-/// Of 200 configurations each device has some; in the full form all.
+/// Runs some of the 200 configurations on each device, and all of them in the full form.
 fn on_both(kind: &str) {
     follows_the_truth(kind, &cpu(), 0..if in_full() { 200 } else { 90 });
     if let Some(device) = gpu() {
@@ -417,7 +417,7 @@ fn on_both(kind: &str) {
 #[test]
 fn adamw_follows_its_paper_in_float64() {
     on_both("adamw");
-    // There it moves two parameters in a dispatch.
+    // A device treated as a GPU updates two parameters per dispatch.
     if let Some(device) = as_a_gpu() {
         follows_the_truth("adamw", &device, 0..if in_full() { 200 } else { 30 });
     }
@@ -438,8 +438,8 @@ fn apollo_by_a_product_follows_its_paper_in_float64() {
     on_both(PRODUCT);
 }
 
-/// Each element of R within the bound that any order of an ordinary sum keeps (Higham, Accuracy and Stability of Numerical Algorithms, chapter
-/// 3): (dim + 4)·2⁻²⁴·σΣ|p||g|, whatever cancels. A matrix by rows and by columns, of widths that are multiples of 4 and others.
+/// Each element of R is within the bound that any order of an ordinary sum keeps (Higham, Accuracy and Stability of Numerical Algorithms,
+/// chapter 3): (dim + 4)·2⁻²⁴·σΣ|p||g|, whatever cancels. A matrix by rows and by columns, of widths that are multiples of 4 and others.
 #[test]
 fn apollo_projects_within_the_bound_of_a_sum() {
     for device in devices() {

@@ -1,4 +1,4 @@
-//! Bundles: folders, GGUF files, and what they can become.
+//! Bundles: folders, GGUF files, and the formats that they can become.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ fn weights_of_gguf(files: &SharedFiles, request: &PortableModelImportRequest) ->
     block_on(imported.bundle.state_dict.weights_digest()).unwrap()
 }
 
-/// line 27: the same F32 weights as a folder and as GGUF under Hugging Face's names have one digest, rows and columns in order.
+/// Line 27 of ./README.md: the same F32 weights as a folder and as GGUF under Hugging Face's names have one digest, rows and columns in order.
 #[test]
 fn folder_and_gguf_of_the_same_weights_have_one_digest() {
     let qwen3 = ["qwen3-00001-of-00003.gguf", "qwen3-00002-of-00003.gguf", "qwen3-00003-of-00003.gguf"];
@@ -46,7 +46,7 @@ fn folder_and_gguf_of_the_same_weights_have_one_digest() {
     }
 }
 
-/// line 20: a small GGUF file of no whole model: inventory, tokenizer and template.
+/// Line 20 of ./README.md: a small GGUF file that is not a whole model: inventory, tokenizer and template.
 #[test]
 fn small_gguf_is_imported_with_its_tokenizer() {
     let metadata = [
@@ -86,7 +86,7 @@ fn contract(tensors: &[ModelStateTensorManifest], digest: Option<Digest>) -> Mod
     ModelIoCompatibilityContract::of(facts, tensors.iter()).unwrap()
 }
 
-/// line 16: family, revision and digests, and what the rows say.
+/// Line 16 of ./README.md: family, revision and digests, and the statements of the rows.
 #[test]
 fn contract_names_what_the_artifact_can_become() {
     let dense = [ModelStateTensorManifest::parameter("head.weight", "F32", &[2])];
@@ -120,7 +120,7 @@ fn contract_names_what_the_artifact_can_become() {
     assert_eq!(document["surfaces"][3]["round_trip"]["support"], json!("lossy"));
 }
 
-/// line 17: blocks are no safetensors, and the reason names the tensor.
+/// Line 17 of ./README.md: blocks cannot be stored as safetensors, and the reason names the tensor.
 #[test]
 fn contract_of_blocks_tells_the_tensor_and_what_to_do() {
     let blocks = [

@@ -21,9 +21,9 @@ use super::state_g::{assert_same, sources, written};
 use crate::resume::save_with;
 
 const FAMILIES: [&str; 4] = ["llama3", "qwen2", "qwen3", "gpt2"];
-/// Several shards for each of the models.
+/// Maximum size of a shard, small enough that each of the models has several.
 const SHARD_BYTES: u64 = 3_000;
-/// Tokens of the models.
+/// Number of tokens of the models.
 const VOCABULARY: u32 = 12;
 
 type Written = Vec<(String, Vec<u8>)>;
@@ -32,7 +32,7 @@ fn golden(family: &str) -> Written {
     let folder = format!("{}/golden/models/{family}", env!("CARGO_MANIFEST_DIR"));
     let file = |name: &str| (name.to_string(), std::fs::read(format!("{folder}/{name}")).unwrap());
     let (name, config) = file("config.json");
-    // A GGUF file has the divisors of the frequencies; those of so small a model name no rule.
+    // A GGUF file has the divisors of the frequencies; those of such a small model do not identify a rule.
     let mut told: serde_json::Value = serde_json::from_slice(&config).unwrap();
     told["rope_scaling"] = serde_json::Value::Null;
     vec![(name, told.to_string().into_bytes()), file("model.safetensors")]
@@ -51,14 +51,14 @@ fn dataset() -> Dataset {
     Dataset::from_tokens((0..200u32).map(|n| (n * n / 3 + n) % VOCABULARY).collect(), 0.0).unwrap()
 }
 
-/// A run over the weights of these files.
+/// Makes a run with the weights of these files.
 fn run_on(device: &Device, precision: Precision, files: &Written) -> Trainer {
     let bundle = open_bundle(boxed(files)).unwrap();
     let model = block_on(Model::from_bundle(&bundle, precision, &device.inner(), &Interrupt::none())).unwrap();
     Trainer::new(model, dataset(), TrainConfig { precision, ..settings() }).unwrap()
 }
 
-/// A run on the CPU, after some steps.
+/// Makes a run on the CPU, after some steps.
 fn run_of(files: &Written, steps: u64) -> Trainer {
     let mut trainer = run_on(&cpu(), Precision::F32, files);
     for _ in 0..steps {
@@ -87,7 +87,7 @@ fn folder_digest(files: &Written) -> Digest {
     digest(&block_on(PortableModelBundle::import_hf_folder(&sources(files), &everything())).unwrap())
 }
 
-/// The files of a stream, and the digest that its receipt states.
+/// Returns the files of a stream, and the digest that its receipt states.
 fn folder(from: &ExportSource, options: &ExportOptions) -> (Written, Digest) {
     let files = written(export_folder(from, options).unwrap());
     let receipt: serde_json::Value = serde_json::from_slice(&files.last().unwrap().1).unwrap();
@@ -105,7 +105,7 @@ fn of_files(files: &Written) -> ExportSource {
     ExportSource::of_bundle(&Rc::new(open_bundle(boxed(files)).unwrap())).unwrap()
 }
 
-/// Line 5 and line 27: Hugging Face folder → training → F32 GGUF → Hugging Face folder → training, before and after steps of it.
+/// Lines 5 and 27 of ./README.md: Hugging Face folder → training → F32 GGUF → Hugging Face folder → training, before and after steps of it.
 #[test]
 fn folder_to_training_to_gguf_to_folder_keeps_the_digest() {
     for (family, steps) in FAMILIES.into_iter().flat_map(|family| [(family, 0), (family, 3)]) {
@@ -116,7 +116,7 @@ fn folder_to_training_to_gguf_to_folder_keeps_the_digest() {
         let on_device = weights(trainer.model());
         let in_gguf = gguf(&live);
         let wanted = block_on(state_of(trainer).weights_digest()).unwrap();
-        // Without a step they are those of the folder, and afterwards others.
+        // Without a step the weights are those of the folder, and afterwards others.
         assert_eq!(folder_digest(&before) == wanted, steps == 0, "{family} {steps}");
 
         let hf = PortableModelImportRequest { names: NamePolicy::Hf, ..everything() };
@@ -124,7 +124,7 @@ fn folder_to_training_to_gguf_to_folder_keeps_the_digest() {
         assert_eq!(digest(&of_gguf), wanted, "{family} {steps}: GGUF");
         let (again, stated) = folder(&of_files(&in_gguf), &ExportOptions::default());
         assert_eq!((folder_digest(&again), stated), (wanted, wanted), "{family} {steps}: folder of the GGUF");
-        // Both train on from the same bits.
+        // Both continue training from the same bits.
         for files in [&in_gguf, &again] {
             let resumed = run_of(files, 0);
             assert!(weights(resumed.model()) == on_device, "{family} {steps}");
@@ -133,8 +133,8 @@ fn folder_to_training_to_gguf_to_folder_keeps_the_digest() {
     }
 }
 
-/// Line 5 and line 27: checkpoint → safetensors → JSON → safetensors → training → checkpoint, with every digest, and equal bytes where a
-/// container comes twice.
+/// Lines 5 and 27 of ./README.md: checkpoint → safetensors → JSON → safetensors → training → checkpoint, with every digest, and equal bytes if
+/// a container occurs twice.
 #[test]
 fn json_safetensors_and_checkpoint_are_one_state() {
     for family in FAMILIES {
@@ -185,7 +185,7 @@ fn only(stream: FileStream) -> Vec<u8> {
     bytes
 }
 
-/// Line 5 and line 27: one file → shards → one file → shards, with the same digest and the same bytes, of a live run and of files.
+/// Lines 5 and 27 of ./README.md: one file → shards → one file → shards, with the same digest and the same bytes, of a live run and of files.
 #[test]
 fn shards_and_one_file_are_one_state() {
     for family in FAMILIES {
@@ -209,8 +209,8 @@ fn shards_and_one_file_are_one_state() {
     }
 }
 
-/// Line 27: the same weights on the CPU and on every device that runs shaders have one digest, in the state dict, a checkpoint, a folder and
-/// a GGUF file that leave from there.
+/// Line 27 of ./README.md: the same weights on the CPU and on every device that runs shaders have one digest, in the state dict, a checkpoint, a
+/// folder and a GGUF file that are written from there.
 #[test]
 fn line_27_weights_have_one_digest_on_every_device() {
     for (family, precision) in FAMILIES.into_iter().flat_map(|family| [(family, Precision::F32), (family, Precision::Bf16)]) {
@@ -230,7 +230,7 @@ fn line_27_weights_have_one_digest_on_every_device() {
             assert_eq!(&block_on(of_checkpoint.digests()).unwrap(), expected, "{family} {precision:?}: checkpoint of device {at}");
             assert_eq!([folder_digest(&of_folder), stated], [expected.weights; 2], "{family} {precision:?}: folder of device {at}");
             assert!(in_gguf == *gguf_expected, "{family} {precision:?}: GGUF of device {at}");
-            // In F32 they are those of the files that it came from.
+            // In F32 they are those of the files that the model came from.
             assert_eq!(expected.weights == folder_digest(&files), precision == Precision::F32, "{family} {precision:?}");
         }
     }

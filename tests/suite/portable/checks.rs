@@ -1,4 +1,4 @@
-//! Groups against their tensors: each kind of optimizer as it is, and every fault with its code.
+//! Checks of groups against their tensors: each kind of optimizer without faults, and every fault with its code.
 
 use serde_json::json;
 use tabtune::Error;
@@ -17,7 +17,7 @@ fn tensors(entries: &[Entry<'_>]) -> Tensors {
     entries.iter().map(|(key, dtype, shape)| (key.to_string(), ModelStateTensorManifest::of_name(key, dtype, shape))).collect()
 }
 
-/// A group of one kind over the parameter `p` of `shape`, with these state tensors: (word, dtype, shape).
+/// Makes a group of one kind over the parameter `p` of `shape`, with these state tensors: (word, dtype, shape).
 fn one(kind: &str, shape: &[u64], state: &[Entry<'_>]) -> (Tensors, Vec<ModelStateGroupAssignment>) {
     let keys: Vec<String> = state.iter().map(|(word, ..)| format!("p:{word}")).collect();
     let named: Vec<_> = keys.iter().zip(state).map(|(key, (_, dtype, shape))| (key.as_str(), *dtype, *shape)).collect();
@@ -30,7 +30,7 @@ fn one(kind: &str, shape: &[u64], state: &[Entry<'_>]) -> (Tensors, Vec<ModelSta
     (tensors(&all), vec![serde_json::from_value(group).unwrap()])
 }
 
-/// Code and subject of what is wrong with such a group.
+/// Returns code and subject of the faults of such a group.
 #[track_caller]
 fn wrong(kind: &str, shape: &[u64], state: &[Entry<'_>]) -> Vec<(&'static str, String)> {
     let (tensors, groups) = one(kind, shape, state);
@@ -68,14 +68,14 @@ fn portable_checks_pass_every_kind() {
         ("apollo", &[9, 4], vec![("m", "F32", &[2, 9]), ("v", "F32", &[2, 9]), ("norm", "F32", &[])]),
         ("apollo", P, moments.to_vec()),
         ("apollo", &[5], vec![("m", "F32", &[5]), ("v", "F32", &[5]), STEP]),
-        // Plain data of a kind that nobody knows.
+        // Plain data of an unknown kind.
         ("muon", P, vec![("momentum", "F32", &[1]), STEP]),
     ];
     for (kind, shape, state) in cases {
         let (tensors, groups) = one(kind, shape, &state);
         check(&tensors, &groups).unwrap_or_else(|error| panic!("{kind} {shape:?} {state:?}: {error}"));
     }
-    // A parameter without a group, and a buffer, are nobody's state.
+    // A parameter without a group, and a buffer, need no state.
     let mut free = super::checks::tensors(&[("free", "F32", &[2]), ("running", "I64", &[])]);
     free.get_mut("running").unwrap().role = TensorRole::Buffer;
     check(&free, &[]).unwrap();
@@ -94,7 +94,7 @@ fn portable_checks_refuse_words_of_another_kind() {
         ("adafactor", vec![("row", "F32", &[6][..])]),
         ("adafactor", vec![m, STEP]),
         ("adafactor", vec![("row", "F32", &[6]), ("col", "F32", &[8]), ("v", "F32", P)]),
-        // Of a projected parameter the norm is missing, and of one that falls back there is none.
+        // The norm of a projected parameter is missing; a parameter that falls back to AdamW has none.
         ("apollo", vec![("m", "F32", &[4, 8][..]), ("v", "F32", &[4, 8])]),
     ] {
         assert_eq!(wrong(kind, P, &state), [finding(words, "p")], "{kind} {state:?}");
@@ -120,7 +120,7 @@ fn portable_checks_refuse_shapes_and_dtypes() {
         ("adamw", vec![("m", "F32", P), ("v", "F32", P), ("master", "F32", &[48])], "p:master"),
         ("adafactor", vec![("row", "F32", &[2, 3][..]), ("col", "F32", &[8])], "p:row"),
         ("adafactor", vec![("row", "F32", &[6][..]), ("col", "F32", &[6])], "p:col"),
-        // Channels are the longer side, the rank is below the shorter one, and both moments have the same.
+        // Channels are the longer side, the rank is below the shorter one, and both moments have the same rank.
         ("apollo", vec![("m", "F32", &[4, 8][..]), ("v", "F32", &[3, 8]), norm], "p:v"),
         ("apollo", vec![("m", "F32", &[4, 8][..]), ("v", "F32", &[4, 8]), ("norm", "F32", &[1])], "p:norm"),
     ] {
@@ -128,7 +128,7 @@ fn portable_checks_refuse_shapes_and_dtypes() {
     }
     let wide: [Entry<'_>; 3] = [("m", "F32", &[6, 8]), ("v", "F32", &[6, 8]), norm];
     assert_eq!(wrong("apollo", P, &wide), [finding(shape, "p:m"), finding(shape, "p:v")]);
-    // A stated rank is the only right one, and one that is too wide is no projection.
+    // A stated rank is the only valid one, and a rank that is too large is not a projection.
     let projected: [Entry<'_>; 3] = [("m", "F32", &[4, 8]), ("v", "F32", &[4, 8]), norm];
     let (tensors, mut groups) = one("apollo", P, &projected);
     for (rank, expected) in [
@@ -232,7 +232,7 @@ fn portable_checks_refuse_steps_out_of_range() {
     assert_eq!(told(answer(&groups, 7)), [finding("state.step.range", "embedding")]);
 }
 
-/// line 25: each fault with its code, all in one answer, whatever the order of the groups.
+/// Line 25 of ./README.md: each fault with its code, all in one answer, for every order of the groups.
 #[test]
 fn portable_checks_tell_every_fault_at_once() {
     let (mut tensors, mut groups) = state_g();

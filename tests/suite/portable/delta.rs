@@ -25,7 +25,7 @@ fn f32s(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// Lines 5 and 19.
+/// Lines 5 and 19 of ./README.md.
 #[test]
 fn a_delta_on_state_g() {
     let base = state_g();
@@ -47,7 +47,7 @@ fn a_delta_on_state_g() {
         let applied = block_on(base.apply_adapter_delta(delta, true)).unwrap();
         assert_same(&applied, &target);
         assert_same(&block_on(applied.remove_adapter_delta(delta, true)).unwrap(), &base);
-        // Without the optimizer's state groups stay, and their members have none.
+        // Without the optimizer's state, groups stay, and their members have no state.
         let weights = block_on(base.apply_adapter_delta(delta, false)).unwrap();
         assert_eq!(block_on(weights.weights_digest()).unwrap(), delta.target_weights_digest);
         assert_eq!(weights.tensors().len(), 2);
@@ -55,7 +55,7 @@ fn a_delta_on_state_g() {
     }
 }
 
-/// Line 41: another base refuses; what an optimizer did meanwhile does not matter.
+/// Line 41 of ./README.md: another base is refused; changes of the optimizer in the meantime do not matter.
 #[test]
 fn only_the_weights_bind() {
     let base = state_g();
@@ -114,7 +114,7 @@ fn a_file_is_a_delta_or_refused() {
     assert_eq!(delta(&record(1, json!({ "w": "U8", "x": "U8" }))), "manifest.tensor.missing");
 }
 
-/// Words across the border of two pieces of a file, from a first tensor of odd length.
+/// Covers words across the border of two pieces of a file, after a first tensor of odd length.
 #[test]
 fn words_are_whole_across_pieces() {
     let count = (9 << 20) / 8;

@@ -1,4 +1,4 @@
-//! Exact deltas over random bits of every width, the odd ones among them. `TABTUNE_DELTAS` is the number of cases, 500 by default.
+//! Exact deltas over random bits of every width, including odd ones. `TABTUNE_DELTAS` is the number of cases, 500 by default.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use super::delta::{file_of, with};
 use super::state_g::{assert_same, told, written};
 use crate::fuzz::mutation::Random;
 
-/// A dtype, bytes of its words in a delta, its shape over [`BYTES`] bytes, and the bits of the exponent in each of its numbers.
+/// A dtype: bytes of its words in a delta, its shape over [`BYTES`] bytes, and the bits of the exponent in each of its numbers.
 struct Kind {
     dtype: &'static str,
     width: usize,
@@ -45,7 +45,7 @@ const KINDS: [Kind; 16] = [
     kind("U8", 1, &[72], 1, 0),
 ];
 
-/// The bits of a number: any, a NaN with a payload, an infinity, a zero, a subnormal number, or the last before infinity, each of either sign.
+/// Returns the bits of a number: any, a NaN with a payload, an infinity, a zero, a subnormal number, or the last before infinity, of either sign.
 fn number(random: &mut Random, kind: &Kind) -> u64 {
     let bits = 8 * kind.number as u32;
     let all = u64::MAX >> (64 - bits);
@@ -69,7 +69,7 @@ fn bytes(random: &mut Random, kind: &Kind) -> Vec<u8> {
     (0..BYTES / kind.number).flat_map(|_| number(random, kind).to_le_bytes()[..kind.number].to_vec()).collect()
 }
 
-/// The bytes of a target: as in the base, anew, or anew in some of its numbers.
+/// Returns the bytes of a target: those of the base, new ones, or new ones in some of its numbers.
 fn changed(random: &mut Random, kind: &Kind, base: &[u8]) -> Vec<u8> {
     let other = bytes(random, kind);
     match random.below(4) {
@@ -96,14 +96,14 @@ fn state(values: &[Vec<u8>]) -> PortableModelStateDict {
     PortableModelStateDict::new(Identity::default(), SourceWord::Tabtune, tensors, Vec::new()).unwrap()
 }
 
-/// Target minus base of each word, in 128 bits and then modulo 2^(8 width).
+/// Computes target minus base for each word, in 128 bits and then modulo 2^(8 width).
 fn difference(width: usize, base: &[u8], target: &[u8]) -> Vec<u8> {
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0i128, |sum, byte| sum * 256 + i128::from(*byte));
     let words = base.chunks(width).zip(target.chunks(width));
     words.flat_map(|(base, target)| (word(target) - word(base)).rem_euclid(1 << (8 * width)).to_le_bytes()[..width].to_vec()).collect()
 }
 
-/// Line 41: the words of a delta are those of the formula, applying it gives the target, removing it the base, and another base refuses.
+/// Line 41 of ./README.md: the words of a delta follow the formula, applying it gives the target, removing it the base, and another base is refused.
 #[test]
 fn apply_then_remove_is_the_identity() {
     let count: u64 = std::env::var("TABTUNE_DELTAS").map_or(500, |count| count.parse().expect("TABTUNE_DELTAS is a number"));
@@ -127,7 +127,7 @@ fn apply_then_remove_is_the_identity() {
         let applied = block_on(base.apply_adapter_delta(&read, false)).unwrap();
         assert_same(&applied, &target);
         assert_same(&block_on(applied.remove_adapter_delta(&read, false)).unwrap(), &base);
-        // One other bit in any tensor but those of single bits is another base.
+        // One other bit in any tensor except those of single bits makes another base.
         let place = *random.of(&[0, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 15]);
         let mut other = before[place].clone();
         other[random.below(BYTES)] ^= 1 << random.below(8);

@@ -1,4 +1,4 @@
-//! Digests against the vectors that a Python program made (line 26), and what they tell apart.
+//! Digests compared with vectors that a Python program made (line 26 of ./README.md), and the differences that they detect.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn leaf_of(one: &Recorded) -> Digest {
     leaf(&one.tensor.state_key, &one.tensor.dtype, &one.tensor.shape, payload.finish())
 }
 
-/// The leaves of a list of tensors by key, each compared with the recorded one.
+/// Returns the leaves of a list of tensors by key, each compared with the recorded one.
 fn leaves(list: &Value) -> BTreeMap<String, Digest> {
     let one = |one: Recorded| {
         let found = leaf_of(&one);
@@ -35,7 +35,7 @@ fn leaves(list: &Value) -> BTreeMap<String, Digest> {
     recorded(list).into_iter().map(one).collect()
 }
 
-/// Digests of weights, optimizer and groups of state G.
+/// Returns the digests of weights, optimizer and groups of state G.
 fn of_state_g() -> [Digest; 3] {
     let vector = &vectors()["vector2"];
     let groups: Vec<ModelStateGroupAssignment> = serde_json::from_value(vector["groups"].clone()).unwrap();
@@ -43,14 +43,14 @@ fn of_state_g() -> [Digest; 3] {
     [weights_digest(&parameters), optimizer_digest(&state), assignment_digest(&groups).unwrap()]
 }
 
-/// line 26
+/// Line 26 of ./README.md.
 #[test]
 fn portable_digests_of_vector_1() {
     let vector = &vectors()["vector1"];
     assert_eq!(weights_digest(&leaves(&vector["tensors"])), stated(&vector["weights_digest"]));
 }
 
-/// line 26
+/// Line 26 of ./README.md.
 #[test]
 fn portable_digests_of_vector_2() {
     let vector = &vectors()["vector2"];
@@ -62,7 +62,7 @@ fn portable_digests_of_vector_2() {
     let none = BTreeMap::new();
     let empty = [weights_digest(&none), optimizer_digest(&none), assignment_digest(&[]).unwrap()];
     assert_eq!(empty, names.map(|name| stated(&vector["empty"][name])));
-    // The text under the assignment's digest, of which residency is no part.
+    // The text under the assignment's digest, which does not include the residency.
     let mut groups: Vec<ModelStateGroupAssignment> = serde_json::from_value(vector["groups"].clone()).unwrap();
     for group in &mut groups {
         (group.residency, group.residency_policy) = (None, None);
@@ -73,7 +73,7 @@ fn portable_digests_of_vector_2() {
     assert_ne!(assignment_digest(&groups).unwrap(), assignment, "the order of groups counts");
 }
 
-/// line 26
+/// Line 26 of ./README.md.
 #[test]
 fn portable_digests_of_vector_3() {
     let vector = &vectors()["vector3"];
@@ -100,7 +100,7 @@ fn portable_digests_of_vector_3() {
     assert_eq!(bundle_digest(&identity, &whole), stated(&vector["bundle_digest_with_ref"]));
 }
 
-/// line 28: any bit, and where one name ends and the next begins.
+/// Line 28 of ./README.md: any bit, and the border between two names.
 #[test]
 fn portable_digests_tell_bits_and_names_apart() {
     let vector = &vectors()["vector2"];
@@ -120,7 +120,7 @@ fn portable_digests_tell_bits_and_names_apart() {
     let payload = Digest::of(&[0; 4]);
     let of = |names: [&str; 2]| weights_digest(&names.map(|name| (name.to_string(), leaf(name, "F32", &[1], payload))).into());
     assert_ne!(of(["a|b", "c"]), of(["a", "b|c"]));
-    // A name does not run into its dtype, nor a dimension into the next.
+    // A name cannot merge with its dtype, nor a dimension with the next.
     assert_ne!(leaf("aF32", "F32", &[1], payload), leaf("a", "F32F32", &[1], payload));
     assert_ne!(leaf("a", "F32", &[1, 4], payload), leaf("a", "F32", &[4, 1], payload));
     assert_ne!(leaf("a", "F32", &[], payload), leaf("a", "F32", &[1], payload));

@@ -1,4 +1,4 @@
-//! Adapters that are made of two models, compared with what they are known to differ in, and with the eigenvalues of DᵀD.
+//! Adapters that are extracted from two models, compared with their known difference, and with the eigenvalues of DᵀD.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ fn written(extracted: &mut Extracted) -> Files {
     files
 }
 
-/// Numbers between −1/2 and 1/2 without a pattern.
+/// Returns pseudo-random numbers between −1/2 and 1/2.
 fn noise(seed: usize) -> impl FnMut() -> f64 {
     let mut state = seed as u64 * 2 + 1;
     move || {
@@ -42,7 +42,7 @@ fn noise(seed: usize) -> impl FnMut() -> f64 {
     }
 }
 
-/// Σₖ size(k)·uₖ·vₖᵀ with `rank` terms of random vectors.
+/// Computes Σₖ size(k)·uₖ·vₖᵀ with `rank` terms of random vectors.
 fn product(rows: usize, columns: usize, rank: usize, seed: usize, size: impl Fn(usize) -> f64) -> Vec<f64> {
     let mut next = noise(seed);
     let mut out = vec![0.0; rows * columns];
@@ -55,12 +55,12 @@ fn product(rows: usize, columns: usize, rank: usize, seed: usize, size: impl Fn(
     out
 }
 
-/// The values of a model, by the names of its tensors.
+/// Returns the values of a model, by the names of its tensors.
 fn values(bundle: &Bundle) -> BTreeMap<String, (Vec<usize>, Vec<f32>)> {
     bundle.names().into_iter().map(|name| (name.clone(), (bundle.shape(&name).unwrap(), bundle.read_f32(&name).unwrap()))).collect()
 }
 
-/// A folder with these values in F32.
+/// Makes a folder with these values in F32.
 fn folder(config: &ModelConfig, values: &BTreeMap<String, (Vec<usize>, Vec<f32>)>) -> Vec<Box<dyn ByteSource>> {
     let bytes: Vec<Vec<u8>> = values.values().map(|(_, values)| values.iter().flat_map(|v| v.to_le_bytes()).collect()).collect();
     let views =
@@ -70,7 +70,7 @@ fn folder(config: &ModelConfig, values: &BTreeMap<String, (Vec<usize>, Vec<f32>)
     vec![Box::new(MemorySource::new("config.json", config)), Box::new(MemorySource::new("model.safetensors", weights))]
 }
 
-/// The model with a change of its matrices inside the blocks: `change` gives it for the tensor number n of [rows, columns].
+/// Changes the model's matrices inside the blocks: `change` returns the change of tensor number n, [rows, columns].
 fn changed(base: &Bundle, change: impl Fn(usize, usize, usize) -> Vec<f64>) -> Bundle {
     let mut values = values(base);
     let matrices = values.iter_mut().filter(|(name, (shape, _))| shape.len() == 2 && name.chars().any(|c| c.is_ascii_digit()));
@@ -81,7 +81,7 @@ fn changed(base: &Bundle, change: impl Fn(usize, usize, usize) -> Vec<f64>) -> B
     open_model(folder(&base.config, &values)).unwrap()
 }
 
-/// The differences of two models in one tensor.
+/// Returns the difference of two models in one tensor.
 fn difference(tuned: &Bundle, base: &Bundle, name: &str) -> Vec<f64> {
     let (tuned, base) = (tuned.read_f32(name).unwrap(), base.read_f32(name).unwrap());
     tuned.iter().zip(base).map(|(tuned, base)| f64::from(*tuned) - f64::from(base)).collect()
@@ -91,7 +91,7 @@ fn length(values: &[f64]) -> f64 {
     values.iter().map(|value| value * value).sum::<f64>().sqrt()
 }
 
-/// The eigenvalues of DᵀD, largest first, by turns of the symmetric matrix (Jacobi, 1846).
+/// Returns the eigenvalues of DᵀD, largest first, by rotations of the symmetric matrix (Jacobi, 1846).
 fn squares_of_singular_values(d: &[f64], columns: usize) -> Vec<f64> {
     let n = columns;
     let mut a = vec![vec![0.0; n]; n];
@@ -104,7 +104,7 @@ fn squares_of_singular_values(d: &[f64], columns: usize) -> Vec<f64> {
                 if a[p][q] == 0.0 {
                     continue;
                 }
-                // Of the two turns the smaller, with which the sweeps converge.
+                // The smaller of the two rotations, with which the sweeps converge.
                 let angle = 0.5 * (2.0 * a[p][q] / (a[q][q] - a[p][p])).atan();
                 let (sin, cos) = angle.sin_cos();
                 for row in &mut a {
@@ -122,7 +122,7 @@ fn squares_of_singular_values(d: &[f64], columns: usize) -> Vec<f64> {
     values
 }
 
-/// Every error of the report is that of the written factors, merged by what merges any adapter, up to the rounding of that.
+/// Checks every error of the report against the written factors, merged as any adapter is, up to the rounding of that.
 fn check_merged(extracted: &mut Extracted, tuned: &Bundle, base_files: Vec<Box<dyn ByteSource>>, base: &Bundle) {
     let adapter = Some(sources(&written(extracted)));
     let merged = open_model_with(base_files, OpenOptions { adapter, ..OpenOptions::default() }).unwrap();
@@ -145,7 +145,7 @@ type Opener<'a> = &'a dyn Fn() -> Vec<Box<dyn ByteSource>>;
 #[test]
 fn differences_of_low_rank_come_back_from_dense_and_packed_bases() {
     let of_type = |types: &'static str| move || sources(&base(&shape(), types));
-    // GPT-2 stores its matrices as [in, out], and in a GGUF file the other way round.
+    // GPT-2 stores its matrices as [in, out], and in a GGUF file as [out, in].
     let gpt2 = || golden("gpt2.gguf");
     let models: [(&str, Opener); 4] = [("f32", &of_type("f32")), ("f16", &of_type("f16")), ("q8_0", &of_type("q8_0")), ("gpt2", &gpt2)];
     for (label, files) in models {
@@ -155,7 +155,7 @@ fn differences_of_low_rank_come_back_from_dense_and_packed_bases() {
         let report = &extracted.report;
         assert!(report.error < 1e-5 && report.tensors.values().all(|tensor| tensor.error < 1e-5), "{label}: {report:?}");
         assert!(report.tensors.len() >= 8 && report.uncovered.values().all(|tensor| tensor.norm == 0.0), "{label}: {report:?}");
-        // What is merged into halves is rounded to halves.
+        // Values merged into halves are rounded to halves.
         if label != "f16" {
             check_merged(&mut extracted, &tuned, files(), &base);
         }
@@ -182,7 +182,7 @@ fn errors_are_those_of_the_best_product_of_the_rank() {
             let squares = &squares[name];
             let best = squares[rank as usize..].iter().sum::<f64>() / squares.iter().sum::<f64>();
             let over = tensor.error / best.sqrt() - 1.0;
-            // No product of this rank is better; f32 factors cost 1e-7 of the difference at most.
+            // No product of this rank is better; f32 factors cost at most 1e-7 of the difference.
             assert!((-1e-6..0.01).contains(&over), "rank {rank}, {name}: {} for {}, {over:.1e}", tensor.error, best.sqrt());
             (rest, all) = (rest + (tensor.error * tensor.norm).powi(2), all + tensor.norm.powi(2));
         }
@@ -197,7 +197,7 @@ fn rank_beyond_the_matrix_is_exact_and_warned_of() {
     let tuned = changed(&base, |n, rows, columns| product(rows, columns, rows, n, |_| 0.3));
     let extracted = extract(&tuned, &base, &options(20)).unwrap();
     assert!(extracted.warnings.iter().any(|warning| warning.code.text() == "adapter.rank.large"));
-    // The smaller side of these has 16.
+    // The smaller side of these is 16.
     let narrow = extracted.report.tensors.iter().filter(|(name, _)| name.contains("k_proj") || name.contains("v_proj"));
     assert!(narrow.clone().count() == 4 && narrow.into_iter().all(|(_, tensor)| tensor.error < 1e-6), "{:?}", extracted.report);
     // Equal models leave nothing to extract.
@@ -262,7 +262,7 @@ fn extraction_refuses_what_it_cannot_compare() {
     let of = |rank: u64, name: &str| ExtractOptions { rank, targets: Names::many(&[name]) };
     assert_eq!(code(&base, &of(2, "nothing")).code(), "adapter.target.unmatched");
     assert_eq!(code(&base, &of(2, "embed_tokens")).code(), "adapter.target.unsupported");
-    // No rank, and one that no matrix has: 32 is the smaller side of the largest.
+    // A rank of zero, and one that no matrix has: 32 is the smaller side of the largest.
     assert!([0, 33].into_iter().all(|rank| code(&base, &options(rank)).code() == "config.invalid"));
 }
 

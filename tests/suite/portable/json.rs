@@ -1,4 +1,4 @@
-//! State dicts as JSON and back.
+//! State dicts to JSON and back.
 
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ fn source(bytes: &[u8]) -> MemorySource {
     MemorySource::new("g.state_dict.json", bytes)
 }
 
-/// Lines 3 and 9.
+/// Lines 3 and 9 of ./README.md.
 #[test]
 fn state_g_through_json() {
     for encoding in [JsonEncoding::Numbers, JsonEncoding::Base64] {
@@ -48,7 +48,7 @@ fn state_g_through_json() {
     }
 }
 
-/// Line 15.
+/// Line 15 of ./README.md.
 #[test]
 fn a_request_is_a_selection_after_the_import() {
     let request = json!({
@@ -64,7 +64,7 @@ fn a_request_is_a_selection_after_the_import() {
     assert_eq!(after.state_dict.tensors().keys().next().unwrap(), "output.weight");
 }
 
-/// Line 28: one bit of any value.
+/// Line 28 of ./README.md: one bit of any value.
 #[test]
 fn one_bit_changes_its_digest() {
     let document: Value = serde_json::from_slice(&exported(&state_g(), JsonEncoding::Base64)).unwrap();
@@ -86,7 +86,7 @@ fn one_bit_changes_its_digest() {
     assert_eq!(told(open_json(&source(changed.to_string().as_bytes()))), [("manifest.tensor.unlisted", "head.weight:m".to_string())]);
 }
 
-/// The values as JSON has them, without spaces.
+/// Returns the values as they are written in the JSON, without spaces.
 fn values(state: &PortableModelStateDict) -> String {
     let text = String::from_utf8(exported(state, JsonEncoding::Numbers)).unwrap();
     let from = text.rfind("\"values\":[").unwrap() + 10;
@@ -108,7 +108,7 @@ fn numbers_are_as_short_as_they_can_be() {
     assert_eq!(values(&plain(&[("a", "F16", &[0, 3], vec![])])), "");
 }
 
-/// Line 30: every finite half, and the smallest and largest f32, come back bit for bit.
+/// Line 30 of ./README.md: every finite half, and the smallest and largest f32, come back bit for bit.
 #[test]
 fn every_half_comes_back() {
     let halves = |finite: fn(u16) -> bool| (0..=u16::MAX).filter(|bits| finite(*bits)).flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
@@ -139,7 +139,7 @@ proptest! {
     }
 }
 
-/// Line 30: what JSON's numbers do not hold.
+/// Line 30 of ./README.md: values that JSON's numbers cannot hold.
 #[test]
 fn numbers_hold_no_more_than_they_can() {
     let refused = |tensor: (&str, &str, &[u64], Vec<u8>), encoding, allow| {
@@ -166,7 +166,7 @@ fn numbers_hold_no_more_than_they_can() {
     assert!(error.to_string().contains("index 32"), "{error}");
 }
 
-/// Line 30: the cap is known before anything is read or written.
+/// Line 30 of ./README.md: the limit is checked before anything is read or written.
 #[test]
 fn too_large_a_state_is_refused_unread() {
     let file = Counting::new("w", vec![0; 34 << 20]);
@@ -194,7 +194,7 @@ fn a_pickle_is_no_state_dict() {
     }
 }
 
-/// Long lists are read as short ones are, with what is wrong in them.
+/// Long lists are read as short ones are, including their faults.
 #[test]
 fn lists_of_any_length_are_read() {
     for length in [1, 8, 9, 10, 11, 4099] {

@@ -1,4 +1,4 @@
-//! The manifest as a document: what it gives back, what is refused, and how it is compared with files.
+//! The manifest as a document: reading it back, refusals, and the comparison with files.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use tabtune::state::{
 
 use super::vectors::{refusals, state_g, told, vectors};
 
-/// State G, its weights in `model.safetensors` and its state in `optimizer.safetensors`.
+/// Returns the manifest of state G, with its weights in `model.safetensors` and its state in `optimizer.safetensors`.
 pub fn manifest() -> StateManifest {
     let (tensors, groups) = state_g();
     let identity: Identity = serde_json::from_value(vectors()["vector3"]["identity"].clone()).unwrap();
@@ -24,7 +24,7 @@ pub fn manifest() -> StateManifest {
     StateManifest::new(identity, tensors.into_iter().map(record).collect(), groups)
 }
 
-/// The same with everything that a manifest may have.
+/// Returns the same manifest with every optional field.
 pub fn whole() -> StateManifest {
     let digest = Some(Digest::of(b"x"));
     let record: TokenizerRecord = serde_json::from_str(vectors()["vector3"]["record_text"].as_str().unwrap()).unwrap();
@@ -54,7 +54,7 @@ fn value(manifest: &StateManifest) -> Value {
     serde_json::from_str(&manifest.to_text().unwrap()).unwrap()
 }
 
-/// Code and subject of what is wrong with the document that `change` makes.
+/// Returns code and subject of the faults of the document that `change` makes.
 #[track_caller]
 fn wrong(change: impl FnOnce(&mut Value)) -> Vec<(&'static str, String)> {
     let mut document = value(&whole());
@@ -71,7 +71,7 @@ fn portable_manifest_comes_back() {
         assert_eq!(read, one);
         assert_eq!(read.to_text().unwrap(), text);
         assert_eq!(read.state_tensors(), state_g().0);
-        // How it is laid out is free.
+        // The layout of the text is free.
         assert_eq!(StateManifest::read(&value(&one).to_string(), "state").unwrap(), one);
     }
     let bare = value(&manifest());
@@ -149,7 +149,7 @@ fn portable_manifest_refuses_doubled_keys_depth_and_newer_versions() {
     assert_ne!(doubled, text);
     assert_eq!(told(StateManifest::read(&doubled, "state"))[0].0, "manifest.json");
     let mut deep = manifest();
-    // The document is the first level, the value behind the contract the second.
+    // The document is the first level, the value of the contract the second.
     for (levels, good) in [(31, true), (32, false)] {
         let mut value = json!(1);
         for _ in 0..levels {
@@ -203,14 +203,14 @@ fn portable_manifest_is_compared_with_the_files() {
     let mismatch = refusals(one.check_against(&other, "state")).swap_remove(4);
     assert_eq!((mismatch.expected.as_deref(), mismatch.found.as_deref()), (Some("F32 [2, 2]"), Some("F32 [4]")));
 
-    // An optimizer file that was left behind is no missing tensor, and another name of the one file is no fault.
+    // A missing optimizer file is not a missing tensor, and another name of the single file is not a fault.
     let weights: BTreeMap<_, _> = found.iter().filter(|(key, _)| !key.contains(':')).map(|(key, one)| (key.clone(), one.clone())).collect();
     assert_eq!(one.absent_optimizer_files(&weights).into_iter().collect::<Vec<_>>(), ["optimizer.safetensors"]);
     assert!(one.absent_optimizer_files(&found).is_empty());
     one.check_against(&weights, "state").unwrap();
     let renamed = found.iter().map(|(key, (dtype, shape, file))| (key.clone(), (dtype.clone(), shape.clone(), format!("my-{file}"))));
     one.check_against(&renamed.collect(), "state").unwrap();
-    // State in the file of the weights is missed.
+    // State in the file of the weights is reported as missing.
     let mut single = manifest();
     single.tensors.values_mut().for_each(|record| record.file = "model.safetensors".into());
     assert_eq!(told(single.check_against(&weights, "state")).len(), 5);

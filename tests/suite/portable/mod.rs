@@ -1,4 +1,5 @@
-//! State dicts: their digests, checks, selection and manifests, and their way through every container.
+//! State dicts: their digests, checks, selection and manifests, and their way through every container. ./README.md lists the promises
+//! that the tests prove.
 
 mod bundle;
 mod chain;

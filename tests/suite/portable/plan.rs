@@ -1,4 +1,4 @@
-//! Plans of imports: what is read, and when.
+//! Plans of imports: the bytes that are read, and when.
 
 use serde_json::json;
 use tabtune::portable::{OpenedState, PortableModelBundleImportPlan, PortableModelStateDict, open_safetensors};
@@ -16,7 +16,7 @@ fn request(policy: &str) -> PortableModelImportRequest {
     serde_json::from_value(request).unwrap()
 }
 
-/// State G as two files that count what is read.
+/// Returns state G as two files that record the bytes that are read.
 fn files() -> [std::rc::Rc<Counting>; 2] {
     let files = written(block_on(state_g().export_safetensors(&state_g().manifest())).unwrap());
     <[_; 2]>::try_from(files).unwrap().map(|(name, bytes)| Counting::new(&name, bytes))
@@ -34,7 +34,7 @@ fn selected(policy: &str) -> PortableModelStateDict {
     state_g().select_and_remap(&request(policy)).unwrap().state_dict
 }
 
-/// Lines 8, 14 and 31.
+/// Lines 8, 14 and 31 of ./README.md.
 #[test]
 fn a_deferred_plan_reads_when_it_is_asked() {
     let files = files();
@@ -77,7 +77,7 @@ fn bytes(file: &Counting, from: usize, to: usize) -> Vec<u8> {
     bytes
 }
 
-/// Line 14: the other policy gives the same.
+/// Line 14 of ./README.md: the other policy gives the same.
 #[test]
 fn an_eager_plan_holds_the_same() {
     let files = files();

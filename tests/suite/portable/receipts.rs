@@ -1,4 +1,4 @@
-//! Line 43: receipts of imports, selections and deltas, and of what is written of them.
+//! Line 43 of ./README.md: receipts of imports, selections and deltas, and of the files written from them.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ fn verified(receipt: &ModelIoArtifactReceipt, files: &Files) -> Verification {
     verify(receipt, &sources).unwrap()
 }
 
-/// The receipt is confirmed by its files, and by none of which one byte is another.
+/// Checks that the receipt is confirmed by its files, and not by files with one changed byte.
 #[track_caller]
 fn binds(receipt: &ModelIoArtifactReceipt, operation: Operation, files: &Files) -> Verification {
     assert_eq!(receipt.operation, operation);
@@ -45,7 +45,7 @@ fn binds(receipt: &ModelIoArtifactReceipt, operation: Operation, files: &Files) 
     good
 }
 
-/// What was written but for the receipt, and the receipt.
+/// Splits the written files into the receipt and the others.
 fn split(stream: FileStream) -> (Files, ModelIoArtifactReceipt) {
     let mut files = written(stream);
     let (name, text) = files.pop().unwrap();
@@ -57,7 +57,7 @@ fn of_state(state: PortableModelStateDict) -> PortableModelBundle {
     PortableModelBundle { state_dict: state, companions: Companions::default() }
 }
 
-/// State G as `<name>.safetensors` and its optimizer file, with the head's weights plus `change`.
+/// Saves state G as `<name>.safetensors` and its optimizer file, with `change` added to the head's weights.
 fn saved(name: &str, change: f32) -> (Files, PortableModelBundle) {
     let state = state_g();
     let mut tensors = state.tensors().clone();
@@ -112,7 +112,7 @@ fn line_43_deltas_and_selections_bind_their_files() {
     assert_eq!((&receipt.groups.admitted, &receipt.groups.dropped), (&report.groups_admitted, &report.groups_dropped));
     assert_eq!(receipt.tensors.renamed, [("head.weight".to_string(), "output.weight".to_string())]);
     binds(&receipt, Operation::Select, &base_files);
-    // An import of a part says so, and its receipt equals that of the same import.
+    // A partial import states that it is partial, and its receipt equals that of the same import.
     let part = || block_on(PortableModelBundle::import_safetensors_with_request(shared(&base_files), &request)).unwrap().receipt;
     assert_eq!(part(), part());
     let good = binds(&part(), Operation::Import, &base_files);
@@ -147,7 +147,7 @@ fn line_43_imported_models_leave_as_folders_and_gguf_files() {
         let (made, receipt) = split(block_on(again.bundle.export_gguf(&Vec::new(), &f32)).unwrap());
         assert_eq!(receipt.digests.weights, again.receipt.digests.weights, "{name}");
         binds(&receipt, Operation::Convert, &[folder, made].concat());
-        // Back into its base nothing changes.
+        // Written back into its base, nothing changes.
         let (patched, receipt) = split(block_on(imported.bundle.export_gguf(&shared(&base), &ExportOptions::default())).unwrap());
         assert!(patched[0].1 == base[0].1, "{name}");
         assert_eq!(receipt.digests.weights, weights);

@@ -63,7 +63,7 @@ fn portable_selection_bounds_patterns() {
         let codes = of(&["a"], given).map_or_else(|error| error.code(), |_| "");
         assert_eq!(codes, if good { "" } else { "select.pattern.invalid" });
     }
-    // Patterns that would take a matcher that tries every way for ever.
+    // Patterns for which a matcher that tries every way would take forever.
     let started = std::time::Instant::now();
     let name = "a".repeat(1_000);
     assert!(!glob_matches(&("*a".repeat(500) + "b"), &name));
@@ -72,7 +72,7 @@ fn portable_selection_bounds_patterns() {
     assert!(started.elapsed().as_secs() < 5);
 }
 
-/// The dialect by trying every way.
+/// Matches a pattern by trying every way.
 fn matches(pattern: &[char], name: &[char]) -> bool {
     let Some((first, rest)) = pattern.split_first() else { return name.is_empty() };
     match first {
@@ -86,7 +86,7 @@ fn matches(pattern: &[char], name: &[char]) -> bool {
     }
 }
 
-/// All names of one to five of four characters: 1,364 of them, from which every test takes 1,000.
+/// Returns all names of one to five of four characters: 1,364 of them, from which every test takes 1,000.
 fn names() -> Vec<String> {
     let mut longest = vec![String::new()];
     let mut all = Vec::new();
@@ -106,7 +106,7 @@ fn pattern() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// line 22: one dialect in selections, in the groups of an optimizer and in a matcher that tries every way, on 1,000 names.
+    /// Line 22 of ./README.md: the same matches in selections, in the groups of an optimizer and in a matcher that tries every way, on 1,000 names.
     #[test]
     fn portable_selection_has_the_patterns_of_optimizer_groups(pattern in pattern(), from in 0usize..364) {
         let names = &names()[from..from + 1_000];
@@ -118,7 +118,7 @@ proptest! {
         let given = request(json!({"selection": {"include_patterns": [&pattern]}}));
         let part = select(&tensors, &[], &given, "state").unwrap();
         prop_assert_eq!(part.report.admitted.iter().collect::<BTreeSet<_>>(), expected.clone());
-        // A group that nothing matches, and one that leaves nothing to the last group, are refused.
+        // A group that matches nothing, and one that leaves nothing to the last group, are refused.
         let params: Vec<ParamInfo> = names.iter().map(|name| ParamInfo { name: name.clone(), shape: vec![1], dtype: DType::F32, outside_blocks: false }).collect();
         let config: TrainConfig = serde_json::from_value(json!({"groups": [{"pattern": &pattern, "frozen": true}, {"pattern": "*"}]})).unwrap();
         match Optim::new(&config, &params) {

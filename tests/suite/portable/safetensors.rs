@@ -1,4 +1,4 @@
-//! State dicts through safetensors files and back.
+//! State dicts to safetensors files and back.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn exported(state: &PortableModelStateDict) -> Vec<(String, Vec<u8>)> {
     written(block_on(state.export_safetensors(&state.manifest())).unwrap())
 }
 
-/// Line 10 (without tokenizer), and line 2 with its optimizer file.
+/// Line 10 of ./README.md (without tokenizer), and line 2 with its optimizer file.
 #[test]
 fn state_g_through_two_files() {
     let files = exported(&state_g());
@@ -38,7 +38,7 @@ fn state_g_through_two_files() {
     assert_eq!(exported(&imported.state_dict), files);
 }
 
-/// Line 2, of the model file alone.
+/// Line 2 of ./README.md, for the model file alone.
 #[test]
 fn the_model_file_alone_tells_the_groups() {
     let mut files = exported(&state_g());
@@ -60,7 +60,7 @@ fn an_optimizer_file_belongs_to_its_weights() {
     let opened = open_safetensors(sources(&other)).unwrap();
     let answer = block_on(opened.import(&PortableModelImportRequest::default()));
     assert_eq!(told(answer), [("manifest.optimizer.mismatch", "weights".to_string())]);
-    // Without a manifest nothing says whose it is.
+    // Without a manifest the state cannot be assigned.
     let bare = plain(&[("head.weight", "F32", &[2], vec![0; 8])]);
     let header = |files: &[(String, Vec<u8>)]| open_safetensors(sources(files)).unwrap();
     let mut beside = vec![("w.safetensors".to_string(), without_manifest(&exported(&bare)[0].1))];
@@ -70,7 +70,7 @@ fn an_optimizer_file_belongs_to_its_weights() {
     assert_same(&imported.state_dict, &bare);
 }
 
-/// The file without its metadata.
+/// Returns the file without its metadata.
 fn without_manifest(bytes: &[u8]) -> Vec<u8> {
     edited(bytes, |header| {
         header.as_object_mut().unwrap().remove("__metadata__");
@@ -105,7 +105,7 @@ fn a_manifest_agrees_with_its_files() {
     assert_eq!(text[0].0, "manifest.json");
 }
 
-/// Shards with `tabtune.manifest.json`, which states digests (part of lines 28 and 33).
+/// Shards with `tabtune.manifest.json`, which states digests (part of lines 28 and 33 of ./README.md).
 #[test]
 fn shards_with_a_manifest() {
     let state = plain(&[("a", "F32", &[2], vec![1; 8]), ("b", "BF16", &[3], vec![2; 6])]);
@@ -144,7 +144,7 @@ fn shards_with_a_manifest() {
     assert_eq!(told(open_safetensors(sources(&files(&manifest)))), swapped);
 }
 
-/// Line 17.
+/// Line 17 of ./README.md.
 #[test]
 fn blocks_are_no_safetensors_but_json() {
     let state = plain(&[("a", "F32", &[1], vec![0; 4]), ("q", "GGML:Q4_0", &[32], (0..18).collect())]);
@@ -158,7 +158,7 @@ fn blocks_are_no_safetensors_but_json() {
 /// State words with the shapes of their tensors.
 type Kept = &'static [(&'static str, &'static [u64])];
 
-/// Line 18.
+/// Line 18 of ./README.md.
 #[test]
 fn groups_of_every_kind_come_back() {
     let words: [(&str, Value, Kept); 5] = [
@@ -207,7 +207,7 @@ fn groups_of_every_kind_come_back() {
     assert_same(&import(&open_safetensors(sources(&exported(&state))).unwrap()).state_dict, &state);
 }
 
-/// Line 30: every dtype, bit for bit.
+/// Line 30 of ./README.md: every dtype, bit for bit.
 #[test]
 fn every_dtype_survives() {
     let nan = f32::from_bits(0x7fc1_2345).to_le_bytes();

@@ -1,4 +1,4 @@
-//! Taking part of state G, and renaming it.
+//! Selecting a part of state G, and renaming it.
 
 use serde_json::{Value, json};
 use tabtune::Error;
@@ -16,7 +16,7 @@ fn of_g(given: Value) -> Result<Selected, Error> {
     select(&tensors, &groups, &request(given), "state")
 }
 
-/// Parameters of these names.
+/// Makes parameters of these names.
 fn named(names: &[&str]) -> Tensors {
     names.iter().map(|name| (name.to_string(), ModelStateTensorManifest::parameter(name, "F32", &[2]))).collect()
 }
@@ -47,7 +47,7 @@ fn portable_selection_of_everything_changes_nothing() {
     assert_eq!((all.report.groups_admitted, all.report.groups_dropped), (vec!["embedding".into(), "decoder.head".into()], vec![]));
 }
 
-/// line 6 and line 11: the head's four tensors under other names are a group as before.
+/// Lines 6 and 11 of ./README.md: the head's four tensors under other names are a group as before.
 #[test]
 fn portable_selection_takes_and_renames_a_group() {
     let by_hand: Value = HEAD.iter().map(|key| (key.to_string(), json!(key.replace("head", "output")))).collect();
@@ -80,22 +80,22 @@ fn portable_selection_takes_and_renames_a_group() {
         of_g(json!({"selection": {"include_patterns": ["head*"]}, "key_remap": {"source_to_target": {"head.weight": "z"}}})).unwrap();
     assert_eq!(part.report.admitted, ["head.weight:m", "head.weight:step", "head.weight:v", "z"]);
     assert_eq!(part.groups[0].members[0].keys().collect::<Vec<_>>(), ["z", "head.weight:m", "head.weight:step", "head.weight:v"]);
-    // A name given to a state tensor is stronger than its parameter's.
+    // A name given to a state tensor overrides its parameter's.
     let remap = json!({"source_to_target": {"head.weight": "z", "head.weight:v": "other"}, "rename_state": true});
     assert_eq!(of_g(json!({"key_remap": remap})).unwrap().groups[1].members[0].keys().collect::<Vec<_>>(), ["z", "z:m", "z:step", "other"]);
 }
 
-/// line 12 and line 6
+/// Lines 6 and 12 of ./README.md.
 #[test]
 fn portable_selection_takes_no_group_apart() {
     let refusal = refusals(of_g(json!({"selection": {"include_state_keys": ["embed.weight"]}})));
     assert_eq!(refusal.len(), 1);
     assert_eq!((refusal[0].code, refusal[0].subject.as_deref()), ("select.group.incomplete", Some("embedding")));
     assert_eq!(refusal[0].found.as_deref(), Some("embed.weight:momentum, embed.weight:step"));
-    // The parameter first, then state words ascending, none left out.
+    // The parameter first, then state words in ascending order, none left out.
     let refusal = refusals(of_g(json!({"selection": {"include_state_keys": ["head.weight:step"]}})));
     assert_eq!(refusal[0].found.as_deref(), Some("head.weight, head.weight:m, head.weight:v"));
-    // Long lists are whole, and each name is cut.
+    // Long lists are complete, and each name is cut.
     let (mut tensors, mut groups) = state_g();
     let members: Vec<Value> = (0..40).map(|n| json!({"parameter": format!("{n:02}{}", "x".repeat(80)), "state": {}})).collect();
     groups[0].members = serde_json::from_value(Value::Array(members)).unwrap();
@@ -107,29 +107,29 @@ fn portable_selection_takes_no_group_apart() {
     assert_eq!(found.split(", ").map(|name| name.chars().count()).collect::<Vec<_>>(), [65; 39]);
 }
 
-/// line 13 and line 7
+/// Lines 7 and 13 of ./README.md.
 #[test]
 fn portable_selection_refuses_two_sources_of_one_name() {
     let given = json!({"key_remap": {"source_to_target": {"head.weight:m": "shared", "head.weight": "shared"}}});
     let refusal = refusals(of_g(given));
     assert_eq!((refusal.len(), refusal[0].code, refusal[0].subject.as_deref()), (1, "remap.target.collision", Some("shared")));
     assert_eq!(refusal[0].found.as_deref(), Some("head.weight, head.weight:m"));
-    // A new name that another tensor keeps; not one that is left behind.
+    // A new name that another tensor keeps is refused; not one of a tensor that is left out.
     let remap = json!({"source_to_target": {"a": "b"}});
     let refusal = refusals(of(&["a", "b"], json!({"key_remap": remap})));
     assert_eq!((refusal[0].code, refusal[0].found.as_deref()), ("remap.target.collision", Some("a, b")));
     assert_eq!(of(&["a", "b"], json!({"key_remap": remap, "selection": {"exclude_state_keys": ["b"]}})).unwrap().report.admitted, ["b"]);
-    // Names that are no names.
+    // Invalid names.
     let long = "x".repeat(1_025);
     let remap = json!({"source_to_target": {"a": "", "b": long, "c": "c\u{7}", "d": "x".repeat(1_024), "e": "é b"}});
     let code = "remap.target.invalid";
     let answer = of(&["a", "b", "c", "d", "e"], json!({"key_remap": remap}));
     assert_eq!(told(answer), [finding(code, ""), finding(code, "c\\u{7}"), finding(code, &("x".repeat(64) + "…"))]);
-    // A name that the source has is not judged.
+    // A name that the source has already is not checked.
     assert!(of(&["c\u{7}"], json!({})).is_ok());
 }
 
-/// line 7: the order of a request does not count.
+/// Line 7 of ./README.md: the order of a request does not matter.
 #[test]
 fn portable_selection_is_the_same_in_every_order() {
     let keys = ["m1", "a0", "z9", "embed.weight", "head.weight"];
@@ -167,7 +167,7 @@ fn portable_selection_is_the_same_in_every_order() {
     assert_eq!(codes, expected);
 }
 
-/// line 21
+/// Line 21 of ./README.md.
 #[test]
 fn portable_selection_lists_every_absent_key() {
     let given = json!({"selection": {"include_state_keys": ["a", "gone", "absent"]},
@@ -184,14 +184,14 @@ fn portable_selection_lists_every_absent_key() {
     let expected =
         [finding("select.include.missing", "gone"), finding("remap.source.missing", "nowhere"), finding("remap.target.collision", "c")];
     assert_eq!(told(of(&["a", "b"], given)), expected);
-    // Excludes that are not there.
+    // Excludes that do not exist.
     let exclude = json!(["nowhere", "b", "absent"]);
     let answer = of(&["a", "b"], json!({"selection": {"exclude_state_keys": exclude}}));
     assert_eq!(told(answer), [finding("select.exclude.unknown", "absent"), finding("select.exclude.unknown", "nowhere")]);
     let part = of(&["a", "b"], json!({"selection": {"exclude_state_keys": exclude, "allow_unknown_excludes": true}})).unwrap();
     assert_eq!(warnings(&part), [("select.exclude.unknown", "absent"), ("select.exclude.unknown", "nowhere")]);
     assert_eq!((part.report.admitted, part.report.dropped), (vec!["a".to_string()], vec!["b".to_string()]));
-    // What is worth knowing.
+    // Warnings.
     let given = json!({"selection": {"include_state_keys": ["a"], "include_patterns": ["n*"], "exclude_patterns": ["a", "o*"]},
         "key_remap": {"source_to_target": {"b": "c"}}});
     let part = of(&["a", "b"], given).unwrap();
@@ -205,7 +205,7 @@ fn portable_selection_lists_every_absent_key() {
     assert_eq!(part.entries, []);
 }
 
-/// line 22: a swap exchanges payloads, and a chain moves each by one.
+/// Line 22 of ./README.md: a swap exchanges payloads, and a chain moves each by one.
 #[test]
 fn portable_selection_renames_all_at_once() {
     let payload = |key: &str| Digest::of(key.as_bytes());
@@ -230,7 +230,7 @@ fn portable_selection_renames_all_at_once() {
     }
 }
 
-/// line 23
+/// Line 23 of ./README.md.
 #[test]
 fn portable_selection_of_weights_only_lists_what_it_leaves() {
     let given = json!({"selection": {"include_patterns": ["head*"]}, "group_policy": "weights_only",
@@ -242,12 +242,12 @@ fn portable_selection_of_weights_only_lists_what_it_leaves() {
     assert_eq!(part.report.groups_dropped, ["embedding", "decoder.head"]);
     let codes: Vec<_> = part.warnings.iter().map(|warning| (warning.code, warning.subject.as_str())).collect();
     assert_eq!(codes, [("remap.source.unselected", "head.weight:m")]);
-    // Of everything too.
+    // The same for a selection of everything.
     let all = of_g(json!({"group_policy": "weights_only"})).unwrap();
     assert_eq!((all.report.admitted, all.groups.len()), (vec!["embed.weight".into(), "head.weight".into()], 0));
 }
 
-/// line 24: nine findings in the order of the steps.
+/// Line 24 of ./README.md: nine findings in the order of the steps.
 #[test]
 fn portable_selection_tells_every_finding_at_once() {
     let given = json!({

@@ -1,4 +1,4 @@
-//! The state dict itself: its checks, its digests, and payloads wherever they are.
+//! The state dict itself: its checks, its digests, and payloads in every kind of storage.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -63,7 +63,7 @@ fn digests_of_state_g_are_those_of_the_vectors() {
     assert_eq!(block_on(state_g().weights_digest()).unwrap(), found.weights);
 }
 
-/// Part of line 28: where a name ends is part of the digest.
+/// Part of line 28 of ./README.md: the end of a name is part of the digest.
 #[test]
 fn names_cannot_be_moved_between_tensors() {
     let digest = |a: &str, b: &str| block_on(plain(&[(a, "U8", &[1], vec![1]), (b, "U8", &[1], vec![2])]).digests()).unwrap().weights;
@@ -127,10 +127,10 @@ fn pieces_are_at_most_8_mib() {
     assert!(joined == bytes);
 }
 
-/// Rows of the file 2j + p become rows p·H/2 + j of each head; whole rows move, so blocks stay as they are.
+/// Rows 2j + p of the file become rows p·H/2 + j of each head; whole rows move, so blocks are unchanged.
 #[test]
 fn paired_rows_are_put_into_hugging_faces_order() {
-    // A head of 6 MiB is longer than what is read at once, in three heads.
+    // A head of 6 MiB is longer than one read; the case has three of them.
     for (heads, head_rows, row) in [(1, 2, 1), (3, 8, 18), (2, 64, 144), (3, 2, 3 << 20)] {
         let rows = heads * head_rows;
         let stored: Vec<u8> = (0..rows * row).map(|n| (n / row * 37 + n % row % 251) as u8).collect();

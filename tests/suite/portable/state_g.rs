@@ -1,4 +1,4 @@
-//! State G of golden/digests.json with its values, and what the tests of containers share.
+//! State G of golden/digests.json with its values, and helpers that the tests of containers share.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ fn hex(text: &Value) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
-/// State G. Its head stands at `decoder/head`.
+/// Returns state G. Its head has the path `decoder/head`.
 pub fn state_g() -> PortableModelStateDict {
     let vector = &vectors()["vector2"];
     let mut tensors = BTreeMap::new();
@@ -48,7 +48,7 @@ pub fn state_g() -> PortableModelStateDict {
     PortableModelStateDict::new(identity, SourceWord::Tabtune, tensors, groups).unwrap()
 }
 
-/// Parameters without groups.
+/// Makes a state of parameters without groups.
 pub fn plain(tensors: &[(&str, &str, &[u64], Vec<u8>)]) -> PortableModelStateDict {
     let entry = |(key, dtype, shape, bytes): &(&str, &str, &[u64], Vec<u8>)| {
         let manifest = ModelStateTensorManifest::parameter(key, dtype, shape);
@@ -58,7 +58,7 @@ pub fn plain(tensors: &[(&str, &str, &[u64], Vec<u8>)]) -> PortableModelStateDic
     PortableModelStateDict::new(Identity::default(), SourceWord::Tabtune, tensors, Vec::new()).unwrap()
 }
 
-/// Name and bytes of each file of a stream.
+/// Returns name and bytes of each file of a stream.
 pub fn written(mut stream: FileStream) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<(String, Vec<u8>)> = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
     let sizes: Vec<u64> = stream.files().iter().map(|file| file.bytes).collect();
@@ -77,7 +77,7 @@ pub fn import(opened: &OpenedState) -> ImportedState {
     block_on(opened.import(&PortableModelImportRequest::default())).unwrap()
 }
 
-/// Tensors, groups and values of two states are equal, whatever they were read from.
+/// Asserts that tensors, groups and values of two states are equal, whatever they were read from.
 #[track_caller]
 pub fn assert_same(a: &PortableModelStateDict, b: &PortableModelStateDict) {
     assert_eq!(a.identity, b.identity);
@@ -89,7 +89,7 @@ pub fn assert_same(a: &PortableModelStateDict, b: &PortableModelStateDict) {
     assert_eq!(block_on(a.digests()).unwrap(), block_on(b.digests()).unwrap());
 }
 
-/// Code and subject of each refusal.
+/// Returns code and subject of each refusal.
 #[track_caller]
 pub fn told<T>(answer: Result<T, Error>) -> Vec<(&'static str, String)> {
     match answer {
@@ -99,7 +99,7 @@ pub fn told<T>(answer: Result<T, Error>) -> Vec<(&'static str, String)> {
     }
 }
 
-/// A file that remembers which bytes were read.
+/// A file that records which bytes were read.
 pub struct Counting {
     pub inner: MemorySource,
     pub reads: RefCell<Vec<(u64, u64)>>,
@@ -110,7 +110,7 @@ impl Counting {
         Rc::new(Self { inner: MemorySource::new(name, bytes), reads: RefCell::default() })
     }
 
-    /// Begin and end of each read since the last call.
+    /// Returns begin and end of each read since the last call.
     pub fn take(&self) -> Vec<(u64, u64)> {
         self.reads.take()
     }

@@ -1,4 +1,4 @@
-//! A live trainer as a state dict and back.
+//! A live trainer to a state dict and back.
 
 use std::rc::Rc;
 
@@ -23,12 +23,12 @@ fn back(state: &PortableModelStateDict, settings: &TrainConfig) -> tabtune::Resu
     block_on(state.to_training_groups(&shape(), settings, dataset(), &cpu().inner(), &Interrupt::none()))
 }
 
-/// Key and bytes of every tensor.
+/// Returns key and bytes of every tensor.
 fn bytes(state: &PortableModelStateDict) -> Vec<(String, Vec<u8>)> {
     state.tensors().keys().map(|key| (key.clone(), block_on(state.tensor(key)).unwrap().1.to_vec())).collect()
 }
 
-/// The settings of a run without what its groups say.
+/// Returns the settings of a run without those that its groups determine.
 fn bare(settings: &TrainConfig) -> TrainConfig {
     TrainConfig { optimizer: Default::default(), groups: Vec::new(), learning_rate: 0.5, schedule: Default::default(), ..settings.clone() }
 }
@@ -40,7 +40,7 @@ fn stepped(run: &mut Trainer) -> f64 {
     block_on(run.step_on(&[batch])).unwrap().loss
 }
 
-/// line 1: parameters and state bit for bit, groups equal, for every rule with and without state; and the next step has the same bits.
+/// Line 1 of ./README.md: parameters and state bit for bit, groups equal, for every rule with and without state; the next step has the same bits.
 #[test]
 fn training_groups_come_back_bit_for_bit() {
     for rule in rules() {
@@ -79,7 +79,7 @@ fn with_groups(state: &PortableModelStateDict, edit: impl FnOnce(&mut Vec<ModelS
     PortableModelStateDict::new(state.identity.clone(), SourceWord::Tabtune, state.tensors().clone(), groups).unwrap()
 }
 
-/// line 1: residency, names, scales and applied steps are carried though no trainer uses them.
+/// Line 1 of ./README.md: residency, names, scales and applied steps are kept although no trainer uses them.
 #[test]
 fn plain_data_of_groups_are_carried() {
     let mut run = start(mixed(), &cpu().inner());
@@ -101,7 +101,7 @@ fn plain_data_of_groups_are_carried() {
     assert_eq!(training.trainer.progress().completed_steps, 9);
     let settings = training.trainer.config();
     assert_eq!(settings.groups[4].optimizer.as_ref().unwrap().weight_decay(), 0.01 * 0.5);
-    // Steps count on, from what each member has.
+    // Steps continue from each member's count.
     stepped(&mut training.trainer);
     let steps: Vec<u64> = training.groups().iter().map(|group| group.applied_steps).collect();
     assert_eq!(steps, [0, 3, 3, 3, 9]);
@@ -151,7 +151,7 @@ fn imported(files: &SharedFiles) -> ImportedBundle {
     block_on(PortableModelBundle::import_checkpoint(files, &PortableModelImportRequest::default())).unwrap()
 }
 
-/// lines 27 and 29: a checkpoint is the state of its run, without a trainer being made.
+/// Lines 27 and 29 of ./README.md: a checkpoint is the state of its run, without a trainer being made.
 #[test]
 fn checkpoint_is_imported_as_the_state_of_its_run() {
     let mut run = start(mixed(), &cpu().inner());
@@ -169,7 +169,7 @@ fn checkpoint_is_imported_as_the_state_of_its_run() {
     assert_eq!(bundle.companions.config, Some(shape()));
     assert_eq!((bundle.state_dict.source_format, bundle.companions.base.as_ref()), (SourceWord::Checkpoint, None));
     assert_eq!(back(&bundle.state_dict, &bare(&mixed())).unwrap().groups(), training.groups());
-    // Nothing but headers is read to open it as a plan.
+    // Only headers are read to open it as a plan.
     let opened = open_checkpoint(&files).unwrap();
     assert_eq!(opened.state.files.len(), 2);
     assert_eq!(opened.state.manifest.unwrap().tokenizer, live.manifest().tokenizer);

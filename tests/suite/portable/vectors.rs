@@ -35,14 +35,14 @@ pub fn recorded(list: &Value) -> Vec<Recorded> {
 
 pub type Tensors = BTreeMap<String, ModelStateTensorManifest>;
 
-/// State G without its values.
+/// Returns state G without its values.
 pub fn state_g() -> (Tensors, Vec<ModelStateGroupAssignment>) {
     let vector = &vectors()["vector2"];
     let all = recorded(&vector["parameters"]).into_iter().chain(recorded(&vector["state"]));
     (all.map(|one| (one.tensor.state_key.clone(), one.tensor)).collect(), serde_json::from_value(vector["groups"].clone()).unwrap())
 }
 
-/// The refusals of an error.
+/// Returns the refusals of an error.
 #[track_caller]
 pub fn refusals<T>(answer: Result<T, Error>) -> Vec<Refusal> {
     match answer {
@@ -52,7 +52,7 @@ pub fn refusals<T>(answer: Result<T, Error>) -> Vec<Refusal> {
     }
 }
 
-/// Code and subject of each refusal.
+/// Returns code and subject of each refusal.
 #[track_caller]
 pub fn told<T>(answer: Result<T, Error>) -> Vec<(&'static str, String)> {
     refusals(answer).into_iter().map(|one| (one.code, one.subject.unwrap_or_default())).collect()

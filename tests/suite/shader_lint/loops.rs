@@ -1,27 +1,27 @@
-//! Whether a loop ends, whatever its buffers hold.
+//! Detects whether a loop ends for all contents of its buffers.
 
 use naga::{BinaryOperator, Block, Expression, Handle, Literal, LocalVariable, MathFunction, Statement};
 
 use super::reader::{Parsed, Reader, loops, walk};
 
-/// Why a loop ends.
+/// Reason why a loop ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ending {
-    /// A counter grows by a constant towards a bound that stays, or is halved until it is 0.
+    /// A counter grows by a constant towards a bound that does not change, or is halved until it is 0.
     Counts,
-    /// The same, with a step that is computed from parameters.
+    /// A counter as above, with a step that is computed from parameters.
     Parameter,
-    /// The text does not say.
+    /// The text does not show it.
     Unknown,
 }
 
-/// That of every loop.
+/// Returns the reason for every loop.
 pub fn endings(parsed: &Parsed) -> Vec<Ending> {
     let of = |reader: &Reader<'_>| loops(reader.function).into_iter().map(|statement| ending(reader, statement)).collect::<Vec<_>>();
     parsed.functions().iter().flat_map(of).collect()
 }
 
-/// The statements of a block that run in every round, unless one before leaves it.
+/// Returns the statements of a block that run in every round, unless an earlier one leaves it.
 fn straight(block: &Block) -> Vec<&Statement> {
     fn of(statement: &Statement) -> Vec<&Statement> {
         if let Statement::Block(inner) = statement { straight(inner) } else { vec![statement] }
@@ -29,7 +29,7 @@ fn straight(block: &Block) -> Vec<&Statement> {
     block.iter().flat_map(of).collect()
 }
 
-/// One loop with the function that it stands in.
+/// One loop, with the function that contains it.
 struct Walked<'a> {
     reader: &'a Reader<'a>,
     body: &'a Block,
@@ -43,7 +43,7 @@ fn ending(reader: &Reader<'_>, statement: &Statement) -> Ending {
 }
 
 impl Walked<'_> {
-    /// The conditions of which each alone ends the loop when it is false: those of the first branch that breaks.
+    /// Returns the conditions each of which ends the loop when it is false: those of the first branch that breaks.
     fn conditions(&self) -> Vec<Handle<Expression>> {
         let leaves = |block: &Block| block.iter().any(|statement| matches!(statement, Statement::Break));
         let guard = self.body.iter().find_map(|statement| match statement {
@@ -53,7 +53,7 @@ impl Walked<'_> {
         guard.map_or_else(Vec::new, |condition| self.conjuncts(condition))
     }
 
-    /// `a && b` is a variable that is b where a holds, and false elsewhere.
+    /// Splits `a && b`, which is a variable that equals b if a holds, and is false otherwise.
     fn conjuncts(&self, condition: Handle<Expression>) -> Vec<Handle<Expression>> {
         let Some(variable) = self.local(condition) else { return vec![condition] };
         let stored = |block: &Block| {
@@ -80,7 +80,7 @@ impl Walked<'_> {
         }
     }
 
-    /// The variable whose value an expression is.
+    /// Returns the variable that an expression reads.
     fn local(&self, value: Handle<Expression>) -> Option<Handle<LocalVariable>> {
         match *self.reader.expression(value) {
             Expression::Load { pointer } => self.variable(pointer),
@@ -88,7 +88,7 @@ impl Walked<'_> {
         }
     }
 
-    /// The value that each round gives a variable, if it gives it one and always.
+    /// Returns the value that each round assigns to a variable, if it does so exactly once and always.
     fn update(&self, variable: Handle<LocalVariable>) -> Option<Handle<Expression>> {
         let mut places = 0;
         for block in [self.body, self.continuing] {
@@ -108,7 +108,7 @@ impl Walked<'_> {
         always.filter(|_| places == 1)
     }
 
-    /// The variable that a pointer points into.
+    /// Returns the variable that a pointer points into.
     fn root(&self, pointer: Handle<Expression>) -> Option<Handle<LocalVariable>> {
         match *self.reader.expression(pointer) {
             Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => self.root(base),
@@ -116,7 +116,7 @@ impl Walked<'_> {
         }
     }
 
-    /// Why the loop ends by this condition.
+    /// Returns the reason why the loop ends by this condition.
     fn by(&self, condition: Handle<Expression>) -> Ending {
         let Expression::Binary { op, left, right } = *self.reader.expression(condition) else { return Ending::Unknown };
         match op {
@@ -147,7 +147,7 @@ impl Walked<'_> {
         }
     }
 
-    /// Whether the text says that an expression is at least 1: it is the larger of something and 1.
+    /// Returns true if the text shows that an expression is at least 1: it is the larger of something and 1.
     fn is_positive(&self, value: Handle<Expression>) -> bool {
         match *self.reader.expression(value) {
             Expression::Math { fun: MathFunction::Max, arg, arg1: Some(other), .. } => self.is_positive(arg) || self.is_positive(other),
@@ -171,7 +171,7 @@ impl Walked<'_> {
         }
     }
 
-    /// Whether an expression has the same value in every round: made of parameters, constants, and variables that no round changes.
+    /// Returns true if an expression has the same value in every round: made of parameters, constants, and variables that no round changes.
     fn stays(&self, value: Handle<Expression>) -> bool {
         match self.reader.expression(value) {
             Expression::Literal(_) | Expression::Constant(_) | Expression::FunctionArgument(_) | Expression::ZeroValue(_) => true,
@@ -185,7 +185,7 @@ impl Walked<'_> {
         }
     }
 
-    /// Whether it was computed before the loop.
+    /// Returns true if an expression was computed before the loop.
     fn before(&self, value: Handle<Expression>) -> bool {
         let mut inside = false;
         for block in [self.body, self.continuing] {

@@ -1,5 +1,5 @@
-//! What keeps a kernel from being fast on a GPU, and what lets its loops run unbounded, read from naga's form of the text: no GPU is needed.
-//! The lists hold what is found today; a kernel that is mended leaves them, and no other may enter.
+//! Properties that make a kernel slow on a GPU, and those that let its loops run unbounded, read from naga's form of the text, without a GPU.
+//! The lists are the current findings; a kernel that is improved leaves them, and no other may be added.
 
 mod loops;
 mod products;
@@ -14,13 +14,13 @@ use tabtune_registers::{runs_on_gpus, stem};
 use products::{FOR_A_READ, FOR_A_READ_OF_32};
 use reader::parsed;
 
-/// Arrays of a function that are indexed by a variable: a compiler that does not unroll the loop keeps them in memory.
+/// Kernels with function arrays that are indexed by a variable: a compiler that does not unroll the loop keeps them in memory.
 const ARRAYS: &[&str] = &["adafactor_apply", "adafactor_moments", "adafactor_vector_apply", "apollo_combine", "apollo_project"];
 
-/// Loops of products with too many reads from workgroup memory, or too many instructions that are no fused multiply-add.
+/// Kernels with loops of products that read too often from workgroup memory, or have too many instructions other than fused multiply-adds.
 const PRODUCTS: &[&str] = &["apollo_project"];
 
-/// The stems that `finds` something in, of all kernels or of those that GPUs run.
+/// Returns the stems in which `finds` finds something, of all kernels or of those that GPUs run.
 fn stems(all: bool, finds: impl Fn(&str, &reader::Parsed) -> bool) -> Vec<&'static str> {
     let found: BTreeSet<&str> = catalogue()
         .filter(|kernel| all || runs_on_gpus(kernel))
@@ -52,7 +52,7 @@ fn lint_of_all_kernels_finds_no_loop_that_may_not_end() {
     assert_eq!(stems(true, may_not_end), [""; 0]);
 }
 
-/// Each is red, so that what finds it is known to look.
+/// Each planted fault is found, so that the detectors are known to work.
 #[test]
 fn lint_finds_what_is_planted() {
     let shader = |body: &str| {
@@ -89,7 +89,7 @@ fn lint_finds_what_is_planted() {
     // 4 products for each read.
     let product = products::Round { multiply_adds: 8, floats: 8, reads: 2 };
     assert_eq!(dear("s += p * q; s = fma(p, q, s);"), [product]);
-    // Products that are added to each other before the sum: 4 multiply-adds and one addition more.
+    // Products that are added to each other before the sum: 4 multiply-adds and one further addition.
     let added = products::Round { multiply_adds: 4, floats: 5, reads: 2 };
     assert_eq!(dear("s.x += dot(p, q);"), [added]);
     assert_eq!(dear(&"s = fma(p, q, s);".repeat(8)), []);

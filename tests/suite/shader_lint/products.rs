@@ -1,19 +1,19 @@
-//! What products cost: arrays in memory, reads from workgroup memory, instructions, barriers.
+//! Cost of products: arrays in memory, reads from workgroup memory, instructions, barriers.
 
 use naga::{AddressSpace, BinaryOperator, Block, Expression, Handle, MathFunction, ScalarKind, Statement, TypeInner};
 
 use super::reader::{Parsed, Reader, is_loop, loops, walk};
 
-/// Minimum number of multiply-adds for a read from workgroup memory, by tiles of 64 rows and 64 columns.
+/// Minimum number of multiply-adds per read from workgroup memory, with tiles of 64 rows and 64 columns.
 pub const FOR_A_READ: usize = 16;
 
-/// The same by tiles of 32 and 32.
+/// Minimum number of multiply-adds per read from workgroup memory, with tiles of 32 rows and 32 columns.
 pub const FOR_A_READ_OF_32: usize = 8;
 
-/// Maximum number of float instructions for a multiply-add.
+/// Maximum number of float instructions per multiply-add.
 const FOR_A_PRODUCT: f64 = 1.05;
 
-/// Whether some function indexes an array of its own by what is no constant.
+/// Returns true if some function indexes an array of its own by an expression that is not a constant.
 pub fn indexes_an_array(parsed: &Parsed) -> bool {
     parsed.functions().iter().any(|reader| {
         reader.function.expressions.iter().any(|(_, expression)| {
@@ -29,13 +29,13 @@ pub fn indexes_an_array(parsed: &Parsed) -> bool {
     })
 }
 
-/// What a round of a loop does.
+/// Operations in one round of a loop.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Round {
     pub multiply_adds: usize,
-    /// Instructions on floats, where a sum of a product is one.
+    /// Instructions on floats, where the sum with a product is one.
     pub floats: usize,
-    /// Reads from workgroup memory, of a vector or of less.
+    /// Reads from workgroup memory, of a vector or less.
     pub reads: usize,
 }
 
@@ -51,7 +51,7 @@ impl Round {
     }
 }
 
-/// The number of floats that an expression is.
+/// Returns the number of floats in an expression.
 fn floats(reader: &Reader<'_>, handle: Handle<Expression>) -> usize {
     match *reader.inner(handle) {
         TypeInner::Scalar(scalar) if scalar.kind == ScalarKind::Float => 1,
@@ -81,7 +81,7 @@ fn of_expression(reader: &Reader<'_>, handle: Handle<Expression>) -> Round {
     }
 }
 
-/// One round of a block without loops; `None` if it has one.
+/// Counts one round of a block without loops; `None` if it has one.
 fn of_block(reader: &Reader<'_>, block: &Block) -> Option<Round> {
     let (mut round, mut inner) = (Round::default(), false);
     walk(block, &|_| true, &mut |statement| match statement {
@@ -98,7 +98,7 @@ fn of_block(reader: &Reader<'_>, block: &Block) -> Option<Round> {
     (!inner).then_some(round)
 }
 
-/// The innermost loops that add products of what they read from workgroup memory, and do too much else.
+/// Returns the innermost loops that add products of values read from workgroup memory, and exceed the limits.
 pub fn dear(parsed: &Parsed, for_a_read: usize) -> Vec<Round> {
     let rounds = |reader: &Reader<'_>| -> Vec<Round> {
         let bodies = loops(reader.function).into_iter().filter_map(|statement| match statement {
@@ -111,7 +111,7 @@ pub fn dear(parsed: &Parsed, for_a_read: usize) -> Vec<Round> {
     rounds.into_iter().filter(|round| round.reads > 0 && round.multiply_adds > 0 && round.is_dear(for_a_read)).collect()
 }
 
-/// The most barriers of a round of one loop, without those of the loops inside.
+/// Returns the maximum number of barriers in a round of one loop, without those of the loops inside.
 pub fn barriers(parsed: &Parsed) -> usize {
     let of = |body: &Block| {
         let mut count = 0;

@@ -1,9 +1,9 @@
-//! A shader in naga's form, and ways through it.
+//! A shader in naga's form, and functions to walk through it.
 
 use naga::valid::{Capabilities, FunctionInfo, ModuleInfo, ValidationFlags, Validator};
 use naga::{Block, Expression, Function, Handle, Module, Statement, TypeInner};
 
-/// A shader that was read and found valid.
+/// A shader that was parsed and found valid.
 pub struct Parsed {
     pub module: Module,
     pub info: ModuleInfo,
@@ -24,7 +24,7 @@ pub struct Reader<'a> {
 }
 
 impl Parsed {
-    /// Every function, the entry point last.
+    /// Returns every function, the entry point last.
     pub fn functions(&self) -> Vec<Reader<'_>> {
         let own = self.module.functions.iter().map(|(handle, function)| Reader { parsed: self, function, info: &self.info[handle] });
         let entry = &self.module.entry_points[0].function;
@@ -41,18 +41,18 @@ impl<'a> Reader<'a> {
         self.info[handle].ty.inner_with(&self.parsed.module.types)
     }
 
-    /// How many expressions and statements use it.
+    /// Returns the number of expressions and statements that use an expression.
     pub fn uses(&self, handle: Handle<Expression>) -> usize {
         self.info[handle].ref_count
     }
 
-    /// The function that a statement calls.
+    /// Returns the function that a statement calls.
     pub fn called(&self, function: Handle<Function>) -> Reader<'a> {
         let module = &self.parsed.module;
         Reader { parsed: self.parsed, function: &module.functions[function], info: &self.parsed.info[function] }
     }
 
-    /// The whole number that an expression is, if it is one.
+    /// Returns the integer value of an expression, if it has one.
     pub fn number(&self, handle: Handle<Expression>) -> Option<i64> {
         let literal = match self.expression(handle) {
             Expression::Literal(literal) => *literal,
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The blocks that a statement holds.
+/// Returns the blocks that a statement contains.
 pub fn blocks(statement: &Statement) -> Vec<&Block> {
     match statement {
         Statement::Block(block) => vec![block],
@@ -82,7 +82,7 @@ pub fn blocks(statement: &Statement) -> Vec<&Block> {
     }
 }
 
-/// Shows every statement of a block, those inside of others too, unless `enters` says no.
+/// Visits every statement of a block, including nested ones, unless `enters` returns false.
 pub fn walk<'a>(block: &'a Block, enters: &dyn Fn(&Statement) -> bool, each: &mut dyn FnMut(&'a Statement)) {
     for statement in block {
         each(statement);
@@ -96,7 +96,7 @@ pub fn is_loop(statement: &Statement) -> bool {
     matches!(statement, Statement::Loop { .. })
 }
 
-/// The loops of a function, those inside of others too.
+/// Returns the loops of a function, including nested ones.
 pub fn loops(function: &Function) -> Vec<&Statement> {
     let mut found = Vec::new();
     walk(&function.body, &|_| true, &mut |statement| {

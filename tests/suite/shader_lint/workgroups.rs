@@ -1,19 +1,19 @@
-//! Whether the products of a model give a GPU enough to do: one sequence of 512 tokens of SmolLM2-135M, 576 wide and 1536 in between, whose 9 heads
-//! of 64 share 3 of keys and values. This alone needs a device, since the operations choose kernels and workgroups.
+//! Checks that the products of a model keep a GPU busy: one sequence of 512 tokens of SmolLM2-135M, 576 wide and 1536 in between, whose 9
+//! heads of 64 share 3 of keys and values. This test needs a device, because the operations choose kernels and workgroups.
 
 use burn::tensor::Tensor;
 use tabtune::gpu::trace;
 use tabtune::ops::{self, AttentionShape};
 use tabtune_tests::{as_a_gpu, gpu};
 
-/// Processors of a large GPU, each of which wants a workgroup at least.
+/// Number of processors of a large GPU, each of which needs at least one workgroup.
 const ENOUGH: u32 = 128;
 
 const TOKENS: usize = 512;
 
 #[test]
 fn lint_of_kernels_for_gpus_finds_launches_with_few_workgroups() {
-    // A GPU, or what is taken for one.
+    // A GPU, or a device that is treated as one.
     let Some(device) = as_a_gpu().or_else(gpu) else { return };
     let ones = |rows: usize, columns: usize| Tensor::<2>::ones([rows, columns], &device.autodiff()).require_grad();
     let mut launched = Vec::new();

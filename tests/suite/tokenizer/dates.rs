@@ -1,11 +1,11 @@
-//! The days that chat templates write, against Python's (`golden/dates.json`).
+//! Dates in chat templates, compared with Python's (`golden/dates.json`).
 
 use serde_json::{Value, json};
 use tabtune::tokenizer::{Conversation, Date};
 
 use super::{golden, with_template};
 
-/// The output of a template for a day, or the code of its refusal.
+/// Returns the output of a template for a day, or the code of its refusal.
 fn on(date: Option<Date>, template: &str) -> Result<String, &'static str> {
     let names = json!({"formats": golden("dates")["formats"]}).as_object().unwrap().clone();
     let conversation = Conversation { names, date, ..Conversation::default() };

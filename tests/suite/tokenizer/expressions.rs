@@ -15,7 +15,7 @@ const KEYS: &str = "minijinja takes any value as a key, and tells 1 from true bu
 const SHOWN: &str = "nobody means to write the name of a range or of a loop";
 const MACROS: &str = "macros of minijinja have no varargs and kwargs, and a default cannot name another parameter";
 
-/// Templates whose output is another, with the reason.
+/// Templates whose output differs, with the reason.
 const DIFFERENT: [(&str, &str); 34] = [
     ("{{ 1 < 'a' }}", UNLIKE),
     ("{{ none < 1 }}", UNLIKE),

@@ -1,11 +1,11 @@
-//! What is put around a text: by the post-processor, or by `tokenizer_config.json`.
+//! Tokens around a text, which are added by the post-processor or by `tokenizer_config.json`.
 
 use serde_json::{Value, json};
 use tabtune::tokenizer::{Tokenizer, TokenizerParts};
 
 use super::sentence_piece;
 
-/// A folder's tokenizer, whose post-processor adds a beginning and an end if `added` says so.
+/// Makes a folder's tokenizer, whose post-processor adds a beginning and an end if `added` says so.
 fn of(class: &str, added: bool, keys: &Value) -> Tokenizer {
     let parts = TokenizerParts { add_bos: Some(added), add_eos: Some(added), ..sentence_piece(true) };
     let files = Tokenizer::from_parts(parts).unwrap().assets();
@@ -18,7 +18,7 @@ fn of(class: &str, added: bool, keys: &Value) -> Tokenizer {
     Tokenizer::from_hf(&file("tokenizer.json"), Some(config.to_string().as_bytes()), None).unwrap()
 }
 
-/// `Bennet` with what is around it, and what begins it where it is continued.
+/// Returns whether `Bennet` has tokens around it, at its beginning and at its end.
 fn around(tokenizer: &Tokenizer) -> (bool, bool) {
     let (plain, prompt) = (tokenizer.encode("Bennet").unwrap(), tokenizer.encode_prompt("Bennet").unwrap());
     let (begun, ended) = (prompt.first() == Some(&1), prompt.last() == Some(&2));

@@ -67,7 +67,7 @@ fn group_stands_for_the_module_of_all_its_members() {
     assert_eq!(groups[3].group_id, "groups/3");
 }
 
-/// Moments by hand: what each kind keeps.
+/// Returns the state words of each kind, written by hand.
 fn words(kind: &str, vector: bool) -> Vec<StateWord> {
     use StateWord::{Col, M, Momentum, Norm, Row, Step, V};
     match (kind, vector) {
@@ -136,7 +136,7 @@ fn hyperparameters_come_back_for_every_rule() {
         let account = optimizer_account(&rule, 3e-4).unwrap();
         assert_eq!(optimizer_config(&account).unwrap(), rule);
         assert_eq!(account.hyperparameters["learning_rate"], 3e-4);
-        // Every setting is there under its public name, but what is not set.
+        // Every setting is present under its public name, except those that are not set.
         let value = serde_json::to_value(&rule).unwrap();
         let set = value.as_object().unwrap().iter().filter(|(key, value)| match key.as_str() {
             "type" => false,
@@ -144,7 +144,7 @@ fn hyperparameters_come_back_for_every_rule() {
             _ => !value.is_null() && **value != "auto",
         });
         assert_eq!(account.hyperparameters.len(), set.count() + 1);
-        // And survives JSON.
+        // It survives JSON as well.
         let text = serde_json::to_string(&account).unwrap();
         assert_eq!(optimizer_config(&serde_json::from_str::<OptimizerAccount>(&text).unwrap()).unwrap(), rule);
     }

@@ -1,4 +1,4 @@
-//! Block-coordinate AdamW: which blocks train when, what rests, what is refused, what it takes.
+//! Block-coordinate AdamW: the order of the blocks, parameters that do not train, refusals, and memory.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use tabtune_tests::{block_on, cpu, devices, gpu, weights};
 use crate::release;
 use crate::resume::{LETTERS, dataset};
 
-/// A Llama of this many blocks.
+/// Returns a Llama of this many blocks.
 pub fn shape(blocks: usize) -> ModelConfig {
     let json = json!({
         "model_type": "llama", "vocab_size": LETTERS.len(), "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": blocks,
@@ -25,7 +25,7 @@ pub fn shape(blocks: usize) -> ModelConfig {
     config_from_hf(&json).unwrap()
 }
 
-/// Settings of a run over batches of 2·6 tokens, with these on top.
+/// Returns the settings of a run over batches of 2·6 tokens, overridden by `changes`.
 pub fn settings(changes: Value) -> TrainConfig {
     let base = json!({"steps": 12, "batch_size": 2, "seq_len": 6, "learning_rate": 1e-2, "seed": 3, "max_grad_norm": 0.5});
     TrainConfig::default().overlaid(base).unwrap().overlaid(changes).unwrap()
@@ -118,7 +118,7 @@ fn what_rests_keeps_its_bits_and_has_no_state() {
             for ((name, old), (_, new)) in before.iter().zip(weights(run.model())) {
                 assert_eq!(*old != new, trains(name), "{name} in step {step}, in which {block} trains");
             }
-            // After the last step of a turn, its state is gone already.
+            // After the last step of a turn, its state is already dropped.
             let [next] = run.active_blocks().unwrap()[..] else { panic!() };
             let with_state = run.optim().with_state();
             assert_eq!(with_state.len(), if next == block { 9 + 1 } else { 1 }, "{with_state:?} after step {step}");
@@ -133,7 +133,7 @@ fn what_rests_keeps_its_bits_and_has_no_state() {
     }
 }
 
-/// In f32 the noise rounds nothing; in bf16 a second turn at the same t must not repeat the first one's.
+/// In f32 the noise rounds nothing; in bf16 a second turn at the same t must not repeat the noise of the first.
 #[test]
 fn noise_is_that_of_the_step_of_the_run() {
     use burn::tensor::{DType, Tensor, TensorData};
@@ -157,7 +157,7 @@ fn noise_is_that_of_the_step_of_the_run() {
     assert_ne!(first_step(Some(1)), first_step(Some(9)));
 }
 
-/// Gradients exist of what trains alone, whether blocks are run again or not, and are those of the whole backward pass.
+/// Gradients exist only for parameters that train, whether blocks are recomputed or not, and equal those of the whole backward pass.
 #[test]
 fn gradients_exist_of_what_trains_alone() {
     for device in devices() {
@@ -181,7 +181,7 @@ fn gradients_exist_of_what_trains_alone() {
                     expected.iter().map(|(name, _)| name).collect::<Vec<_>>()
                 );
                 for ((name, found), (_, expected)) in found.iter().zip(&expected) {
-                    // Without a gradient of the weights beside it, a product may be cut differently.
+                    // Without a gradient of the weights, a product may be cut differently.
                     let scale = expected.iter().fold(0f32, |most, value| most.max(value.abs()));
                     let off = found.iter().zip(expected).fold(0f32, |most, (a, b)| most.max((a - b).abs()));
                     assert!(off <= 1e-5 * scale, "{name} {again}: {off} of {scale}");
@@ -191,7 +191,7 @@ fn gradients_exist_of_what_trains_alone() {
     }
 }
 
-/// Three more blocks below the one that trains cost their forward pass and nothing else.
+/// Three more blocks below the one that trains cost only their forward pass.
 #[test]
 fn nothing_is_computed_backward_below_the_lowest_block() {
     let Some(device) = gpu() else { return };
@@ -266,7 +266,7 @@ fn a_model_without_so_many_blocks_is_refused() {
     let more = json!({"block_coordinate": {"blocks": 4}});
     let expected = ["block_coordinate.blocks: expected at most 3, the number of blocks that are not frozen, found 4"];
     assert_eq!(refused(more.clone()), expected);
-    // The plan says the same.
+    // The plan reports the same.
     assert_eq!(faults(estimate(&shape(3), &settings(more), &|_| None)), expected);
     start(3, settings(json!({"block_coordinate": {"blocks": 3}})), &cpu()).unwrap();
     let frozen = json!([{"pattern": "{*layers.0.*,*embed*,model.norm.weight}", "frozen": true}, {"pattern": "*"}]);
@@ -298,7 +298,7 @@ fn bytes_are_within_their_bounds() {
     // A block of 3.54 million values: an f32 gradient, two moments in bf16, norms in f32.
     assert_eq!(found.parts.grads, 4 * 3_540_096);
     assert_eq!(found.parts.optimizer, 4 * (3_540_096 - 1152) + 8 * 1152);
-    // What is named adds its own.
+    // Parameters that are named in addition add their own bytes.
     let table = 49_152 * 576;
     assert_eq!(need(json!({"block_coordinate": {"embedding": true}})).parts.grads - found.parts.grads, 4 * table);
     let all = need(json!({"block_coordinate": {"blocks": 30, "embedding": true, "norm": true}, "gradient_checkpointing": false}));

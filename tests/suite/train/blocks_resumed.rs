@@ -1,4 +1,4 @@
-//! Block-coordinate runs that were saved and go on, across the ends of turns.
+//! Block-coordinate runs that are saved and continued, across the ends of turns.
 
 use serde_json::{Value, json};
 use tabtune::config::TrainConfig;
@@ -29,7 +29,7 @@ fn resume_across_turns_is_bitwise_with_clipping_and_accumulation() {
             let mut straight = start(3, config(precision), &device).unwrap();
             let losses = go(&mut straight, 8);
             let end = save(&straight);
-            // Within a turn, where one has ended, and before its last step.
+            // Within a turn, after the end of one, and before its last step.
             let stops: &[u64] = if precision == "bf16" || in_full() { &[2, 3, 5] } else { &[3] };
             for &stop in stops {
                 let mut first = start(3, config(precision), &device).unwrap();
@@ -44,7 +44,7 @@ fn resume_across_turns_is_bitwise_with_clipping_and_accumulation() {
     }
 }
 
-/// The names with state in a checkpoint after this many steps.
+/// Returns the names with state in a checkpoint after this many steps.
 fn saved_state(steps: u64) -> Vec<String> {
     let mut run = start(3, config("f32"), &cpu()).unwrap();
     go(&mut run, steps);
@@ -82,10 +82,10 @@ fn other_settings_drop_the_state_of_what_rests_now() {
             && !dropped.contains("layers.0.")
     );
     assert_eq!((run.active_blocks(), run.optim().with_state().len()), (Some(&[0][..]), 9));
-    // What goes on training keeps its moments.
+    // Parameters that continue to train keep their moments.
     assert_eq!(run.optim().step_count("model.layers.0.input_layernorm.weight"), 2);
     go(&mut run, 6);
-    // And back: what begins anew has none.
+    // In the other direction, parameters that begin anew have none.
     let back = resumed(save(&run), json!({"block_coordinate": null}), &["block_coordinate"], &device);
     assert_eq!((back.active_blocks(), back.notices().len()), (None, 0));
     assert_eq!(go(&mut { back }, 8).len(), 2);

@@ -1,4 +1,4 @@
-//! What an evaluation says of a model: its loss, and how often its arg max is the target.
+//! Evaluation of a model: its loss, and the share of targets that are its arg max.
 
 use burn::tensor::{Int, Tensor};
 use serde_json::json;
@@ -26,7 +26,7 @@ fn ids(model: &Model, ids: &[i32]) -> Tensor<1, Int> {
     Tensor::from_ints(ids, model.device())
 }
 
-/// The logits of each position of a batch, and the lowest of the likeliest ids.
+/// Returns the arg max of each position of a batch: the lowest of the most likely ids.
 fn argmax(model: &Model, inputs: &[i32], batch_size: usize) -> Vec<i32> {
     let vocab = model.config().vocab_size;
     let logits = model.forward(ids(model, inputs), Span::whole(batch_size, inputs.len() / batch_size));
@@ -38,7 +38,7 @@ fn argmax(model: &Model, inputs: &[i32], batch_size: usize) -> Vec<i32> {
     logits.chunks(vocab).map(best).collect()
 }
 
-/// Batches of which a third of the targets is what the model would say, a third is another id, and a third does not count.
+/// Makes batches of targets: a third is the model's arg max, a third is another id, and a third does not count.
 fn batches(model: &Model) -> Vec<Batch> {
     let vocab = model.config().vocab_size as i32;
     [3usize, 2]
@@ -58,11 +58,11 @@ fn batches(model: &Model) -> Vec<Batch> {
         .collect()
 }
 
-/// 300 rows of logits fill one run of the head, 3 million do not: there the sums of several runs are added.
+/// 300 rows of logits fill one run of the head, 3 million do not: then the sums of several runs are added.
 #[test]
 fn accuracy_is_the_share_of_targets_that_the_arg_max_gives() {
     for device in devices() {
-        // A large vocabulary is counted in parts by kernels, not by their twins.
+        // A large vocabulary is counted in parts by kernels, but not by their twins.
         let vocabularies: &[usize] = if device.info().backend == "cpu" && !in_full() { &[61] } else { &[61, 300_000] };
         for &vocab in vocabularies {
             let model = model(vocab, &device);
@@ -83,7 +83,7 @@ fn accuracy_is_the_share_of_targets_that_the_arg_max_gives() {
     }
 }
 
-/// A model whose tokens have all the same row: each logit is the same, and the lowest id is the arg max.
+/// A model whose tokens all have the same row: all logits are equal, and the lowest id is the arg max.
 #[test]
 fn of_equal_logits_the_lowest_id_is_the_arg_max() {
     struct Zeros;

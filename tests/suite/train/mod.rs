@@ -1,4 +1,4 @@
-//! What a trainer says of itself, and the blocks that it trains.
+//! Reports of a trainer on its groups, and training of blocks.
 
 mod account;
 mod blocks;

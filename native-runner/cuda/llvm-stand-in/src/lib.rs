@@ -1,5 +1,5 @@
-//! Stands in for cubecl-llvm, whose build downloads LLVM. cubecl-cuda always compiles against it, even where its feature `cpp` makes CUDA C++
-//! for NVRTC instead; so this has the names that cubecl-cuda 0.11.3 uses, and makes nothing: whoever asks for a kernel gets an error.
+//! Replacement for cubecl-llvm, whose build downloads LLVM. cubecl-cuda always compiles against that crate, even where its feature `cpp` makes
+//! CUDA C++ for NVRTC instead. This crate has the names that cubecl-cuda 0.11.3 uses and compiles nothing: requesting a kernel is an error.
 
 use core::ffi::c_char;
 
@@ -9,18 +9,18 @@ use cubecl_core::prelude::KernelDefinition;
 use cubecl_server::compiler::{CompilationError, Compiler};
 use cubecl_server::kernel::BufferIOAttr;
 
-/// What depends on the version of PTX.
+/// Items that depend on the version of PTX.
 pub mod nvptx {
     /// Versions of PTX.
     pub mod ptx_version {
         use core::fmt;
 
-        /// A version of PTX, of which there is none here.
+        /// A version of PTX. There are no values of this type.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum PtxVersion {}
 
         impl PtxVersion {
-            /// The version for a driver: none.
+            /// Returns the PTX version for a driver: none.
             pub fn for_driver(_driver: i32) -> Option<Self> {
                 None
             }
@@ -34,62 +34,62 @@ pub mod nvptx {
     }
 }
 
-/// What all targets share.
+/// Items that all targets share.
 pub mod shared {
-    /// What LLVM cannot lower.
+    /// Device features that LLVM cannot lower.
     pub mod lowered_features {
         use cubecl_core::ir::DeviceProperties;
 
-        /// A GPU to narrow properties for.
+        /// A GPU whose properties are restricted.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum GpuTarget {
-            /// NVIDIA's.
+            /// NVIDIA GPUs.
             Nvptx,
         }
 
-        /// Takes nothing away: no kernel comes of it either way.
+        /// Leaves the properties unchanged, because no kernel is compiled anyway.
         pub fn restrict_features(_properties: &mut DeviceProperties, _target: GpuTarget) {}
     }
 }
 
-/// What LLVM would compile for.
+/// Target of LLVM's compilation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LlvmTarget {
-    /// NVIDIA's GPUs.
+    /// NVIDIA GPUs.
     #[default]
     Nvptx,
 }
 
-/// How LLVM would compile. Nothing reads it.
+/// Options of LLVM's compilation. Nothing reads them.
 #[derive(Clone, Debug, Default)]
 pub struct PlironOptions {
-    /// An architecture of AMD's.
+    /// AMD architecture.
     pub arch: Option<core::convert::Infallible>,
-    /// An architecture of NVIDIA's.
+    /// NVIDIA architecture.
     pub sm_arch: Option<SmArch>,
-    /// The version of PTX.
+    /// PTX version.
     pub ptx_version: Option<nvptx::ptx_version::PtxVersion>,
-    /// Whether scalars are parameters of the kernel.
+    /// True if scalars are parameters of the kernel.
     pub grid_constants: bool,
 }
 
 /// A compiled kernel. None is ever made.
 #[derive(Clone, Debug)]
 pub struct NvptxModule {
-    /// PTX, with a zero at its end.
+    /// PTX text, with a zero at its end.
     pub ptx: Vec<c_char>,
-    /// LLVM's text.
+    /// LLVM IR text.
     pub ir: String,
-    /// Bytes of shared memory.
+    /// Shared memory in bytes.
     pub shared_memory_size: usize,
-    /// What the kernel does with each buffer.
+    /// Use of each buffer: read, written or both.
     pub io: Vec<BufferIOAttr>,
 }
 
-/// What a compilation would give.
+/// Result of a compilation.
 #[derive(Clone, Debug)]
 pub enum PlironArtifact {
-    /// A kernel for NVIDIA's GPUs.
+    /// A kernel for NVIDIA GPUs.
     NvptxCode(NvptxModule),
 }
 
@@ -103,7 +103,7 @@ impl core::fmt::Display for PlironArtifact {
 /// A compiler that refuses every kernel.
 #[derive(Clone, Debug, Default)]
 pub struct PlironCompiler {
-    /// What for.
+    /// Target of the compilation.
     pub target: LlvmTarget,
 }
 

@@ -1,4 +1,4 @@
-//! Measures training steps of an adapter beside a packed base, in turns with those beside the same weights in f32.
+//! Measures training steps of an adapter on a packed base, alternating with steps on the same weights in f32.
 
 use std::time::Instant;
 
@@ -20,18 +20,18 @@ use super::{BenchArgs, middle, settle};
 use crate::error::Result;
 use crate::output::Output;
 
-/// The storage types that an export writes.
+/// Storage types that an export can write.
 const TYPES: [&str; 8] = ["f16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q6_k"];
 
-/// Warm-up steps: pipelines are compiled, pools are filled.
+/// Number of warm-up steps, in which pipelines are compiled and memory pools are filled.
 const WARM_UPS: usize = 2;
 
-/// The benchmark's small model with rows of whole blocks of 256, and one sequence.
+/// Returns the benchmark's small model with rows that are whole blocks of 256, and one sequence.
 fn shape(args: &BenchArgs) -> Shape {
     Shape { ffn: 768, batch_size: 1, seq_len: args.seq_len.unwrap_or(SMALL.seq_len as u64) as usize, ..SMALL }
 }
 
-/// The model as one GGUF file of this type.
+/// Makes the model as one GGUF file of this storage type.
 fn packed(shape: &Shape, types: &str, device: &Device) -> Result<Bundle> {
     let model = block_on(Model::from_bundle(&shape.bundle()?, Precision::F32, &device.inner(), &Interrupt::none()))?;
     let source = ExportSource::of_weights(Weights::of_model(&model), ModelAssets::of_config(model.config(), None));
@@ -56,6 +56,9 @@ fn config(shape: &Shape, storage: &str) -> Result<TrainConfig> {
 }
 
 /// Prints one line for each storage type.
+///
+/// # Errors
+/// Errors of the export, the model and the trainer.
 pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let shape = shape(args);
     for types in TYPES {

@@ -1,4 +1,4 @@
-//! Measures the readers and writers of model files over a model of 200 MB that lies in memory, so that no disk is part of a figure.
+//! Measures the readers and writers of model files on a model of 200 MB in memory, so that no disk is part of a figure.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -20,15 +20,15 @@ use crate::error::Result;
 use crate::output::Output;
 
 const REPETITIONS: usize = 3;
-/// Elements of the tensor that is decoded in each type, in rows of 512.
+/// Number of elements of the tensor that is decoded in each type, in rows of 512.
 const ELEMENTS: u64 = 1 << 22;
-/// Names of the types of GGUF files that are decoded.
+/// Types of GGUF tensors that are decoded, by name.
 const DECODED: [&str; 28] = [
     "F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ1_S", "IQ1_M", "IQ2_XXS",
     "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ4_NL", "IQ4_XS", "TQ1_0", "TQ2_0", "MXFP4", "NVFP4", "Q1_0", "Q2_0",
 ];
 
-/// A Llama of 49.5 million parameters, whose rows are whole blocks of every type.
+/// Returns a Llama of 49.5 million parameters, whose rows are whole blocks of every type.
 fn shape() -> ModelConfig {
     let json = json!({
         "model_type": "llama", "vocab_size": 16_384, "hidden_size": 512, "intermediate_size": 1536, "num_hidden_layers": 12,
@@ -37,7 +37,10 @@ fn shape() -> ModelConfig {
     config_from_hf(&json).expect("the shape of a Llama")
 }
 
-/// Prints one line for each thing measured: megabytes of F32 values in a second, but those of hashing, which are of bytes.
+/// Prints one line per measurement, in megabytes of F32 values per second, except that hashing is in megabytes of its input.
+///
+/// # Errors
+/// Errors of the exports, imports and decoders.
 pub fn run(device: &Device, output: &Output) -> Result<()> {
     let model = block_on(Model::init(&shape(), 1, Precision::F32, &device.inner(), &Interrupt::none()))?;
     let bytes = 4 * model.num_parameters() as u64;
@@ -75,11 +78,11 @@ pub fn run(device: &Device, output: &Output) -> Result<()> {
     Ok(())
 }
 
-/// The median of the seconds that `work` takes, and what it gave.
+/// Returns the median of the seconds that `work` takes, and its last result.
 fn measured<T>(repetitions: usize, mut work: impl FnMut() -> Result<T>) -> Result<(f64, T)> {
     let (mut secs, mut last) = (Vec::new(), None);
     for _ in 0..repetitions.max(1) {
-        // What an earlier round gave is freed before the clock starts.
+        // The result of the previous round is freed before the clock starts.
         drop(last.take());
         let clock = Instant::now();
         last = Some(work()?);
@@ -98,7 +101,7 @@ fn of_model(model: &Model) -> ExportSource {
     ExportSource::of_weights(Weights::of_model(model), ModelAssets::of_config(model.config(), None))
 }
 
-/// The configuration and the weights of a stream, in memory.
+/// Collects the configuration and the weights of a stream in memory.
 fn files_of(stream: &mut FileStream) -> Result<Vec<Rc<dyn ByteSource>>> {
     let mut files: Vec<(String, Vec<u8>)> = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
     while let Some(chunk) = block_on(stream.next_chunk())? {
@@ -113,7 +116,7 @@ fn drained(stream: &mut FileStream) -> Result<()> {
     Ok(())
 }
 
-/// A GGUF file of one tensor of this type, of bytes that differ.
+/// Makes a GGUF file with one tensor of this type, of pseudo-random bytes.
 fn random_file(name: &str) -> Result<MemorySource> {
     let ggml_type = GgmlType::from_name(name).expect("a type of ggml");
     let shape = vec![ELEMENTS / 512, 512];

@@ -1,4 +1,4 @@
-//! What this GPU does at most, how near the kernels come to it, and steps of a model beside PyTorch's.
+//! Measures the GPU's peak rates, the kernels as a share of them, and steps of a model compared with PyTorch.
 
 use std::process::Command;
 
@@ -15,9 +15,12 @@ use crate::commands::Outcome;
 use crate::error::{Result, RunError};
 use crate::output::Output;
 
-/// Prints the device, a line for each kernel, and with a model a line for each run of steps. `Bad` if PyTorch was asked for and is absent.
+/// Prints the device, a line for each kernel, and with a model a line for each run of steps. Returns `Bad` if PyTorch was requested but is absent.
+///
+/// # Errors
+/// Errors of the measurement, the model and PyTorch's steps.
 pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<Outcome> {
-    // Asked first, so that nobody waits for a refusal.
+    // Checked first, so that a refusal does not come after a long measurement.
     let torch = args.torch.as_deref().map(Torch::of).transpose();
     let torch = match torch {
         Err(refused @ RunError::Torch { .. }) => {
@@ -37,7 +40,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<Outcome
     Ok(if args.torch.is_some() && torch.is_none() { Outcome::Bad } else { Outcome::Good })
 }
 
-/// What NVIDIA's tool says of driver, clocks and power, while the GPU is still warm; `None` where there is no such tool.
+/// Returns the line that `nvidia-smi` prints about driver, clocks and power while the GPU is still warm; `None` without that tool.
 fn clocks() -> Option<String> {
     let query = "--query-gpu=name,driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.draw";
     let output = Command::new("nvidia-smi").args([query, "--format=csv,noheader"]).output().ok()?;

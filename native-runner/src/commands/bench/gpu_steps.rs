@@ -1,4 +1,4 @@
-//! Training steps of a model for `bench gpu`: f32 and bf16, one sequence and eight, with PyTorch's beside them.
+//! Training steps of a model for `bench gpu`: f32 and bf16, one sequence and eight, each compared with PyTorch.
 
 use std::path::Path;
 use std::time::Instant;
@@ -24,10 +24,10 @@ const SEQ_LEN: u64 = 512;
 const BATCH_SIZES: [usize; 2] = [1, 8];
 const PRECISIONS: [&str; 2] = ["f32", "bf16"];
 
-/// Steps with timestamps around each kernel, after those that are timed.
+/// Number of steps with timestamps around each kernel, after the timed steps.
 const PROFILED: usize = 3;
 
-/// Steps before those that count, and those.
+/// Number of warm-up steps, and of measured steps after them.
 struct Counts {
     warm_ups: usize,
     steps: usize,
@@ -44,7 +44,7 @@ impl Counts {
     }
 }
 
-/// Plain AdamW at a small constant rate; no weight decay, whose groups PyTorch does not have.
+/// Settings of a run: plain AdamW at a small constant rate, without weight decay, because PyTorch lacks its parameter groups.
 fn config(precision: &str, batch_size: usize, seq_len: u64) -> Result<TrainConfig> {
     let given = [
         ("steps", json!(1_000_000)),
@@ -59,7 +59,7 @@ fn config(precision: &str, batch_size: usize, seq_len: u64) -> Result<TrainConfi
     settings::settle(given.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(), None)
 }
 
-/// Token ids that hardly repeat, of this vocabulary.
+/// Returns pseudo-random token ids that hardly repeat, all below `vocabulary`.
 fn tokens(count: usize, vocabulary: usize) -> Vec<u32> {
     let next = |state: &mut u64| {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -68,31 +68,31 @@ fn tokens(count: usize, vocabulary: usize) -> Vec<u32> {
     std::iter::repeat_n((), count).scan(1, |state, ()| next(state)).collect()
 }
 
-/// The data of a run, enough that no step sees them again.
+/// Makes the data of a run, enough that no step repeats any.
 fn data(config: &TrainConfig, counts: &Counts, vocabulary: usize) -> Result<Dataset> {
     let windows = config.batch_size * (counts.all() + PROFILED);
     Ok(Dataset::from_tokens(tokens(windows * config.seq_len + 1, vocabulary), 0.0)?)
 }
 
-/// What a run trains on, as PyTorch gets it.
+/// Returns the batches that a run trains on, for PyTorch.
 fn batches(config: &TrainConfig, data: &Dataset, counts: &Counts) -> Result<Vec<Batch>> {
     let mut loader = Loader::for_run(data, config)?;
     (0..counts.all()).map(|_| Ok(loader.next(data)?)).collect()
 }
 
-/// The value below which this part of `sorted` lies.
+/// Returns the value at quantile `part` of `sorted`.
 fn quantile(sorted: &[f64], part: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * part).round() as usize]
 }
 
-/// Median, and the bounds of the middle four fifths, of the steps that count.
+/// Returns the median and the 10th and 90th percentile of the measured steps.
 fn spread(ms: &[f64], counts: &Counts) -> [f64; 3] {
     let mut sorted = ms[counts.warm_ups.min(ms.len() - 1)..].to_vec();
     sorted.sort_by(f64::total_cmp);
     [0.5, 0.1, 0.9].map(|part| quantile(&sorted, part))
 }
 
-/// Steps of tabtune, and where their time goes.
+/// Trains with tabtune. Returns the steps, and the time of each kernel.
 fn ours(bundle: &Bundle, config: TrainConfig, precision: &str, counts: &Counts, device: &Device) -> Result<(Steps, ProfileReport)> {
     let (batch_size, model) = (config.batch_size, load_model(bundle, config.precision, device)?);
     let data = data(&config, counts, model.config().vocab_size)?;
@@ -113,12 +113,12 @@ fn ours(bundle: &Bundle, config: TrainConfig, precision: &str, counts: &Counts, 
     Ok((Steps { precision: precision.into(), batch_size, ms, losses }, times.report()))
 }
 
-/// Largest relative difference of a step's loss.
+/// Returns the largest relative difference between the losses of a step.
 fn loss_difference(ours: &[f64], theirs: &[f64]) -> f64 {
     ours.iter().zip(theirs).map(|(a, b)| (a - b).abs() / b.abs()).fold(0.0, f64::max)
 }
 
-/// The line of one run.
+/// Formats the line of one run, as JSON and as text.
 fn line(library: &str, steps: &Steps, seq_len: usize, counts: &Counts) -> (Value, String) {
     let [ms, low, high] = spread(&steps.ms, counts);
     let Steps { precision, batch_size, losses, .. } = steps;
@@ -136,6 +136,9 @@ fn line(library: &str, steps: &Steps, seq_len: usize, counts: &Counts) -> (Value
 }
 
 /// Prints a line for each run, PyTorch's last.
+///
+/// # Errors
+/// Errors of the model, the trainer and PyTorch.
 pub fn run(path: &Path, args: &BenchArgs, torch: Option<&Torch<'_>>, device: &Device, output: &Output) -> Result<()> {
     let (counts, bundle) = (Counts::of(args), open_model(path)?);
     let (mut mine, mut asked, mut settings) = (Vec::new(), Vec::new(), None);

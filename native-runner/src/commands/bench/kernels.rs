@@ -1,4 +1,4 @@
-//! Times each kernel that a training step launches by itself, at the shapes of that step, and compares it with a copy of as many bytes.
+//! Times each kernel that a training step launches, alone and at the shapes of that step, and compares it with a copy of as many bytes.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -17,11 +17,14 @@ use super::{BenchArgs, REPETITIONS, middle, settle, step};
 use crate::error::{Result, RunError};
 use crate::output::Output;
 
-/// Minimum duration of a measurement, so that the wait for the device does not dominate.
+/// Minimum duration of a measurement in seconds, so that waiting for the device does not dominate it.
 const LEAST_SECS: f64 = 0.02;
 const MOST_LAUNCHES: usize = 200;
 
 /// Prints one line per kernel and shape, slowest first.
+///
+/// # Errors
+/// `cli.usage` on a device that launches no kernels; errors of the trainer and the device.
 pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let shape = args.shape();
     let mut trainer = step::trainer(&shape, device)?;
@@ -34,7 +37,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     }
     let mut distinct: BTreeMap<_, (Launched, usize)> = BTreeMap::new();
     for launched in launches {
-        // The other parameters (a sign, a place in a buffer) do not change the time.
+        // The other parameters, such as a sign or an offset in a buffer, do not change the time.
         let key = (launched.kernel.name, launched.groups, launched.words.clone());
         distinct.entry(key).or_insert((launched, 0)).1 += 1;
     }
@@ -65,7 +68,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     Ok(())
 }
 
-/// Median seconds of one launch.
+/// Returns the median seconds of one launch.
 fn time(device: &Device, launched: &Launched) -> Result<f64> {
     let mut work = block_on(Repeated::new(std::slice::from_ref(launched), &device.inner(), &Interrupt::none()))?;
     work.pass()?;
@@ -85,24 +88,24 @@ fn time(device: &Device, launched: &Launched) -> Result<f64> {
     Ok(middle(&mut secs))
 }
 
-/// Bytes of the buffers; updated ones count twice, because they are read and written.
+/// Returns the bytes of the buffers. Updated ones count twice, because they are read and written.
 fn bytes(launched: &Launched) -> u64 {
     let times = |access: Access| if access == Access::Update { 2 } else { 1 };
     launched.words.iter().zip(launched.kernel.bindings).map(|(&words, binding)| 4 * words as u64 * times(binding.access)).sum()
 }
 
-/// Floating point operations of the products of a linear or attention kernel; the other kernels are bound by memory.
+/// Returns the floating point operations of a linear or attention kernel's products; `None` for other kernels, which are bound by memory.
 fn flops(launched: &Launched) -> Option<f64> {
     let (name, params, words) = (launched.kernel.name, &launched.params, &launched.words);
     if let Some(linear) = name.strip_prefix("linear_") {
-        // Rows n, widths m and k, of which some kernels count the vectors: y [n, m] = x [n, k] w [m, k]ᵀ, or gradients of it.
+        // Rows n, widths m and k, some of which are counted in vectors of four: y [n, m] = x [n, k] w [m, k]ᵀ, or gradients of it.
         let [n, m, third] = [0, 1, 2].map(|i| params.get(i).map_or(0.0, |&size| f64::from(size)));
         let joint = linear.contains("_three_") || linear.contains("_two_");
         let sizes = match linear {
             _ if linear.starts_with("transpose") => return None,
             _ if linear.contains("_any") => n * m * third,
             _ if linear.starts_with("backward_tile") => {
-                // Both gradients or one: what is not asked for is a placeholder.
+                // Both gradients or one: the buffer of a gradient that is not requested is a placeholder.
                 let made = words[3..].iter().filter(|&&words| words > 4).count();
                 n * m * 4.0 * f64::from(*params.get(3)?) * made as f64
             }
@@ -113,8 +116,8 @@ fn flops(launched: &Launched) -> Option<f64> {
         return Some(2.0 * sizes);
     }
     let first = f64::from(u32::try_from(*words.first()?).ok()?);
-    // Two products in the forward pass, three for the gradient of the queries, four for those of keys and values; half of the square is
-    // masked.
+    // Two products in the forward pass, three for the gradient of the queries, four for the gradients of keys and values; half of the square
+    // is masked.
     let products = match name.trim_end_matches("_block").trim_end_matches("_wide").trim_end_matches("_tile") {
         "attention_forward" => 2.0,
         "attention_backward_query" => 3.0,

@@ -1,4 +1,4 @@
-//! Bytes on the device per trained parameter: weights, gradients and optimizer state, without activations.
+//! Measures bytes on the device per trained parameter: weights, gradients and optimizer state, without activations.
 
 use futures_lite::future::block_on;
 use serde_json::json;
@@ -21,7 +21,7 @@ use crate::output::Output;
 const VOCABULARY: usize = 4096;
 const SEQ_LEN: usize = 16;
 
-/// A Llama of 0.85 million parameters a block.
+/// Returns a Llama with 0.85 million parameters per block.
 fn shape(layers: usize) -> ModelConfig {
     let json = json!({
         "model_type": "llama", "vocab_size": VOCABULARY, "hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": layers,
@@ -30,7 +30,7 @@ fn shape(layers: usize) -> ModelConfig {
     config_from_hf(&json).expect("the shape of a Llama")
 }
 
-/// Name, rule, precision, and the accepted maximum of bytes per parameter.
+/// Returns name, rule, precision, and the accepted maximum of bytes per parameter of each run.
 fn runs() -> Vec<(&'static str, OptimizerConfig, Precision, f64)> {
     let adamw = OptimizerConfig::Adamw(AdamwConfig::default());
     let adafactor = OptimizerConfig::Adafactor(AdafactorConfig::default());
@@ -48,7 +48,10 @@ fn runs() -> Vec<(&'static str, OptimizerConfig, Precision, f64)> {
     ]
 }
 
-/// Prints one line per optimizer and precision.
+/// Prints one line per optimizer and precision. Returns `Bad` if a bound is exceeded.
+///
+/// # Errors
+/// Errors of the model and the trainer; `cli.usage` on a device that does not count its bytes.
 pub fn run(layers: usize, device: &Device, output: &Output) -> Result<Outcome> {
     let mut good = true;
     for (name, rule, precision, bound) in runs() {
@@ -94,7 +97,7 @@ pub fn run(layers: usize, device: &Device, output: &Output) -> Result<Outcome> {
     Ok(if good { Outcome::Good } else { Outcome::Bad })
 }
 
-/// Gradient release: the peak of a whole step, in which at most the gradients of one block and those outside the blocks exist.
+/// Measures gradient release: the peak of a whole step, in which at most the gradients of one block and those outside the blocks exist.
 fn released(layers: usize, device: &Device, output: &Output) -> Result<bool> {
     let (precision, optimizer) = (Precision::Bf16, OptimizerConfig::Adafactor(AdafactorConfig::default()));
     let config = TrainConfig {
@@ -109,7 +112,7 @@ fn released(layers: usize, device: &Device, output: &Output) -> Result<bool> {
     };
     let model = || Ok(block_on(Model::init(&shape(layers), config.seed, precision, &device.inner(), &Interrupt::none()))?);
     let parts = parts(model, config.clone(), device)?;
-    // 16 tokens need few activations. A second gradient of the embedding would be 0.4 bytes per parameter with one block.
+    // 16 tokens need few activations. A second gradient of the embedding would add 0.4 bytes per parameter with one block.
     let bound = parts.each(parts.weights + parts.state + parts.gradients) + 0.2;
     let (found, reserved) = (parts.each(parts.in_use), parts.each(parts.reserved));
     let ok = found <= bound;

@@ -1,4 +1,4 @@
-//! `tabtune bench`: time and memory on this device. Every figure is measured.
+//! `tabtune bench`: measures time and memory on this device. Every figure is measured, none is estimated.
 
 mod adapter;
 mod files;
@@ -28,68 +28,69 @@ use tabtune_bench::work::{MEDIUM, SMALL, Shape, TINY};
 const WARM_UPS: usize = 2;
 const REPETITIONS: usize = 9;
 
-/// `bench`.
+/// Arguments of `bench`.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// What to measure.
+    /// Subject of the measurement.
     #[arg(value_enum)]
     pub subject: BenchSubject,
-    /// For `optimizers`: elements of the matrix, in whole rows of 2048.
+    /// For `optimizers`: number of elements of the matrix, in whole rows of 2048.
     #[arg(long, value_name = "N", default_value_t = 4_194_304, value_parser = clap::value_parser!(u64).range(2048..=268_435_456))]
     pub elements: u64,
-    /// For `memory`: blocks of the model; each has 0.85 million parameters.
+    /// For `memory`: number of blocks of the model; each has 0.85 million parameters.
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub layers: u64,
-    /// For `memory`: measure a step of this model instead (GGUF file or safetensors folder). For `gpu`: its steps too.
+    /// GGUF file or safetensors folder of a model. For `memory`: measure a step of this model instead. For `gpu`: measure its steps as well.
     #[arg(long, value_name = "PATH")]
     pub model: Option<PathBuf>,
-    /// With --model: f32 or bf16.
+    /// For `memory` with --model: precision of the weights, f32 or bf16.
     #[arg(long, value_name = "WORD", default_value = "bf16", requires = "model")]
     pub precision: String,
-    /// With --model: the update rule, such as adafactor.
+    /// For `memory` with --model: update rule, such as adafactor.
     #[arg(long, value_name = "WORD", default_value = "adamw", requires = "model")]
     pub optimizer: String,
-    /// With --model: update each block as soon as its gradients are complete.
+    /// For `memory` with --model: update each block as soon as its gradients are complete.
     #[arg(long, requires = "model")]
     pub gradient_release: bool,
-    /// With --model: run each block again in the backward pass.
+    /// For `memory` with --model: recompute each block in the backward pass.
     #[arg(long, requires = "model")]
     pub gradient_checkpointing: bool,
-    /// With --model: train this many blocks at a time, each run again in the backward pass.
+    /// For `memory` with --model: train this many blocks at a time, and recompute each in the backward pass.
     #[arg(long, value_name = "K", requires = "model")]
     pub block_coordinate: Option<u64>,
-    /// Which of these blocks train in the measured step: ascending for the first, whose step takes most, or descending for the last.
+    /// Blocks that train in the measured step: ascending for the first ones, whose step takes most, or descending for the last ones.
     #[arg(long, value_name = "NAME", default_value = "ascending", requires = "block_coordinate")]
     pub block_order: String,
-    /// With --model: micro-batches of the step.
+    /// For `memory` with --model: number of micro-batches in the step.
     #[arg(long, value_name = "K", default_value_t = 1, requires = "model", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub gradient_accumulation_steps: u64,
-    /// For `step` and `kernels`: the model whose step or shapes are measured.
+    /// For `step` and `kernels`: model whose steps or kernel shapes are measured.
     #[arg(long, value_enum, default_value = "tiny")]
     pub size: Size,
-    /// For `gpu` with --model: a Python with PyTorch and transformers, which makes the same steps.
+    /// For `gpu` with --model: a Python with PyTorch and transformers, which trains the same steps for comparison.
     #[arg(long, value_name = "PYTHON", requires = "model")]
     pub torch: Option<PathBuf>,
-    /// For `step`, `adapter` and `kernels`, and with --model: use one sequence of this many tokens (instead of the batch of the size; 512 with
-    /// --model).
+    /// For `step`, `adapter` and `kernels`, and with --model: sequence length in tokens; `step`, `adapter` and `kernels` then use one sequence
+    /// [default: the sequences of --size; 512 with --model].
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub seq_len: Option<u64>,
-    /// For `step`, `adapter` and `gpu`: number of measured steps, after warm-up steps [default: 10; for gpu 50].
+    /// For `step`, `adapter` and `gpu`: number of measured steps, after warm-up steps [default: 10; for gpu 50, or 3 with --quick].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub steps: Option<u64>,
-    /// For `step`: also train the same model with Burn's stock operations, in turns, and print the ratio.
+    /// For `step`: also train the same model with Burn's own operations, in alternation, and print the ratio of the times.
     #[arg(long)]
     pub stock: bool,
-    /// For `registers`: only kernels that GPUs run, and only the first of the two GPUs. For `gpu`: smaller shapes on a slow device, 2 and 3 steps.
+    /// For `registers`: compile only kernels that GPUs run, for one of the two GPUs. For `gpu`: smaller shapes on a slow device, and 3 steps
+    /// after 2 warm-up steps.
     #[arg(long)]
     pub quick: bool,
-    /// Where to compute.
+    /// Device to compute on.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
 }
 
 impl BenchArgs {
-    /// Measured steps of the benchmark's model.
+    /// Returns the number of measured steps of the benchmark's model.
     fn measured_steps(&self) -> usize {
         self.steps.map_or(10, |steps| steps as usize)
     }
@@ -104,7 +105,7 @@ impl BenchArgs {
     }
 }
 
-/// The benchmark's model (`tests/bench`).
+/// Size of the benchmark's model (`tests/bench`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Size {
     /// 0.92 M parameters, 4 sequences of 128 tokens.
@@ -115,28 +116,31 @@ pub enum Size {
     Medium,
 }
 
-/// What `bench` measures.
+/// Subjects of `bench`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BenchSubject {
-    /// One step of each optimizer against a copy of the same bytes.
+    /// One step of each optimizer, compared with a copy of the same number of bytes.
     Optimizers,
     /// Training steps of the benchmark's model (`tests/bench`).
     Step,
-    /// Steps of an adapter of rank 16 on the small model, beside each type of packed base and beside the same weights in f32.
+    /// Training steps of a rank-16 adapter on the small model, with each type of packed base and with the same weights in f32.
     Adapter,
-    /// Each kernel at the shapes of that model, against a copy.
+    /// Each kernel at the shapes of the benchmark's model, compared with a copy.
     Kernels,
-    /// Bytes on the device per trained parameter; exit status 1 if a bound is broken.
+    /// Bytes on the device per trained parameter. The exit status is 1 if a bound is exceeded.
     Memory,
-    /// What a GPU's compiler makes of every kernel, on a machine with Mesa's RADV and without that GPU.
+    /// Registers, spills and machine code of every kernel for two AMD GPUs, compiled by Mesa's RADV on a machine without them.
     Registers,
-    /// What this GPU does at most, each kernel as a part of that, and steps of a model beside PyTorch's.
+    /// Peak rates of this GPU, each kernel as a share of them, and steps of a model compared with PyTorch.
     Gpu,
-    /// Opening, decoding, encoding, hashing and exporting a model of 200 MB that lies in memory.
+    /// Opening, decoding, encoding, hashing and exporting a model of 200 MB in memory.
     Files,
 }
 
-/// Prints one line per thing measured.
+/// Runs the measurement and prints one line per result.
+///
+/// # Errors
+/// Errors of the device and of the measurement.
 pub fn run(args: &BenchArgs, output: &Output) -> Result<Outcome> {
     let device = || open_device(args.device);
     match args.subject {
@@ -161,7 +165,7 @@ fn settle(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// Median seconds of `work`, after a warm-up.
+/// Returns the median seconds of `work`, after warm-up repetitions.
 fn median(device: &Device, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut secs = Vec::with_capacity(REPETITIONS);
     for repetition in 0..WARM_UPS + REPETITIONS {
@@ -176,7 +180,7 @@ fn median(device: &Device, mut work: impl FnMut() -> Result<()>) -> Result<f64> 
     Ok(middle(&mut secs))
 }
 
-/// The middle of `values`, which has at least one.
+/// Returns the median of `values`, which must not be empty.
 fn middle(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]

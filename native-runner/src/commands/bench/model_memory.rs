@@ -1,4 +1,4 @@
-//! Bytes on the device in a step of a model, by purpose.
+//! Measures bytes on the device in a step of a model, by purpose.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ const SEQ_LEN: u64 = 512;
 
 fn config(args: &BenchArgs) -> Result<TrainConfig> {
     let mut given = Map::new();
-    // Gradient release has no norm to clip by.
+    // Gradient release has no global norm to clip by.
     for (key, value) in [
         ("steps", json!(2)),
         ("batch_size", json!(1)),
@@ -38,32 +38,32 @@ fn config(args: &BenchArgs) -> Result<TrainConfig> {
         given.insert(key.into(), value);
     }
     if let Some(blocks) = args.block_coordinate {
-        // Two steps in the first turn.
+        // Both steps are in the first turn of blocks.
         given.insert("block_coordinate".into(), json!({ "blocks": blocks, "order": args.block_order }));
         given.insert("gradient_checkpointing".into(), json!(true));
     }
     settle(given, None)
 }
 
-/// Bytes in a step, by purpose.
+/// Bytes on the device in a step, by purpose.
 pub struct Parts {
     pub parameters: usize,
-    /// In use after the model is loaded: parameters, and tables that are not parameters.
+    /// Bytes in use after the model is loaded: parameters, and tables that are not parameters.
     pub weights: u64,
-    /// Added by the first step: moments.
+    /// Bytes that the first step adds: the moments.
     pub state: u64,
     /// Planned bytes of the gradients that exist at once.
     pub gradients: u64,
-    /// Planned total.
+    /// Planned total in bytes.
     pub planned: u64,
-    /// Peak in the second step.
+    /// Peak of the bytes in use during the second step.
     pub in_use: u64,
     pub reserved: u64,
     pub secs: f64,
 }
 
 impl Parts {
-    /// Activations, logits, and other temporary buffers.
+    /// Returns the bytes of activations, logits, and other temporary buffers.
     pub fn rest(&self) -> f64 {
         self.in_use as f64 - (self.weights + self.state + self.gradients) as f64
     }
@@ -73,7 +73,10 @@ impl Parts {
     }
 }
 
-/// Trains two steps; in the second the optimizer's state exists.
+/// Trains two steps and measures the second, in which the optimizer's state exists.
+///
+/// # Errors
+/// Errors of the model and the trainer; `cli.usage` on a device that does not count its bytes.
 pub fn parts(model: impl FnOnce() -> Result<Model>, config: TrainConfig, device: &Device) -> Result<Parts> {
     let before = cleaned(device)?;
     let model = model()?;
@@ -95,7 +98,10 @@ pub fn parts(model: impl FnOnce() -> Result<Model>, config: TrainConfig, device:
     Ok(Parts { parameters, weights, state, gradients, planned, in_use, reserved, secs })
 }
 
-/// Prints one line.
+/// Measures a step of the model at `path` and prints one line.
+///
+/// # Errors
+/// Errors of [`parts`] and of opening the model.
 pub fn run(path: &Path, args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let config = config(args)?;
     let (seq_len, precision) = (config.seq_len, config.precision);

@@ -1,4 +1,4 @@
-//! One step of each optimizer against a copy of the same bytes.
+//! Measures one step of each optimizer, compared with a copy of the same number of bytes.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,9 @@ use crate::output::Output;
 const COLUMNS: usize = 2048;
 
 /// Prints one line per optimizer and precision.
+///
+/// # Errors
+/// Errors of the optimizers and the device.
 pub fn run(elements: usize, device: &Device, output: &Output) -> Result<()> {
     let rows = (elements / COLUMNS).max(1);
     output.fragment(&format!("{} · {}, matrix [{rows}, {COLUMNS}]\n", device.info().adapter, device.info().backend))?;
@@ -31,7 +34,7 @@ pub fn run(elements: usize, device: &Device, output: &Output) -> Result<()> {
                 "optimizer": name, "precision": precision, "elements": rows * COLUMNS, "bytes": bytes, "secs": secs, "copy_secs": copy_secs,
                 "dispatches": dispatches, "gb_per_sec": rate(secs), "copy_gb_per_sec": rate(copy_secs), "ratio": copy_secs / secs,
                 "adapter": device.info().adapter, "backend": device.info().backend,
-                // Used for the browser, where the same launches are timed (tests/bench/optimizers.mjs).
+                // For the browser, where the same launches are timed (tests/bench/optimizers.mjs).
                 "texts": launches.iter().map(|l| (l.kernel.name, l.kernel.assembled())).collect::<BTreeMap<_, _>>(),
                 "launches": launches.iter().map(|l| json!([l.kernel.name, l.words, l.params, l.groups])).collect::<Vec<_>>()
             });
@@ -47,7 +50,7 @@ pub fn run(elements: usize, device: &Device, output: &Output) -> Result<()> {
     Ok(())
 }
 
-/// Name, rule, and how often a step reads the gradient.
+/// Returns name, rule, and the number of times that a step reads the gradient.
 fn rules() -> Vec<(&'static str, OptimizerConfig, usize)> {
     let momentum = SgdConfig { momentum: 0.9, ..SgdConfig::default() };
     let apollo = |rank| OptimizerConfig::Apollo(ApolloConfig { rank: Some(rank), ..ApolloConfig::default() });
@@ -62,7 +65,7 @@ fn rules() -> Vec<(&'static str, OptimizerConfig, usize)> {
     ]
 }
 
-/// Bytes that a step moves (gradient once per pass; parameter and state read and written), its median seconds, and its launches.
+/// Returns the bytes that a step moves (gradient once per pass; parameter and state read and written), its median seconds, and its launches.
 fn optimizer(device: &Device, rule: &OptimizerConfig, passes: usize, dtype: DType, rows: usize) -> Result<(u64, f64, Vec<Launched>)> {
     let (tensors, shape) = (device.inner(), [rows, COLUMNS]);
     let info = ParamInfo { name: "matrix".into(), shape: shape.to_vec(), dtype, outside_blocks: false };
@@ -80,7 +83,7 @@ fn optimizer(device: &Device, rule: &OptimizerConfig, passes: usize, dtype: DTyp
     let mut gradients: Vec<Tensor<2>> = (0..WARM_UPS + REPETITIONS + 1).map(|_| made()).collect();
     let gate = Gate::open(1.0, &tensors);
     let mut step = || {
-        // Moved, as the gradient is, so that they are uniquely owned and the step writes in place.
+        // Moved, as the gradient is, so that both are uniquely owned and the step writes in place.
         if let Some(p) = held.take() {
             held = Some(optim.step_param("matrix", p, gradients.pop(), 1e-3, &gate)?);
         }
@@ -92,7 +95,10 @@ fn optimizer(device: &Device, rule: &OptimizerConfig, passes: usize, dtype: DTyp
     Ok((bytes, secs, trace::finish()))
 }
 
-/// Median seconds of a kernel that reads half of `bytes` and writes the other half.
+/// Returns the median seconds of a kernel that reads half of `bytes` and writes the other half.
+///
+/// # Errors
+/// Errors of the launch and the device.
 pub fn copy(device: &Device, bytes: u64) -> Result<f64> {
     let words = (bytes / 8) as usize;
     let x = Buffer::from(Tensor::<1>::ones([words], &device.inner()));

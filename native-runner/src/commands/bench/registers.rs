@@ -1,4 +1,4 @@
-//! What a GPU's compiler makes of each kernel, on a machine without that GPU (`tests/bench/registers`).
+//! Compiles each kernel for a GPU that this machine lacks, and prints its registers (`tests/bench/registers`).
 
 use std::process::Command;
 
@@ -21,14 +21,18 @@ fn failed(reason: impl ToString) -> RunError {
     RunError::Usage(format!("bench registers: {}", reason.to_string()))
 }
 
-/// Prints one line per kernel, family and form of its loops; for people a table of each family. `quick`: only what GPUs run, for one family.
+/// Prints one line per kernel, family and form of its loops; people get a table for each family. `quick` compiles only kernels that GPUs run,
+/// for one family.
+///
+/// # Errors
+/// `cli.usage` if RADV is not installed or refuses a kernel.
 pub fn run(quick: bool, output: &Output) -> Result<()> {
     if let Ok(family) = std::env::var(FAMILY_VARIABLE) {
         return show(output, &family, compiled_here(quick)?);
     }
     let radv = radv().ok_or_else(|| failed("Mesa's RADV is not installed (in Debian's mesa-vulkan-drivers)"))?;
     for family in FAMILIES.iter().take(if quick { 1 } else { FAMILIES.len() }) {
-        // The loader and the driver read their environment once, and this family hides every other device: so each has a process.
+        // The loader and the driver read their environment once, and one family hides every other device, so each family has its own process.
         let program = std::env::current_exe().map_err(failed)?;
         let mut child = Command::new(program);
         child.args(["bench", "registers", "--json"]).args(quick.then_some("--quick")).envs(environment(&radv, family));
@@ -64,7 +68,7 @@ const HEAD: &str =
 |---|---|---|---|---|---|---|---|---|---|
 ";
 
-/// Figures of bounded and of free loops, where they differ.
+/// Formats the figures of bounded and of free loops; both are shown if they differ.
 fn row(bounded: &Compiled, free: &Compiled) -> String {
     let both = |of: fn(&Compiled) -> String| {
         let (bounded, free) = (of(bounded), of(free));

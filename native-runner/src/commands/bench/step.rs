@@ -1,4 +1,4 @@
-//! Measures training steps of the benchmark's model, in turns with those of its stock form.
+//! Measures training steps of the benchmark's model, alternating with steps of the same model in Burn's own operations.
 
 use std::fmt::{Display, Formatter};
 use std::time::Instant;
@@ -21,10 +21,11 @@ use super::{BenchArgs, mega, middle, settle};
 use crate::error::Result;
 use crate::output::Output;
 
-/// Warm-up steps: pipelines are compiled, pools are filled, memory is observed in the second, two are launched after it, and one is recorded.
+/// Number of warm-up steps: pipelines are compiled, pools are filled, memory is observed in the second, two are launched after it, and one is
+/// recorded.
 const WARM_UPS: usize = 5;
 
-/// Seconds and losses of the steps of one path.
+/// Seconds and losses of the steps of one of the two models.
 #[derive(Default)]
 struct Track {
     secs: Vec<f64>,
@@ -32,7 +33,7 @@ struct Track {
 }
 
 impl Track {
-    /// Measures one step by `work`, which returns its loss.
+    /// Measures one step made by `work`, which returns its loss.
     fn step(&mut self, device: &Device, work: impl FnOnce() -> Result<f64>) -> Result<()> {
         let clock = Instant::now();
         let loss = work()?;
@@ -42,16 +43,16 @@ impl Track {
         Ok(())
     }
 
-    /// Median seconds of the measured steps, first and last loss.
+    /// Returns the median seconds of the measured steps, and the first and last loss.
     fn summary(&self) -> (f64, f64, f64) {
         let mut measured = self.secs.get(WARM_UPS..).unwrap_or(&self.secs).to_vec();
         (middle(&mut measured), self.losses.first().copied().unwrap_or(f64::NAN), self.losses.last().copied().unwrap_or(f64::NAN))
     }
 }
 
-/// Bytes of a path: those between steps, and what a step adds to them. For the stock path, bytes in use are measured when its forward
-/// pass is complete: the peak of the step can only be higher. Its reserved bytes are measured after the step: the allocator keeps what the
-/// step took.
+/// Bytes of one of the two models: those between steps, and those that a step adds. For the stock model, bytes in use are measured when its
+/// forward pass is complete, so the peak of the step can only be higher. Its reserved bytes are measured after the step, because the
+/// allocator keeps the memory that the step took.
 #[derive(Default)]
 struct Needs {
     held: u64,
@@ -59,7 +60,7 @@ struct Needs {
 }
 
 impl Needs {
-    /// `idle` bytes were in use before the step, by both paths together.
+    /// Records a step: `idle` bytes were in use before it, by both models together; `most` is its peak.
     fn took(&mut self, idle: Bytes, most: Bytes) {
         self.taken = Bytes { in_use: most.in_use - idle.in_use, reserved: most.reserved - idle.in_use };
     }
@@ -76,7 +77,10 @@ impl Display for Needs {
     }
 }
 
-/// Prints one line.
+/// Measures the steps and prints one line.
+///
+/// # Errors
+/// Errors of the trainer and the device.
 pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let shape = args.shape();
     let mut trainer = trainer(&shape, device)?;
@@ -165,20 +169,24 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     output.line(&line, || text)
 }
 
+/// Makes a trainer of the benchmark's model with this shape.
+///
+/// # Errors
+/// Errors of the model and the trainer.
 pub fn trainer(shape: &Shape, device: &Device) -> Result<Trainer> {
     let model = block_on(Model::from_bundle(&shape.bundle()?, Precision::F32, &device.inner(), &Interrupt::none()))?;
     Ok(Trainer::new(model, Dataset::from_tokens(shape.tokens(), 0.0)?, shape.train_config())?)
 }
 
-/// Number and bytes of buffers in use, without those that are only kept for reuse (the allocator's pools, CubeCL's cache of at most 512
-/// launch parameters).
+/// Returns number and bytes of the buffers in use, without those that are only kept for reuse (the allocator's pools, CubeCL's cache of at most
+/// 512 launch parameters).
 fn live(device: &Device) -> Option<(u64, u64)> {
     device.inner().memory_cleanup();
     device.inner().memory_pool_usage().map(|usage| (usage.number_allocs, usage.bytes_in_use))
 }
 
-/// Kernels of the catalogue that one more layer costs in a step: the difference between one layer and two. Burn's own operations (views, the
-/// sum with a scalar) are not counted.
+/// Returns the number of kernel launches that one more layer adds to a step: the difference between one layer and two. Burn's own operations
+/// (views, the sum with a scalar) are not counted.
 fn dispatches_per_layer(shape: &Shape, device: &Device) -> Result<u64> {
     let mut counts = [0, 0];
     for (layers, count) in (1..).zip(&mut counts) {

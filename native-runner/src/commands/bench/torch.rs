@@ -1,4 +1,4 @@
-//! The same steps in PyTorch, by a Python of the user.
+//! Runs the same training steps in PyTorch, with a Python of the user.
 
 use std::io::Write;
 use std::path::Path;
@@ -23,11 +23,11 @@ pub struct Steps {
 /// A Python that has PyTorch and transformers.
 pub struct Torch<'a> {
     python: &'a Path,
-    /// Versions and device.
+    /// Versions of the packages, and the device.
     pub about: Value,
 }
 
-/// What one run of PyTorch is asked for.
+/// Makes the request for one run of PyTorch.
 pub fn wanted(precision: &str, batches: &[Batch]) -> Value {
     let of = batches.first();
     let batches: Vec<_> = batches.iter().map(|batch| json!([batch.inputs, batch.targets])).collect();
@@ -35,7 +35,10 @@ pub fn wanted(precision: &str, batches: &[Batch]) -> Value {
 }
 
 impl<'a> Torch<'a> {
-    /// Asks `python` for its versions.
+    /// Checks `python` by asking for its versions.
+    ///
+    /// # Errors
+    /// `bench.torch` if it cannot be started or lacks a package.
     pub fn of(python: &'a Path) -> Result<Self> {
         let lines = run(python, &json!({ "runs": [], "settings": {} }))?;
         let about = lines.into_iter().next().ok_or_else(|| refused(python, "it prints nothing"))?;
@@ -45,7 +48,10 @@ impl<'a> Torch<'a> {
         }
     }
 
-    /// Trains the model in `folder` anew for each of `runs`, by these settings.
+    /// Trains the model in `folder` anew for each of `runs`, with these settings.
+    ///
+    /// # Errors
+    /// `bench.torch` if the program fails or its output cannot be parsed.
     pub fn steps(&self, folder: &Path, config: &TrainConfig, runs: &[Value]) -> Result<Vec<Steps>> {
         let OptimizerConfig::Adamw(adamw) = &config.optimizer else { return Err(refused(self.python, "it is asked for AdamW only")) };
         let settings = json!({
@@ -67,13 +73,13 @@ fn refused(python: &Path, reason: impl ToString) -> RunError {
     RunError::Torch { python: python.display().to_string(), reason: reason.to_string() }
 }
 
-/// What the script prints for `ask`.
+/// Runs the script with the request `ask` and returns the lines that it prints.
 fn run(python: &Path, ask: &Value) -> Result<Vec<Value>> {
     let failed = |reason: &dyn ToString| refused(python, reason.to_string());
     let mut child = Command::new(python);
     child.args(["-c", SCRIPT]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = child.spawn().map_err(|error| failed(&error))?;
-    // It reads all of it before it prints. One that ends before says why on stderr, so a closed pipe is no reason of its own.
+    // The script reads all input before it prints. If it ends early, stderr has the reason, so a closed pipe is not reported itself.
     if let Some(mut stdin) = child.stdin.take() {
         let _ = stdin.write_all(ask.to_string().as_bytes());
     }

@@ -1,4 +1,4 @@
-//! Bytes on the device: current and peak.
+//! Current and peak memory of the device, in bytes.
 
 use tabtune::device::Device;
 use tabtune::gpu::trace::{Bytes, watch_memory, watched_memory};
@@ -6,7 +6,10 @@ use tabtune::gpu::trace::{Bytes, watch_memory, watched_memory};
 use super::settle;
 use crate::error::{Result, RunError};
 
-/// The bytes after the device has finished all submitted work.
+/// Returns the bytes in use and reserved after the device has finished all submitted work.
+///
+/// # Errors
+/// `cli.usage` on a device that does not count its bytes; `device.lost`.
 pub fn usage(device: &Device) -> Result<Bytes> {
     settle(device)?;
     let absent = || RunError::Usage(format!("{}: this device does not count its bytes", device.info().adapter));
@@ -14,14 +17,20 @@ pub fn usage(device: &Device) -> Result<Bytes> {
     Ok(Bytes { in_use: usage.bytes_in_use, reserved: usage.bytes_reserved })
 }
 
-/// [`usage`] after the allocator has returned its unused pages.
+/// Returns [`usage`] after the allocator has released its unused pages.
+///
+/// # Errors
+/// Errors of [`usage`].
 pub fn cleaned(device: &Device) -> Result<Bytes> {
     settle(device)?;
     device.inner().memory_cleanup();
     usage(device)
 }
 
-/// The peak while `work` runs, sampled at each launch of one of our kernels.
+/// Returns the peak while `work` runs, sampled at each launch of a tabtune kernel.
+///
+/// # Errors
+/// Errors of `work`.
 pub fn most(work: impl FnOnce() -> Result<()>) -> Result<Bytes> {
     watch_memory();
     let outcome = work();

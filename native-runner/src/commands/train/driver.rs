@@ -1,4 +1,4 @@
-//! The loop around `Trainer::step`: saves, evaluations, signals, and the end.
+//! Loop around `Trainer::step`: saves, evaluations, signals, and the end of a run.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::place::Folder;
 use crate::progress::Progress;
 use crate::signals::{Signal, Signals};
 
-/// The loop around the steps.
+/// State of the loop around the steps.
 pub(super) struct Driver<'a> {
     pub run: Run,
     pub args: &'a TrainArgs,
@@ -30,26 +30,29 @@ pub(super) struct Driver<'a> {
     pub times: Option<KernelTimes>,
     pub first: u64,
     pub last: u64,
-    /// The step of the newest checkpoint of this process.
+    /// Step of the newest checkpoint that this process has saved.
     pub saved: Option<u64>,
     pub best: Option<Best>,
 }
 
-/// Where the checkpoint with the lowest loss of an evaluation is kept.
+/// Folder of the checkpoint with the lowest evaluation loss.
 pub(super) struct Best {
     place: Folder,
-    /// That of the checkpoint which is there.
+    /// Evaluation of the checkpoint in the folder.
     evaluation: Option<Evaluation>,
 }
 
 impl Best {
-    /// Claims the folder, and looks at what is there.
+    /// Claims the folder and reads the evaluation of a checkpoint in it.
+    ///
+    /// # Errors
+    /// Errors of [`Folder::for_checkpoints`] and [`Folder::evaluation`].
     pub fn claim(path: &Path) -> Result<Self> {
         let place = Folder::for_checkpoints(path)?;
         Ok(Self { evaluation: place.evaluation()?, place })
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn place(&self) -> &Folder {
         &self.place
     }
@@ -60,7 +63,10 @@ impl Driver<'_> {
         self.run.trainer.progress().completed_steps
     }
 
-    /// Trains to the end; however the steps end, the last whole one is saved.
+    /// Trains to the end. However the steps end, the last complete one is saved.
+    ///
+    /// # Errors
+    /// The first error that ends the training, or that of the last save.
     pub fn run(mut self) -> Result<Outcome> {
         let ended = self.train();
         self.progress.end();
@@ -77,10 +83,10 @@ impl Driver<'_> {
         self.finish(ended)
     }
 
-    /// Trains to the last step, or until a signal comes.
+    /// Trains to the last step, or until a signal comes, which is returned.
     fn train(&mut self) -> Result<Option<Signal>> {
         if self.first >= self.last {
-            // A resume has said so of a run that has all its steps.
+            // A resume has already warned about a run that has all its steps.
             if self.first < self.run.trainer.config().steps {
                 let message = format!("the run has made {} steps, and {} are asked for: nothing is left to do", self.first, self.last);
                 self.tell_warning(word!("run.nothing-left"), &message)?;
@@ -110,11 +116,11 @@ impl Driver<'_> {
             if saves || evaluates {
                 self.settle()?;
                 if self.step() < step {
-                    // One of the last steps was refused: the next call says which.
+                    // One of the last steps was refused; the next call reports which.
                     continue;
                 }
             }
-            // In this order, so that no evaluation costs a step.
+            // Saved first, so that a failing evaluation does not lose a step.
             if saves {
                 self.save()?;
             }
@@ -125,13 +131,13 @@ impl Driver<'_> {
         Ok(None)
     }
 
-    /// Waits for the steps that were submitted.
+    /// Waits for the submitted steps and reports them.
     fn settle(&mut self) -> Result<()> {
         let reports = block_on(self.run.trainer.settle())?;
         self.tell(&reports)
     }
 
-    /// One line for each step.
+    /// Reports each step in one line.
     fn tell(&self, reports: &[StepReport]) -> Result<()> {
         for report in reports {
             self.output.json_line(report)?;
@@ -145,7 +151,7 @@ impl Driver<'_> {
         self.progress.suspend(|| self.output.line(&line, || format!("warning: {message} [{}]", code.text())))
     }
 
-    /// Saves the step that is complete, if it is not there yet.
+    /// Saves the last complete step, unless it is saved already.
     fn save(&mut self) -> Result<()> {
         let Some(place) = self.place.as_ref().filter(|_| self.saved != Some(self.run.trainer.progress().completed_steps)) else {
             return Ok(());
@@ -156,7 +162,8 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// An evaluation that fails is told, and the run goes on. What it gave is added to the checkpoint of this step, and the best is kept.
+    /// Evaluates the model. A failed evaluation is only reported, and the run continues. The result is added to the checkpoint of this step, and the
+    /// best step is kept.
     fn evaluate(&mut self) -> Result<()> {
         let step = self.step();
         let report = match block_on(self.run.trainer.evaluate(None)) {
@@ -186,14 +193,14 @@ impl Driver<'_> {
         self.progress.suspend(|| self.output.line(&line, || format!("step {step}: the best so far, kept in {folder}")))
     }
 
-    /// Saves the last whole step after an error, which is the one to report; what comes of it goes to stderr.
+    /// Saves the last complete step after an error. The error is the one to report; the outcome of the save goes to stderr.
     fn rescue(&mut self, error: &RunError) {
-        // Released gradients have changed the parameters before their norm was known.
+        // With gradient release the parameters changed before the norm of their gradients was known.
         let changed = matches!(error, RunError::Tabtune(tabtune::Error::NonFiniteReleased { .. }));
         if changed || self.place.is_none() {
             return;
         }
-        // Reports of steps before the one that failed. Their lines may be what could not be written.
+        // Collects reports of the steps before the failed one. Their lines are not printed: stdout may be the cause of the error.
         let settled = block_on(self.run.trainer.settle()).map(drop).map_err(RunError::from);
         if settled.is_ok() && self.step() == self.saved.unwrap_or(self.first) {
             return;

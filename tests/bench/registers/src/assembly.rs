@@ -1,20 +1,20 @@
-//! What the machine code of a kernel does in the blocks that hold its products.
+//! Counts the instructions of a kernel's machine code in the blocks that compute its products.
 
 use serde::{Deserialize, Serialize};
 
-/// A basic block with fewer fused multiply-adds than this holds no product's inner sum.
+/// Minimum number of fused multiply-adds in a basic block that computes the inner sum of a product.
 const FUSED: usize = 16;
 
-/// Instructions of basic blocks.
+/// Numbers of instructions in basic blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// All of them.
+    /// Number of all instructions.
     pub instructions: usize,
-    /// Fused multiply-adds in f32.
+    /// Number of fused multiply-adds in f32.
     pub fused: usize,
-    /// Multiplications in f32.
+    /// Number of multiplications in f32.
     pub multiplies: usize,
-    /// Additions and subtractions in f32.
+    /// Number of additions and subtractions in f32.
     pub adds: usize,
 }
 
@@ -36,14 +36,14 @@ impl Counts {
         }
     }
 
-    /// Instructions for each product that is added to a sum: a multiplication alone begins a sum, or is added by another instruction.
+    /// Returns the instructions per product that is added to a sum. A multiplication alone begins a sum, or another instruction adds it.
     pub fn per_multiply_add(&self) -> f64 {
         self.instructions as f64 / (self.fused + self.multiplies) as f64
     }
 }
 
-/// The sums of products in this text, in its order: each the blocks that hold it, which an unrolled loop repeats. A block begins with a label,
-/// `BB` and its number and a colon; an instruction is an indented line.
+/// Counts the instructions of each sum of products in this text, in its order: those of all blocks that compute the sum, which an unrolled
+/// loop repeats. A block begins with a label (`BB`, its number, a colon); an instruction is an indented line.
 pub fn products(text: &str) -> Vec<Counts> {
     let mut blocks = vec![Counts::default()];
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Mesa's RADV, which compiles for a Radeon that is not there. The only module with `unsafe`: Vulkan is a C interface.
+//! Access to Mesa's RADV, which compiles for a Radeon that is not present. The only module with `unsafe`, because Vulkan is a C interface.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -7,15 +7,15 @@ use ash::{Device, Entry, Instance, khr, vk};
 
 use crate::Error;
 
-/// What the driver tells of a compiled kernel.
+/// Report of the driver on a compiled kernel.
 pub struct Told {
-    /// Its statistics by name.
+    /// Statistics of the kernel by name.
     pub statistics: BTreeMap<String, u64>,
-    /// The machine code as text.
+    /// Machine code as text.
     pub assembly: String,
 }
 
-/// An open driver. Everything is destroyed by [`Drop`], the last made first.
+/// An open driver. [`Drop`] destroys its objects in the reverse order of their creation.
 pub struct Driver {
     executables: khr::pipeline_executable_properties::Device,
     device: Device,
@@ -23,7 +23,7 @@ pub struct Driver {
     _entry: Entry,
 }
 
-/// Text in a fixed array of C characters.
+/// Returns the text in a fixed array of C characters.
 fn text(chars: &[std::ffi::c_char]) -> String {
     let bytes: Vec<u8> = chars.iter().map_while(|&c| (c != 0).then(|| c.to_ne_bytes()[0])).collect();
     String::from_utf8_lossy(&bytes).into_owned()
@@ -31,6 +31,9 @@ fn text(chars: &[std::ffi::c_char]) -> String {
 
 impl Driver {
     /// Opens the device of the driver that the environment of this process names.
+    ///
+    /// # Errors
+    /// `Error::Loader` without Vulkan, `Error::NoDevice`, and errors of the driver.
     pub fn open() -> Result<Self, Error> {
         // SAFETY: the loader is a Vulkan library. Every structure lives until the call that reads it returns, names are C strings, and no
         // handle is used after it was destroyed.
@@ -51,8 +54,10 @@ impl Driver {
         }
     }
 
+    /// Opens the first device of the driver, with all its features.
+    ///
     /// # Safety
-    /// `instance` is alive.
+    /// `instance` must be alive.
     unsafe fn device(instance: &Instance) -> Result<Device, Error> {
         // SAFETY: as in `open`.
         unsafe {
@@ -61,7 +66,7 @@ impl Driver {
             let mut executables = vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default();
             let mut features =
                 vk::PhysicalDeviceFeatures2::default().push_next(&mut of_12).push_next(&mut of_13).push_next(&mut executables);
-            // All features that it has, as wgpu asks for them.
+            // All features that the device has, as wgpu requests them.
             instance.get_physical_device_features2(physical, &mut features);
             let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(0).queue_priorities(&[1.0])];
             let extensions = [khr::pipeline_executable_properties::NAME.as_ptr()];
@@ -72,6 +77,9 @@ impl Driver {
     }
 
     /// Compiles SPIR-V whose entry point is `main` and whose bindings 0 … `bindings` − 1 are storage buffers.
+    ///
+    /// # Errors
+    /// Errors of the driver, and `Error::NoAssembly`.
     pub fn compile(&self, words: &[u32], bindings: u32) -> Result<Told, Error> {
         let storage = vk::DescriptorType::STORAGE_BUFFER;
         let place = |binding| {
@@ -80,8 +88,8 @@ impl Driver {
         };
         let places: Vec<_> = (0..bindings).map(place).collect();
         let device = &self.device;
-        // SAFETY: as in `open`; the words are those that naga validated and wrote. What was made is destroyed, but where a call fails: the
-        // process ends then.
+        // SAFETY: as in `open`; the words were validated and written by naga. All objects are destroyed, except where a call fails: then the
+        // process ends.
         unsafe {
             let set = device.create_descriptor_set_layout(&vk::DescriptorSetLayoutCreateInfo::default().bindings(&places), None)?;
             let layout = device.create_pipeline_layout(&vk::PipelineLayoutCreateInfo::default().set_layouts(&[set]), None)?;
@@ -99,8 +107,10 @@ impl Driver {
         }
     }
 
+    /// Reads the report on a compiled pipeline.
+    ///
     /// # Safety
-    /// `pipeline` is alive, and was made with both captures.
+    /// `pipeline` must be alive, and created with both captures.
     unsafe fn told(&self, pipeline: vk::Pipeline) -> Result<Told, Error> {
         let info = vk::PipelineExecutableInfoKHR::default().pipeline(pipeline);
         // SAFETY: as in `open`; the format says which field of the union was written.
@@ -114,11 +124,13 @@ impl Driver {
         }
     }
 
+    /// Reads the machine code of a pipeline.
+    ///
     /// # Safety
-    /// As of [`Driver::told`].
+    /// As for [`Driver::told`].
     unsafe fn assembly(&self, info: &vk::PipelineExecutableInfoKHR<'_>) -> Result<String, Error> {
         let name = |found: &vk::PipelineExecutableInternalRepresentationKHR<'_>| text(&found.name);
-        // SAFETY: as in `open`; each buffer has the size that the driver gave for it, and lives until it was read.
+        // SAFETY: as in `open`; each buffer has the size that the driver reported for it, and lives until it was read.
         unsafe {
             let mut found = self.executables.get_pipeline_executable_internal_representations(info)?;
             let mut buffers: Vec<Vec<u8>> = found.iter().map(|found| vec![0; found.data_size]).collect();
@@ -137,7 +149,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // SAFETY: nothing that they made is left.
+        // SAFETY: all objects that were made from them have been destroyed.
         unsafe {
             self.device.destroy_device(None);
             self.instance.destroy_instance(None);

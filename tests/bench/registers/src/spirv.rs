@@ -1,4 +1,4 @@
-//! A kernel as the SPIR-V that wgpu gives to a Vulkan driver.
+//! Translation of a kernel to the SPIR-V that wgpu gives to a Vulkan driver.
 
 use naga::back::spv;
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
@@ -7,7 +7,10 @@ use tabtune::gpu::AnyKernel;
 
 use crate::{Error, Loops};
 
-/// The words of `kernel`, with the options that wgpu and CubeCL set: nothing is checked but, if they are bounded, the loops.
+/// Translates `kernel` with the options that wgpu and CubeCL set: no access is checked, and loops are bounded if `loops` says so.
+///
+/// # Errors
+/// `Error::Kernel` if naga refuses the kernel.
 pub fn words(kernel: &AnyKernel, loops: Loops) -> Result<Vec<u32>, Error> {
     let refused = |reason: String| Error::Kernel { name: kernel.name, reason };
     let source = kernel.assembled();

@@ -1,5 +1,5 @@
-//! A Vulkan layer that loses the device, by the interface of the Vulkan loader for layers: from the submission of number `LOSE_AT` on, every call
-//! that can say so does. The test compiles it by itself, as a library of its own.
+//! A Vulkan layer that loses the device, written against the layer interface of the Vulkan loader: from submission number `LOSE_AT` on, every
+//! call that can report a lost device does. The test compiles it separately, as a library of its own.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
@@ -43,7 +43,7 @@ pub struct Negotiation {
 
 static INSTANCE: OnceLock<Lookup> = OnceLock::new();
 static DEVICE: OnceLock<Lookup> = OnceLock::new();
-/// The device, which is one at a time.
+/// The device. Only one exists at a time.
 static CREATED: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 static SUBMITTED: AtomicU64 = AtomicU64::new(0);
 
@@ -52,7 +52,7 @@ fn lost() -> bool {
     SUBMITTED.load(SeqCst) >= *AT.get_or_init(|| std::env::var("LOSE_AT").unwrap().parse().unwrap())
 }
 
-/// The next link of a chain, which it takes off for the one after it.
+/// Takes the next link off a chain and returns its functions.
 unsafe fn link_of(info: *mut c_void, kind: u32) -> (Lookup, Option<Lookup>) {
     let mut at = unsafe { (*info.cast::<Chained>()).next };
     while unsafe { (*at).kind != kind || (*at).function != 0 } {
@@ -128,7 +128,7 @@ unsafe extern "system" fn instance_lookup(instance: *mut c_void, name: *const c_
     Some(unsafe { std::mem::transmute::<*const (), Call>(own) })
 }
 
-/// Where the loader begins.
+/// Entry point that the loader calls first.
 #[unsafe(export_name = "vkNegotiateLoaderLayerInterfaceVersion")]
 pub unsafe extern "system" fn negotiate(asked: *mut Negotiation) -> i32 {
     let asked = unsafe { &mut *asked };

@@ -1,4 +1,4 @@
-//! The places of the table, each made anew for each command.
+//! Locations of the table, each made anew for each command.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -26,13 +26,13 @@ pub(super) enum Kind {
     ReadOnly,
     Full,
     NearlyFull,
-    /// 80 KiB are free: the room of an export, not of a checkpoint.
+    /// 80 KiB are free: room for an export, but not for a checkpoint.
     Small,
     Spaces,
     LongName,
 }
 
-/// The purpose of a place, which is one column of the table.
+/// Purpose of a location, which is one column of the table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Use {
     Checkpoints,
@@ -41,26 +41,26 @@ pub(super) enum Use {
     OneFile,
 }
 
-/// One place: the output's path for the command, and what the test sees.
+/// One location: the output path for the command, and the paths that the test sees.
 pub(super) struct Place {
     pub out: PathBuf,
-    /// Where the output's files lie.
+    /// Folder that contains the output's files.
     pub home: PathBuf,
-    /// The folder within which nothing else may change.
+    /// Folder in which nothing else may change.
     pub around: PathBuf,
-    /// What the command is started with.
+    /// Program and arguments that start the command.
     pub start: Vec<String>,
-    /// What is there from now on stays: all but a checkpoint that is replaced.
+    /// Contents before the command, which must stay, except for a checkpoint that is replaced.
     pub before: Contents,
-    /// Held as long as the place.
+    /// Keeps the file system mounted.
     _mount: Option<Mount>,
 }
 
-/// What the commands read; made once.
+/// Inputs of the commands, made once.
 pub(super) struct Inputs {
     pub config: String,
     pub data: String,
-    /// Half of a run.
+    /// Checkpoint of half a run.
     pub half: String,
     pub tuned: String,
     pub adapter: String,
@@ -91,7 +91,7 @@ fn copy(from: &str, to: &Path) {
     }
 }
 
-/// Makes the place `kind` below `around`. `None` where this machine does not allow it, which is printed.
+/// Makes a location of this kind below `around`. If this machine does not allow it, prints that and returns `None`.
 pub(super) fn make(kind: Kind, usage: Use, around: &Path) -> Option<Place> {
     let ending = if usage == Use::OneFile { ".gguf" } else { "" };
     let long = "n".repeat(200 - ending.len());
@@ -110,7 +110,7 @@ pub(super) fn make(kind: Kind, usage: Use, around: &Path) -> Option<Place> {
         _mount: None,
     };
     let what = format!("{kind:?}");
-    // A checkpoint that goes on lies wherever it can lie.
+    // The checkpoint to resume is put into the location itself.
     let fill = |folder: &Path| {
         if usage == Use::InPlace {
             copy(&inputs().half, folder)
@@ -151,7 +151,7 @@ pub(super) fn make(kind: Kind, usage: Use, around: &Path) -> Option<Place> {
             let at = around.join("mounted");
             fs::create_dir(&at).unwrap();
             let mount = Mount::new(&at, 1 << 18, &what)?;
-            // The mount point itself is the place of a folder.
+            // For a folder, the mount point itself is the location.
             place.out = if kind == MountPoint && usage != Use::OneFile { at.clone() } else { at.join(&name) };
             (place.home, place.around, place.start) = (mount.seen(&place.out), mount.seen(&at), mount.inside.clone());
             fill(&place.home);

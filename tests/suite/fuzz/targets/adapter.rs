@@ -1,4 +1,4 @@
-//! The configuration of an adapter.
+//! Target: the configuration of an adapter.
 
 use serde_json::json;
 use tabtune::bundle::FileFormat;

@@ -1,4 +1,4 @@
-//! Decoders of blocks.
+//! Target: decoders of blocks.
 
 use tabtune::bundle::dequantise;
 use tabtune::formats::{GgmlType, GgufFile, MemorySource};
@@ -7,14 +7,14 @@ use super::super::mutation::{Random, mutated};
 use super::Target;
 use crate::hostile::rows::{gg, tensor};
 
-/// The types that have blocks.
+/// Lists the types that have blocks.
 fn block_types() -> Vec<(u32, u64, u64)> {
     (0..64)
         .filter_map(|id| GgmlType::from_id(id).block.filter(|block| block.0 > 1).map(|(elements, bytes)| (id, elements, bytes)))
         .collect()
 }
 
-/// The values of whole blocks of a type, every NaN with the same bits.
+/// Decodes whole blocks of a type, with the same bits for every NaN.
 fn decoded(id: u32, elements: u64, data: &[u8], count: u64) -> Vec<u32> {
     let mut bytes = gg(&[], &[tensor("t", &[elements * count], id, 0)], data.len().next_multiple_of(32));
     let start = bytes.len() - data.len().next_multiple_of(32);
@@ -24,7 +24,7 @@ fn decoded(id: u32, elements: u64, data: &[u8], count: u64) -> Vec<u32> {
     values.into_iter().map(|value| if value.is_nan() { f32::NAN.to_bits() } else { value.to_bits() }).collect()
 }
 
-/// The first byte chooses a type, the others are blocks: as many values as the type says, and each block has its values wherever it is.
+/// The first byte chooses a type, the others are blocks. There must be as many values as the type says, the same for a block at any position.
 fn blocks_answer(file: &[u8]) -> String {
     let types = block_types();
     let Some((choice, data)) = file.split_first() else { return "empty".into() };
@@ -51,7 +51,7 @@ fn block_seeds() -> Vec<Vec<u8>> {
     block_types().iter().enumerate().map(|(choice, (_, _, bytes))| of(choice, *bytes, &mut random)).collect()
 }
 
-/// New random bytes, mostly: decoders have no grammar.
+/// Makes mostly new random bytes, because decoders have no grammar.
 fn new_blocks(random: &mut Random, files: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
     let mut file = mutated(random, files, words);
     file.truncate(1 << 10);

@@ -1,4 +1,4 @@
-//! The header of a GGUF file.
+//! Target: the header of a GGUF file.
 
 use tabtune::bundle::FileFormat;
 use tabtune::formats::GgmlType;
@@ -20,7 +20,7 @@ const GGUF_WORDS: [&str; 10] = [
     "weight",
 ];
 
-/// A file with keys of all types and one to three tensors of any types.
+/// Makes a file with keys of all types and one to three tensors of any types.
 fn gguf_made(random: &mut Random) -> Vec<u8> {
     let widths = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
     let mut keys = Vec::new();
@@ -50,7 +50,7 @@ fn gguf_made(random: &mut Random) -> Vec<u8> {
     }
     let mut file = gg(&keys, &tensors, offset as usize);
     let start = file.len() - offset as usize;
-    // Zero stays between tensors and behind the last one: the last 32 bytes are left alone.
+    // Padding between tensors and after the last one must stay zero, so the last 32 bytes are not changed.
     for at in start..file.len().saturating_sub(32) {
         file[at] = random.word() as u8;
     }

@@ -1,4 +1,4 @@
-//! The index of shards.
+//! Target: the index of shards.
 
 use serde_json::json;
 use tabtune::bundle::{FileFormat, inspect};
@@ -23,7 +23,7 @@ const INDEX_WORDS: [&str; 12] = [
     "\\u0000",
 ];
 
-/// The shards beside every index: `a.safetensors` and `b.safetensors` with two tensors each, `c.safetensors` with one of `a`.
+/// Every index has the same shards: `a.safetensors` and `b.safetensors` with two tensors each, `c.safetensors` with one of `a`.
 fn index_answer(file: &[u8]) -> String {
     let shards = ["a", "b"].map(|name| shard(&format!("{name}.safetensors"), &json!([format!("{name}.0"), format!("{name}.1")])));
     let twice = shard("c.safetensors", &json!(["a.0"]));

@@ -1,4 +1,4 @@
-//! Manifests: of a checkpoint, of shards, and in the metadata of a safetensors file.
+//! Target: manifests of a checkpoint, of shards, and in the metadata of a safetensors file.
 
 use std::rc::Rc;
 
@@ -38,13 +38,13 @@ const JSON_WORDS: [&str; 24] = [
     "[0,0,0,0,0,0,0,0,0,0]",
 ];
 
-/// The first words of an error: the path of the field.
+/// Returns the first words of an error: the path of the field.
 fn told<T>(result: tabtune::Result<T>) -> String {
     let words = |error: tabtune::Error| format!("{} {}", error.code(), error.to_string().chars().take(40).collect::<String>());
     result.map_or_else(words, |_| "ok".into())
 }
 
-/// The weights of [`whole`], in whose metadata the manifest is, if there is one.
+/// Makes the weights of [`whole`], with the manifest in their metadata if there is one.
 fn weights(manifest: Option<&str>) -> Rc<dyn ByteSource> {
     let tensors = whole().tensors.into_iter().filter(|(_, tensor)| tensor.file == "model.safetensors");
     let shape = |tensor: &TensorRecord| tensor.shape.iter().map(|&dim| dim as usize).collect();
@@ -56,7 +56,7 @@ fn weights(manifest: Option<&str>) -> Rc<dyn ByteSource> {
     Rc::new(MemorySource::new("model.safetensors", bytes))
 }
 
-/// The same bytes as `checkpoint.json`, whose files are absent, as the manifest of weights in their metadata, and as the file beside them.
+/// Opens the same bytes as `checkpoint.json`, whose files are absent, as the manifest in the metadata of weights, and as the file next to them.
 fn manifest_answer(file: &[u8]) -> String {
     let checkpoint: Box<dyn ByteSource> = Box::new(MemorySource::new(MANIFEST_NAME, file));
     let checkpoint = told(Checkpoint::open_verified(vec![checkpoint], None));
@@ -69,7 +69,7 @@ fn manifest_answer(file: &[u8]) -> String {
     let document: Rc<dyn ByteSource> = Rc::new(MemorySource::new("tabtune.manifest.json", file));
     let codes = |result: tabtune::Result<_>| result.map_or_else(|error| error.code(), |_: OpenedState| "ok");
     let (inside, beside) = (codes(open_safetensors(vec![weights(Some(text))])), codes(open_safetensors(vec![weights(None), document])));
-    // A file that is no JSON at all is named as what it is.
+    // A file that is not JSON at all is reported as such.
     let other = beside == "format.mismatch" && inside == "manifest.json";
     assert!(inside == beside || other, "{inside} in the metadata, {beside} beside the weights");
     format!("{checkpoint} | {} | {inside}", told(read))

@@ -1,4 +1,4 @@
-//! What is fuzzed: how files begin, which words they have, how they are answered.
+//! Targets of the fuzzing: their seeds, their words, and how files are answered.
 
 mod adapter;
 mod blocks;
@@ -27,7 +27,7 @@ pub use tokenizer::TOKENIZER;
 use super::mutation::Random;
 use crate::hostile::{bytes_of, cases};
 
-/// Makes a file of others and of words.
+/// Makes a file from others and from words.
 type Change = fn(&mut Random, &[Vec<u8>], &[&str]) -> Vec<u8>;
 
 /// One reader of files.
@@ -35,17 +35,17 @@ pub struct Target {
     pub name: &'static str,
     /// Files to start from.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// What is put into files now and then.
+    /// Words that are inserted into files now and then.
     pub words: &'static [&'static str],
-    /// Makes the next file.
+    /// Function that makes the next file.
     pub change: Change,
-    /// Reads a file and says in short what came of it.
+    /// Function that reads a file and summarises the result.
     pub answer: fn(&[u8]) -> String,
-    /// There are at least so many different answers to 20,000 files: the files reach all parts of the reader.
+    /// Minimum number of different answers to 20,000 files, which shows that the files reach all parts of the reader.
     pub answers: usize,
 }
 
-/// The message of a panic.
+/// Returns the message of a panic.
 pub fn as_text(cause: &(dyn Any + Send)) -> String {
     let text = cause.downcast_ref::<&str>().map(|text| (*text).to_string());
     text.or_else(|| cause.downcast_ref::<String>().cloned()).unwrap_or_default()
@@ -55,13 +55,13 @@ pub fn golden(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/golden/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// The hostile files of a format.
+/// Returns the hostile files of a format.
 pub fn hostile(format: &str) -> Vec<Vec<u8>> {
     let files: Vec<_> = cases().iter().filter(|case| case["format"] == format).map(bytes_of).collect();
     files.into_iter().filter(|file| file.len() < 16 << 10).collect()
 }
 
-/// Code, stage and warnings.
+/// Summarises a report: code, stage and warnings.
 pub fn in_short(report: &InspectReport) -> String {
     assert_eq!(report.ok, report.code.is_none());
     let warnings: BTreeSet<&str> = report.warnings.iter().map(|warning| warning.code).collect();

@@ -1,4 +1,4 @@
-//! The header of a safetensors file.
+//! Target: the header of a safetensors file.
 
 use tabtune::bundle::FileFormat;
 
@@ -65,7 +65,7 @@ fn safetensors_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// What is accepted, the reference accepts too, with the same tensors.
+/// Every accepted file is accepted by the reference implementation too, with the same tensors.
 fn safetensors_answer(file: &[u8]) -> String {
     let report = inspected(FileFormat::Safetensors, file);
     if report.stage != "open" {

@@ -1,4 +1,4 @@
-//! JSON state dicts.
+//! Target: JSON state dicts.
 
 use serde_json::json;
 use tabtune::bundle::FileFormat;

@@ -1,4 +1,4 @@
-//! The tokenizer in the metadata of a GGUF file.
+//! Target: the tokenizer in the metadata of a GGUF file.
 
 use tabtune::bundle::{FileFormat, open_bundle};
 
@@ -24,7 +24,7 @@ const TOKENIZER_WORDS: [&str; 14] = [
     "Ġ",
 ];
 
-/// A model with the tokenizer's keys.
+/// Makes a model with the tokenizer's keys.
 fn tokenizer_file(keys: Vec<(&'static str, Meta)>, rows: usize) -> Vec<u8> {
     let counts = [
         ("llama.context_length", 16),
@@ -67,7 +67,7 @@ fn tokenizer_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// What opens turns a text into ids and back, and renders a chat or refuses to.
+/// A tokenizer that opens encodes and decodes a text, and renders a chat or refuses to.
 fn tokenizer_answer(file_bytes: &[u8]) -> String {
     let report = in_short(&inspected(FileFormat::Gguf, file_bytes));
     let bundle = match open_bundle(vec![file("m.gguf", file_bytes)]) {

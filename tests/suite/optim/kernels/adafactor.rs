@@ -128,7 +128,7 @@ fn adafactor_apply_equals_its_twin() {
 
 #[test]
 fn adafactor_keeps_a_silent_row_beside_a_huge_gradient() {
-    // row/S is below f32: 0·∞ would make NaN of a row without gradients.
+    // row/S underflows in f32: 0·∞ would make NaN of a row without gradients.
     let mut case = apply((3, 64), 0, 0);
     case.buffers[0][..64].fill(0);
     case.buffers[1] = words(&[6.4e-29, 1e30, 1.0]);
@@ -149,7 +149,7 @@ fn adafactor_vectors_equal_their_twins() {
 
 #[test]
 fn adafactor_rounds_like_its_twin() {
-    // One lane and statistics of one: the sums are the same bits on both sides, so every rounding decision is too.
+    // One lane and statistics of one: the sums have the same bits on both sides, so every rounding decision is the same too.
     let exact = |rounding| {
         let (mut matrix, mut vector) = (apply((32, 64), rounding, 0), vector_apply(2001, rounding));
         matrix.buffers[3] = vec![2048f32.to_bits(), 0, 32f32.to_bits()];

@@ -12,7 +12,7 @@ pub(super) fn case(n: usize) -> Case {
     let params = adamw::Params { n: n as u32, w1: 0.1, w2: 1e-3, d: 0.999, alpha: 1e-2, eps: 1e-6 };
     let v = noise(n, 4).into_iter().map(f32::abs).collect::<Vec<f32>>();
     let mut g = noise(n, 2);
-    // Past the bound, and so small that g² vanishes.
+    // Beyond the bound, and so small that g² vanishes.
     g[0] = 1e30;
     g[n / 2] = -1e-30;
     let written = [words(&noise(n, 1)), words(&noise(n, 3)), words(&v)];
@@ -31,7 +31,7 @@ pub(super) fn packed_case(n: usize, rounding: u32) -> Case {
     Case::new(&adamw_bf16::KERNEL, [words(&noise(n, 2)), given, open(0.75)], written, &params, (n as u32).div_ceil(512))
 }
 
-/// The buffers of a tensor of so many elements: its gradient; itself; m and v side by side, with noise between them.
+/// Makes the buffers of a tensor of this many elements: its gradient; the tensor; m and v next to each other, with noise between them.
 fn half(n: usize, seed: u32, pack: impl Fn(&[f32]) -> Vec<u32>, dtype: DType) -> (Vec<u32>, [Vec<u32>; 2]) {
     let v = noise(n, seed + 4).into_iter().map(f32::abs).collect::<Vec<f32>>();
     let mut g = noise(n, seed + 2);
@@ -43,7 +43,7 @@ fn half(n: usize, seed: u32, pack: impl Fn(&[f32]) -> Vec<u32>, dtype: DType) ->
     moments.extend(words(&noise(second - moments.len(), seed + 6)));
     moments.extend(pack(&v));
     moments.resize(2 * second, 0x1234_5678);
-    // A buffer that is bound in place of a second tensor has some words too.
+    // A buffer that is bound in place of a second tensor must have some words too.
     let filled = |mut words: Vec<u32>| {
         words.resize(words.len().max(4), 7);
         words
@@ -122,7 +122,7 @@ fn adamw_of_two_equals_its_twin() {
     check(&cases, 0.0, ("x.y, bits.z, rounding", "x.y, bits.y, rounding"));
 }
 
-/// What two tensors have after a step of both is what each has after one alone, bit for bit.
+/// A step of two tensors together gives each the bits of a step alone.
 #[test]
 fn adamw_of_two_has_the_bits_of_each_alone() {
     let Some(device) = tabtune_tests::gpu() else { return };

@@ -7,8 +7,8 @@ use tabtune_tests::kernels::{Case, check, noise, packed, place, poisoned, words}
 /// A device's sum may differ from its twin by 2e-6 relative (shaders/README.md, "Block tree"); R is a sum of products of both signs.
 const BOUND: f64 = 5e-6;
 
-/// channels, dim, rank, by row. Many channels come with many ranks: at rank 1 some channel's R cancels to almost nothing, and s = ‖R̃‖/‖R‖
-/// magnifies the last bit of it.
+/// channels, dim, rank, by row. Shapes with many channels have higher ranks: at rank 1 some channel's R cancels to almost nothing, and
+/// s = ‖R̃‖/‖R‖ magnifies its last bit.
 const SHAPES: [(usize, usize, usize, bool); 6] =
     [(1, 1, 1, true), (5, 3, 3, true), (257, 33, 8, false), (300, 64, 8, true), (255, 65, 9, false), (4099, 17, 12, false)];
 
@@ -129,7 +129,7 @@ fn apollo_project_equals_its_twin() {
     check(&cases, BOUND, ("whole(r[j], zero) * gate.factor", "whole(r[j], zero)"));
 }
 
-/// Two entries of each channel at the bound of 1e15 cancel: what is left has none of their digits.
+/// Two entries of each channel at the bound of 1e15 cancel: the remaining sum must keep the digits of the other entries.
 #[test]
 fn apollo_project_keeps_what_large_entries_hide() {
     let shape = (300, 17, 1, true);
@@ -151,7 +151,7 @@ fn apollo_combine_equals_its_twin() {
     check(&cases, BOUND, ("select(own * own, length,", "select(own, length,"));
 }
 
-/// R = 0 beside entries of 1e15: s = ‖R̃‖/1e-8, and the square of s·‖g‖ is none of f32.
+/// With R = 0 and entries of 1e15, s = ‖R̃‖/1e-8, and the square of s·‖g‖ exceeds f32.
 #[test]
 fn apollo_combine_takes_what_a_projector_misses() {
     let mut case = combine(300, 0, 1.0);

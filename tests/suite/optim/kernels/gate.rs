@@ -7,12 +7,12 @@ use super::{adafactor, adamw, apollo, sgd};
 /// sqrt and a quotient, within 3 and 2.5 ulp.
 const BOUND: f64 = 1e-6;
 
-/// A gate that lets gradients pass, times a factor.
+/// Returns a gate that lets gradients pass, multiplied by a factor.
 pub(crate) fn open(factor: f32) -> Vec<u32> {
     vec![0, factor.to_bits()]
 }
 
-/// The same launch behind a gate that is closed.
+/// Makes the same launch with a closed gate.
 fn closed(mut case: Case) -> Case {
     let at = case.kernel.bindings.iter().position(|binding| binding.name == "gate").expect("an update has a gate");
     case.buffers[at][0] = 1;
@@ -50,7 +50,7 @@ fn closed_gate_leaves_parameters_and_states() {
     }
 }
 
-/// Losses and sum of a step of so many partials, one of which may not be finite, into the second of three rows.
+/// Makes the losses and the sum of a step with this many partials, one of which may not be finite, in the second of three rows.
 fn judged(losses: &[f32], sum: f32, partials: usize, bad: Option<usize>, before: u32, max_norm: f32) -> Case {
     let mut blocks = noise(partials, 1);
     if let Some(bad) = bad {
@@ -72,7 +72,7 @@ fn step_gate_equals_its_twin() {
         judged(&[3.5, 2.5], 9.0, 700, None, 1, 1.5),
     ];
     check(&cases, BOUND, ("params.max_norm / norm", "params.max_norm"));
-    // Of each status the words are exact; a flag of NaN bits is none of the comparison by values.
+    // The words of each status are exact; a flag with NaN bits cannot be compared as a value.
     let words_of = |case: &Case| {
         let width = HEAD + case.params[0] as usize;
         let [gate, rows] = case.twin().try_into().unwrap();

@@ -11,7 +11,7 @@ fn squares(n: usize) -> Case {
     Case::new(&global_norm::KERNEL, [words(&noise(n, 1))], [poisoned(blocks + 5)], &params, groups)
 }
 
-/// Six gradients, the partials of each behind those of another.
+/// Makes a launch with six gradients, whose partials are written one after another.
 fn six(lengths: [usize; 6]) -> Case {
     let mut end = 2;
     let places = lengths.map(|n| {
@@ -46,7 +46,7 @@ fn global_norm_sums_six_at_once() {
     let cases = [[1, 2, 3, 4, 5, 6], [256, 257, 2048, 2049, 1, 4099], [70_001, 1, 4096, 5000, 255, 12_000]].map(six);
     check(&cases, BOUND, ("Share(3u, params.n3, params.first3", "Share(3u, params.n3, params.first2"));
     check(&cases, BOUND, ("return g5[i]", "return 2.0 * g5[i]"));
-    // Those of one gradient alone: the norm does not ask which kernel had it.
+    // The same as for one gradient alone: the norm does not depend on the kernel that a gradient was in.
     let Some(device) = tabtune_tests::gpu() else { return };
     let case = six([70_001, 1, 4096, 5000, 255, 12_000]);
     let [whole] = &case.device(case.kernel, &device.inner())[..] else { panic!("one buffer is written") };
