@@ -1,7 +1,7 @@
-// Writes the unrolled shaders `*_block.wgsl` and those by tiles, whose templates are in shaders/blocks.
+// Writes the unrolled shaders `*_block.wgsl` and the tiled ones, from their templates in shaders/blocks.
 //   node shaders/blocks.mjs            writes them
-//   node shaders/blocks.mjs --check    compares them with what would be written, and names those that differ
-// Each sum of a block is a variable of its own (a0, b0 … d31), so that a shader repeats each step row by row; a template says it once.
+//   node shaders/blocks.mjs --check    compares them with the expected output, and names those that differ
+// Each sum of a block is a separate variable (a0, b0 … d31), so a shader repeats each step for every row; a template states it once.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import * as attention from './blocks/attention.mjs';

@@ -1,5 +1,5 @@
-// npm run cuda: compiles native-runner/cuda, a workspace of its own, and runs it: tabtune's kernels beside Burn's own operations on CUDA. Without
-// a CUDA device it says so, and succeeds unless REQUIRE_CUDA=1. What follows `--` goes to the program (`--help` lists it).
+// npm run cuda: compiles native-runner/cuda, a separate workspace, and runs it: tabtune's kernels compared with Burn's own operations on CUDA.
+// Without a CUDA device it says so, and succeeds unless REQUIRE_CUDA=1. Arguments after `--` are passed to the program (`--help` lists them).
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,10 +9,10 @@ import { cacheDir, environment, ownTarget, root, run } from '../web/toolchain.mj
 
 const STAGE = 'compile the CUDA witness';
 const ADVICE = 'mend what the compiler says above and run this again; what was compiled is kept. Nothing of CUDA is needed to compile it.';
-/** Of its own: Burn has one more backend here. */
+/** A separate folder, because Burn has an additional backend here. */
 const target = join(cacheDir, 'cuda');
 
-/** Runs the program on this terminal; its exit status. */
+/** Runs the program on this terminal; returns its exit status. */
 const program = (args) =>
   new Promise((ended, failed) => {
     const path = join(target, 'debug', process.platform === 'win32' ? 'tabtune-cuda.exe' : 'tabtune-cuda');

@@ -1,4 +1,4 @@
-// How long groups of tests took on this machine: the longest begin first, and progress is told by them.
+// Durations of groups of tests on this machine: the slowest start first, and progress is estimated from them.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cacheDir } from '../web/toolchain.mjs';
@@ -9,12 +9,12 @@ function lastRuns() {
   try {
     return JSON.parse(readFileSync(FILE, 'utf8'));
   } catch {
-    // Figures for order and progress, nothing else: without them the lists of the callers serve.
+    // Durations only affect order and progress; without them the lists of the callers are used.
     return {};
   }
 }
 
-/** Jobs with a `key`, those first that took longest in the last run; of those without a figure, those that stand first in `slowest`. */
+/** Sorts jobs with a `key`, the slowest of the last run first; jobs without a duration are sorted by their position in `slowest`. */
 export function slowestFirst(jobs, slowest) {
   const known = lastRuns();
   const guess = ({ key }) => (slowest.includes(key) ? (slowest.length - slowest.indexOf(key)) * 1000 : 0);
@@ -22,7 +22,7 @@ export function slowestFirst(jobs, slowest) {
   return [...jobs].sort((a, b) => seconds(b) - seconds(a));
 }
 
-/** What part of the work of `jobs` is done, by how long each took in the last run: undefined where there was none. */
+/** The completed share of the work of `jobs`, by their durations in the last run; undefined if there was none. */
 export class Progress {
   #seconds;
   #done = 0;
@@ -35,20 +35,20 @@ export class Progress {
     this.#total = [...this.#seconds.values()].reduce((sum, seconds) => sum + seconds, 0);
   }
 
-  /** Counts a job; gives the new state. */
+  /** Counts a job as ended; returns the new state. */
   ended({ key }) {
     this.#done += this.#seconds.get(key);
     this.#count++;
     return this.state();
   }
 
-  /** How many jobs have ended, in words, and the part of the work. */
+  /** Returns the number of ended jobs, in words, and the completed share of the work. */
   state() {
     return [`${this.#count} of ${this.#seconds.size} groups of tests done`, this.#total > 0 ? this.#done / this.#total : undefined];
   }
 }
 
-/** Records how long jobs took, in `seconds` of each. */
+/** Stores the durations of jobs, given in `seconds` of each. */
 export function remember(jobs) {
   mkdirSync(cacheDir, { recursive: true });
   const took = jobs.filter(({ seconds }) => seconds !== undefined).map(({ key, seconds }) => [key, seconds]);

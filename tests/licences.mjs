@@ -1,20 +1,20 @@
-// The licences of what is compiled, by what each package says of itself: node tests/licences.mjs [Cargo.toml ...]
+// Checks the licences of all compiled packages, as stated by each package: node tests/licences.mjs [Cargo.toml ...]
 import { execFileSync } from 'node:child_process';
 import { environment, root } from '../web/toolchain.mjs';
 
-/** Those that ask for no more than their text, and MPL-2.0, which holds for a package's own files alone. */
+/** Accepted licences: those that only require their text, and MPL-2.0, which applies only to a package's own files. */
 const TAKEN = ['0BSD', 'Apache-2.0', 'Apache-2.0 WITH LLVM-exception', 'BSD-2-Clause', 'BSD-3-Clause', 'BSL-1.0', 'CC0-1.0', 'ISC', 'MIT', 'MPL-2.0', 'Unicode-3.0', 'Unlicense', 'Zlib'];
-/** Of the machine, and of the browser. */
+/** The targets of the machine and of the browser. */
 const TARGETS = [/^host: (.*)$/m.exec(execFileSync('rustc', ['-vV'], { encoding: 'utf8', env: environment }))[1], 'wasm32-unknown-unknown'];
 const MANIFESTS = ['Cargo.toml', 'native-runner/cuda/Cargo.toml'];
 
-/** Whether every part of an SPDX expression leaves a choice that is taken. Old packages write a slash for OR. */
+/** Returns whether every part of an SPDX expression leaves a choice that is accepted. Old packages write a slash for OR. */
 function isTaken(expression) {
   const parts = expression.replaceAll('/', ' OR ').split(/\bAND\b/);
   return parts.every((part) => part.replaceAll(/[()]/g, '').split(/\bOR\b/).some((name) => TAKEN.includes(name.trim())));
 }
 
-/** Packages of a workspace that are compiled, with their licences. */
+/** Returns the packages of a workspace that are compiled, with their licences. */
 function packagesOf(manifest) {
   const args = ['tree', '--manifest-path', manifest, '--workspace', '--locked', '--prefix', 'none', '--edges', 'normal,build', '--format', '{p}|{l}|'];
   const text = execFileSync('cargo', [...args, ...TARGETS.flatMap((target) => ['--target', target])], { encoding: 'utf8', cwd: root, env: environment, maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'inherit'] });

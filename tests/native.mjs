@@ -4,15 +4,18 @@ import { environment, run } from '../web/toolchain.mjs';
 import { add, settle } from './counts.mjs';
 
 /**
- * Clippy compiles our packages as it reads them, and the tests run what it compiled: a `cargo clippy` beside the tests would go through
- * all dependencies a second time.
+ * Environment that lets Clippy compile our packages while it checks them, so that the tests run the same binaries: a separate `cargo clippy` would go
+ * through all dependencies a second time.
  */
 const COMPILED_BY_CLIPPY = { RUSTC_WORKSPACE_WRAPPER: 'clippy-driver' };
 
-/** The native program, which the tests are told by `TABTUNE`. */
+/** Path of the native program, which the tests receive in `TABTUNE`. */
 export const program = join(environment.CARGO_TARGET_DIR, 'debug', process.platform === 'win32' ? 'tabtune.exe' : 'tabtune');
 
-/** Every native target of every package, compiled once for lint, tests and the program: the test binaries, and what the compiler and Clippy warn of. */
+/**
+ * Compiles every native target of every package once for lint, tests and the program; returns the test binaries, and the warnings of the compiler and
+ * Clippy.
+ */
 export async function compileNative(onLine) {
   const binaries = [];
   const told = [];
@@ -29,7 +32,7 @@ export async function compileNative(onLine) {
   return { binaries, told: told.some((line) => /^warning\b/.test(line)) ? told : [] };
 }
 
-/** The examples of the documentation. */
+/** Runs the examples of the documentation. */
 export async function docTests() {
   const result = { passed: 0, failed: 0 };
   const onLine = (line) => {

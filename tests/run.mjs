@@ -1,7 +1,7 @@
-// npm test: set up what is missing, then lint, Rust tests, TypeScript tests and tests in a real browser.
-//   node tests/run.mjs [lint|rust|web|browser|release ...]     without words: the first four, and `release` where the released core of these
-//                                                              sources is there already: compiling it takes longer than all else
-// Parts run side by side and share the cores. Every part runs even when another one failed. The last line counts them all.
+// npm test: sets up missing prerequisites, then runs lint, Rust tests, TypeScript tests and tests in a real browser.
+//   node tests/run.mjs [lint|rust|web|browser|release ...]     by default the first four, and `release` if the release core of these
+//                                                              sources already exists: compiling it takes longer than everything else
+// Parts run in parallel and share the cores. Every part runs even if another one failed. The last line counts all of them.
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,23 +15,23 @@ import { compileNative, docTests, program } from './native.mjs';
 import { runShard, shardsOf } from './shards.mjs';
 import { Slots } from './slots.mjs';
 
-/** Kernel cases that the Rust tests write and the browser tests run again. */
+/** Folder of kernel cases that the Rust tests write and the browser tests run again. */
 const casesDir = process.env.TABTUNE_CASES || join(cacheDir, 'cases');
-/** Browser tests of what the Rust tests recorded. */
+/** Browser tests of cases that the Rust tests recorded. */
 const AFTER_RUST = ['kernels.test.mjs'];
 /** Browser tests that also run the native program. */
 const WITH_PROGRAM = ['survival-files.test.mjs', 'survival-storage.test.mjs'];
-/** Browser tests with times to keep: nothing runs beside them. */
+/** Browser tests with timing requirements: nothing runs at the same time. */
 const ALONE = ['survival-alone.test.mjs'];
-/** Browser tests of what is released: `npm run release-check`. */
+/** Browser tests of the release build: `npm run release-check`. */
 const OF_THE_RELEASE = ['builds.test.mjs', 'packed.test.mjs'];
 /** Browser tests that take longest, slowest first. */
 const SLOWEST_FIRST = ['survival-gpu', 'survival-storage', 'adapters', 'survival-files', 'demo', 'model-io-formats', 'resume', 'optimizers'].map((name) => `${name}.test.mjs`);
-/** A test, or a file of them, that takes longer hangs. */
+/** Time limit of a test, or of a file of tests, after which it is considered hanging. */
 const HANGING_MILLIS = 25 * 60 * 1000;
 const COMPILE = 'compile Rust';
 const scratch = mkdtempSync(join(tmpdir(), 'tabtune-test-'));
-/** One more than cores: what runs waits for its device now and then, a Rust test a quarter of its time. */
+/** One slot more than there are cores, because jobs sometimes wait for their device, a Rust test a quarter of its time. */
 const slots = new Slots(availableParallelism() + 1);
 
 function verdict(name, good) {
@@ -39,11 +39,11 @@ function verdict(name, good) {
   return good ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
 }
 
-/** One check that passes or fails as a whole. */
+/** Runs one check that passes or fails as a whole. */
 const check = (name, command, args, env = {}) =>
   slots.run(async () => verdict(name, (await run(command, args, { allowFailure: true, env })) === 0));
 
-/** The package and the demo around a core, for the browser tests. */
+/** Builds the package and the demo with a core, for the browser tests. */
 async function buildPackage(kind) {
   const env = { TABTUNE_CORE: kind };
   await Promise.all([
@@ -106,7 +106,7 @@ const parts = {
     const files = slowestFirst(names.map((key) => ({ key })), SLOWEST_FIRST);
     const progress = new Progress(files);
     onLine(...progress.state());
-    // What waited for the Rust tests goes first then: it takes long.
+    // Browser tests that waited for the Rust tests go first, because they take long.
     const inTurn = (file) => slots.run(() => browserTests(file, 'quick'), { urgent: AFTER_RUST.includes(file.key) }).finally(() => onLine(...progress.ended(file)));
     const after = new Map([...WITH_PROGRAM.map((key) => [key, native]), ...AFTER_RUST.map((key) => [key, rust])]);
     const results = await Promise.all(files.filter(({ key }) => !ALONE.includes(key)).map(async (file) => (await after.get(file.key), inTurn(file))));
@@ -121,7 +121,7 @@ const parts = {
     await Promise.all([core, released]);
     await others;
     const foreign = ['test', '--locked', '-p', 'tabtune-tests', '--features', 'foreign-backend', '--test', 'suite', '--', 'without_these_kernels'];
-    // It compiles Burn again, with one more backend.
+    // It compiles Burn again, with an additional backend.
     const results = explicit ? [await check('a backend without our kernels is refused', 'cargo', foreign)] : [];
     for (const key of OF_THE_RELEASE) results.push(await browserTests({ key }, 'release'));
     return add(...results);
@@ -146,15 +146,15 @@ async function browserTests(file, kind) {
   const count = (word) => Number(new RegExp(`^# ${word} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
   const result = settle({ passed: count('pass'), failed: count('fail') + count('cancelled') }, code);
   file.seconds = Math.round((Date.now() - started) / 100) / 10;
-  // What runs at the same time writes too: a file's lines stand together.
+  // Other jobs write at the same time, so the lines of a file are printed together.
   console.log(`browser ${name}\n${output.filter((line) => !line.startsWith('ℹ ')).join('\n')}`);
   return result;
 }
 
-/** Whether this run compiles the dependencies. */
+/** True if this run compiles the dependencies. */
 const first = !existsSync(join(environment.CARGO_TARGET_DIR, 'debug', 'deps'));
 
-/** What a part found. It fails as a whole where it could not be run. */
+/** Returns the results of a part, which fails as a whole if it could not be run. */
 async function runPart(name, stages, needed) {
   const advice = `the lines above say what failed. node tests/run.mjs ${name} repeats this part alone.`;
   const started = Date.now();
@@ -180,10 +180,10 @@ async function main() {
   const stages = new Stages([...setupStages('tests'), ...cores, ...(compiles ? [COMPILE] : []), ...names], { alone: false });
   await setupCompiler();
   const ready = setup('tests', stages);
-  // Compilers need nothing of what setup installs but, at the end, wasm-bindgen. They share macros and build scripts, so that Cargo runs one at a
-  // time; the browser tests begin with the first.
+  // Compilers need only wasm-bindgen from setup, and only at the end. They share macros and build scripts, so that Cargo runs one at a time; the
+  // browser tests begin with the first.
   const module = inBrowser ? slots.run(() => buildWasm('quick', stages, ready)) : undefined;
-  // A core that is there already waits for nothing; what packs it is installed by setup.
+  // A core that already exists waits for nothing; the tools that package it are installed by setup.
   const core = module && Promise.all([module, ready]).then(() => buildPackage('quick'));
   const advice = 'mend what the compiler says above and run this again: what was compiled is kept.';
   const native = compiles ? Promise.allSettled([module]).then(() => stages.run(COMPILE, { key: `${COMPILE}${first ? ', first' : ''}`, advice }, (onLine) => slots.run(() => compileNative(onLine)))) : undefined;

@@ -1,8 +1,8 @@
-// npm run same-bits -- REF [word …]: whether the runner of this checkout computes the very bits of the runner at REF, a commit, on this
-// machine: on the CPU, on the GPU device, and on the GPU device with the kernels of GPUs where it is a software adapter. For every update
-// rule, f32 and bf16: the losses of 50 steps, the SHA-256 of both safetensors files of the last checkpoint, and its checkpoint.json but for
-// who wrote it where; and a run saved by REF in the middle, gone on with by this checkout. With words only the cases whose names have one.
-// Building both beats committed bits, which change with driver and CPU. Figures end with `N equal, N different`.
+// npm run same-bits -- REF [word …]: checks that the runner of this checkout computes exactly the bits of the runner at REF, a commit, on this
+// machine: on the CPU, on the GPU device, and, if that is a software adapter, on it with the kernels for GPUs. Compared for every update rule, f32
+// and bf16: the losses of 50 steps, the SHA-256 of both safetensors files of the last checkpoint, and its checkpoint.json except for its origin; and
+// a run saved by REF in the middle and continued by this checkout. Words restrict the cases to names that contain one of them. Building both is
+// better than committed bits, which change with driver and CPU. The output ends with `N equal, N different`.
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { cacheDir, environment, root, run } from '../web/toolchain.mjs';
 
 const STEPS = 50;
 const MIDDLE = 25;
-/** Cases at once: a run waits for its device most of the time. */
+/** Number of cases at once: a run waits for its device most of the time. */
 const AT_ONCE = 2;
 
 const RULES = {
@@ -25,7 +25,7 @@ const RULES = {
   sgd: { type: 'sgd', weight_decay: 0.1 },
   'sgd momentum': { type: 'sgd', momentum: 0.9 },
 };
-/** Widths that take the kernels for large blocks, and some that no block fits. */
+/** Widths that use the kernels for large blocks, and some that no block fits. */
 const LLAMA = {
   model_type: 'llama', hidden_size: 64, intermediate_size: 160, num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2,
   max_position_embeddings: 64, rms_norm_eps: 1e-5, rope_theta: 10000, tie_word_embeddings: true,
@@ -51,7 +51,10 @@ function* cases() {
   yield* each('gradient release', LLAMA, { optimizer: RULES.adafactor, ...RELEASE });
 }
 
-/** The runner of `source`, kept under `kept`. Its own packages are told apart from this checkout's by a setting, so that both builds share the dependencies. */
+/**
+ * Builds the runner of `source`, stored under `kept`. A setting distinguishes its own packages from this checkout's, so that both builds share the
+ * dependencies.
+ */
 async function built(source, kept, apart) {
   mkdirSync(join(kept, '..'), { recursive: true });
   const packages = ['tabtune', 'tabtune-native', 'tabtune-bench', 'tabtune-registers'];
@@ -61,7 +64,7 @@ async function built(source, kept, apart) {
   renameSync(`${kept}.new`, kept);
 }
 
-/** The runner at `ref`, built once. */
+/** Returns the runner at `ref`, built once. */
 async function runnerAt(ref) {
   const commit = execFileSync('git', ['-C', root, 'rev-parse', '--verify', `${ref}^{commit}`], { encoding: 'utf8' }).trim();
   const kept = join(cacheDir, 'same-bits', commit);
@@ -70,7 +73,7 @@ async function runnerAt(ref) {
   rmSync(source, { recursive: true, force: true });
   mkdirSync(source, { recursive: true });
   const archive = execFileSync('git', ['-C', root, 'archive', commit], { maxBuffer: 2 ** 30 });
-  // With the time of now: cargo must not take the sources for older than a build of another commit.
+  // With the current time, so that cargo does not take the sources for older than a build of another commit.
   execFileSync('tar', ['-xm', '-C', source], { input: archive });
   await built(source, kept, true);
   return kept;
@@ -92,7 +95,7 @@ function trained(binary, folder, out, options) {
   });
 }
 
-/** What a checkpoint folder holds: digests of its tensors, and its manifest without who wrote it where. */
+/** Returns the contents of a checkpoint folder: digests of its tensors, and its manifest except for its origin. */
 function bitsOf(out) {
   const digest = (name) => createHash('sha256').update(readFileSync(join(out, name))).digest('hex');
   const { written_by, environment: place, ...manifest } = JSON.parse(readFileSync(join(out, 'checkpoint.json'), 'utf8'));
@@ -100,7 +103,7 @@ function bitsOf(out) {
   return { 'model.safetensors': digest('model.safetensors'), 'optimizer.safetensors': digest('optimizer.safetensors'), 'checkpoint.json': JSON.stringify(manifest) };
 }
 
-/** What differs between the two runners in one case. */
+/** Returns the differences between the two runners in one case. */
 async function compared(old, present, { name, config, options, settings }, folder) {
   const place = join(folder, name.replaceAll(/[ ,]+/g, '-'));
   mkdirSync(place);

@@ -1,5 +1,5 @@
-// npm run screenshots: pictures of the built demo in the middle of a run. The first is web/demo.png, which README.md shows; the others
-// (dark, and as narrow as a telephone) are for the eyes of whoever changed the page, and lie in the folder that is printed.
+// npm run screenshots: pictures of the built demo in the middle of a run. The first is web/demo.png, which README.md shows; the others (dark, and as
+// narrow as a telephone) are for inspection after a change of the page; they are written to the folder that is printed.
 //   node tests/screenshots.mjs [FOLDER]
 import { mkdirSync, mkdtempSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,16 +10,16 @@ import { serve } from './browser/site.mjs';
 
 const PICTURE = join(root, 'web', 'demo.png');
 const PICTURE_BYTES = 300_000;
-/** The run is paused here: curve and samples have something to show. */
+/** Number of steps, and the step at which the run is paused: by then curve and samples have something to show. */
 const STEPS = { all: 1000, shown: 840 };
 const WIDE = { width: 1280, height: 1085 };
 const NARROW = { width: 360, height: 780 };
-/** More than the built-in model of a software adapter does, so that its samples have words. */
+/** More training than the demo's defaults for a software adapter, so that its samples have words. */
 const NUMBERS = { 's-steps': STEPS.all, 's-batch': 8, 's-length': 64, 's-sample': 120 };
 
 const rest = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
-/** A run of the built-in model, stopped for the picture. */
+/** Runs the built-in model until it is paused for the picture. */
 async function train(page) {
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
   for (const [id, value] of Object.entries(NUMBERS)) await page.fill(`#${id}`, String(value));
@@ -30,7 +30,7 @@ async function train(page) {
   await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'paused', undefined, { timeout: 60_000 });
 }
 
-/** The page as it is seen first, and as a whole. */
+/** Takes pictures of the first view of the page, and of the whole page. */
 async function take(page, folder, name, size) {
   await page.setViewportSize(size);
   await page.evaluate(() => scrollTo(0, 0));

@@ -1,22 +1,22 @@
-// The Rust tests in several processes, each with devices of its own: shaders are compiled by one thread of a device, and with an empty cache of
-// shaders that takes most of the time. A process for every test (as cargo-nextest starts them) would open the devices a thousand times.
+// The Rust tests in several processes, each with its own devices: a device compiles shaders in one thread, which takes most of the time with an empty
+// shader cache. A process for every test (as cargo-nextest starts them) would open the devices a thousand times.
 import { basename } from 'node:path';
 import { read, run } from '../web/toolchain.mjs';
 import { slowestFirst } from './durations.mjs';
 
-/** Groups of tests that take longest with an empty cache of shaders. */
+/** Groups of tests that take longest with an empty shader cache. */
 const SLOWEST_FIRST = ['ops::packed', 'ops::linear', 'adapter::inference', 'adapter::runs', 'adapter::packed', 'memory', 'ops::joint', 'cli::runs', 'resume', 'fuzz::opening'];
-/** More tests than this in a binary run in groups. */
+/** Number of tests in a binary above which they run in groups. */
 const LARGE = 20;
 /**
- * The groups share the cores already. Where several tests wait for one device, CubeCL's clients keep a core busy while they wait: a tenth of the
- * time. And it would look up the backtrace of each of its errors, most of which it handles itself.
+ * Environment of a group: the groups already share the cores. If several tests waited for one device, CubeCL's clients would keep a core busy while
+ * they wait: a tenth of the time. It would also look up the backtrace of each of its errors, most of which it handles itself.
  */
 const LIGHTLY = { RUST_TEST_THREADS: '1', RUST_LIB_BACKTRACE: '0' };
-/** A group of tests that takes longer hangs. */
+/** Time limit of a group of tests, after which it is considered hanging. */
 const HANGING_MILLIS = 25 * 60 * 1000;
 
-/** The tests of a binary by the words before their names, `ops::linear`: the groups that a process runs. */
+/** Groups the tests of a binary by the module path in their names, `ops::linear`: a process runs a group. */
 function groupsOf(names) {
   const groups = new Map();
   for (const name of names) {
@@ -27,7 +27,7 @@ function groupsOf(names) {
   return groups;
 }
 
-/** The shards of these test binaries, those that took longest first. */
+/** Returns the shards of these test binaries, slowest first. */
 export async function shardsOf(binaries) {
   const shards = [];
   for (const binary of binaries) {
@@ -57,17 +57,17 @@ async function runOnce(shard, env) {
   return { ...result, output, code, all };
 }
 
-/** Runs a shard; its output is shown when it has ended, whole if a test failed, else the line that counts. */
+/** Runs a shard; its output is shown when it has ended: all of it if a test failed, otherwise the line with the counts. */
 export async function runShard(shard, env) {
   const started = Date.now();
   let { output, code, all, ...result } = await runOnce(shard, env);
   if (code !== 0 && all && result.failed === 0) {
-    // A graphics driver may break down while its process ends: that is told, and must not happen twice.
+    // A graphics driver may break down while its process ends: this is reported, and must not happen twice.
     console.log(`rust ${shard.key}: every test passed, and the process then ended with ${code}; once more`);
     ({ output, code, all, ...result } = await runOnce(shard, env));
   }
   shard.seconds = Math.round((Date.now() - started) / 100) / 10;
-  // A process that died without a failed test of its own, or that ran other tests than it was told, counts as one failure.
+  // A process that died without a failed test of its own, or that ran other tests than requested, counts as one failure.
   if ((code !== 0 || !all) && result.failed === 0) result.failed = 1;
   if (result.failed > 0) output.forEach((line) => console.log(line));
   console.log(`rust ${shard.key}: ${result.passed} passed, ${result.failed} failed (${shard.seconds.toFixed(1)} s)`);

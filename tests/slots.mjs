@@ -1,6 +1,6 @@
 // Jobs that share the cores of the machine.
 
-/** So many jobs at a time; those that wait start in the order in which they came, urgent ones before the others. */
+/** A limited number of simultaneous jobs; waiting ones start in their order of arrival, urgent ones before the others. */
 export class Slots {
   #free;
   #urgent = [];
@@ -10,7 +10,7 @@ export class Slots {
     this.#free = count;
   }
 
-  /** Does `work` as soon as a slot is free. */
+  /** Runs `work` as soon as a slot is free. */
   async run(work, { urgent = false } = {}) {
     if (this.#free > 0) this.#free--;
     else await new Promise((start) => (urgent ? this.#urgent : this.#waiting).push(start));

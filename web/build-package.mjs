@@ -1,5 +1,5 @@
-// Builds the npm package into dist/: index.js, worker.js, their types, and the wasm. Fails above the size budget.
-// With TABTUNE_CORE=quick the same around the quick build of the core, into dist-quick/, without types: for tests.
+// Builds the npm package into dist/: index.js, worker.js, their types, and the wasm. Fails above the size budget. With TABTUNE_CORE=quick, builds the
+// same around the quick build of the core, into dist-quick/, without types: for tests.
 import { build } from 'esbuild';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -8,7 +8,10 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { built } from './core-kind.mjs';
 
-/** JavaScript of the package, page and worker together, without what is loaded for files of Parquet, gzip: our own, and with the libraries and the glue of wasm-bindgen. */
+/**
+ * Maximum gzip size of the package's JavaScript, page and worker together, without the code for Parquet files: our own code, and including the
+ * libraries and the glue of wasm-bindgen.
+ */
 const OWN_BUDGET = 60_000;
 const JS_BUDGET = 80_000;
 
@@ -23,7 +26,10 @@ if (!existsSync(wasm)) {
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
 
-/** The reader of Parquet stays a file of its own, at an address that bundlers carry along: those that make one script of a worker refuse a part that is loaded later. */
+/**
+ * The Parquet reader remains a separate file, at an address that bundlers copy: bundlers that make one script of a worker refuse a part that is
+ * loaded later.
+ */
 const parquetApart = {
   name: 'parquet-apart',
   setup: ({ onLoad }) =>
@@ -55,11 +61,11 @@ const options = {
   },
 };
 await build({ ...options, alias: { 'tabtune-wasm': `${core}/tabtune.js` } });
-// Bundlers leave the import itself alone; the comments that tell them do not outlive esbuild.
+// Makes bundlers leave the import itself alone; comments that say so do not survive esbuild.
 const worker = readFileSync(`${dist}/worker.js`, 'utf8');
 writeFileSync(`${dist}/worker.js`, worker.replace(/import\((?=new URL\("\.\/parquet\.js")/, 'import(/* @vite-ignore *//* webpackIgnore: true */'));
 copyFileSync(wasm, `${dist}/tabtune_bg.wasm`);
-// What a checkout of the same sources needs to serve this core without compiling it: packaged-core.mjs.
+// Files that allow a checkout of the same sources to serve this core without compiling it: packaged-core.mjs.
 mkdirSync(`${dist}/core`);
 for (const name of ['build.json', 'tabtune.d.ts', 'tabtune.js', 'tabtune_bg.wasm.d.ts']) copyFileSync(`${core}/${name}`, `${dist}/core/${name}`);
 if (built.kind === 'quick') process.exit(0);

@@ -1,10 +1,10 @@
-// crate → web/pkg (release) or web/pkg-quick (quick), two builds of which neither evicts the other.
+// crate → web/pkg (release) or web/pkg-quick (quick), two builds of which neither replaces the other.
 //   node web/build-wasm.mjs           release: cargo with link-time optimization, wasm-bindgen, unreached.mjs, uncommented.mjs and wasm-opt
-//                                     -Oz; fails when the result is larger than allowed
-//   node web/build-wasm.mjs quick     cargo and wasm-bindgen alone, for trying things out: larger, but there in seconds after a change; it
+//                                     -Oz; fails if the result is larger than allowed
+//   node web/build-wasm.mjs quick     only cargo and wasm-bindgen, for trying things out: larger, but built within seconds of a change; it
 //                                     also replays recorded trajectories, for the tests
-// Each has dependencies of its own: link-time optimization wants bitcode, without it machine code. Nothing is done when no input has changed, or
-// when the same inputs were built before: by another checkout, or into a package (`TABTUNE_PACKAGE`: its folder, or what `npm pack` takes).
+// Each build has its own dependencies: link-time optimization needs bitcode, the quick build machine code. Nothing is done if no input has changed,
+// or if the same inputs were built before: by another checkout, or into a package (`TABTUNE_PACKAGE`: its folder, or an argument for `npm pack`).
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,12 +21,12 @@ const LIMITS = { gzip: 3.5 * MB, brotli: 2.5 * MB };
 const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', ...['bindgen', 'build-wasm.mjs', 'quick.toml', 'uncommented.mjs', 'unreached.mjs'].map((name) => join('web', name))];
 const TARGET = 'wasm32-unknown-unknown';
 /**
- * Functions of like names lie side by side, which makes the download smaller by a hundredth; then names and producers are dropped. What rustc
- * emits by default is enabled.
+ * Functions with similar names are placed next to each other, which makes the download smaller by a hundredth; then names and producers are dropped.
+ * The features that rustc emits by default are enabled.
  */
 const WASM_OPT = ['-Oz', '--reorder-functions-by-name', '--strip-debug', '--strip-producers', '--enable-bulk-memory']
   .concat(['--enable-nontrapping-float-to-int', '--enable-sign-ext', '--enable-mutable-globals', '--enable-reference-types', '--enable-multivalue']);
-/** How each kind is compiled, and the folder where Cargo leaves it; the quick one replays recorded trajectories. */
+/** Options for compiling each kind, and the folder where Cargo leaves it; the quick one replays recorded trajectories. */
 const COMPILED = {
   release: { options: ['--profile', 'wasm'], folder: 'wasm' },
   quick: { options: ['--config', join('web', 'quick.toml'), '--features', 'replay'], folder: 'debug' },
@@ -36,7 +36,7 @@ export const STAGES = { release: 'browser core', quick: 'quick browser core' };
 const STORED_BUILDS = 4;
 const ADVICE = 'mend what the compiler says above and run this again: what was compiled is kept. It needs 3 GB of disk and 4 GB of memory.';
 
-/** A kind of build with its places: where it goes, and where finished builds are kept by the digest of their inputs, for all checkouts. */
+/** A kind of build with its paths: the output folder, and the store of finished builds by the digest of their inputs, shared by all checkouts. */
 function build(kind) {
   const folder = join(root, FOLDERS[kind].core);
   return { kind, folder, wasm: join(folder, 'tabtune_bg.wasm'), record: join(folder, 'build.json'), store: join(cacheDir, kind === 'quick' ? 'wasm-quick' : 'wasm') };
@@ -44,7 +44,7 @@ function build(kind) {
 
 function inputDigest(kind) {
   const hash = createHash('sha256').update(kind);
-  // Documents are no part of the module.
+  // Documents are not part of the module.
   const files = INPUTS.flatMap((name) => filesOf(join(root, name))).filter((file) => !file.endsWith('.md'));
   for (const file of files) {
     hash.update(file.slice(root.length)).update('\0').update(readFileSync(file)).update('\0');
@@ -52,7 +52,7 @@ function inputDigest(kind) {
   return hash.digest('hex');
 }
 
-/** What a page downloads, in bytes. Compressing well takes long, and only a release is published. */
+/** Download sizes for a page, in bytes. Compressing well takes long, and only a release is published. */
 function sizesOf(kind, wasm) {
   if (kind === 'quick') return { raw: wasm.length };
   const brotli = brotliCompressSync(wasm, {
@@ -73,7 +73,10 @@ function describe(sizes) {
     .join(', ');
 }
 
-/** The record of the build in its folder, if it is one of these inputs; one that another checkout made, or a package has, is copied there. */
+/**
+ * Returns the record of the build in its folder, if it matches these inputs; a build that another checkout made, or that a package contains, is
+ * copied there.
+ */
 function currentBuild({ kind, folder, wasm, record, store }, inputs) {
   const recorded = () => (existsSync(record) ? JSON.parse(readFileSync(record, 'utf8')) : undefined);
   const present = existsSync(wasm) ? recorded() : undefined;
@@ -87,10 +90,10 @@ function currentBuild({ kind, folder, wasm, record, store }, inputs) {
   return kind === 'release' && takePackagedCore(inputs, folder) ? recorded() : undefined;
 }
 
-/** Whether a core of `kind` is there for the inputs of this checkout, so that nothing is compiled. */
+/** Returns whether a core of `kind` exists for the inputs of this checkout, so that nothing is compiled. */
 export const coreIsThere = (kind) => currentBuild(build(kind), inputDigest(kind)) !== undefined;
 
-/** Keeps a build for other checkouts and drops the oldest ones. The record comes last: without it a stored build does not count. */
+/** Stores a build for other checkouts and drops the oldest ones. The record is written last: without it a stored build does not count. */
 function storeBuild({ folder, record, store }, inputs) {
   const stored = join(store, inputs);
   rmSync(stored, { recursive: true, force: true });
@@ -102,18 +105,18 @@ function storeBuild({ folder, record, store }, inputs) {
 }
 
 /**
- * Unless it is exported, the linker puts a call of it at the top of every exported function, and the glue calls those (tables of JavaScript
- * values) thousands of times in a training step: all constructors of CubeCL's registry, each time. `web/src/worker/wasm.ts` calls it once.
+ * Exports the constructors' function. Otherwise the linker calls it at the top of every exported function, and the glue calls those (tables of
+ * JavaScript values) thousands of times in a training step: all constructors of CubeCL's registry, each time. `web/src/worker/wasm.ts` calls it once.
  */
 const LINKER = ['-C', 'link-arg=--export=__wasm_call_ctors'];
 
-/** As a cdylib alone, since a library that is an rlib too gets no link-time optimization. */
+/** Compiles a cdylib only, since a library that is also an rlib gets no link-time optimization. */
 async function compile(kind, { folder, wasm }, onLine, tools) {
   ownTarget();
   const core = ['--locked', '--lib', '--crate-type', 'cdylib', '--manifest-path', join('crate', 'Cargo.toml'), '--target', TARGET];
   await run('cargo', ['rustc', ...core, ...COMPILED[kind].options, '--', ...LINKER], { quiet: true, onLine });
   await tools;
-  // A third of the quick module are names of functions, which every page would load; unreached.mjs and wasm-opt read those of the released one.
+  // A third of the quick module consists of function names, which every page would load; unreached.mjs and wasm-opt read those of the release build.
   const names = kind === 'quick' ? ['--remove-name-section'] : [];
   await run('wasm-bindgen', ['--target', 'web', ...names, '--out-dir', folder, '--out-name', 'tabtune', compiledAs(kind)], { quiet: true, onLine });
   if (kind !== 'release') return;
@@ -122,7 +125,7 @@ async function compile(kind, { folder, wasm }, onLine, tools) {
   await run('wasm-opt', [wasm, '-o', wasm, ...WASM_OPT], { quiet: true, onLine });
 }
 
-/** Builds the folder of `kind` unless it is current. `tools` resolves when wasm-bindgen is there: it may be compiled meanwhile. */
+/** Builds the folder of `kind` unless it is current. `tools` resolves once wasm-bindgen exists, which may be compiled in the meantime. */
 export async function buildWasm(kind, stages = new Stages([STAGES[kind]]), tools = Promise.resolve()) {
   const inputs = inputDigest(kind);
   const place = build(kind);

@@ -1,5 +1,5 @@
-// Which build of the core the package, the demo and the browser tests are made of: the released one, or with TABTUNE_CORE=quick the quick one,
-// which `npm test` has. Each has folders of its own, so that neither takes the place of the other.
+// The build of the core from which the package, the demo and the browser tests are made: the release build, or with TABTUNE_CORE=quick the quick one,
+// which `npm test` uses. Each has its own folders, so that neither replaces the other.
 
 /** Folders of the repository: the compiled core, the package and the built demo, by the kind of the core. */
 export const FOLDERS = {

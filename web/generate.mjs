@@ -1,4 +1,4 @@
-// npm run generate: what TypeScript and the documents repeat of the Rust code, from the schema that the native runner prints.
+// npm run generate: writes the parts of TypeScript and the documents that repeat the Rust code, from the schema that the native runner prints.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -10,11 +10,11 @@ export const SCHEMA = `${GENERATED}/schema.json`;
 const HEADER = '// Made by npm run generate; not for editing.\n';
 
 const camel = (key) => key.replace(/_([a-z0-9])/g, (_, c) => c.toUpperCase());
-/** Rust's documentation for TypeScript: names in camelCase but for quoted ones, which are data; lines joined, no links. */
+/** Returns Rust's documentation for TypeScript: names in camelCase except for quoted ones, which are data; lines joined, no links. */
 const camelDoc = (text) => text.replaceAll('\n', ' ').replace(/\[(`[^`]+`)\]/g, '$1').replace(/(?<!")\b[a-z0-9]+(_[a-z0-9]+)+\b/g, camel);
 const quoted = (word) => (typeof word === 'string' ? `'${word}'` : String(word));
 
-/** A property with what its `$ref` says, and whether it may be null. */
+/** Returns a property merged with the target of its `$ref`, and with a flag if it may be null. */
 function resolved(property, defs) {
   const [inner, none] = property.anyOf ?? [property];
   const target = inner.$ref ? defs[inner.$ref.slice('#/$defs/'.length)] : inner;
@@ -24,7 +24,7 @@ function resolved(property, defs) {
 
 const words = ({ oneOf }) => oneOf.flatMap((variant) => [variant.const, variant.alias]).filter((word) => word !== undefined);
 
-/** Kinds that are no plain value or word, with their TypeScript type. */
+/** Kinds that are neither plain values nor lists of allowed words, with their TypeScript type. */
 const LONG_KINDS = {
   count: 'number',
   integer: 'number',
@@ -36,7 +36,7 @@ const LONG_KINDS = {
   'number or null': 'number | null',
 };
 
-/** What TypeScript checks of a value; `undefined` for those with keys of their own. */
+/** Returns the kind of a value that TypeScript checks; `undefined` for values with keys of their own. */
 function kindOf(property) {
   if (property.type === 'array') return { string: 'list', number: 'numbers' }[property.items.type];
   if (property.properties || property.oneOf?.[0].properties) return undefined;
@@ -46,17 +46,17 @@ function kindOf(property) {
   if (property.anyOf) return property.anyOf[0].type === 'string' ? 'names' : 'counts';
   if (property.additionalProperties) return 'table';
   if (property.type === 'integer') return property.minimum === 0 ? 'count' : 'integer';
-  // What is null by default is left out instead.
+  // A value whose default is null is left out instead.
   if (property.type === 'number' && property.nullable && property.default !== null) return 'number or null';
   return property.type;
 }
 
-/** The default in a document; an object's is its type. */
+/** Returns the default as shown in a document; for an object, its type. */
 const standardOf = (value, typescript) => (value?.type ? value.type : typescript ? shown(value) : JSON.stringify(value));
 const typeOf = (kind) => (Array.isArray(kind) ? kind.map(quoted).join(' | ') : (LONG_KINDS[kind] ?? kind));
 const shown = (value) => (typeof value === 'string' ? quoted(value) : typeof value === 'number' && value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential() : JSON.stringify(value));
 
-/** The keys of an object, with kind, documentation and default; a value with keys of its own has no kind. */
+/** Returns the keys of an object, with kind, documentation and default; a value with keys of its own has no kind. */
 function keysOf(object, defs) {
   return Object.entries(object.properties).flatMap(([key, given]) => {
     const property = resolved(given, defs);
@@ -71,7 +71,7 @@ const plain = (keys) => keys.filter(({ kind }) => kind !== undefined);
 const unionName = { optimizer: 'Options', schedule: 'Schedule' };
 const typeName = (of, variant) => variant[0].toUpperCase() + variant.slice(1) + unionName[of];
 
-/** The objects with settings: their TypeScript name, the tag of their `type`, their documentation and keys. */
+/** Returns the objects with settings: their TypeScript name, the tag of their `type`, their documentation and keys. */
 function objects({ run: train, sample, score }) {
   const defs = train.$defs;
   const variants = (of, name) =>
@@ -99,13 +99,13 @@ function interfaceOf({ name, tag, doc, keys }) {
 
 const SETTINGS_HEAD = '/** Settings by their names in TypeScript. A default ends its line. */\n';
 
-/** The settings without a `type`. */
+/** Returns the settings without a `type`. */
 function settingsTs(schema) {
   const all = objects(schema.settings).filter(({ tag }) => tag === undefined);
   return `${HEADER}${SETTINGS_HEAD}${all.map(interfaceOf).join('\n')}`;
 }
 
-/** The update rules and schedules, of which a `type` chooses one. */
+/** Returns the update rules and schedules, which are chosen by a `type`. */
 function rulesTs(schema) {
   const all = objects(schema.settings).filter(({ tag }) => tag !== undefined);
   const union = (of) => all.filter((object) => object.of === of).map(({ name }) => name).join(' | ');
@@ -145,7 +145,7 @@ export type Word = keyof typeof WORDS;
 `;
 }
 
-/** The parser of a reported property. */
+/** Returns the parser of a reported property. */
 function parserOf(given, defs, indent) {
   const property = resolved(given, defs);
   if (property.oneOf) return `oneOf(${words(property).map(quoted).join(', ')})`;
@@ -174,7 +174,7 @@ function reportsTs({ reports }) {
 const row = (cells) => `| ${cells.join(' | ')} |`;
 const inTable = (text) => text.replaceAll('\n', ' ').replaceAll('|', '\\|').replace(/\.$/, '');
 
-/** Rows of settings under Rust's names, or TypeScript's. */
+/** Returns rows of settings under Rust's names, or TypeScript's. */
 function tableOf({ keys }, { typescript }) {
   const cells = ({ key, kind, required, doc, value }) => {
     const allowed = Array.isArray(kind) ? ` (${kind.map((word) => `\`${JSON.stringify(word)}\``).join(', ')})` : '';
@@ -185,7 +185,7 @@ function tableOf({ keys }, { typescript }) {
   return [row(['key', 'default', 'meaning']), '|---|---|---|', ...keys.map(cells)].join('\n');
 }
 
-/** The document with another table in the section of this heading. */
+/** Returns the document with a new table in the section of this heading. */
 function withTable(document, heading, table) {
   const lines = document.split('\n');
   const start = lines.indexOf(heading);
@@ -197,7 +197,7 @@ function withTable(document, heading, table) {
   return [...lines.slice(0, begin), table, ...lines.slice(end)].join('\n');
 }
 
-/** The document with an empty section behind those of `chapter`; what its table does not say is written by hand. */
+/** Returns the document with an empty section added to `chapter`; text outside its table is written by hand. */
 function withSection(document, chapter, heading) {
   const end = document.indexOf('\n## ', document.indexOf(chapter) + chapter.length);
   const at = end === -1 ? document.length : end + 1;
@@ -228,7 +228,7 @@ function readmeMd(document, { settings, codes }) {
   return withTable(document, '### Words', [row(['word', 'class', 'meaning']), '|---|---|---|', ...rows].join('\n'));
 }
 
-/** The text of every generated file, from the schema and the documents as they are. */
+/** Returns the text of every generated file, from the schema and the current documents. */
 export function generated(schema, document = (path) => readFileSync(join(root, path), 'utf8')) {
   return {
     [`${GENERATED}/codes.ts`]: codesTs(schema),

@@ -1,2 +1,2 @@
-/** Copies the core of a package into `folder` if it is one of these inputs; gives whether it is. */
+/** Copies the core of a package into `folder` if it was built from these inputs; returns whether it was. */
 export function takePackagedCore(inputs: string, folder: string): boolean;

@@ -1,4 +1,4 @@
-// The released core of an installed or packed package, for a checkout of the same sources: nothing is compiled then.
+// The release core of an installed or packed package, for a checkout of the same sources, which then compiles nothing.
 import { createHash } from 'node:crypto';
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from './toolchain.mjs';
 
-/** Files around the module, which the package keeps for this. */
+/** Files that accompany the module, which the package contains for this purpose. */
 const AROUND = join('dist', 'core');
 
 function must(command, args, cwd) {
@@ -15,7 +15,7 @@ function must(command, args, cwd) {
   return stdout;
 }
 
-/** The folder of the package that `TABTUNE_PACKAGE` names, unpacked into `place` if it is packed; else of an installed one. */
+/** Returns the folder of the package that `TABTUNE_PACKAGE` names, unpacked into `place` if it is packed; otherwise that of an installed one. */
 function packageFolder(place) {
   const named = process.env.TABTUNE_PACKAGE;
   if (!named) return join(root, 'node_modules', 'tabtune');
@@ -26,8 +26,8 @@ function packageFolder(place) {
 }
 
 /**
- * Copies the core of a package into `folder`, as `build-wasm.mjs` makes it there, if the package has one of these inputs; gives whether it has.
- * A package whose module is not the one that its record names is refused.
+ * Copies the core of a package into `folder`, as `build-wasm.mjs` writes it there, if it was built from these inputs; returns whether it was. A
+ * package whose module differs from the one in its record is refused.
  */
 export function takePackagedCore(inputs, folder) {
   const place = mkdtempSync(join(tmpdir(), 'tabtune-package-'));
@@ -36,7 +36,7 @@ export function takePackagedCore(inputs, folder) {
     const record = join(from, AROUND, 'build.json');
     const recorded = existsSync(record) ? JSON.parse(readFileSync(record, 'utf8')) : undefined;
     if (recorded?.inputs !== inputs) {
-      // Whoever names a package expects it to be taken.
+      // A person who names a package expects it to be used.
       if (process.env.TABTUNE_PACKAGE) console.log(`TABTUNE_PACKAGE: ${process.env.TABTUNE_PACKAGE} was ${recorded ? 'made of other sources' : 'packed without a core to take'}`);
       return false;
     }

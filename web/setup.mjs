@@ -1,7 +1,7 @@
 // Installs what is missing to start, build or test tabtune; a second run takes under a second.
 //   node web/setup.mjs            everything
-//   node web/setup.mjs build      what `npm start` and `npm run build` need (no browser, no graphics driver)
-//   node web/setup.mjs page       the same where the core is there already (no compiler)
+//   node web/setup.mjs build      the needs of `npm start` and `npm run build` (no browser, no graphics driver)
+//   node web/setup.mjs page       the same if the core already exists (no compiler)
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ function atLeast(text, [major, minor]) {
   return found !== null && (Number(found[1]) > major || (Number(found[1]) === major && Number(found[2]) >= minor));
 }
 
-/** Node is new enough. */
+/** Checks that Node is new enough. */
 export async function setupNode() {
   if (!atLeast(process.versions.node, NODE)) throw new Error(`Node ${NODE.join('.')} or newer is needed, this is ${process.versions.node}`);
 }
@@ -42,7 +42,7 @@ function digestOf(files) {
   return hash.digest('hex');
 }
 
-/** Runs `install` unless it was done for these files already. */
+/** Runs `install` unless it was already done for these files. */
 async function oncePer(files, stamp, stages, name, advice, install) {
   const digest = digestOf(files);
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === digest) return stages.done(name, 'there');
@@ -50,7 +50,7 @@ async function oncePer(files, stamp, stages, name, advice, install) {
   writeFileSync(stamp, digest);
 }
 
-/** `npm ci` when package-lock.json has changed since the last one. */
+/** Runs `npm ci` if package-lock.json has changed since the last run. */
 async function installPackages(stages) {
   const files = [join(root, 'package-lock.json')];
   const advice = 'check that the npm registry can be reached (npm ping), and run this again.';
@@ -59,9 +59,7 @@ async function installPackages(stages) {
   );
 }
 
-/**
- * The tool for this machine, compiled into the cache: no prebuilt binary is downloaded. It runs for seconds, so hardly anything is optimized.
- */
+/** Compiles the tool for this machine into the cache: no prebuilt binary is downloaded. It runs for seconds, so hardly anything is optimized. */
 async function installBindgen(stages) {
   const source = join(root, 'web', 'bindgen');
   const advice = 'check that crates.io can be reached and that the disk has 1 GB left, and run this again: what was compiled is kept.';
@@ -84,7 +82,7 @@ function missingSystemPackages() {
   return missing;
 }
 
-/** A browser and a software Vulkan driver: the tests run on them. */
+/** Installs a browser and a software Vulkan driver, on which the tests run. */
 async function installSystemPackages(stages) {
   const missing = missingSystemPackages();
   if (missing.length === 0) return stages.done('browser and driver', 'there');
@@ -104,10 +102,10 @@ const STAGES = {
   tests: ['npm packages', 'wasm-bindgen', 'browser and driver'],
 };
 
-/** The stages of `setup` for a purpose. */
+/** Returns the stages of `setup` for a purpose. */
 export const setupStages = (purpose) => STAGES[purpose];
 
-/** Node, Rust and Rust's target, which everything else is made with. */
+/** Checks Node and Rust, and installs Rust's target: the prerequisites of everything else. */
 export async function setupCompiler() {
   await setupNode();
   await checkRust();
@@ -115,7 +113,7 @@ export async function setupCompiler() {
   ownTarget();
 }
 
-/** What starting, building or testing needs beside the compiler. Downloads overlap with compiling. */
+/** Installs the needs of starting, building or testing in addition to the compiler. Downloads overlap with compiling. */
 export async function setup(purpose, stages = new Stages(STAGES[purpose])) {
   const has = (name) => STAGES[purpose].includes(name);
   const jobs = [installPackages(stages)];

@@ -1,4 +1,4 @@
-/** How long a stage is going to take, in words. */
+/** Returns the expected duration of a stage, in words. */
 export function outlook(stage: { seconds: number; last?: number; usual?: number; progress?: number }): string;
 export class StageError extends Error {}
 

@@ -1,11 +1,11 @@
-// Stages of long work, so that nobody wonders: which of how many, the time so far, the time expected, and what to do when one fails.
+// Stages of long work, displayed so that no one wonders: the number of the stage, the time so far, the time expected, and advice after a failure.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cacheDir } from './toolchain.mjs';
 
 /**
- * Seconds on two quiet cores and a fast line, until this machine has figures of its own, and lines of output, which tell how far a stage is.
- * `first` compiles all dependencies.
+ * Seconds on two quiet cores and a fast line, used until this machine has its own figures, and numbers of output lines, which show the progress of a
+ * stage. `first` compiles all dependencies.
  */
 const EXPECTED = {
   'npm packages': { seconds: 15 },
@@ -30,13 +30,13 @@ const EXPECTED = {
   'test browser': { seconds: 600 },
 };
 const LAST_RUNS = join(cacheDir, 'stage-times.json');
-/** How often the time is shown: on a terminal in a line that is written again, in a log by a line each. */
+/** How often the time is shown: on a terminal in a line that is rewritten, in a log as a new line. */
 const [TERMINAL_MILLIS, LOG_MILLIS] = [1000, 30_000];
 
-/** Before a tenth is done, how far a stage is does not tell how long it takes. */
+/** Minimum progress from which the duration of a stage can be estimated. */
 const TELLING_PROGRESS = 0.1;
 
-/** A compiler says what is wrong at the end. */
+/** Number of lines shown after a failure: a compiler reports the error at the end. */
 const SHOWN_LINES = 200;
 
 const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, '0')}`;
@@ -45,7 +45,7 @@ function lastRuns() {
   try {
     return JSON.parse(readFileSync(LAST_RUNS, 'utf8'));
   } catch {
-    // Figures to show, nothing else: without them the table serves.
+    // Timings only improve the display; without them the table is used.
     return {};
   }
 }
@@ -56,8 +56,8 @@ function remember(key, seconds, lines) {
 }
 
 /**
- * How long a stage is going to take, in words: as long as last time, corrected by how far it is. `progress` from 0 to 1 is known or
- * undefined; an estimate that has passed is not repeated.
+ * Returns the expected duration of a stage, in words: the last duration, corrected by the progress. `progress` is from 0 to 1 or undefined; an
+ * estimate that has passed is not repeated.
  */
 export function outlook({ seconds, last, usual, progress }) {
   const before = last ?? usual;
@@ -71,7 +71,7 @@ export function outlook({ seconds, last, usual, progress }) {
 /** A stage that failed, after its output and its advice were shown. */
 export class StageError extends Error {}
 
-/** What is done in these stages; they may overlap. `alone`: nothing else writes while they run, so that a terminal's line can be rewritten. */
+/** Work in these stages, which may overlap. With `alone` nothing else writes while they run, so that a terminal's line can be rewritten. */
 export class Stages {
   #names;
   #rewrites;
@@ -105,15 +105,15 @@ export class Stages {
     else lines.forEach((line) => this.#print(line));
   }
 
-  /** Nothing is left to do for this stage. */
+  /** Marks a stage that has nothing left to do. */
   done(name, why) {
     this.#print(`${this.#label(name)}: ${why}`);
   }
 
   /**
-   * Runs `work`, which gets a function that takes lines of output, and how far the stage is, from 0 to 1, where that is known: the last line
-   * is shown with the time, the end of them after a failure. `key` tells apart how the same stage can go (`first`); `advice` says what to do
-   * when it fails.
+   * Runs `work`, which receives a function that takes lines of output and the progress of the stage, from 0 to 1, if it is known. The last line is
+   * shown with the time, and the last lines after a failure. `key` distinguishes variants of a stage (`first`); `advice` says what to do when it
+   * fails.
    */
   async run(name, { key = name, advice }, work) {
     const label = this.#label(name);

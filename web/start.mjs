@@ -1,5 +1,5 @@
-// npm start: set up what is missing, build quickly, and serve the demo. The address is printed when it is ready. A core that is there for these
-// sources, in a package (`TABTUNE_PACKAGE`) or from another checkout, is served without compiling anything; then Rust is not asked for.
+// npm start: sets up missing prerequisites, builds quickly, and serves the demo. The address is printed when it is ready. A core that exists for
+// these sources, in a package (`TABTUNE_PACKAGE`) or from another checkout, is served without compiling anything; Rust is then not needed.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { STAGES, buildWasm, coreIsThere } from './build-wasm.mjs';

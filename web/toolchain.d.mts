@@ -1,2 +1,2 @@
-/** Forgets what another checkout compiled of our packages in the cargo folder `target`. */
+/** Makes cargo forget our packages in the folder `target` if another checkout compiled them. */
 export function ownTarget(target?: string, checkout?: string): void;

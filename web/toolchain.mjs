@@ -1,4 +1,4 @@
-// Where the tools of this repository live, and how they are called. Nothing here installs anything: setup.mjs does.
+// Locations of the tools of this repository, and how they are called. Nothing here installs anything: setup.mjs does.
 import { spawn } from 'node:child_process';
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -9,7 +9,7 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 export const cacheDir = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'tabtune');
 export const toolsDir = join(cacheDir, 'tools');
 
-/** The environment every command gets: one shared target directory, and our own tools before the machine's. */
+/** The environment of every command: one shared target directory, and our own tools before the machine's. */
 export const environment = {
   ...process.env,
   CARGO_TARGET_DIR: process.env.CARGO_TARGET_DIR || join(cacheDir, 'target'),
@@ -17,8 +17,8 @@ export const environment = {
 };
 
 /**
- * Makes cargo compile our packages again where another checkout was the last to do so: it takes the packages of two checkouts for the same,
- * and compares times alone.
+ * Makes cargo compile our packages again if another checkout was the last to do so: it takes the packages of two checkouts for the same, and compares
+ * only times.
  */
 export function ownTarget(target = environment.CARGO_TARGET_DIR, checkout = root) {
   const mark = join(target, 'checkout');
@@ -31,7 +31,7 @@ export function ownTarget(target = environment.CARGO_TARGET_DIR, checkout = root
   writeFileSync(mark, checkout);
 }
 
-/** The files of a folder and the folders in it, sorted; of a file, itself. */
+/** Returns the files in a folder and its subfolders, sorted; for a file, the file itself. */
 export function filesOf(path) {
   if (!existsSync(path)) return [];
   if (statSync(path).isFile()) return [path];
@@ -40,7 +40,7 @@ export function filesOf(path) {
     .flatMap((name) => filesOf(join(path, name)));
 }
 
-/** The version of wasm-bindgen in Cargo.lock; the tool that makes its JavaScript must be the same one. */
+/** Returns the version of wasm-bindgen in Cargo.lock; the tool that makes its JavaScript must have the same version. */
 export function wasmBindgenVersion() {
   const lock = readFileSync(join(root, 'Cargo.lock'), 'utf8');
   const found = /name = "wasm-bindgen"\nversion = "([^"]+)"/.exec(lock);
@@ -48,7 +48,7 @@ export function wasmBindgenVersion() {
   return found[1];
 }
 
-/** Full path of a command on the PATH of `environment`, or undefined. */
+/** Returns the full path of a command on the PATH of `environment`, or undefined. */
 export function findCommand(name) {
   const names = process.platform === 'win32' ? [`${name}.exe`, `${name}.cmd`] : [name];
   for (const folder of environment.PATH.split(delimiter)) {
@@ -64,7 +64,7 @@ export function findCommand(name) {
   return undefined;
 }
 
-/** A Chromium with WebGPU: the CHROMIUM variable first, then what is installed. */
+/** Returns a Chromium with WebGPU: the CHROMIUM variable first, then an installed one. */
 export function findChromium() {
   const asked = process.env.CHROMIUM;
   if (asked) {
@@ -76,7 +76,7 @@ export function findChromium() {
   return known.find(Boolean) ?? (existsSync(mac) ? mac : undefined);
 }
 
-/** Calls `take` with each line of a stream; what follows the last line break comes when the stream ends. */
+/** Calls `take` with each line of a stream; text after the last line break follows when the stream ends. */
 function eachLine(stream, take) {
   let rest = '';
   stream.setEncoding('utf8').on('data', (text) => {
@@ -88,8 +88,8 @@ function eachLine(stream, take) {
 }
 
 /**
- * Runs a command in the repository. Resolves with the exit code, or rejects when it is not zero. Its output is shown, and `onLine` is
- * called with each line of stdout; with `quiet` nothing is shown, and `onLine` gets the lines of stderr too. After `timeout` ms it is ended.
+ * Runs a command in the repository. Resolves with the exit code, or rejects if it is not zero. Its output is shown, and `onLine` is called with each
+ * line of stdout; with `quiet` nothing is shown, and `onLine` also receives the lines of stderr. After `timeout` ms the command is ended.
  */
 export function run(command, args, { cwd = root, env = {}, allowFailure = false, onLine, quiet = false, timeout } = {}) {
   return new Promise((resolve, reject) => {
@@ -107,7 +107,7 @@ export function run(command, args, { cwd = root, env = {}, allowFailure = false,
   });
 }
 
-/** What a command prints, trimmed; undefined when it cannot be run or fails. */
+/** Returns the output of a command, trimmed; undefined if it cannot be run or fails. */
 export function read(command, args) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { cwd: root, env: environment, stdio: ['ignore', 'pipe', 'ignore'] });

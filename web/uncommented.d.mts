@@ -1,4 +1,4 @@
-/** A shader with spaces in the place of its lines of comment. */
+/** Returns a shader with its comment lines replaced by spaces. */
 export function uncommented(text: string): string;
-/** The module with such texts in place of those of `files`. */
+/** Returns the module with the texts of `files` replaced in this way. */
 export function withoutComments(wasm: Buffer, files: string[]): Buffer<ArrayBuffer>;

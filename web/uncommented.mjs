@@ -1,12 +1,12 @@
-// The texts of the shaders in the browser core without their comments, which nobody reads there and everybody would download.
+// Removes the comments from the shaders in the browser core, which no one reads there and everyone would download.
 import { readFileSync } from 'node:fs';
 
-/** A shader with spaces in the place of its lines of comment: positions stay as they are. */
+/** Returns a shader with its comment lines replaced by spaces, so that positions do not change. */
 export function uncommented(text) {
   return text.replace(/^\s*\/\/.*$/gm, (line) => line.replace(/[^\n]/g, ' '));
 }
 
-/** The module with such texts in place of those of `files`. A shader that nothing there uses is not in it, but most are. */
+/** Returns the module with the texts of `files` replaced in this way. A shader that nothing there uses is not in it, but most are. */
 export function withoutComments(wasm, files) {
   const module = Buffer.from(wasm);
   let found = 0;

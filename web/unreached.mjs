@@ -1,11 +1,11 @@
-// Functions that the linker keeps because tables name them, and that nothing here calls: their bodies become a trap, and wasm-opt then drops all
-// that only they reach.
+// Functions that the linker keeps because tables name them, although nothing here calls them: their bodies become a trap, and wasm-opt then drops
+// everything that only they reach.
 const UNREACHED = [
-  // The compiler of kernels can read its intermediate language as text; it is never given any.
+  // The compiler of kernels can read its intermediate language as text, which it never receives.
   / as pliron::parsable::Parsable>::parse$/,
   /^pliron::op::canonical_syntax_parse_impl$/,
 ];
-/** What would call one of them. */
+/** Functions that would call one of them. */
 const CALLER = /^pliron::parsable::parse_from_str$|::clone_into_context$/;
 const CODE_SECTION = 10;
 const FUNCTION_NAMES = 1;
@@ -18,7 +18,7 @@ class Reader {
     this.at = at;
   }
 
-  /** An unsigned LEB128. */
+  /** Reads an unsigned LEB128. */
   number() {
     for (let value = 0, scale = 1; ; scale *= 128) {
       const byte = this.bytes[this.at++];
@@ -27,7 +27,7 @@ class Reader {
     }
   }
 
-  /** The next bytes, after their length. */
+  /** Reads the next bytes, after their length. */
   piece() {
     const length = this.number();
     this.at += length;
@@ -41,7 +41,7 @@ function leb128(value) {
   return Uint8Array.of(...bytes, value);
 }
 
-/** The numbers of the functions that are not reached, by the names that the linker wrote, without the digest at their end. */
+/** Returns the numbers of the unreached functions, by the names that the linker wrote, without the digest at their end. */
 function unreached(module) {
   const names = new Reader(new Uint8Array(WebAssembly.Module.customSections(module, 'name')[0]));
   const found = new Map(UNREACHED.map((pattern) => [pattern, new Set()]));
@@ -59,7 +59,7 @@ function unreached(module) {
   return new Set([...found.values()].flatMap((indices) => [...indices]));
 }
 
-/** The module with a trap in place of each of them. */
+/** Returns the module with a trap in place of each of them. */
 export function withoutUnreached(wasm) {
   const module = new WebAssembly.Module(wasm);
   const trapped = unreached(module);

@@ -1,24 +1,24 @@
-// The unrolled kernels of attention. Each export is the template of the shader of its name.
+// The unrolled attention kernels. Each export is the template of the shader with its name.
 //
-// Queries and keys go by eights, which two vec4 hold: positions t … t + 3 are the lanes of `tl`, t + 4 … t + 7 those of
-// `th`; ql, qh and kl, kh are the places of their rows. Scores are l0, h0 … l7, h7: `l3` has the scores of the fourth
-// key with the first four queries, `h3` those with the other four (the gradient of keys has the two exchanged).
+// Queries and keys are processed in groups of eight, held by two vec4: positions t … t + 3 are the lanes of `tl`, t + 4 … t + 7 those of `th`; ql, qh
+// and kl, kh are the offsets of their rows. Scores are l0, h0 … l7, h7: `l3` has the scores of the fourth key with the first four queries, `h3` those
+// with the other four (in the gradient of the keys, the two roles are exchanged).
 import { DOTS, LANES, bindings, each, fromParams, list, main, vectors, zeros } from './layout.mjs';
 
 const PARAMETERS = ['batch', 'heads', 'kv_heads', 'len', 'offset', 'width4', 'scale: f32', 'documents', 'first', 'end'];
 
-/** Once for the lower four, once for the upper. */
+/** Repeats a part for the lower four and for the upper four. */
 const halves = (part) => ['l', 'h'].map(part).join('\n');
 /** Element r of eight: `of('q', 5)` is `qh.y`. */
 const of = (name, r) => `${name}${r < 4 ? 'l' : 'h'}.${LANES[r % 4]}`;
 
-/** The lower or the upper four of eight positions from a variable on, clamped below `length`. */
+/** The lower or upper four of eight consecutive positions, starting at a variable, clamped below `length`. */
 const positions = (from, half, length) => {
   const skip = half === 'l' ? 0 : 4;
   return `min(vec4<u32>(${list(4, (i) => (skip + i === 0 ? from : `${from} + ${skip + i}u`))}), vec4<u32>(${length} - 1u))`;
 };
 
-/** This thread's head and its eight positions from `at` on, of `length`; threads past the last one end here. */
+/** This thread's head and its eight positions of `length`, starting at `at`; threads past the last position return here. */
 const ownEight = (at, length, heads) => `
   let i = grid_index(group, groups, lane, 32u);
   ${fromParams('heads', 'kv_heads', 'len', 'width4')}
@@ -32,12 +32,12 @@ const ownEight = (at, length, heads) => `
   let ${at} = i / ${heads} % blocks * 8u;
   ${halves((s) => `let ${at}${s} = ${positions(at, s, length)};`)}`;
 
-/** Where the rows of this thread's keys start, and how far apart they are. */
+/** Start of the rows of this thread's keys, and the distance between them. */
 const KEY_ROWS = `
   let base = (b * all * kv_heads + head / (heads / kv_heads)) * width4;
   let step = kv_heads * width4;`;
 
-/** Loops over eights of keys; `from` counts from each query's first key. */
+/** Loops over groups of eight keys; `from` counts from each query's first key. */
 const overKeys = (body) => `
   for (var j = max(params.first, firstl.x / 8u * 8u); j < end; j += 8u) {
     // Keys counted from each query's first: those before it wrap around, past all that are seen.
@@ -54,23 +54,23 @@ const overWidth = (body) => `
 
 /** `a0 … a7` for the name `a`: element c of eight rows of `array`, which start at `rows`. */
 const load = (name, array, rows) => each(8, (r) => `let ${name}${r} = ${array}[${of(rows, r)} + c];`, 4);
-/** Where the numbers of query r of four begin; asked where they are used, since variables that live long take long to compile. */
+/** Offset of the numbers of query r of four; computed where it is used, since long-lived variables take long to compile. */
 const stats = (s) => `let s${s} = 2u * ((b * len + t${s}[r]) * heads + head);`;
-/** For row r of the lower and of the upper four: a loop, since each access of a buffer in the text takes long to compile. */
+/** Code for row r of the lower and of the upper four: a loop, since each buffer access in the text takes long to compile. */
 const byRow = (body) => `
   for (var r = 0u; r < 4u; r++) {
     ${halves(body)}
   }`;
 const clear = (array, rows) => byRow((s) => `${array}[${rows}${s}[r] + c] = vec4<f32>();`);
 
-/** Row r of the other eight into `name`, and its products with the rows `own` added to the scores `low` and `high`. */
+/** Loads row r of the other eight into `name`, and adds its products with the rows `own` to the scores `low` and `high`. */
 const score = (r, name, array, rows, own, low, high) => [
   `let ${name}${r} = ${array}[${of(rows, r)} + c];`,
   `${low}${r} += dots(${name}${r}, ${own}0, ${own}1, ${own}2, ${own}3);`,
   `${high}${r} += dots(${name}${r}, ${own}4, ${own}5, ${own}6, ${own}7);`,
 ].join(' ');
 
-/** Row r of eight: adds the rows `name` of the other eight, each by its score with r, to what was there. */
+/** Adds the rows `name` of the other eight, each times its score with r, to the previous value of row r of eight. */
 const addRows = (r, array, rows, before, low, high, name) => `
   ${array}[${of(rows, r)} + c] = ${before}${r} + (
     ${list(8, (o) => `${r < 4 ? low : high}${o}.${LANES[r % 4]} * ${name}${o}`, ' + ')}

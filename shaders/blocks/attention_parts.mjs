@@ -1,13 +1,13 @@
-// What the tiles of attention are made of (attention_tile.mjs).
+// Building blocks of the tiled attention kernels (attention_tile.mjs).
 import { LANES, after, each, fromParams, list, main } from './layout.mjs';
 
 export const PARAMETERS = ['batch', 'heads', 'kv_heads', 'len', 'offset', 'width4', 'scale: f32', 'documents'];
 export const ROWS = 'abcd';
 
-/** A vec4 of what `part` says for each of a thread's own rows, or of the other ones. */
+/** A vec4 whose lanes `part` provides, one for each of a thread's own rows, or of the other rows. */
 export const four = (part, type = 'f32') => `vec4<${type}>(${list(4, part)})`;
 
-/** What a workgroup shares: `tiles` arrays of 32 × 32 scores; a row of four vectors is five apart, so that neighbours read other banks. */
+/** Workgroup memory: `tiles` arrays of 32 × 32 scores. Rows of four vectors are five apart, so that neighbours read different banks. */
 export const shared = (...tiles) => `
   // The place of a row that is not there.
   const NONE = 0xffffffffu;
@@ -17,10 +17,10 @@ export const shared = (...tiles) => `
   // Loops with barriers need bounds that are provably uniform: where the tiles begin, their number, the chunks of a row.
   var<workgroup> walk: vec3<u32>;`;
 
-/** Rows are added up by the eight threads that share them. */
+/** Rows are summed by the eight threads that share them. */
 export const PARTIAL = 'var<workgroup> partial: array<vec4<f32>, 64>;';
 
-/** The entry point; `place` says which rows the workgroup has, `span` where the others begin and end, by the first thread. */
+/** The entry point; `place` computes the rows of the workgroup, `span` the beginning and end of the others, in the first thread. */
 export const walking = (count, place, span, prologue, body, epilogue) => main(64, `
   ${fromParams('heads', 'len', 'width4')}
   let all = params.offset + len;
@@ -46,7 +46,7 @@ export const walking = (count, place, span, prologue, body, epilogue) => main(64
   }
   ${epilogue}`);
 
-/** Products of the own rows of one array with the other rows of another into `name`0 … 3, 16 columns at a time. */
+/** Products of the own rows of one array with the other rows of another, in `name`0 … 3, 16 columns at a time. */
 export const products = (name, mine, theirs) => `
   ${each(4, (b) => `var ${name}${b} = vec4<f32>();`, 4)}
   for (var chunk = 0u; chunk < bounds.z; chunk++) {
@@ -72,30 +72,30 @@ export const products = (name, mine, theirs) => `
 /** Element `column` of a row of an array: the rows of `sequence` begin at `base`, and are `step` apart. */
 export const element = (array, base, step, row, length) => `${array}[${base} + min(${row}, ${length} - 1u) * ${step} + column]`;
 
-/** Columns of a thread: within the row, whatever is read past its end is never written. */
+/** Columns of a thread, clamped to the row; values read past its end are never written. */
 export const columns = (count, skip = '') => each(count, (c) => `let e${c} = min(${after(`${skip}tx`, 8 * c)}, width4 - 1u);`, 2);
 
 export const sums = (count, prefix = '') => each(4, (a) => each(count, (c) => `var ${prefix}${ROWS[a]}${c} = vec4<f32>();`, 2));
 
-/** Adds one row of `array` from `at` on, each own row by its lane of `p`. */
+/** Adds one row of `array`, starting at `at`, to each own row, multiplied by its lane of `p`. */
 export const addRow = (count, p, array, at, prefix = '') => `
   ${each(count, (c) => `let ${array}${c} = ${array}[${at} + e${c}];`, 2)}
   ${each(4, (a) => each(count, (c) => `${prefix}${ROWS[a]}${c} = fma(vec4<f32>(${p}.${LANES[a]}), ${array}${c}, ${prefix}${ROWS[a]}${c});`, 2))}`;
 
-/** Writes the sums to the rows of an array; what `last` says is done with each. */
+/** Writes the sums to the rows of an array; `last` is the final operation on each. */
 export const store = (count, array, at, skip, last, prefix = '') => each(4, (a) => each(count, (c) => `
   if (${at}.${LANES[a]} != NONE && ${after(`${skip}tx`, 8 * c)} < width4) {
     ${array}[${at}.${LANES[a]} * width4 + ${after(`${skip}tx`, 8 * c)}] = ${prefix}${ROWS[a]}${c}${last(LANES[a])};
   }`));
 
-/** Adds (or takes the maximum of) what the eight threads of a row have in `partial`. */
+/** Adds (or takes the maximum of) the values of the eight threads of a row in `partial`. */
 export const reduced = (into, merge) => each(8, (o) => `${into} = ${merge(into, `partial[${after('8u * ty', o)}]`)};`, 2);
 export const plus = (a, b) => `${a} + ${b}`;
 
-/** Where the scores of the own rows with the other row of this number are. */
+/** Index of the scores of the own rows with the other row of this number. */
 export const place = (b) => after('8u * tx + ty', 64 * b);
 
-/** Which of the own queries see the other key of this place. */
+/** The own queries that see the other key of this place. */
 export const seen = (b) => `
   let key${b} = vec4<u32>(${after('start + tx', 8 * b)});
   let seen${b} = (key${b} >= first) & (key${b} <= last);`;

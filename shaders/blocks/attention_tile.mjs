@@ -1,12 +1,12 @@
-// The kernels of attention for GPUs, by tiles of 32 queries and 32 keys. Each export is the template of the shader of its name.
+// The tiled attention kernels for GPUs, with tiles of 32 queries and 32 keys. Each export is the template of the shader with its name.
 //
-// A workgroup of 64 threads walks over the tiles that its own 32 rows (queries, or keys) see. A thread has tx and ty below 8: its own rows
-// are ty, ty + 8, ty + 16, ty + 24, the lanes of a vector; the other rows are tx … tx + 24, which s0 … s3 are for. Sums of a row
-// are variables a0, a1 (the first row, columns tx and tx + 8, in vec4), b0, b1 … d1; heads wider than 64 have four for a row.
+// A workgroup of 64 threads walks over the tiles that its own 32 rows (queries, or keys) see. A thread has tx and ty below 8: its own rows are ty, ty
+// + 8, ty + 16, ty + 24, the lanes of a vector; the other rows are tx … tx + 24, to which s0 … s3 belong. Sums of a row are variables a0, a1 (the
+// first row, columns tx and tx + 8, in vec4), b0, b1 … d1; heads wider than 64 have four for each row.
 import { place, seen, PARAMETERS, ROWS, four, shared, PARTIAL, walking, products, element, columns, sums, addRow, store, reduced, plus } from './attention_parts.mjs';
 import { LANES, bindings, each, list, vectors } from './layout.mjs';
 
-/** The 32 queries of this workgroup, the last ones first: they see the most keys. */
+/** The 32 queries of this workgroup, in descending order because the last ones see the most keys. */
 const QUERIES = `
   let across = (len + 31u) / 32u;
   let head = tile % heads;
@@ -17,7 +17,7 @@ const QUERIES = `
   let k_step = params.kv_heads * width4;
   let q_step = heads * width4;`;
 
-/** The own queries, and where their rows are; computed where they are needed, since registers are few. */
+/** The own queries and the offsets of their rows; computed where they are needed, since registers are scarce. */
 const OWN_QUERIES = `
   let t = vec4<u32>(top_row + ty) + vec4<u32>(0u, 8u, 16u, 24u);
   let at = select(vec4<u32>(NONE), (vec4<u32>(b * len) + t) * heads + vec4<u32>(head), t < vec4<u32>(len));`;
@@ -34,7 +34,7 @@ const seenKeys = (load) => `
 const query = (array) => (row) => element(array, 'q_base', 'q_step', `top_row + ${row}`, 'len');
 const key = (array) => (row) => element(array, 'k_base', 'k_step', `start + ${row}`, 'all');
 
-/** Own queries by all keys of a tile, the keys' rows in `array`. */
+/** Own queries times all keys of a tile, whose rows are in `array`. */
 const overKeys = (count, array) => `
   for (var j = 0u; j < 32u; j++) {
     let p = scores[8u * j + ty];

@@ -1,23 +1,23 @@
-// What the templates of unrolled shaders share: repetition, the frame of a kernel, and the layout of the text.
+// Shared parts of the templates of unrolled shaders: repetition, the frame of a kernel, and the layout of the text.
 
-/** Longest line of a shader. */
+/** Maximum number of columns of a line of a shader. */
 const COLUMNS = 120;
 
-/** Elements of a vector. */
+/** Components of a vector. */
 export const LANES = ['x', 'y', 'z', 'w'];
 
-/** One product of a row with four others. */
+/** Products of one row with four others. */
 export const DOTS = `
   fn dots(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(dot(p, a), dot(p, b), dot(p, c), dot(p, d));
   }`;
 
-/** `part(0)`, `part(1)` … `part(count - 1)`, so many on a line. */
+/** `part(0)`, `part(1)` … `part(count - 1)`, with `perLine` of them on a line. */
 export function each(count, part, perLine = 1) {
   return Array.from({ length: count }, (_, i) => part(i) + ((i + 1) % perLine === 0 ? '\n' : ' ')).join('').trimEnd();
 }
 
-/** `part(0), part(1)` … of so many. */
+/** `part(0), part(1)` … `part(count - 1)`, separated by `separator`. */
 export function list(count, part, separator = ', ') {
   return Array.from({ length: count }, (_, i) => part(i)).join(separator);
 }
@@ -28,15 +28,15 @@ export function zeros(rows, names) {
 }
 
 /**
- * Sums `a0`, `b0` … in an array, whose elements a loop stores. Each access of a buffer that the text names is hundreds of
- * instructions on a software adapter, whose compiler takes more time than in proportion.
+ * Sums `a0`, `b0` … in an array, whose elements a loop stores. Each buffer access in the text becomes hundreds of instructions on a software adapter,
+ * whose compile time grows faster than their number.
  */
 export const kept = {
   array: (rows, names) => `var sums: array<vec4<f32>, ${rows * names.length}>;`,
   put: (rows, names) => each(rows, (r) => [...names].map((name, i) => `sums[${r * names.length + i}] = ${name}${r};`).join(' ')),
 };
 
-/** The place so many after another one. */
+/** The position `by` after another one. */
 export function after(place, by) {
   return by === 0 ? place : `${place} + ${by}u`;
 }
@@ -47,8 +47,8 @@ export function vectors(...names) {
 }
 
 /**
- * The parameters by name, u32 unless the name says otherwise (`scale: f32`), and the bindings, which they end. `w` belongs to the chunk
- * that reads the weights.
+ * The parameters by name, u32 unless the name has a type (`scale: f32`), and the bindings, which end with them. `w` is declared by the chunk that
+ * reads the weights.
  */
 export function bindings(parameters, ...buffers) {
   const fields = parameters.map((name) => (name.includes(':') ? name : `${name}: u32`));
@@ -61,7 +61,7 @@ export function bindings(parameters, ...buffers) {
   ${bound.join('').trimEnd()}`;
 }
 
-/** The entry point, of so many threads a workgroup. */
+/** The entry point, with `threads` threads per workgroup. */
 export function main(threads, body) {
   return `
     @compute @workgroup_size(${threads})
@@ -74,12 +74,12 @@ export function main(threads, body) {
     }`;
 }
 
-/** The parameters of these names as variables. */
+/** The parameters with these names as variables. */
 export function fromParams(...names) {
   return names.map((name) => `let ${name} = params.${name};`).join(' ');
 }
 
-/** The text of a shader: each line indented by the brackets that are open where it starts, no blank line inside a function. */
+/** The text of a shader: each line indented by the number of brackets open at its start, no blank line inside a function. */
 export function layout(name, template) {
   const lines = ['// Made by shaders/blocks.mjs'];
   let depth = 0;

@@ -1,4 +1,4 @@
-// The unrolled product of `linear` for widths that are multiples of 4, the template of the shader of its name.
+// The unrolled product of `linear` for widths that are multiples of 4, the template of the shader with its name.
 import { DOTS, LANES, after, bindings, each, fromParams, kept, main, vectors, zeros } from './layout.mjs';
 
 export const linear_block = `

@@ -1,8 +1,8 @@
-// The unrolled products of `linear` for any shape: blocks of 16 rows by 8 columns, whose edges are not stored. Each export is the
-// template of the shader of its name.
+// The unrolled products of `linear` for any shape: blocks of 16 rows by 8 columns; values past the edges are not stored. Each export is the template
+// of the shader with its name.
 import { LANES, bindings, each, fromParams, main, zeros } from './layout.mjs';
 
-/** Stores 8 columns of a row, as far as the [rows, width] matrix goes. `put(at, sum)` stores one. */
+/** Stores 8 columns of a row, up to the edge of the [rows, width] matrix. `put(at, sum)` stores one. */
 const store = (rows, width, put, more = '', row = 'row') => `
 fn store(row: u32, column: u32, low: vec4<f32>, high: vec4<f32>${more}) {
   let width = params.${width};

@@ -1,8 +1,8 @@
-// Products by tiles for GPUs: 64 rows by 64 columns of a matrix in a workgroup of 64 threads, 8 by 8 sums each, or 32 by 32 and 4 by 4
-// where those would be few workgroups. Each template is that of a shader.
+// Tiled products for GPUs: 64 rows by 64 columns of a matrix in a workgroup of 64 threads, 8 by 8 sums each, or 32 by 32 and 4 by 4 where the larger
+// tiles would give few workgroups. Each template is that of a shader.
 //
-// A thread of a tile of 32 reads what it brings into workgroup memory in the next round, l0, l1 and r0, r1, before the products of this one,
-// which run while memory answers: there are few such workgroups, and registers to spare. Of 64 there are many, and no register is left.
+// A thread of a tile of 32 reads its vectors for the next round, l0, l1 and r0, r1, before the products of this one, which run during the memory
+// access: there are few such workgroups, and registers to spare. With tiles of 64 there are many workgroups, and no register is free.
 //
 // The sums of a thread are a0, b0, a1, b1 … a7, b7: `a3` has four columns of its row 3, `b3` four others; tiles of 32 have a0 … a3. Each grows
 // by one chain of fused products, in the order of the sum.
@@ -10,15 +10,15 @@ import { LANES, after, each, fromParams, list, main } from './layout.mjs';
 
 export const SIDES = 'ab';
 
-/** What a thread has of a tile so many rows high and columns wide, and its vectors across. */
+/** A thread's share of a tile of `size` rows and columns, and the tile's number of vectors across. */
 export const shape = (size) => ({ rows: size / 8, sides: size / 32, across: size / 4, loads: size / 16 });
 
 export const zeros = ({ rows, sides }) => each(rows, (row) => list(sides, (side) => `var ${SIDES[side]}${row} = vec4<f32>();`, ' '), 2);
 
 /**
- * What a thread brings into workgroup memory in a round: vectors of the left factor, and of the right one, to the place that `into` says, each
- * so many rows and places `by` its number. `begin` stands before the loop over the rounds, `bring` at the start of each, `next` after its
- * first barrier: it moves on by `advance`.
+ * Vectors that a thread loads into workgroup memory in each round: of the left factor and of the right one, stored at `into`, with offsets `by` for
+ * each number. `begin` comes before the loop over the rounds, `bring` at the start of each round, `next` after its first barrier, where it moves on
+ * by `advance`.
  */
 export const brought = ({ sides, loads }, left, right, advance) => {
   const numbered = (e) => (skip) => (e === 0 ? '' : ` + ${skip * e}u`);
@@ -32,10 +32,10 @@ export const brought = ({ sides, loads }, left, right, advance) => {
   return { begin: '', bring, next: advance };
 };
 
-/** For each sum of a thread. */
+/** Repeats a part for each sum of a thread. */
 export const sums = ({ rows, sides }, part) => each(rows, (row) => each(sides, (side) => part(row, side, `${SIDES[side]}${row}`)));
 
-/** The sums of all rows: row by row the products of four elements of `rows` with vectors that were read before. */
+/** The sums of all rows: row by row, the products of four elements of `rows` with vectors that were read before. */
 const chains = ({ rows, sides }, array) => each(rows, (row) => `
   ${row === 0 ? 'var ' : ''}p = ${array}[${after('ty * 5u + i', 40 * row)}];
   ${each(sides, (side) => {

@@ -1,11 +1,13 @@
-// The gradients of products by tiles (tile.mjs): of one product, or of several of one input.
+// The gradients of tiled products (tile.mjs): of one product, or of several products with one input.
 import { LANES, after, bindings, each, main } from './layout.mjs';
 import { SIDES, brought, shape, sums, zeros } from './tile.mjs';
 
 /** Parameters of the gradients of several products: m0 and m1 are rows of the first two matrices. */
 const JOINT = ['n', 'm4', 'k4', 'slice4', 'input', 'add', 'm0', 'm1'];
 
-/** What differs between the gradients of one product and those of several: the words of the head, the parameters and bindings, dy, and dW's end. */
+/**
+ * Differences between the gradients of one product and those of several: the text of the header, the parameters and bindings, dy, and the end of dW.
+ */
 const GRADIENTS = {
   one: {
     head: (size) => `

@@ -1,5 +1,5 @@
-// node tests/bench/adapter.mjs [STEPS]: steps of an adapter of rank 16 in Chromium, beside each type of packed base and beside the same weights
-// in f32, in turns. It takes the build that TABTUNE_DIST names, dist without one. `tabtune bench adapter` is the same natively.
+// node tests/bench/adapter.mjs [STEPS]: steps of an adapter of rank 16 in Chromium, on each type of packed base and, alternating with it, on the same
+// weights in f32. It measures the build that TABTUNE_DIST names, dist by default. `tabtune bench adapter` is the native equivalent.
 import { Arena } from '../torture/arena.mjs';
 
 const TYPES = ['f16', 'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q4_k', 'q6_k'];
@@ -9,7 +9,7 @@ const shape = { hiddenSize: 256, numHiddenLayers: 3, numAttentionHeads: 8, numKe
 const text = 'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. Why not? '.repeat(40);
 const options = { steps: 1000, batchSize: 1, seqLen: 256, learningRate: 2e-4, autosave: false, adapter: { r: 16, alpha: 32, targetModules: 'all-linear' } };
 
-/** In the page: milliseconds of each step by storage, and the losses. */
+/** Runs in the page: returns milliseconds of each step by storage, and the losses. */
 async function measured(s, a, { setting, steps }) {
   const file = await a.base(setting);
   const runs = [];

@@ -1,6 +1,6 @@
-// Losses of each optimizer on one small model and text, at the best of several rates: searched into convergence.json, drawn as
-// convergence.svg, printed as tables. What is measured is kept, so that a search goes on where it stopped.
-//   node tests/bench/convergence.mjs search MODEL TEXT [RUNNER [NAME]]    RUNNER is the native binary, default `tabtune`; NAME one row alone
+// Losses of each optimizer on one small model and text, at the best of several rates: searched into convergence.json, drawn as convergence.svg,
+// printed as tables. Measurements are stored, so that a search continues where it stopped.
+//   node tests/bench/convergence.mjs search MODEL TEXT [RUNNER [NAME]]    RUNNER is the native binary, default `tabtune`; NAME selects one row
 //   node tests/bench/convergence.mjs draw
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const STEPS = 300;
-/** Steps whose mean is one point of the plot: single batches differ more than optimizers. */
+/** Number of steps whose mean is one point of the plot: single batches differ more than optimizers. */
 const WINDOW = 10;
-/** Rows of the first table. `rates` are the grid; the best of them in f32 is run in bf16 too. */
+/** Rows of the first table. `rates` are the grid; the best of them in f32 is also run in bf16. */
 const RULES = [
   { name: 'AdamW', colour: '#1b6ca8', rates: [5e-4, 1e-3, 2e-3, 4e-3], optimizer: { type: 'adamw' } },
   { name: 'AdamW, a block at a time', colour: '#5b8fb9', rates: [5e-4, 1e-3, 2e-3, 4e-3], optimizer: { type: 'adamw' }, more: { block_coordinate: { blocks: 1, interval: 15 } } },
@@ -19,9 +19,9 @@ const RULES = [
   { name: 'SGD, momentum 0.9', colour: '#7a4fa3', rates: [0.03, 0.1, 0.3, 1], optimizer: { type: 'sgd', momentum: 0.9 } },
   { name: 'Adafactor', colour: '#c0562a', rates: [5e-4, 1e-3, 2e-3, 4e-3], optimizer: { type: 'adafactor' } },
 ];
-/** Settings of a run with eight times the tokens a step: fewer steps, for time's sake. */
+/** Settings of a run with eight times the tokens per step: fewer steps, to save time. */
 const ACCUMULATED = { gradient_accumulation_steps: 8, steps: 100 };
-/** Rows of the second table, f32: APOLLO with one setting changed, or the run. */
+/** Rows of the second table, in f32: APOLLO with one setting changed, or another run setting. */
 const ABLATIONS = [
   { name: 'no growth limit', rates: [1e-3, 2e-3, 4e-3, 8e-3], optimizer: { type: 'apollo', growth_limit: null } },
   { name: 'scale 1', rates: [2e-3, 4e-3, 8e-3, 1.6e-2], optimizer: { type: 'apollo', scale: 1 } },
@@ -37,7 +37,7 @@ const data = new URL('convergence.json', import.meta.url);
 
 const load = () => (existsSync(data) ? JSON.parse(readFileSync(data, 'utf8')) : {});
 
-/** One run on the GPU, or the software adapter: the losses, and the loss of the kept twentieth of the text after the last step. */
+/** Makes one run on the GPU or the software adapter; returns the losses, and the loss on the validation twentieth of the text after the last step. */
 function train(model, text, runner, settings) {
   const folder = mkdtempSync(join(tmpdir(), 'tabtune-convergence-'));
   try {
@@ -52,7 +52,7 @@ function train(model, text, runner, settings) {
   }
 }
 
-/** Settings of a run of this row. */
+/** Returns the settings of a run of this row. */
 function settingsOf({ optimizer, more = {} }, learning_rate, precision) {
   const steps = more.steps ?? STEPS;
   const schedule = { type: 'cosine', total_steps: steps, warmup_steps: Math.round(steps / 20) };
@@ -61,7 +61,7 @@ function settingsOf({ optimizer, more = {} }, learning_rate, precision) {
 
 const keyOf = (rate, precision) => `${precision} ${rate}`;
 
-/** The rate of `row` with the lowest validation loss in f32; undefined while one of its grid is not measured. */
+/** Returns the rate of `row` with the lowest validation loss in f32; undefined until all of its grid is measured. */
 function bestRate(row, results) {
   const of = (rate) => results[row.name]?.[keyOf(rate, 'f32')]?.validation;
   if (row.rates.some((rate) => of(rate) === undefined)) return undefined;
@@ -94,7 +94,7 @@ function means(losses) {
   return points;
 }
 
-/** The curves of the best rates, both precisions. */
+/** Draws the curves of the best rates, in both precisions. */
 function drawCurves(results) {
   const curves = RULES.flatMap((row) => {
     const { name, colour } = row;
@@ -124,7 +124,7 @@ function drawCurves(results) {
   writeFileSync(new URL('convergence.svg', import.meta.url), `${head}\n${parts.join('\n')}\n</svg>\n`);
 }
 
-/** Both tables; a row that is not measured is left out. */
+/** Prints both tables; a row that is not measured is left out. */
 function print(results) {
   const of = (row, rate, precision) => results[row.name]?.[keyOf(rate, precision)]?.validation;
   const grid = (row) => row.rates.map((rate) => `${rate}: ${of(row, rate, 'f32')?.toFixed(4) ?? ''}`).join(', ');

@@ -1,7 +1,8 @@
-// What large data take in Chromium, through the public API: a new model of width 16 over the characters of the first file, two steps on each file.
+// Memory that large data need in Chromium, through the public API: a new model of width 16 over the characters of the first file, two steps on each
+// file.
 //   node tests/bench/data-memory.mjs FILE…
-// One JSON object for each: the MiB that all processes of the browser took at most together, and those of each kind (a page that several share counts
-// once); the first is of a page that has trained on 1 kB.
+// Prints one JSON object for each: the peak MiB of all processes of the browser together, and of each kind (a page that several processes share
+// counts once). The first object is of a page that has trained on 1 kB.
 import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { built } from '../../web/core-kind.mjs';
@@ -21,7 +22,7 @@ const read = (path) => {
   }
 };
 
-/** MiB of memory of the browser's processes by their kind, shared pages divided among them. */
+/** Returns MiB of memory of the browser's processes by their kind, with shared pages divided among them. */
 function taken() {
   const kinds = { all: 0 };
   for (const name of readdirSync('/proc').filter((name) => /^\d+$/.test(name) && /chrom|headless_shell/.test(read(`/proc/${name}/comm`)))) {

@@ -1,8 +1,8 @@
-// How fast files are written and read in Chromium, through the public API:
-//   node tests/bench/files-browser.mjs [TYPES]     TYPES: words of Model.exportTo's `type`, with commas between; all of them by default
-// A Llama of 51 million random parameters, 206 MB in f32, is opened; from it, in the origin's private files, one GGUF file of each type is written
-// (values encoded, each byte hashed twice for the receipt), read as f32 tensor by tensor, verified (each byte hashed again), and imported: opened
-// for training, with all weights on the GPU. Prints the table of README.md, by the quicker of two rounds. MB are 10^6 bytes.
+// Speed of writing and reading files in Chromium, through the public API:
+//   node tests/bench/files-browser.mjs [TYPES]     TYPES: values of Model.exportTo's `type`, separated by commas; all of them by default
+// A Llama of 51 million random parameters, 206 MB in f32, is opened; from it one GGUF file of each type is written to the origin's private files
+// (values encoded, each byte hashed twice for the receipt), read as f32 tensor by tensor, verified (each byte hashed again), and imported: opened for
+// training, with all weights on the GPU. Prints the table of README.md, by the faster of two rounds. MB are 10^6 bytes.
 import { Browser } from '../browser/chromium.mjs';
 import { serve } from '../browser/site.mjs';
 
@@ -25,7 +25,7 @@ const CONFIG = {
 };
 const RUN = { optimizer: { type: 'sgd' }, steps: 1, batchSize: 1, seqLen: 16, learningRate: 1e-3, keepData: false };
 
-/** Name and shape of each tensor. */
+/** Returns the name and shape of each tensor. */
 function tensors({ vocab_size: vocab, hidden_size: width, intermediate_size: inner, num_hidden_layers: layers }) {
   const square = ['q', 'k', 'v', 'o'].map((part) => [`self_attn.${part}_proj`, [width, width]]);
   const outward = ['gate', 'up'].map((part) => [`mlp.${part}_proj`, [inner, width]]);
@@ -35,7 +35,7 @@ function tensors({ vocab_size: vocab, hidden_size: width, intermediate_size: inn
   return [['model.embed_tokens.weight', [vocab, width]], ...blocks.flat(), ['model.norm.weight', [width]]];
 }
 
-/** Runs in the page: the model's files, of random values. */
+/** Runs in the page: creates the model's files, with random values. */
 function files({ tensors, config }) {
   const header = {};
   const parts = [];
@@ -53,7 +53,7 @@ function files({ tensors, config }) {
   return { valueBytes: 4 * values, files: [weights, new File([JSON.stringify(config)], 'config.json')] };
 }
 
-/** Runs in the page: seconds of each step. */
+/** Runs in the page: measures the seconds of each operation. */
 async function measure({ files, valueBytes, type, run }) {
   const { openModel, Trainer, verifyFiles } = await import('/dist/index.js');
   const seconds = {};

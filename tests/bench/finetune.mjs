@@ -1,6 +1,6 @@
-// A fine-tune of real files in Chromium, through the public API:
+// Fine-tunes real files in Chromium, through the public API:
 //   node tests/bench/finetune.mjs MODEL TEXT [OPTIONS]     MODEL: a .gguf file or a folder; OPTIONS: JSON of Trainer.create
-// One JSON object per step, then one with the bytes that the GPU, wasm and the browser's processes took at most.
+// Prints one JSON object per step, then one with the peak bytes of the GPU, of wasm and of the browser's processes.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -12,7 +12,7 @@ if (!textFile) throw new Error('usage: node tests/bench/finetune.mjs MODEL TEXT 
 const folder = statSync(model).isDirectory() ? model : dirname(model);
 const names = folder === model ? readdirSync(model) : [basename(model)];
 
-/** Resident bytes of all processes of the browser; shared pages count in each. */
+/** Returns the resident bytes of all processes of the browser; shared pages count in each. */
 function resident() {
   const lines = execFileSync('ps', ['-eo', 'rss=,comm='], { encoding: 'utf8' }).split('\n');
   return lines.filter((line) => /chrom/.test(line)).reduce((sum, line) => sum + Number.parseInt(line, 10) * 1024, 0);

@@ -1,6 +1,6 @@
 // node tests/bench/first-step.mjs [tiny|small] [--before CHECKOUT] [--rounds N]
-// Where the first step of the benchmark's model goes in Chromium: until there is a trainer, the kernels compiled one by one, and a later step.
-// With CHECKOUT, a folder with another commit whose package is built: first steps of both and of jax-js in turns, each in a new browser.
+// Time spent in the first step of the benchmark's model in Chromium: until the trainer exists, on compiling each kernel, and in a later step. With
+// CHECKOUT, a folder with another commit whose package is built: first steps of both and of jax-js in turns, each in a new browser.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -25,7 +25,7 @@ const texts = () =>
     channel.postMessage('texts?');
   });
 
-/** Runs in an empty page: milliseconds that each text takes, on a device that has compiled none. */
+/** Runs in an empty page: returns the milliseconds to compile each text, on a device that has compiled none. */
 async function compiled(codes) {
   const adapter = await navigator.gpu.requestAdapter();
   const device = await adapter.requestDevice();

@@ -1,5 +1,5 @@
-// The table of README.md that says which model fits which GPU, computed by the package's own planner: `node tests/bench/fit.mjs --write`.
-// A model is its config.json and a safetensors file that has a header and, instead of weights, a hole of their size: planning reads no weights.
+// Computes the table of README.md that lists the models that fit each GPU, with the package's own planner: `node tests/bench/fit.mjs --write`. A
+// model is its config.json and a safetensors file with a header and, instead of weights, a hole of their size: planning reads no weights.
 import { closeSync, ftruncateSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ const llama = (hidden_size, intermediate_size, num_hidden_layers, num_attention_
 });
 const qwen3 = { model_type: 'qwen3', head_dim: 128, max_position_embeddings: 40960, rms_norm_eps: 1e-6, rope_theta: 1000000 };
 const llama32 = { max_position_embeddings: 131072, rope_theta: 500000, head_dim: 64 };
-/** Models that people know, with the sizes of their config.json. */
+/** Well-known models, with the sizes of their config.json. */
 const MODELS = {
   'SmolLM2 135M': llama(576, 1536, 30, 9, 3, 49152),
   'SmolLM2 360M': llama(960, 2560, 32, 15, 5, 49152),
@@ -31,7 +31,7 @@ const MODELS = {
   'Llama 3.2 1B': llama(2048, 8192, 16, 32, 8, 128256, llama32),
   'Qwen3 1.7B': llama(2048, 6144, 28, 16, 8, 151936, qwen3),
 };
-/** The ways to train of the table's columns. */
+/** Kinds of training, one for each column of the table. */
 const RUN = { batchSize: 1, seqLen: 512 };
 const WAYS = {
   'AdamW, f32': { ...RUN, precision: 'f32' },
@@ -41,7 +41,7 @@ const WAYS = {
   'AdamW, `blockCoordinate`': { ...RUN, precision: 'bf16', blockCoordinate: {} },
 };
 
-/** Names and shapes of the tensors, as Hugging Face writes them. */
+/** Returns names and shapes of the tensors, as Hugging Face writes them. */
 function tensors(config) {
   const { hidden_size: hidden, intermediate_size: mlp, num_attention_heads: heads, num_key_value_heads: kvHeads } = config;
   const headDim = config.head_dim ?? hidden / heads;
@@ -65,7 +65,7 @@ function tensors(config) {
   return Object.assign({ 'model.embed_tokens.weight': [config.vocab_size, hidden], 'model.norm.weight': [hidden] }, ...blocks);
 }
 
-/** Writes the two files of a model, and gives their paths. */
+/** Writes the two files of a model, and returns their paths. */
 function hollow(folder, config) {
   mkdirSync(folder);
   let end = 0;
@@ -87,7 +87,10 @@ function hollow(folder, config) {
   return paths;
 }
 
-/** What one step of each model takes, in bytes, by model and way; `page` is an empty page of a site that serves the package as /dist/. */
+/**
+ * Returns the bytes that one step of each model needs, by model and kind of training; `page` is an empty page of a site that serves the package as
+ * /dist/.
+ */
 export async function planned(page) {
   const folder = mkdtempSync(join(tmpdir(), 'tabtune-fit-'));
   try {
@@ -111,13 +114,13 @@ export async function planned(page) {
   }
 }
 
-/** The table of README.md, in GB (10⁹ bytes). */
+/** Returns the table of README.md, in GB (10⁹ bytes). */
 export function table(rows) {
   const lines = rows.map(([name, bytes]) => `| ${[name, ...bytes.map((each) => (each / 1e9).toFixed(1))].join(' | ')} |`);
   return [`| model | ${Object.keys(WAYS).join(' | ')} |`, `|---|${'---|'.repeat(Object.keys(WAYS).length)}`, ...lines].join('\n');
 }
 
-/** The table that stands in a text. */
+/** Returns the table that is contained in a text. */
 export const written = (readme) => readme.slice(readme.indexOf(BEGIN) + BEGIN.length, readme.indexOf(END)).trim();
 
 async function main() {

@@ -1,5 +1,6 @@
-// node tests/bench/optimizers.mjs [ELEMENTS]: one step of each optimizer on a matrix, beside a copy of as many bytes, in Chromium, and each of its kernels
-// alone. The launches are those that `tabtune bench optimizers` makes natively, repeated with the same WGSL, parameters and buffer sizes.
+// node tests/bench/optimizers.mjs [ELEMENTS]: one step of each optimizer on a matrix, compared with a copy of as many bytes, in Chromium, and each of
+// its kernels separately. The launches are those that `tabtune bench optimizers` makes natively, repeated with the same WGSL, parameters and buffer
+// sizes.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +17,7 @@ const rows = output.trim().split('\n').map((line) => JSON.parse(line));
 const source = (name) => readFileSync(join(root, 'shaders', `${name}.wgsl`), 'utf8');
 const sources = Object.assign({ u32_copy: source('common') + source('u32_copy') }, ...rows.map(({ texts }) => texts));
 
-/** Runs in the page: median milliseconds of each list of launches, after two that do not count; the lists take turns. */
+/** Runs in the page: returns the median milliseconds of each list of launches, after two that do not count; the lists take turns. */
 async function time({ lists, sources, repetitions }) {
   const adapter = await navigator.gpu.requestAdapter();
   const { maxStorageBufferBindingSize, maxBufferSize } = adapter.limits;
@@ -27,7 +28,7 @@ async function time({ lists, sources, repetitions }) {
     pipelines.set(name, await device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint: 'main' } }));
   }
   const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST;
-  // Every word is 0.5 as f32 and as two bf16: no value that hardware treats apart.
+  // Every word is 0.5 as f32 and as two bf16: no value that hardware treats specially.
   const filled = (words) => {
     const buffer = device.createBuffer({ size: Math.max(4 * words, 4), usage });
     device.queue.writeBuffer(buffer, 0, new Uint32Array(words).fill(0x3f003f00));

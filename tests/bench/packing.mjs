@@ -1,4 +1,4 @@
-// Tokens that are learned in a second, short chats packed and each in a sequence of its own: natively on the GPU device and in Chromium.
+// Learned tokens per second, with short chats packed or each in its own sequence: natively on the GPU device and in Chromium.
 //   TABTUNE=the program node tests/bench/packing.mjs
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { Browser } from '../browser/chromium.mjs';
 import { serve } from '../browser/site.mjs';
 
 const STEPS = 6;
-/** Steps that compile shaders and are recorded. */
+/** Number of first steps, which compile shaders and are recorded. */
 const FIRST = 3;
 const SHAPE = { hiddenSize: 128, numHiddenLayers: 3, numAttentionHeads: 4 };
 const CONFIG = {
@@ -17,7 +17,7 @@ const CONFIG = {
   max_position_embeddings: 1024, rms_norm_eps: 1e-5, rope_theta: 10000, tie_word_embeddings: true, vocab_size: 1,
 };
 
-/** 2000 rows of 40 to 300 characters, each of which is a token. */
+/** Returns 2000 rows of 40 to 300 characters, each of which is a token. */
 function rows() {
   let state = 1;
   const draw = (from, to) => ((state = (Math.imul(state, 1664525) + 1013904223) >>> 0), from + Math.floor((state / 2 ** 32) * (to - from)));

@@ -1,5 +1,5 @@
-// What we are measured against: libraries, installed into the cache in these very versions, and our model in Burn's own operations, built there.
-// Their pages are bundled beside them.
+// The competitors in the benchmark: libraries, installed into the cache in exactly these versions, and our model in Burn's own operations, built
+// there. Their pages are bundled next to them.
 import { build } from 'esbuild';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,11 +33,11 @@ async function install(peer) {
   return folder;
 }
 
-/** Builds the crate in `stock/`, as it is, into a module for pages. */
+/** Builds the unmodified crate in `stock/` into a module for pages. */
 async function buildStock() {
   const folder = join(peersDir, 'stock');
   const target = ['--target', 'wasm32-unknown-unknown', '--profile', 'wasm', '--locked'];
-  // As `web/build-wasm.mjs` has it for our own module.
+  // The same flag as for our own module in `web/build-wasm.mjs`.
   const link = ['-C', 'link-arg=--export=__wasm_call_ctors'];
   await run('cargo', ['rustc', '--package', 'tabtune-bench', '--lib', '--crate-type', 'cdylib', ...target, '--', ...link]);
   const wasm = join(environment.CARGO_TARGET_DIR, 'wasm32-unknown-unknown', 'wasm', 'tabtune_bench.wasm');
@@ -47,7 +47,7 @@ async function buildStock() {
   return folder;
 }
 
-/** Makes the page of a peer, below `pagesDir`. */
+/** Builds the page of a competitor, below `pagesDir`. */
 export async function preparePage(peer) {
   const { alias: own = {}, built } = PEERS[peer];
   const folder = built ? await buildStock() : await install(peer);

@@ -1,11 +1,11 @@
-// Counts what a page asks of WebGPU: dispatches, and bytes of buffers made and not destroyed; and WebAssembly's memory, which the browser's own
-// account of the heap leaves out. Put before any other script of a page or worker.
+// Counts a page's use of WebGPU: dispatches, and bytes of buffers created and not destroyed; and WebAssembly's memory, which the browser's own heap
+// statistics leave out. Must run before any other script of a page or worker.
 const counts = { dispatches: 0, bytes: 0, peakBytes: 0, wasmBytes: 0 };
 const memories = new Set();
 /** Texts of the kernels. */
 const texts = [];
 const sizes = new WeakMap();
-/** A buffer that nothing refers to any more is the browser's to free. */
+/** Releases an unreferenced buffer, which the browser may free. */
 const collected = new FinalizationRegistry((held) => release(held));
 
 function release(held) {
@@ -50,7 +50,7 @@ function read() {
 }
 
 globalThis.__gpu = read;
-// A worker answers its page through a channel of its own, since its messages belong to the library.
+// A worker answers its page through a separate channel, since its messages belong to the library.
 if (globalThis.document === undefined) {
   const channel = new BroadcastChannel('bench-gpu');
   const answers = { 'counts?': read, 'texts?': () => texts };

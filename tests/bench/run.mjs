@@ -1,7 +1,7 @@
 // npm run bench [-- tiny|small|medium …] [--peers jax,tfjs,nanogpt,stock|none] [--before CHECKOUT] [--rounds N] [--write]
-// The same model, trained by tabtune and by other libraries in one Chromium, one window of steps after the other; stock only where it is asked
-// for. CHECKOUT is a folder with another commit, whose package is built.
-// --write puts the table into README.md. Exit code 1 when a loss is not that of the others.
+// The same model, trained by tabtune and by other libraries in one Chromium, one window of steps after the other; stock only on request. CHECKOUT is
+// a folder with another commit, whose package is built. --write puts the table into README.md. The exit code is 1 if a loss differs from that of the
+// others.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -13,9 +13,9 @@ import { serve } from '../browser/site.mjs';
 import { PEERS, pagesDir, preparePage } from './peers.mjs';
 import * as spec from './spec.mjs';
 
-const FIRST_LOSS = 1e-4; // relative, f32 in another order of sums
+const FIRST_LOSS = 1e-4; // relative, f32 with sums in another order
 const LATER_LOSS = 1e-2; // the same after some steps of training
-const WINDOW_MS = 4000; // steps of a window are as many as fit, so that a slow library does not hold up a fast one
+const WINDOW_MS = 4000; // as many steps as fit make a window, so that a slow library does not hold up a fast one
 const MAX_WINDOW = 8;
 const MB = 1e6;
 
@@ -32,7 +32,7 @@ if (!existsSync(join(root, 'dist', 'tabtune_bg.wasm'))) throw new Error('dist is
 
 const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)];
 
-/** The shared description, where it is at hand, must give the same bytes. */
+/** Checks that the shared description, if it is available, produces the same bytes. */
 async function checkSpec() {
   const file = join(root, '..', 'shared', 'bench', 'spec.mjs');
   if (!existsSync(file)) return;
@@ -65,7 +65,7 @@ class Subject {
     const report = await this.page.evaluate((ask) => globalThis.__bench(ask), { size: this.size, steps, specUrl: this.specUrl });
     const after = await this.gpu();
     this.done += steps + (this.done === 0 ? 1 : 0);
-    // A reading per step, or one of the last.
+    // One reading per step, or only that of the last step.
     report.losses.toReversed().forEach((loss, back) => this.losses.set(this.done - back, loss));
     if (steps > 0) {
       this.windows.push(report.stepMs);
@@ -77,7 +77,7 @@ class Subject {
     return report;
   }
 
-  /** Counters of the page, or of its worker. */
+  /** Returns the counters of the page, or of its worker. */
   gpu() {
     return this.page.evaluate(
       () =>
@@ -126,7 +126,7 @@ async function measure(size, browser, site) {
   return subjects;
 }
 
-/** What is wrong with the losses and data of `subjects`. */
+/** Returns the faults in the losses and data of `subjects`. */
 function faults(subjects) {
   const able = subjects.filter((subject) => !subject.failed);
   const list = subjects.filter((subject) => subject.failed).map(({ name, failed }) => `${name}: ${failed}`);
@@ -173,7 +173,7 @@ async function adapterOf(browser, site) {
   return text;
 }
 
-/** Puts the tables of the measured sizes between their marks in README.md; other sizes stay. */
+/** Puts the tables of the measured sizes between their marks in README.md; other sizes remain. */
 function record(size, text) {
   const file = new URL('./README.md', import.meta.url);
   const [begin, end] = [`<!-- ${size}: npm run bench -- ${size} --write -->`, `<!-- end of ${size} -->`];
@@ -185,7 +185,7 @@ function record(size, text) {
 
 await checkSpec();
 for (const peer of peers) await preparePage(peer);
-// Other libraries make functions of text, which our policy forbids.
+// Other libraries create functions from text, which our policy forbids.
 const isolated = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp', policy: null };
 const site = await serve({ '/peers/': pagesDir, ...(values.before && { '/before/': resolve(values.before) }), '/': '.' }, isolated);
 let failed = false;

@@ -1,7 +1,7 @@
-// The work that every library is given: sizes, optimizer, token stream, initial weights, rope tables. Plain module, for Node and the browser.
-// All of it follows from integer hashes, so that it is the same bytes wherever it runs.
+// The work for every library: sizes, optimizer, token stream, initial weights, rope tables. A plain module, for Node and the browser. Everything
+// follows from integer hashes, so that it is the same bytes wherever it runs.
 
-/** d hidden, T tokens of a sequence, B sequences of a step. */
+/** Sizes: d hidden, T tokens of a sequence, B sequences of a step. */
 export const SIZES = {
   tiny: { d: 128, layers: 4, heads: 4, ffn: 344, vocab: 1024, T: 128, B: 4 },
   small: { d: 256, layers: 6, heads: 8, ffn: 688, vocab: 4096, T: 256, B: 4 },
@@ -11,12 +11,12 @@ export const SIZES = {
 export const OPT = { lr: 1e-3, beta1: 0.9, beta2: 0.99, eps: 1e-8, weightDecay: 0.01 };
 export const NORM_EPS = 1e-5;
 export const ROPE_BASE = 10_000;
-/** Batches before the stream begins again. */
+/** Number of batches before the stream begins again. */
 export const BATCHES = 64;
 const TOKEN_SEED = 0x5eed;
 const WEIGHT_SEED = 1000;
 
-/** Numbers in [0, 1): a counter that goes in steps of the golden ratio, hashed with murmur3's finaliser. */
+/** Yields numbers in [0, 1): a counter in steps of the golden ratio, hashed with murmur3's finaliser. */
 function* uniforms(seed) {
   for (let counter = (seed + 0x9e3779b9) >>> 0; ; counter = (counter + 0x9e3779b9) >>> 0) {
     let hash = Math.imul(counter ^ (counter >>> 16), 0x85ebca6b);
@@ -25,7 +25,7 @@ function* uniforms(seed) {
   }
 }
 
-/** 64 batches and one token: half drawn by Zipf's law, half the successor 5t + 17 of the token before, which can be learned. */
+/** Returns 64 batches and one token: half drawn by Zipf's law, half the successor 5t + 17 of the previous token, which can be learned. */
 export function makeTokens(size) {
   const { vocab, T, B } = SIZES[size];
   const weights = new Float64Array(vocab);
@@ -47,7 +47,7 @@ export function makeTokens(size) {
   });
 }
 
-/** Inputs and targets [B, T] of step `s`, counted from 0. */
+/** Returns the inputs and targets [B, T] of step `s`, counted from 0. */
 export function batch(size, tokens, s) {
   const { T, B } = SIZES[size];
   const start = (s % BATCHES) * B * T;
@@ -55,7 +55,7 @@ export function batch(size, tokens, s) {
   return { x: from(0), y: from(1) };
 }
 
-/** Name, shape and standard deviation of each tensor in the order of their seeds; null is a norm, all ones. Matrices are [in, out]. */
+/** Returns name, shape and standard deviation of each tensor in the order of their seeds; null is a norm, all ones. Matrices are [in, out]. */
 export function layout(size) {
   const { d, layers, ffn, vocab } = SIZES[size];
   const [std, residual] = [0.02, 0.02 / Math.sqrt(2 * layers)];
@@ -68,7 +68,7 @@ export function layout(size) {
   return [['emb', [vocab, d], std], ...blocks.flat(), ['norm', [d], null]];
 }
 
-/** The tensors of `layout` with their values, normal by Box and Muller. */
+/** Returns the tensors of `layout` with their values, normally distributed by the Box-Muller method. */
 export function initWeights(size) {
   return layout(size).map(([name, shape, std], index) => {
     const data = new Float32Array(shape.reduce((product, n) => product * n)).fill(1);
@@ -84,7 +84,7 @@ export function initWeights(size) {
   });
 }
 
-/** cos and sin [T, half] of the angles; element i of a head turns with element i + half. */
+/** Returns cos and sin [T, half] of the angles; element i of a head is rotated with element i + half. */
 export function ropeTables(size) {
   const { d, heads, T } = SIZES[size];
   const half = d / heads / 2;
@@ -92,7 +92,7 @@ export function ropeTables(size) {
   return { cos: table(Math.cos), sin: table(Math.sin), half };
 }
 
-/** FNV-1a over the tokens as little-endian 16-bit words, in hexadecimal. */
+/** Returns FNV-1a over the tokens as little-endian 16-bit words, in hexadecimal. */
 export function checksum(tokens) {
   let hash = 0x811c9dc5;
   for (const token of tokens) {

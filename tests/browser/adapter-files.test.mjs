@@ -1,4 +1,5 @@
-// What a tab does with adapters and their bases besides training: an adapter made of two models, with the bytes of the terminal's; taken away again; bases found again.
+// Adapters and their bases in a tab, apart from training: an adapter extracted from two models, with the same bytes as natively; detached again;
+// bases found again.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +18,7 @@ let arena;
 before(async () => (arena = await Arena.start({ folders: { '/golden/': 'tests/golden/models' } })));
 after(() => arena?.end());
 
-/** `work(s, a, setting)` in a page of its own, where `a` has what tests of adapters share. */
+/** Runs `work(s, a, setting)` in a new page, where `a` has the helpers that tests of adapters share. */
 const inPage = (work, setting) => arena.with((subject) => subject.do(`async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`, setting));
 
 test('an adapter of two models has the bytes of the terminal program, wherever it goes', async () => {
@@ -133,7 +134,7 @@ test('a base that was given as a handle or a URL is found again in another page,
       return losses;
     };
     const losses = await goOn({ run }, 2);
-    // What an adapter is merged into is at hand as well.
+    // The base of the adapter, into which it is merged, is available as well.
     const merged = (await s.current().exportFiles({ dtype: 'f32' })).map(({ name }) => name);
     await s.current().dispose();
     const forked = await goOn({ run: fork }, 1);
@@ -149,7 +150,7 @@ test('a base that was given as a handle or a URL is found again in another page,
     await writable.close();
     const resumed = () => s.settled(s.tabtune.Trainer.resume({ run, worker: s.workers() }));
     const refused = [await resumed()];
-    // The turned bit is in no header.
+    // The flipped bit is in no header.
     await s.resume({ run, verify: 'header' });
     const { base: loose } = await s.current().details();
     await s.current().dispose();

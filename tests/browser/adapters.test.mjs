@@ -1,4 +1,4 @@
-// Adapters (LoRA) in a tab: trained beside a packed base, saved without it, resumed with it, lost and brought back, taken home as PEFT files.
+// Adapters (LoRA) in a tab: trained on a packed base, saved without it, resumed with it, lost and recovered, exported as PEFT files.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Arena, TINY } from '../torture/arena.mjs';
@@ -8,14 +8,14 @@ const SHAPE = { hiddenSize: 32, numHiddenLayers: 2, numAttentionHeads: 2, numKey
 const ADAPTER = { r: 3, alpha: 6, targetModules: 'all-linear', modulesToSave: ['model.norm'] };
 const OPTIONS = { ...TINY.options, steps: 6, learningRate: 1e-2 };
 const SETTING = { shape: SHAPE, text: TINY.text, type: 'q4_0', options: { ...OPTIONS, adapter: ADAPTER } };
-/** What a resume has to bring back beside the factors: rounding, masks, sums of micro-batches. */
+/** Settings with more state for a resume to restore in addition to the factors: rounding, masks, sums of micro-batches. */
 const HARD = { ...SETTING, options: { ...OPTIONS, precision: 'bf16', gradientAccumulationSteps: 2, adapter: { ...ADAPTER, dropout: 0.3 } } };
 
 let arena;
 before(async () => (arena = await Arena.start()));
 after(() => arena?.end());
 
-/** `work(s, a, setting)` in a page of its own, where `a` has what these tests share. */
+/** Runs `work(s, a, setting)` in a new page, where `a` has the helpers that these tests share. */
 const inPage = (work, setting) => arena.with((subject) => subject.do(`async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`, setting));
 
 test('a run that goes on in another process is the unbroken one, bit for bit, and asks for its base', async () => {
@@ -55,7 +55,7 @@ test('a run that goes on in another process is the unbroken one, bit for bit, an
     await s.resume({ run, base: new File([base], 'moved and renamed.gguf') });
     const losses = await s.step(3);
     const ended = { refused, losses, files: await a.adapter(), evaluated: (await s.current().evaluate()).loss };
-    // From now on this page knows it.
+    // From this point on the page knows it.
     await s.current().dispose();
     await s.resume({ run });
     await s.current().dispose();
@@ -142,7 +142,7 @@ test('the files of PEFT leave the tab and are trained on', async () => {
       throw Object.assign(error, { message: error.detail.refusals.map(({ code, subject }) => `${code} ${subject}`).join() });
     }));
     const from = await went(model, { from: files, r: 3, dropout: 0.25 });
-    // Its files alone do not give such a model back.
+    // Its files alone do not reproduce such a model.
     const merged = await s.settled(s.tabtune.Trainer.create({ model: await open({ mergeAdapter: files }), data: { text: setting.text }, ...rest, adapter: { r: 2 } }));
     return { merged, names: files.map(({ name }) => name).sort(), loss, info, estimate, apart, refused, from };
   }, SETTING);

@@ -1,13 +1,13 @@
 // Runs in the page: a small model that has a chat template, and its wasm module without the package's worker around it.
 
-/** What a template writes: tools by their names, and each message with the token that ends a turn. */
+/** A template that writes tools by their names, and each message with the token that ends a turn. */
 const TEMPLATE = '{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{% for m in messages %}{{ m.content }}|{% endfor %}';
 const SHAPE = { hiddenSize: 32, numHiddenLayers: 2, numAttentionHeads: 2, numKeyValueHeads: 1, intermediateSize: 64, maxPositionEmbeddings: 64, initializerRange: 0.2 };
 const TEXT = 'it is a truth | ok? add why not | '.repeat(8);
 
 let files;
 
-/** The files of the model, made once: those of a new one with a template, in whose tokenizer `|` is special. */
+/** Returns the files of the model, made once: those of a new one with a template, in whose tokenizer `|` is special. */
 export async function talking(tabtune) {
   if (files) return files;
   const model = await tabtune.newModel(SHAPE, { text: TEXT });
@@ -26,7 +26,7 @@ export async function talking(tabtune) {
 export const user = (content) => ({ role: 'user', content });
 export const assistant = (content) => ({ role: 'assistant', content });
 
-/** The whole of an answer: its tokens, its text, and why it ended. */
+/** Collects a whole answer: its tokens, its text, and the reason why it ended. */
 export async function whole(answer) {
   const tokens = [];
   for (;;) {
@@ -36,10 +36,10 @@ export async function whole(answer) {
   }
 }
 
-/** Rows of chats that are all answered alike. */
+/** Rows of chats that all have the same answer. */
 export const ROWS = ['it is', 'why not', 'a truth', 'is it', 'not a'].map((said) => JSON.stringify({ messages: [user(said), assistant('ok')] })).join('\n');
 
-/** The weights of the same files in the wasm module, and answers with the number of the prompt's tokens that are taken and computed. */
+/** Returns the weights of the same files in the wasm module, and answers with the numbers of prompt tokens that are reused and computed. */
 export async function core(tabtune) {
   const module = await import('/pkg/tabtune.js');
   const { __wasm_call_ctors: construct } = await module.default();

@@ -1,4 +1,4 @@
-// A model and a run that are asked in a real browser: answers, scores, texts of ids, rows by a metric of one's own.
+// Generation and scoring with a model and a run in a real browser: answers, scores, texts of ids, rows by a custom metric.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { built } from '../../web/core-kind.mjs';
@@ -6,7 +6,7 @@ import { scenarios } from './scenario.mjs';
 
 const { inPage } = scenarios({ folders: { '/asking/': 'tests/browser', '/pkg/': built.core } });
 
-/** `work(tabtune, a)` in a page, where `a` has what these tests share. */
+/** Runs `work(tabtune, a)` in a page, where `a` has the helpers that these tests share. */
 const asked = (work) => inPage(`async (tabtune) => (${work})(tabtune, await import('/asking/asking-page.mjs'))`);
 
 const RUN = `{ batchSize: 5, seqLen: 16, learningRate: 1e-2, seed: 7, autosave: false, logEvery: 1 }`;
@@ -46,7 +46,7 @@ test('a model answers token by token, takes tools, and gives scores and texts', 
   assert.deepEqual([messages.tokens.length, messages.tokens[1].top.length], [6, 2]);
   const mean = messages.tokens.slice(1).reduce((sum, { logprob }) => sum - logprob, 0) / 5;
   assert.ok(Math.abs(mean - messages.loss) < 1e-12);
-  // What tools write before the conversation changes the probabilities.
+  // The tools that the template writes before the conversation change the probabilities.
   assert.notEqual(found.told.tokens[0].logprob, found.first.tokens[0].logprob);
   assert.deepEqual(found.refused, [['BAD_OPTION', 'base'], ['BAD_OPTION', 'base']]);
   assert.equal(found.long[0], 'BAD_OPTION');
@@ -140,11 +140,11 @@ test('a second turn computes only what is new, until the weights change', async 
     return { kept, alone, run, stepped };
   }`);
   const { kept, alone, run, stepped } = found;
-  // 'it is|', and then its answer, of which the last token was not computed, '|why|'.
+  // 'it is|', and then its answer, whose last token was not computed, '|why|'.
   assert.deepEqual([kept.first.prompt, kept.second.prompt], [[0, 6], [9, 6]]);
   assert.deepEqual([alone.prompt, alone.ids], [[0, 15], kept.second.ids]);
   assert.deepEqual([run.first.prompt, run.second], [[0, 6], kept.second]);
-  // The first answer takes what the last one computed; a step between the turns leaves nothing.
+  // The first answer reuses what the last one computed; a step between the turns leaves nothing to reuse.
   assert.deepEqual([stepped.first.prompt, stepped.second.prompt], [[5, 1], [0, 15]]);
 });
 

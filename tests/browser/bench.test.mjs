@@ -8,7 +8,7 @@ import { root } from '../../web/toolchain.mjs';
 import { Browser } from './chromium.mjs';
 import { serve } from './site.mjs';
 
-// @jax-js/jax and TensorFlow.js in Chromium, and the CPU device natively.
+// The first loss of @jax-js/jax and TensorFlow.js in Chromium, and of the CPU device natively.
 const FIRST_LOSS = 6.935565;
 const TOKENS = '781595cf'; // checksum of ../shared/bench/spec.mjs for tiny
 
@@ -35,7 +35,7 @@ test('the benchmark page trains the described model and goes on from call to cal
   assert.deepEqual(record.errors, []);
   assert.deepEqual([first.params, first.tokens, first.sameInit], [922_752, TOKENS, true]);
   assert.equal(first.losses.length, 1);
-  // f32 in another order of sums.
+  // f32 with sums in another order.
   assert.ok(Math.abs(first.losses[0] / FIRST_LOSS - 1) < 1e-6, `first loss ${first.losses[0]}`);
   assert.equal(first.stepMs, undefined);
   assert.ok(first.firstStepMs > 0 && second.stepMs > 0 && second.firstStepMs === first.firstStepMs);
@@ -47,6 +47,6 @@ test('the benchmark page trains the described model and goes on from call to cal
 test('constructors run once, not at every entry of the module', async () => {
   const module = await WebAssembly.compile(readFileSync(join(root, built.package, 'tabtune_bg.wasm')));
   const names = WebAssembly.Module.exports(module).map(({ name }) => name);
-  // Without this export the linker wraps every exported function in them: a step of tiny spent 7 of its 9 seconds there.
+  // Without this export the linker wraps every exported function in the constructors: a step of tiny spent 7 of its 9 seconds there.
   assert.ok(names.includes('__wasm_call_ctors'));
 });

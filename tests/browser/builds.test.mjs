@@ -1,5 +1,5 @@
-// The quick build of the core computes the very losses of the release. TABTUNE_OLD names the package folder of another build, such as
-// another commit's, to compare with too, and then with every update rule.
+// The quick build of the core computes exactly the losses of the release build. TABTUNE_OLD names the package folder of another build, such as
+// another commit's, to compare with too, in this case with every update rule.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Arena, TINY } from '../torture/arena.mjs';
@@ -16,7 +16,7 @@ const RULES = {
 
 const compared = process.env.TABTUNE_OLD ? Object.entries(RULES) : [['adamw', RULES.adamw]];
 
-/** Losses by rule and precision, of the package in `folder`. */
+/** Returns losses by rule and precision, for the package in `folder`. */
 async function lossesOf(folder) {
   const arena = await Arena.start({ folders: { '/dist/': folder } });
   const losses = {};

@@ -1,4 +1,4 @@
-// What callers give: functions that throw, values of another frame, files that change.
+// Unusual arguments of callers: functions that throw, values of another frame, files that change.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { scenario } from './calls.mjs';

@@ -1,7 +1,7 @@
-// What scenarios of the page's own calls share: failures as values, and the workers that are left.
+// Helpers for scenarios about the page's own calls: failures as values, and the workers that remain.
 import { create } from './scenario.mjs';
 
-/** What a scenario needs to be told of failures, and of workers that are left. */
+/** Source of the helpers for failures, and for workers that remain. */
 const HELPERS = `
   const create = ${create};
   const failure = async (work) => {
@@ -19,5 +19,5 @@ const HELPERS = `
     terminate() { workers.delete(this); super.terminate(); }
   };
 `;
-/** A scenario with these helpers: `create`, `failure`, `workers`. */
+/** Returns a scenario with these helpers: `create`, `failure`, `workers`. */
 export const scenario = (body) => `async (tabtune, argument) => { ${HELPERS} ${body} }`;

@@ -22,7 +22,7 @@ const { inPage } = scenarios({
   },
 });
 const OPTIONS = { shape: SHAPE, text: TEXT, options: RUN };
-/** What a storage and a GPU lead to that do not answer: it waits beside the other tests, from the first on. */
+/** The result with a storage and a GPU that do not answer: it is awaited during the other tests, from the first on. */
 let hanging;
 
 const NO_ANSWER = scenario(`

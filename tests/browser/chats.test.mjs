@@ -1,4 +1,4 @@
-// Chat templates of each kind in a real browser: what of a row is learned. The table is that of the Rust tests.
+// Chat templates of each kind in a real browser: the learned parts of a row. The table is that of the Rust tests.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ const { inPage } = scenarios();
 const golden = (name) => JSON.parse(readFileSync(join(root, 'tests', 'golden', `${name}.json`), 'utf8'));
 const HIDDEN = 8;
 
-/** The files of a model of zeros with a small vocabulary of bytes: name → base64. */
+/** Returns the files of a model of zeros with a small vocabulary of bytes: name → base64. */
 function modelFiles() {
   const { document } = golden('joints').tokenizers.byte_level;
   const vocabulary = Object.keys(document.model.vocab).length;

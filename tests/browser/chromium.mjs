@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import { findChromium } from '../../web/toolchain.mjs';
 
-/** WebGPU on SwiftShader, and nothing that looks for a network. */
+/** WebGPU on SwiftShader, and nothing that uses a network. */
 export const FLAGS = [
   '--enable-unsafe-webgpu',
   '--use-webgpu-adapter=swiftshader',
@@ -18,7 +18,7 @@ export const FLAGS = [
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
   ...(process.platform === 'linux' && process.getuid() === 0 ? ['--no-sandbox'] : []),
 ];
-/** The processes of this machine: number, process group and command line. */
+/** Returns the processes of this machine: number, process group and command line. */
 function processes() {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -28,19 +28,19 @@ function processes() {
         const [, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
         return [{ pid: Number(name), group: Number(group), command: `${readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ')} ` }];
       } catch {
-        return []; // ended meanwhile
+        return []; // ended in the meantime
       }
     });
 }
 
-/** A browser with a profile on disk of its own; what it stored outlives `restart`. */
+/** A browser with its own profile on disk; stored data survive `restart`. */
 export class Browser {
   #profile;
   #ownsProfile;
   #context;
   #flags;
 
-  /** `flags` are added to those that every scenario has; `profile` is a folder that stays after `close`. */
+  /** Starts a browser. `flags` are added to those of every scenario; `profile` is a folder that remains after `close`. */
   static async launch(flags = [], { profile } = {}) {
     const browser = new Browser();
     browser.#ownsProfile = profile === undefined;
@@ -70,14 +70,14 @@ export class Browser {
     if (this.#ownsProfile) rmSync(this.#profile, { recursive: true, force: true, maxRetries: 5 });
   }
 
-  /** This browser's processes: those of its group, found by the profile that the first of them names. */
+  /** Returns this browser's processes: those of its group, found by the profile that the first of them names. */
   #processes() {
     const all = processes();
     const own = all.find(({ command }) => command.includes(`--user-data-dir=${this.#profile} `) && !command.includes(' --type='));
     return { group: own?.group, all: own ? all.filter(({ group }) => group === own.group) : [] };
   }
 
-  /** kill -9 of the whole browser at this moment; the profile stays as it lies on the disk. */
+  /** Kills the whole browser immediately with SIGKILL; the profile remains as it is on the disk. */
   async kill() {
     const { group } = this.#processes();
     if (group === undefined || group <= 1) throw new Error('the browser has no process group of its own');
@@ -98,14 +98,14 @@ export class Browser {
     return this.#processes().all.find(({ command }) => command.includes(' --type=gpu-process '))?.pid;
   }
 
-  /** kill -9 of the GPU process alone. */
+  /** Kills only the GPU process with SIGKILL. */
   killGpu() {
     const pid = this.gpuProcess;
     if (pid === undefined) throw new Error('no GPU process runs');
     process.kill(pid, 'SIGKILL');
   }
 
-  /** Resident bytes of the GPU process, which hold all GPU memory of a software adapter. */
+  /** Returns the resident bytes of the GPU process, which hold all GPU memory of a software adapter. */
   gpuBytes() {
     const found = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${this.gpuProcess}/status`, 'utf8'));
     return Number(found[1]) * 1024;
@@ -115,7 +115,10 @@ export class Browser {
     return this.#context.browser()?.version() ?? '';
   }
 
-  /** A page and the record of its console errors, uncaught errors, failed requests and requested origins. `script` runs before the page's own. */
+  /**
+   * Opens a page; returns it with the record of its console errors, uncaught errors, failed requests and requested origins. `script` runs before the
+   * page's own.
+   */
   async open(url, { script } = {}) {
     const page = await this.#context.newPage();
     if (script) await page.addInitScript(script);

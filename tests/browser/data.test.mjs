@@ -1,4 +1,4 @@
-// Training data in a real browser: what they are learned as is shown before a run, and a run learns just that.
+// Training data in a real browser: a run learns exactly what was shown before it.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

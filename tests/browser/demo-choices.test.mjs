@@ -1,5 +1,5 @@
-// The demo's choices: an adapter beside a dropped file, with the bytes of both ways and a resume that asks for the base by name; and a choice that
-// changes while a start fails, which leaves nothing behind.
+// The demo's choices: an adapter on a dropped file, with the bytes of both kinds of training and a resume that asks for the base by name; and a
+// choice that changes while a start fails, which leaves nothing behind.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -74,7 +74,7 @@ function counting() {
   window.workers = () => live.size;
 }
 
-/** Runs in the page: starts a run, and waits until the page is no more starting. */
+/** Runs in the page: starts a run, and waits until the start has ended. */
 function start() {
   const main = document.querySelector('#main');
   return new Promise((ended) => {
@@ -90,12 +90,12 @@ function start() {
 test('a choice that changes while a start fails leaves no worker behind', async () => {
   const { page } = await browser.open(`${site.url}/demo/`, { script: counting });
   await page.waitForSelector('#start:enabled', { timeout: 60_000 });
-  // That of the saved runs, and that of the model.
+  // The worker of the saved runs, and that of the model.
   const wanted = await page.evaluate(() => window.workers());
-  // More than any device has, which is known when one is open.
+  // More than any device supports, which is known once one is open.
   await page.fill('#s-batch', '1000000');
   let length = 65;
-  // The page follows a choice after a while, which falls before, into and after what fails.
+  // The page reacts to a choice after a delay, which here ends before, during and after the failure.
   for (let ahead = 140; ahead < 280; ahead += 7) {
     await page.fill('#s-length', String((length += 1)));
     await page.waitForTimeout(ahead);

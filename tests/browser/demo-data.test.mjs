@@ -1,4 +1,4 @@
-// What a person is told of their data: every word of tests/golden/data-words.json, in the package's account before a run and in the run's own, and in
+// The messages about a person's data: every code of tests/golden/data-words.json, in the package's report before a run and in the run's own, and in
 // the page's panel with the rows; and the sequence length, which follows the rows.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { scenarios } from './scenario.mjs';
 const GOLDEN = join(root, 'tests/golden');
 const { inPage, page: open, address } = scenarios();
 
-/** The files of a case: the model's, with its own in their place, and the data. */
+/** Files of a case: the model's, some of them replaced, and the data. */
 const CASES = JSON.parse(readFileSync(join(GOLDEN, 'data-words.json'), 'utf8')).map(({ model, files, name, text, base64, ...rest }) => {
   const folder = join(GOLDEN, 'inputs', model);
   const read = Object.fromEntries(readdirSync(folder).map((file) => [file, readFileSync(join(folder, file))]));
@@ -45,7 +45,7 @@ test('every word of the account of data reaches the package before a run and the
     if (refused) {
       for (const fault of [inspected, run]) {
         assert.equal(fault.code, code, JSON.stringify(fault));
-        // Of all files together there may be too few tokens.
+        // All files together may have too few tokens.
         if (code !== 'data.too-short') assert.ok(fault.message.includes(data.name), fault.message);
         for (const line of lines) assert.match(fault.message, new RegExp(`line ${line}\\b`));
       }
@@ -86,7 +86,7 @@ test('the sequence length follows the rows, and comes back for a text', async ()
   const lengthIs = (length) => page.waitForFunction((wanted) => document.querySelector('#s-length').valueAsNumber === wanted, length, { timeout: 60_000 });
   const before = await page.$eval('#s-length', (input) => input.valueAsNumber);
   const rows = { name: 'rows.jsonl', mimeType: '', buffer: Buffer.from(`${JSON.stringify({ prompt: 'a', completion: 'bc '.repeat(150) })}\n`.repeat(40)) };
-  // 451 characters, and no end, are 450 pairs.
+  // 451 characters without an end token are 450 pairs.
   await page.setInputFiles('#data-file', rows);
   await lengthIs(512);
   assert.match(await page.textContent('#lesson-facts'), /sequences? of 512 tokens/);
@@ -97,7 +97,7 @@ test('the sequence length follows the rows, and comes back for a text', async ()
   await page.setInputFiles('#data-file', rows);
   await page.waitForFunction(() => /data\.long/.test(document.querySelector('#lesson-warnings').textContent), undefined, { timeout: 60_000 });
   await lengthIs(100);
-  // Of a large file the beginning is looked at, before the model has read all of it.
+  // Only the beginning of a large file is inspected, before the model has read all of it.
   await page.setInputFiles('#data-file', { name: 'large.jsonl', mimeType: '', buffer: Buffer.from(`${JSON.stringify({ text: 'it is a truth '.repeat(8) })}\n`.repeat(20_000)) });
   await page.waitForFunction(() => /^Of the first 1\.0 MB of 2\.5 MB/.test(document.querySelector('#lesson-facts').textContent), undefined, { timeout: 60_000 });
   assert.deepEqual(record.errors, []);

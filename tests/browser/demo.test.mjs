@@ -18,7 +18,7 @@ after(async () => {
   await site?.close();
 });
 
-/** Waits until the page has done this many steps, and gives what it then shows. */
+/** Waits until the page has done this many steps, and returns the loss and state that it then shows. */
 async function untilStep(page, step) {
   await page.waitForFunction((wanted) => Number(document.querySelector('#main').dataset.step) >= wanted, step, { timeout: 180_000 });
   return { loss: Number(await page.textContent('#f-loss')), state: await page.getAttribute('#main', 'data-state') };
@@ -29,7 +29,7 @@ async function stop(page) {
   await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'stopped', undefined, { timeout: 60_000 });
 }
 
-/** What of a run is to be seen when it rests. */
+/** Returns the visible facts of a run when it rests. */
 async function shown(page) {
   // Figures are drawn in the next frame.
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
@@ -40,7 +40,7 @@ async function shown(page) {
   });
 }
 
-/** The steps in the log that the page offers. */
+/** Returns the steps in the log that the page offers. */
 async function loggedSteps(page) {
   const [file] = await Promise.all([page.waitForEvent('download'), page.evaluate(() => document.querySelector('#log').click())]);
   const lines = readFileSync(await file.path(), 'utf8').trim().split('\n').slice(1);
@@ -114,7 +114,7 @@ test('demo suggests a rate for each rule until one is typed', async () => {
   await rateIs(0.5);
   await page.fill('#s-rate', '0.25');
   await page.selectOption('#s-optimizer', 'adafactor');
-  // The plan follows the choice: when it has, a rate would have been suggested.
+  // The plan follows the choice: by then, a rate would have been suggested.
   const before = await page.textContent('#memory-total');
   await page.selectOption('#s-optimizer', 'adamw');
   await page.waitForFunction((old) => document.querySelector('#memory-total').textContent !== old, before, { timeout: 10_000 });

@@ -1,4 +1,4 @@
-// Objects that another library has its hands in: proxies, and prototypes with more on them than the language puts there.
+// Objects that another library has modified: proxies, and prototypes with additional properties.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { scenario } from './calls.mjs';

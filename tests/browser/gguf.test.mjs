@@ -1,4 +1,4 @@
-// A trained model leaves the tab as a GGUF file, and such a file opens again with the same weights.
+// A trained model is exported as a GGUF file, and this file opens again with the same weights.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Arena, TINY } from '../torture/arena.mjs';

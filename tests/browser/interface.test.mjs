@@ -1,4 +1,4 @@
-// The declarations by which the worker calls the core are those of the built module: names, parameters, and what is a promise.
+// The declarations by which the worker calls the core match the built module: names, parameters, and which calls return a promise.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,12 +7,12 @@ import ts from 'typescript';
 import { built } from '../../web/core-kind.mjs';
 import { root } from '../../web/toolchain.mjs';
 
-/** What wasm-bindgen adds, and what only tests of the module itself call. */
+/** Functions that wasm-bindgen adds, and that only tests of the module itself call. */
 const OTHERS = /^(initSync|default|.*\.(free|\[Symbol\.dispose\]))$/;
-/** What the quick core has besides, to replay recorded trajectories and reference cases, and to crash. */
+/** Additional functions of the quick core, which replay recorded trajectories and reference cases, and crash. */
 const OF_THE_QUICK_CORE = ['panicForTest', 'replay', 'Session.evaluateOn', 'Session.gradientsOn', 'Session.stepOn', 'Session.trained'];
 
-/** The functions and methods of a declaration file: parameters, and whether they give a promise. */
+/** Returns the functions and methods of a declaration file: parameters, and a flag if they return a promise. */
 function callsOf(path) {
   const file = ts.createSourceFile(path, readFileSync(join(root, path), 'utf8'), ts.ScriptTarget.ES2022, true);
   const calls = {};

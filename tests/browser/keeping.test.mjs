@@ -1,5 +1,5 @@
-// What a trainer keeps and what it gives back: its worker through a bundler, the database at a refused import, the run at a refused load, GPU
-// memory at `dispose`.
+// Resources that a trainer holds and releases: its worker through a bundler, the database at a refused import, the run at a refused load, GPU memory
+// at `dispose`.
 import assert from 'node:assert/strict';
 import { copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,12 +13,12 @@ import { Arena, TINY } from '../torture/arena.mjs';
 let arena;
 let folder;
 
-/** A user's own worker of one line, made by a bundler that drops what has no side effects. */
+/** Bundles a user's own worker of one line, with a bundler that drops code without side effects. */
 async function bundledWorker(place) {
   const installed = join(place, 'node_modules', 'tabtune');
   mkdirSync(installed, { recursive: true });
   copyFileSync(join(root, 'package.json'), join(installed, 'package.json'));
-  // A copy: behind a link the bundler would ask another package.json which modules have side effects.
+  // A copy: with a link the bundler would consult another package.json about which modules have side effects.
   cpSync(join(root, built.package), join(installed, 'dist'), { recursive: true });
   writeFileSync(join(place, 'mine.js'), "import 'tabtune/worker';\n");
   await build({ entryPoints: [join(place, 'mine.js')], outfile: join(place, 'bundle', 'worker.js'), bundle: true, format: 'esm', minify: true, logLevel: 'error' });
@@ -107,7 +107,7 @@ test('a checkpoint is not loaded into a trainer that runs, and the run goes on a
 test('dispose gives the GPU memory of a trainer back', async () => {
   const MIB = 2 ** 20;
   await arena.with(async (subject) => {
-    // A trainer of the same kind first: what the browser itself keeps is there before anything is measured.
+    // A trainer of the same kind first, so that memory that the browser itself keeps exists before the measurement.
     await subject.do(async (s, setting) => {
       await s.create(setting);
       await s.step(1);

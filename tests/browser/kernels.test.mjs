@@ -1,6 +1,6 @@
-// Every kernel case that the Rust tests recorded, again in a real browser: the kernel agrees with its twin. Its mutants failed natively, but for
-// those that take a native driver too long to compile (`unproven`); every sixteenth runs here, so that these tests are seen to be able to fail, of the
-// unproven every sixth, and all of them with TABTUNE_FULL=1.
+// Repeats every kernel case that the Rust tests recorded in a real browser: the kernel agrees with its twin. Its mutants failed natively, except for
+// those that take a native driver too long to compile (`unproven`). Every sixteenth mutant runs here, to show that these tests can fail, of the
+// unproven ones every sixth, and all of them with TABTUNE_FULL=1.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';

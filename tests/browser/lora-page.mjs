@@ -1,7 +1,7 @@
 // Runs in the page: one reference case of an adapter, through the quick build of the core, which takes steps on chosen windows.
 const core = await import('/pkg-quick/tabtune.js');
 const { __wasm_call_ctors: construct } = await core.default();
-// As `web/src/worker/wasm.ts` does: `web/build-wasm.mjs` keeps the linker from calling them on every entry.
+// As in `web/src/worker/wasm.ts`: `web/build-wasm.mjs` keeps the linker from calling the constructors on every entry.
 construct();
 await core.initDevice();
 
@@ -11,13 +11,13 @@ async function source(path) {
 }
 const sources = (paths) => Promise.all(paths.map(source));
 
-/** No case begins later in its text. */
+/** Number of bytes of the text that are used; no case begins later. */
 const TEXT_BYTES = 160_000;
 const norm = (values) => Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
 const hex = (digest) => [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 const digestOf = async (tensors) => hex(await crypto.subtle.digest('SHA-256', await new Blob(tensors.flatMap(([name, shape, values]) => [name, String(shape), values])).arrayBuffer()));
 
-/** What the case computes with the base stored like this, and the digest of its values. The core throws plain objects. */
+/** Returns the values that the case computes with the base in this storage, and their digest. The core throws plain objects. */
 export const run = (ask) => computed(ask).catch((thrown) => Promise.reject(new Error(thrown.message)));
 
 async function computed({ test, files, adapter, text, baseStorage }) {

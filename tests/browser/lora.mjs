@@ -1,19 +1,19 @@
 // The reference cases of adapters in a real browser, each with the base as stored and widened to f32:
 //   node tests/browser/lora.mjs CASES.json ASSETS [ID-PREFIX ...]
-// One JSON object per case, then {"cases":n,"failed":m}; exit code 1 if any failed. It needs the quick build (web/build-wasm.mjs quick).
+// Prints one JSON object per case, then {"cases":n,"failed":m}; the exit code is 1 if any failed. Needs the quick build (web/build-wasm.mjs quick).
 import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { Browser } from './chromium.mjs';
 import { serve } from './site.mjs';
 
-// Plain f32 takes at most 4 % of each bound: the sums of a GPU have another order.
+// Plain f32 takes at most 4 % of each bound: a GPU sums in another order.
 const LOSS = 1e-5; // relative
 const GRADIENT = 1e-4; // relative to the norm of the tensor, or to a thousandth of the whole
 const NORM = 1e-5; // relative, of a trained tensor
 const CHANGE = 1e-3; // relative, of how far it moved
 const FIRST = 1e-2; // of a value, relative to the mean movement of its tensor's values
 
-/** The worst error of what was found, as a share of its bound, and where. */
+/** Returns the largest error of the results, as a share of its bound, and where it occurs. */
 export function judged({ kind, expect }, found) {
   let [worst, measure] = [0, ''];
   const share = (name, error, bound) => {
@@ -55,7 +55,7 @@ export function judged({ kind, expect }, found) {
   return { ok: worst <= 1, worst, measure };
 }
 
-/** A browser that answers cases below a folder of assets. */
+/** Starts a browser that runs cases below a folder of assets. */
 export async function bench(assets) {
   const site = await serve({ '/pkg-quick/': 'web/pkg-quick', '/browser/': 'tests/browser', '/assets/': resolve(assets) });
   const browser = await Browser.launch();
@@ -65,7 +65,7 @@ export async function bench(assets) {
   };
   const { page, record } = await browser.open(`${site.url}/`);
   return {
-    /** How a case comes out with the base stored like this; what it found is judged. */
+    /** Runs a case with the base in this storage and judges the result. */
     async answer(test, baseStorage) {
       const ask = { test, files: filesOf(test.model), adapter: filesOf(test.lora), text: `/assets/${test.text}`, baseStorage };
       const found = await page.evaluate(async (ask) => (await import('/browser/lora-page.mjs')).run(ask), ask);
@@ -97,7 +97,7 @@ if (process.argv[1]?.endsWith('lora.mjs')) {
         const same = digest === decoded.digest;
         Object.assign(line, { ok: ok && decoded.ok && same, error: worst, bound: 1, measure, storage, digest, same });
       } catch (error) {
-        // What a case needs and is refused by name, it was not to compute.
+        // A case that needs a feature and is refused by its name was not to be computed.
         Object.assign(line, test.feature ? { skipped: error.message.split('\n')[0] } : { ok: false, message: error.message });
       }
       if (line.ok === false) failed++;

@@ -20,7 +20,7 @@ for (const each of cases) {
     assert.deepEqual(stored.storage, { F16: 2, Q4_0: 3, Q4_1: 3, Q5_0: 2, Q5_1: 2, Q8_0: 3 });
     const decoded = await browser.answer(each, 'f32');
     assert.deepEqual([decoded.digest, decoded.storage], [stored.digest, { F32: 15 }]);
-    // The judge sees what is off by more than its bound.
+    // The judge notices values that are off by more than their bound.
     const off = structuredClone(stored.found);
     if (each.kind === 'lora_train') Object.values(off.tensors).find(({ change }) => change > 0).change *= 1.002;
     else if (each.kind === 'lora_grad') Object.values(off.samples)[1][0] += 2e-4 * Object.values(off.norms)[1];

@@ -1,4 +1,4 @@
-// What the package says of files in a real browser is so: digests of known examples, and every form in which a model is offered.
+// The package's statements about files in a real browser are true: digests of known examples, and every format in which a model is offered.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -27,7 +27,7 @@ after(async () => {
   rmSync(made, { recursive: true, force: true });
 });
 
-/** A JSON state dict of recorded tensors, with groups if there are any, that states these digests. */
+/** Returns a JSON state dict of recorded tensors, with groups if there are any, that states these digests. */
 function stateDict(tensors, groups, digests) {
   const entries = tensors.map(({ name, dtype, shape, bytes_hex: hex }) => [name, { dtype, shape, data: Buffer.from(hex, 'hex').toString('base64') }]);
   const record = ({ name, dtype, shape }) => {
@@ -40,7 +40,7 @@ function stateDict(tensors, groups, digests) {
   return JSON.stringify({ format: 'tabtune.torch_state_dict_json', version: 1, encoding: 'base64', manifest, digests, state_dict: Object.fromEntries(entries) });
 }
 
-/** A safetensors file of recorded tensors. */
+/** Returns a safetensors file of recorded tensors. */
 function safetensors(tensors) {
   const header = {};
   let end = 0;
@@ -56,7 +56,7 @@ const sorted = (value) => {
   return Object.fromEntries(Object.keys(value).sort().map((key) => [key, sorted(value[key])]));
 };
 
-/** A receipt that says that these files were written and have these digests, with the digest of its own (crate/FORMATS.md, "Digests"). */
+/** Returns a receipt that states that these files were written and have these digests, with its own digest (crate/FORMATS.md, "Digests"). */
 function receipt(files, digests) {
   const sum = (bytes) => createHash('sha256').update(bytes).digest('hex');
   const outputs = Object.entries(files).map(([name, bytes]) => ({ role: name.startsWith('optimizer') ? 'optimizer' : 'weights', name, format: 'safetensors', bytes: bytes.length, sha256: sum(bytes) }));
@@ -116,7 +116,7 @@ test('what_is_offered_is_what_exports_make__line_45', async () => {
       const split = await e.fetched('/models', parts);
       await tried('dense', await e.fetched('/made/qwen3', documents));
       await tried('blocks', [await e.withModel(await e.fetched('/made/llama-tied', documents), (model) => e.exportedAs('m.gguf', model, { format: 'gguf', type: 'q8_0' }))]);
-      // More rows in the table than the configuration names.
+      // More rows in the table than the configuration states.
       await tried('padded', replaced('config.json', JSON.stringify({ ...config, vocab_size: config.vocab_size - 1 })));
       await tried('tied', await e.fetched('/made/gpt2', documents));
       await tried('unknown tokenizer', replaced('tokenizer.json', '{}'));

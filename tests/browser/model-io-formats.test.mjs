@@ -1,4 +1,4 @@
-// What models become in a real browser: patched and new GGUF files, tokenizers, digests, and that every offer is kept.
+// Exports of models in a real browser: patched and new GGUF files, tokenizers, digests, and every offered format.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,25 +18,25 @@ const TEXT = "It's 12345 of  the words,\n\tand don't:  she'LL go.";
 let arena;
 let made;
 
-/** A GGUF file's tensors with their bytes. */
+/** Returns a GGUF file's tensors with their bytes. */
 function opened(bytes) {
   const { metadata, tensors } = taken(bytes);
   return { metadata, tensors: tensors.map((tensor) => ({ ...tensor, bytes: bytes.subarray(tensor.begin, tensor.end) })) };
 }
 
-/** The golden Qwen2 with its tied head a second time. */
+/** Returns the golden Qwen2 with its tied head stored a second time. */
 function doubled() {
   const { metadata, tensors } = opened(golden('models/qwen2.gguf'));
   return together(metadata, [...tensors, { ...tensors.find(({ name }) => name === 'token_embd.weight'), name: 'output.weight' }]);
 }
 
-/** The golden Llama with another name of the same length: another header, the same weights. */
+/** Returns the golden Llama with another name of the same length: another header, the same weights. */
 function renamed() {
   const { metadata, tensors } = opened(golden('models/llama3.gguf'));
   return together(new Map([...metadata, ['general.name', ofText('tiny other')]]), tensors);
 }
 
-/** The golden Llama with a vocabulary of SentencePiece, and tables of as many rows. */
+/** Returns the golden Llama with a SentencePiece vocabulary, and tables of as many rows. */
 function sentencePiece() {
   const { tokens, scores, types } = JSON.parse(golden('tokenizers.json')).sentence_piece;
   const { metadata, tensors } = opened(golden('models/llama3.gguf'));
@@ -100,7 +100,7 @@ test('a_patch_of_one_tensor_changes_its_bytes_alone_and_a_head_that_stands_twice
       subject.do(async (s, { folder, name, changed }) => {
         const e = await import('/torture/exports.mjs');
         const base = await e.fetched(folder, [name]);
-        // The tensor's first value gets the other sign.
+        // The tensor's first value gets the opposite sign.
         const files = await e.withModel(base, (model) => e.folderOf(model));
         const turned = await Promise.all(
           files.map(async (file) => {

@@ -1,4 +1,5 @@
-// What files are, what a model can become, and whether it arrived whole: inspected, exported, verified and opened again, in a real browser.
+// The kinds of files, the formats a model can be converted to, and the completeness of copies: inspected, exported, verified and opened again, in a
+// real browser.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +15,7 @@ const FOLDER = ['config.json', 'model.safetensors'];
 let arena;
 let folder;
 
-/** A safetensors file whose header fills more than one piece, and its payload several; gives the bytes before the payload. */
+/** Returns a safetensors file whose header fills more than one piece, and its payload several, with the number of bytes before the payload. */
 function headed(path) {
   const header = {};
   const bytes = 512;

@@ -12,7 +12,7 @@ const OPTIMIZERS = [
   { type: 'apollo', mini: true, projector: 'orthogonal', update_steps: 3 },
   { type: 'sgd', momentum: 0.9, nesterov: true, weight_decay: 0.1 },
 ];
-// Every one is in its decay, or changing otherwise, at the stop after step 2 of 4.
+// Each one is in its decay, or changing in another way, at the stop after step 2 of 4.
 const SCHEDULES = [
   { type: 'cosine', warmup_steps: 3, total_steps: 5 },
   { type: 'wsd', decay_start_step: 1, decay_steps: 4 },
@@ -41,7 +41,7 @@ const inPage = (name, argument) =>
   opened.page.evaluate(async ({ name, argument }) => (await import('/browser/wasm-page.mjs'))[name](argument), { name, argument });
 
 const whole = OPTIMIZERS.flatMap((optimizer) => ['f32', 'bf16'].flatMap((precision) => SCHEDULES.map((schedule) => ({ optimizer, precision, schedule }))));
-// Less usual rules under one schedule, and a decay that is started by hand after the first step.
+// Less common rules under one schedule, and a decay that is started manually after the first step.
 const both = (optimizer, schedule, decay = false) => ['f32', 'bf16'].map((precision) => ({ optimizer, precision, schedule, decay }));
 const more = [
   { optimizer: { type: 'adamw', stochastic_rounding: false, weight_decay: 0.1 }, precision: 'bf16', schedule: SCHEDULES[0] },
@@ -58,7 +58,7 @@ for (const { optimizer, precision, schedule, decay = false } of [...whole, ...mo
     assert.ok(live.losses.every(Number.isFinite) && new Set(live.losses).size === 4, live.losses.join());
     assert.deepEqual(resumed, { ...live, losses: live.losses.slice(2) });
     assert.ok('optimizer.safetensors' in live.digests && 'model.safetensors' in live.digests);
-    // That a save leaves the live run as it was does not depend on the schedule.
+    // A save leaves the live run unchanged regardless of the schedule.
     if (schedule === SCHEDULES[0] || !SCHEDULES.includes(schedule)) assert.deepEqual(await inPage('straight', { ...config, decay }), live);
     if (decay) assert.notDeepEqual((await inPage('straight', config)).losses, live.losses, 'the decay did nothing');
   });
@@ -83,7 +83,7 @@ test('reports that are read together are those of steps one by one, and one that
   assert.deepEqual([found.losses, found.model, found.optimizer], [alone.losses, alone.model, alone.optimizer]);
   // Seventeen steps end two windows of eight.
   assert.ok(found.reads <= 2 && alone.reads >= 17, `${found.reads} reads, ${alone.reads} one by one`);
-  // The first step takes every weight to the end of f32: the second has no loss, or no gradient.
+  // The first step takes every weight to the limit of f32: the second has no finite loss or gradient.
   const wild = { ...config, learning_rate: 1e38, max_grad_norm: 0, optimizer: { type: 'sgd' }, precision: 'f32' };
   const first = await together(1, { ...wild, report_every: 1 });
   const refused = await together(17, { ...wild, report_every: 8 });
@@ -99,7 +99,7 @@ test('a loss that is not finite changes nothing at each of seventeen steps', asy
   assert.deepEqual(faults, []);
 });
 
-/** The host's work in a step, by a page in which it was opened. */
+/** Measures the host's work in a step, in an open page. */
 async function costsTheHost(t, { page }, shape, precision, { submits, steps, masked = false }) {
   // Tiles compute 32 rows and more.
   const config = { steps: 60, batch_size: 4, seq_len: 8, report_every: 8, seed: 7, max_grad_norm: 0.5, optimizer: { type: 'adamw' }, precision };
@@ -107,7 +107,7 @@ async function costsTheHost(t, { page }, shape, precision, { submits, steps, mas
   const work = await page.evaluate(async (given) => (await import('/browser/wasm-page.mjs')).hostWork(...given), given);
   t.diagnostic(JSON.stringify(work));
   assert.deepEqual([work.createBindGroup, work.writeBuffer], [0, 1]);
-  // What a read maps is made when two of them overlap.
+  // Mapped buffers are created when two reads overlap.
   assert.ok(work.createBuffer <= 1 / 8 && work.mapAsync <= 1 / 8 && work.submit <= submits, `${work.mapAsync} reads and ${work.submit} submits a step`);
   assert.ok(work.javascript <= 4 * work.dispatchWorkgroups, `${work.javascript} calls for ${work.dispatchWorkgroups} dispatches`);
   return work;
@@ -121,16 +121,16 @@ test('a step whose targets do not all count costs the host no more', async (t) =
   await costsTheHost(t, opened, { num_hidden_layers: 4 }, 'f32', { submits: 5, steps: 16, masked: true });
 });
 
-/** Layers of a deep model, and its submits at most: SmolLM2's thirty with TABTUNE_FULL=1, which take half a minute. */
+/** Number of layers of a deep model, and maximum number of its submits: SmolLM2's thirty layers with TABTUNE_FULL=1, which take half a minute. */
 const DEEP = process.env.TABTUNE_FULL === undefined ? { layers: 8, submits: 5 } : { layers: 30, submits: 11 };
 
 test('a step of a deep model, by the kernels of GPUs, has ten submits for thirty layers', async (t) => {
-  // The core takes for a GPU what does not call itself a fallback.
+  // The core takes any adapter for a GPU that does not identify itself as a fallback.
   const script = () => Object.defineProperty(GPUAdapterInfo.prototype, 'isFallbackAdapter', { get: () => false });
   const asGpu = await browser.open(`${site.url}/`, { script });
   const shape = { num_hidden_layers: DEEP.layers, hidden_size: 48, intermediate_size: 64, num_attention_heads: 3, num_key_value_heads: 1 };
   const { dispatchWorkgroups } = await costsTheHost(t, asGpu, shape, 'bf16', { submits: DEEP.submits, steps: 8 });
-  // As tests/suite/ops/budget.rs counts them, but for the head, whose vocabulary is small here.
+  // As counted in tests/suite/ops/budget.rs, except for the head, whose vocabulary is small here.
   assert.equal(dispatchWorkgroups, 27 * DEEP.layers + 26);
   assert.deepEqual(asGpu.record.errors, []);
   await asGpu.page.close();

@@ -1,13 +1,13 @@
 // The reference cases in a real browser, through the public API:
 //   node tests/browser/oracle.mjs ORACLE.json ASSETS [ID-PREFIX ...]
-// Kinds next, greedy and ce; the others need batches that the API does not take, and are left to the native runner.
-// One JSON object per case, then {"cases":n,"failed":m}; exit code 1 if any failed.
+// Runs the kinds next, greedy and ce; the others need batches that the API does not accept, and are left to the native runner. Prints one JSON object
+// per case, then {"cases":n,"failed":m}; the exit code is 1 if any failed.
 import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { Browser } from './chromium.mjs';
 import { serve } from './site.mjs';
 
-const PROBABILITY = 1e-4; // ten times what f32 on another order of sums was seen to give
+const PROBABILITY = 1e-4; // ten times the observed effect of f32 sums in another order
 const LOSS = 1e-4; // relative
 
 const [oracleFile, assets, ...prefixes] = process.argv.slice(2);
@@ -16,7 +16,7 @@ const wanted = ({ id, kind }) =>
   ['next', 'greedy', 'ce'].includes(kind) && (prefixes.length === 0 || prefixes.some((prefix) => id.startsWith(prefix)));
 const cases = JSON.parse(readFileSync(oracleFile, 'utf8')).cases.filter(wanted);
 
-/** Addresses of a model's files below the assets. */
+/** Returns the addresses of a model's files below the assets. */
 function filesOf(model) {
   const path = join(assets, model);
   if (!statSync(path).isDirectory()) return [model];

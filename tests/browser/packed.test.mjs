@@ -1,5 +1,5 @@
-// The packed tarball, installed into an empty folder: README.md's code compiles and trains there in every way that README.md names, its links
-// lead somewhere, and its table of models is what the planner says.
+// The packed tarball, installed into an empty folder: README.md's code compiles and trains there in every way that README.md names, its links work,
+// and its table of models matches the planner.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -28,7 +28,7 @@ let packed;
 let browser;
 let site;
 
-/** The blocks of code of this language in README.md. */
+/** Returns the code blocks of this language in README.md. */
 function blocks(language) {
   return [...readme.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms'))].map((match) => match[1]);
 }
@@ -50,7 +50,7 @@ before(async () => {
   write('index.html', page('<script type="module" src="./main.js"></script>'));
   write('map.html', page(IMPORT_MAP));
   for (const name of ['book.txt', 'public/book.txt']) copyFileSync(join(root, 'web', 'demo', 'assets', 'pride-and-prejudice.txt'), join(app, name));
-  // An import map stands in the page, so the policy has to know it.
+  // The page contains an import map, so the policy has to include its hash.
   const map = /<script type="importmap">(.*?)<\/script>/s.exec(IMPORT_MAP)[1];
   const hash = createHash('sha256').update(map).digest('base64');
   site = await serve({ '/app/': app, '/dist/': 'dist' }, { policy: POLICY.replace("script-src 'self'", `$& 'sha256-${hash}'`) });
@@ -62,7 +62,7 @@ after(async () => {
   if (folder) rmSync(folder, { recursive: true, force: true });
 });
 
-/** Opens README.md's program and waits for the link that it ends with; gives the losses that it printed. */
+/** Opens README.md's program and waits for the link that it ends with; returns the losses that it printed. */
 async function trained(url) {
   const { page, record } = await browser.open('about:blank');
   const printed = [];
@@ -86,7 +86,7 @@ async function trained(url) {
   return steps.map(([, loss]) => loss);
 }
 
-/** The losses of the import map, where no bundler has a say. */
+/** The losses with the import map, where no bundler is involved. */
 let truth;
 async function trainsLikeTheOthers(url) {
   truth ??= await trained(`${site.url}/app/map.html`);
@@ -124,7 +124,7 @@ test('packed: what Vite builds trains', async () => {
 });
 
 test('packed: what webpack builds trains', async () => {
-  // Making it small takes most of the time, and has no say in what is found where.
+  // Minification takes most of the time, and does not affect which files are found.
   const settings = { context: app, mode: 'production', entry: './main.js', output: { path: join(app, 'webpack') }, optimization: { minimize: false } };
   const stats = await new Promise((done, failed) => webpack(settings, (error, stats) => (error ? failed(error) : done(stats))));
   assert.ok(!stats.hasErrors(), stats.toString());

@@ -1,4 +1,4 @@
-// trainer.profile in a real browser: the time of every kernel of a step, by its name, and a run that nobody would notice was timed; and pauses.
+// trainer.profile in a real browser: the time of every kernel of a step, by its name; a run that is unaffected by being timed; and pauses.
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ test('profile lists every launch of a step with its time and changes no bit', as
   const ours = profile.kernels.filter(({ kernel }) => !kernel.startsWith('Burn: '));
   assert.deepEqual(ours.map(({ kernel }) => kernel).filter((kernel) => !stems.has(kernel)), []);
   assert.equal(ours.reduce((sum, { launches }) => sum + launches, 0), profile.dispatches);
-  // The letters' table, 9 of each of 2 layers, the last norm; and two micro-batches a step.
+  // The table of letters, 9 of each of 2 layers, the last norm; and two micro-batches per step.
   const launches = (name) => ours.find(({ kernel }) => kernel === name)?.launches;
   assert.deepEqual([launches('adamw_wide'), launches('swiglu_forward_wide'), launches('loss_sum')], [20, 4, 2]);
   // Chromium rounds timestamps to 0.1 ms: a small kernel may show none, the step cannot.

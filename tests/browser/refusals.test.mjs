@@ -1,11 +1,11 @@
-// Bad input in a real browser: every refusal is a typed error, and what was running goes on.
+// Bad input in a real browser: every refusal is a typed error, and a running run continues.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RUN, SHAPE, TEXT, create, scenarios } from './scenario.mjs';
 
 const { inPage } = scenarios();
 
-/** The code of a rejection, as page and core call it. */
+/** Returns the code of a rejection, as page and core name it. */
 const code = `const code = (promise) => promise.then(() => 'none', (error) => [error.name, error.code, error.detail?.code].join(' '));`;
 
 /** The files of a good model, and the same with one replaced. */
@@ -137,8 +137,8 @@ test('a full disk refuses the checkpoint and leaves the run', async () => {
 });
 
 test('skip passes over the batches of a step that is not finite, and the run goes on with the next', async () => {
-  // In their own order a step takes 64 characters. The third step's hold the only Z; a batch's last target is the next one's first
-  // character, so that the text without them gives every other batch as it was.
+  // In sequential order a step takes 64 characters. The third step's characters include the only Z; a batch's last target is the next one's first
+  // character, so that the text without them leaves every other batch unchanged.
   const text = TEXT.slice(0, 128) + 'e' + TEXT.slice(1, 20) + 'Z' + TEXT.slice(20, 63) + 'e' + TEXT.slice(200, 600);
   const result = await inPage(
     `async (tabtune, argument) => {

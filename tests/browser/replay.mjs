@@ -1,4 +1,4 @@
-// Runs in the page: recorded kernel cases on this browser's WebGPU, compared with what their twins gave natively.
+// Runs in the page: recorded kernel cases on this browser's WebGPU, compared with the results of their twins natively.
 const POISON = 0x7fc0dead;
 const MOST_GROUPS = 65535;
 const asFloat = new Float32Array(1);
@@ -9,7 +9,7 @@ function floatOf(word) {
   return asFloat[0];
 }
 
-/** Largest difference relative to the RMS of `expected`; infinite where only one of two values is finite. */
+/** Returns the largest difference relative to the RMS of `expected`; infinite if only one of two values is finite. */
 function difference(found, expected) {
   let squares = 0;
   let finite = 0;
@@ -29,7 +29,7 @@ function difference(found, expected) {
   return largest;
 }
 
-/** The pipelines by their shaders' texts: several checks have the same, and compiling takes most of the time. */
+/** Pipelines by their shader texts: several checks have the same, and compiling takes most of the time. */
 const pipelines = new Map();
 
 function pipelineOf(device, code) {
@@ -80,15 +80,15 @@ async function runCase(device, pipeline, test, wordsOf) {
 
 let opened;
 
-/** One device for all cases: buffers and pipelines are each case's own. */
+/** Opens one device for all cases; each case has its own buffers and pipelines. */
 async function open() {
   const adapter = await navigator.gpu.requestAdapter();
-  // No limits asked for: every kernel must run on the guaranteed minimum.
+  // No limits are requested: every kernel must run on the guaranteed minimum.
   return adapter.requestDevice();
 }
 
 /**
- * Largest differences of the kernel over the cases of one recorded check (over one of them, where another check has the same), if `mutated`
+ * Returns the largest differences of the kernel over the cases of one recorded check (over one of them, if another check has the same), if `mutated`
  * those of its mutant from the case that caught it natively up to the one that catches it here, and GPU errors.
  */
 export async function replay(name, mutated) {
@@ -111,6 +111,6 @@ export async function replay(name, mutated) {
   // An error of the last submission is reported after it.
   await device.queue.onSubmittedWorkDone();
   device.removeEventListener('uncapturederror', hear);
-  // JSON has no infinity: it crosses to the test as a text.
+  // JSON has no infinity, so it is passed to the test as text.
   return { kernel, bound, errors, source: source.map(String), mutant: mutant.map(String) };
 }

@@ -9,13 +9,15 @@ export const SHAPE = { hiddenSize: 32, numHiddenLayers: 2, numAttentionHeads: 4,
 export const RUN = { steps: 6, batchSize: 2, seqLen: 16, gradientAccumulationSteps: 2, learningRate: 1e-2, warmupSteps: 2, seed: 7, validationFraction: 0.1 };
 export const TEXT = 'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(20);
 
-/** Model and trainer from scratch, in the page. */
+/** Creates a model and a trainer from scratch, in the page. */
 export const create = `async (tabtune, { shape, text, options }) => {
   const model = await tabtune.newModel(shape, { text });
   return tabtune.Trainer.create({ model, data: { text }, ...options });
 }`;
 
-/** Starts and ends the browser and the site around the tests of a file. `folders` and `options` are those of the site, `flags` those of the browser. */
+/**
+ * Starts and ends the browser and the site around the tests of a file. `folders` and `options` are those of the site, `flags` those of the browser.
+ */
 export function scenarios({ folders, flags, ...options } = {}) {
   let site;
   let browser;
@@ -29,14 +31,14 @@ export function scenarios({ folders, flags, ...options } = {}) {
   });
 
   /**
-   * Runs `scenario(tabtune, argument)` in a fresh page; it must end without an error on the console. `prepare(devtools, origin)` may
-   * change the page's surroundings first.
+   * Runs `scenario(tabtune, argument)` in a fresh page; it must end without an error on the console. `prepare(devtools, origin)` may change the
+   * page's surroundings first.
    */
   async function inPage(scenario, argument, prepare) {
     const { page, record } = await browser.open(`${site.url}/`);
     await prepare?.(await page.context().newCDPSession(page), site.url);
     const call = `(async (argument) => (${scenario})(await import('/dist/index.js'), argument))`;
-    // Functions are given as text, since the page's policy allows no eval; the protocol's own evaluation is exempt.
+    // Functions are passed as text, since the page's policy allows no eval; the protocol's own evaluation is exempt.
     const result = await page.evaluate(`${call}(${JSON.stringify(argument ?? null)})`);
     await page.close();
     assert.deepEqual(record.errors, []);

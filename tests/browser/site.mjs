@@ -19,16 +19,16 @@ const TYPES = {
 const EMPTY = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>tabtune scenario</title>';
 
 /**
- * Serves `folders` (address prefix → folder, of the repository or absolute), an empty page at `/`. Every response carries the policy,
- * workers' too, unless another one is given, or null, and `more` headers. `scripts` are texts by their addresses; `millis` delays one, `bare` leaves
- * the further headers out.
+ * Serves `folders` (address prefix → folder, of the repository or absolute), and an empty page at `/`. Every response, including those to workers,
+ * carries the policy, unless another one or null is given, and the headers `more`. `scripts` are texts by their addresses; `millis` delays one,
+ * `bare` leaves out the additional headers.
  */
 export function serve(folders = { '/dist/': built.package, '/demo/': built.demo }, { policy = POLICY, scripts = {}, ...more } = {}) {
-  /** The ranges that were asked for, as `[path, first byte, bytes]`. */
+  /** Requested ranges, as `[path, first byte, bytes]`. */
   const ranges = [];
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, 'http://localhost');
-    // As servers of packages let browsers keep what is large, and compiled code with it.
+    // As on package servers, which let browsers cache large files, together with their compiled code.
     const headers = { 'cache-control': pathname.endsWith('.wasm') ? 'max-age=3600' : 'no-store', 'cross-origin-resource-policy': 'same-origin', ...more };
     if (policy !== null) headers['content-security-policy'] = policy;
     if (pathname === '/') {

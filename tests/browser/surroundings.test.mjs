@@ -1,4 +1,5 @@
-// Pages of other kinds: with trusted types, with a policy that forbids the worker, isolated, over plain http; and what a page holds after a run.
+// Pages of other kinds: with trusted types, with a policy that forbids the worker, isolated, over plain http; and the resources that a page holds
+// after a run.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { built } from '../../web/core-kind.mjs';
@@ -8,7 +9,7 @@ import { create, RUN, SHAPE, TEXT } from './scenario.mjs';
 import { serve } from './site.mjs';
 
 const OPTIONS = { shape: SHAPE, text: TEXT, options: RUN };
-/** A name of this machine that is no secure context. */
+/** A name of this machine that is not a secure context. */
 const PLAIN = 'plain.test';
 const browser = await Browser.launch([`--host-resolver-rules=MAP ${PLAIN} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1`]);
 const sites = [];
@@ -17,7 +18,7 @@ after(async () => {
   await Promise.all(sites.map((site) => site.close()));
 });
 
-/** A page of a site of its own: its address, itself and what goes wrong in it. */
+/** Opens a page of a separate site; returns its address, the page and a record of its errors. */
 async function pageOf(options, { path = '/', host } = {}) {
   const site = await serve({ '/dist/': built.package, '/demo/': built.demo }, options);
   sites.push(site);
@@ -25,7 +26,7 @@ async function pageOf(options, { path = '/', host } = {}) {
   return { url, ...(await browser.open(`${url}${path}`)) };
 }
 
-/** Runs a scenario in a page; a failure is given as its code, word and message. */
+/** Runs a scenario in a page; a failure is returned as its code, word and message. */
 const inside = ({ page }, scenario, argument = OPTIONS) =>
   page.evaluate(`(async (argument) => {
     const tabtune = await import('/dist/index.js');
@@ -42,7 +43,7 @@ const TRAINS = `async (tabtune, argument) => {
 const OPENS = 'async (tabtune, { shape, text }, failure) => failure(tabtune.newModel(shape, { text }))';
 const DEMANDS = "; require-trusted-types-for 'script'";
 
-/** The demo where a browser looks for its GPU for ever; it waits beside the other tests. */
+/** The demo in a browser that never finds its GPU; it is awaited during the other tests. */
 const hanging = (async () => {
   const site = await serve();
   sites.push(site);
@@ -56,7 +57,7 @@ const hanging = (async () => {
   await inside({ page }, saves);
   await page.addInitScript('GPU.prototype.requestAdapter = () => new Promise(() => undefined)');
   await page.reload();
-  // Before the GPU's time is over.
+  // Before the time limit for the GPU is over.
   await page.locator('#checkpoints li').first().waitFor({ timeout: 15_000 });
   assert.doesNotMatch(await page.textContent('body'), /did not answer/);
   await page.getByText('did not answer within 20 seconds').waitFor({ timeout: 40_000 });
@@ -142,7 +143,7 @@ test('a text of another script trains by the defaults of the page', async () => 
   await page.getByRole('button', { name: 'Train', exact: true }).click();
   await page.waitForFunction(() => document.getElementById('main').dataset.step === '2', undefined, { timeout: 60_000 });
   assert.doesNotMatch(await page.textContent('body'), /there will be no samples/);
-  // The text is gone after a reload, and the prompt that it suggested too; other settings stay.
+  // The text is gone after a reload, and so is the prompt that it suggested; other settings remain.
   await page.reload();
   await page.waitForFunction(() => document.getElementById('s-steps').value === '2', undefined, { timeout: 60_000, polling: 250 });
   assert.match(await page.inputValue('#prompt'), /^It is a truth/);
@@ -181,7 +182,7 @@ test('what is disposed gives its base back, but for what a resume needs, and tha
     return opened.page.evaluate(() => globalThis.gone.length);
   };
   for (const until = Date.now() + 10_000; (await gone()) < 5 && Date.now() < until; ) await new Promise((done) => setTimeout(done, 100));
-  // The first is that of all saved runs.
+  // The first is the worker of all saved runs.
   assert.deepEqual((await opened.page.evaluate(() => globalThis.gone)).sort(), ['saved 1', 'saved 2', 'unsaved 0', 'unsaved 1', 'unsaved 2']);
 });
 

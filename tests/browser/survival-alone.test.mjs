@@ -1,4 +1,4 @@
-// The short form of the torture, what has a time to keep: aborts, a hidden tab. tests/run.mjs runs nothing beside it.
+// The short form of the torture tests with timing requirements: aborts, a hidden tab. tests/run.mjs runs nothing at the same time.
 import { survive } from '../torture/short.mjs';
 
 survive(['abort', 'hidden']);

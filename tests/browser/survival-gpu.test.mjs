@@ -1,4 +1,4 @@
-// The short form of the torture: the GPU and the core go away, the least that a device may offer, large models, models of other makers,
+// The short form of the torture tests: the GPU and the core disappear, the minimum that a device may offer, large models, models of other makers,
 // long runs.
 import { survive } from '../torture/short.mjs';
 

@@ -1,4 +1,4 @@
-// Recorded trajectories of the optimizers on this browser's WebGPU, through the quick build: the release has no replay in it.
+// Recorded trajectories of the optimizers on this browser's WebGPU, through the quick build: the release build cannot replay them.
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

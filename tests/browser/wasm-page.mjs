@@ -1,6 +1,6 @@
 // Runs in the page: the wasm module itself, without the package's worker around it.
 
-/** Calls so far: of the module to JavaScript, and of WebGPU by the name of the method. */
+/** Number of calls so far: of the module to JavaScript, and of WebGPU by the name of the method. */
 const calls = { javascript: 0 };
 const { instantiateStreaming } = WebAssembly;
 WebAssembly.instantiateStreaming = (source, imports) => {
@@ -24,7 +24,7 @@ for (const [{ prototype }, name] of METHODS) {
 
 const core = await import('/pkg/tabtune.js');
 const { __wasm_call_ctors: construct } = await core.default();
-// As `web/src/worker/wasm.ts` does: `web/build-wasm.mjs` keeps the linker from calling them on every entry.
+// As in `web/src/worker/wasm.ts`: `web/build-wasm.mjs` keeps the linker from calling the constructors on every entry.
 construct();
 await core.initDevice();
 
@@ -40,7 +40,7 @@ function source(name, bytes) {
 
 const hex = (digest) => [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 
-/** The files of a session's checkpoint, by name. */
+/** Returns the files of a session's checkpoint, by name. */
 async function save(session) {
   const stream = session.checkpoint('a test');
   const files = stream.files().map(({ name, bytes }) => ({ name, bytes: new Uint8Array(Number(bytes)), filled: 0 }));
@@ -60,7 +60,7 @@ async function digests(session) {
   return Object.fromEntries(await Promise.all(named));
 }
 
-/** Losses of the next steps; a decay by hand begins after the first step of the run. */
+/** Makes steps and returns their losses; a manual decay begins after the first step of the run. */
 async function go(session, count, decay) {
   const losses = [];
   for (let step = 0; step < count; step++) {
@@ -86,11 +86,11 @@ async function finish(session, before, count) {
 const text = new TextEncoder().encode(TEXT);
 const dataOf = (...files) => ({ files, validation: [] });
 const data = dataOf(source('text.txt', text));
-/** Rows, in each of which another number of tokens is learned. */
+/** Rows with different numbers of learned tokens. */
 const LINES = Array.from({ length: 40 }, (_, row) => JSON.stringify({ prompt: TEXT.slice(row, row + 5), completion: TEXT.slice(row + 5, row + 8 + (row % 5)) })).join('\n');
 const rows = dataOf(source('rows.jsonl', new TextEncoder().encode(LINES)));
 
-/** Losses and digests of a run of four steps that is saved after two and goes on, and of the one resumed from that save. */
+/** Returns losses and digests of a run of four steps that is saved after two and continues, and of the one resumed from that save. */
 export async function resume({ decay, ...config }) {
   const session = await start(config, data);
   const before = await go(session, 2, decay);
@@ -100,15 +100,15 @@ export async function resume({ decay, ...config }) {
   return { live, resumed: await finish(again, [], 2) };
 }
 
-/** The same of a run that is never saved before its end. */
+/** Returns the same for a run that is never saved before its end. */
 export async function straight({ decay, ...config }) {
   const session = await start(config, data);
   return finish(session, await go(session, 1, decay), 3);
 }
 
 /**
- * So many steps, and what they end in: losses, the most steps whose reports were on their way, reads in the steps, the refusal of one and the
- * step before it, and digests.
+ * Makes `count` steps and returns the outcome: losses, the maximum number of steps whose reports were pending, reads in the steps, the refusal of one
+ * and the step before it, and digests.
  */
 export async function together(count, config) {
   const session = await start(config, data);
@@ -132,7 +132,7 @@ export async function together(count, config) {
   return { losses, most, reads, refused, completedSteps, model, optimizer };
 }
 
-/** The bytes of a safetensors file with NaN in the first rows of a tensor of f32. */
+/** Returns the bytes of a safetensors file with NaN in the first rows of a tensor of f32. */
 function poisoned(bytes, name, rows) {
   const length = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
   const { data_offsets: [first, end], shape } = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + length)))[name];
@@ -143,8 +143,8 @@ function poisoned(bytes, name, rows) {
 }
 
 /**
- * A token that is not a number, met in each of the steps 1 to `count` in turn: what does not hold of the refusal, of the state after it, or of
- * the steps behind it.
+ * Trains with a token whose embedding is not a number, in each of the steps 1 to `count` in turn; returns the faults in the refusal, in the state
+ * after it, or in the following steps.
  */
 export async function refusedAt(count, config) {
   const settings = { ...config, data_order: 'sequential', batch_size: 1, seq_len: 8 };
@@ -187,7 +187,7 @@ export async function refusedAt(count, config) {
   return faults;
 }
 
-/** What the host does in each step of so many, after the first ones: calls, and the middle of the milliseconds while nothing is dispatched. */
+/** Returns the host's work in each step, after the first ones: calls, and the median of the milliseconds during which nothing is dispatched. */
 export async function hostWork(count, shape, config, masked = false) {
   const session = await start(config, masked ? rows : data, shape);
   await go(session, 6);
@@ -206,7 +206,7 @@ export async function hostWork(count, shape, config, masked = false) {
   return { ...each, hostMillis: millis.sort((a, b) => a - b)[count >> 1] };
 }
 
-/** Names of the tensors that APOLLO leaves to AdamW. */
+/** Returns the names of the tensors that APOLLO leaves to AdamW. */
 export async function fallbacks(config) {
   const session = await start(config, data);
   const { fallbacks } = session.info();

@@ -1,10 +1,10 @@
-// What `timed_rustc` wrote of each crate that was compiled.
+// Reads the records that `timed_rustc` wrote of each compiled crate.
 import { existsSync, readFileSync } from 'node:fs';
 
 /** Number of crates in a table. */
 const ROWS = 30;
 
-/** Every call of the compiler: name, target (`native` for tools, macros and tests), kind, optimization level, seconds of wall and of CPU. */
+/** Returns every call of the compiler: name, target (`native` for tools, macros and tests), kind, optimization level, seconds of wall and of CPU. */
 export function readCompiled(file) {
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
   return text
@@ -16,7 +16,7 @@ export function readCompiled(file) {
     });
 }
 
-/** Crates of Burn, CubeCL and CubeK that were compiled twice for one target. */
+/** Returns the crates of Burn, CubeCL and CubeK that were compiled twice for one target. */
 function duplicates(crates) {
   const seen = new Map();
   for (const { name, target } of crates.filter(({ name, kind }) => /^(burn|cubecl|cubek)/.test(name) && /^(lib|rlib)$/.test(kind))) {
@@ -26,7 +26,7 @@ function duplicates(crates) {
   return [...seen].filter(([, times]) => times > 1).map(([key, times]) => `${key}: ${times} times`);
 }
 
-/** For each target the crates that took most CPU, slowest first, and how much all took. */
+/** Returns, for each target, the crates that took most CPU, slowest first, and the total of all crates. */
 export function crateTables(crates) {
   const lines = [];
   for (const target of [...new Set(crates.map((each) => each.target))].sort()) {

@@ -1,11 +1,11 @@
-// npm run cold -- start|test [--at COMMIT] [--busy] [--once] [--out FILE]: how long `npm start` or `npm test` takes on a clean clone with
-// every cache empty, and how long once more.
+// npm run cold -- start|test [--at COMMIT] [--busy] [--once] [--out FILE]: measures how long `npm start` or `npm test` takes on a clean clone with
+// every cache empty, and how long a second time.
 //   --at COMMIT   measures that commit, not the last one
-//   --busy        keeps one core busy meanwhile, as other work on the machine would
+//   --busy        keeps one core busy in the meantime, as other work on the machine would
 //   --once        leaves out the second run
-//   --out FILE    writes the tables there too, as Markdown
-// The clone gets a HOME of its own in a temporary folder (some 12 GB), so that the caches of cargo, npm, this project, Mesa and browsers are
-// out of reach. Rust, Node, the browser and the graphics driver are the machine's own. Exits with 1 above a limit.
+//   --out FILE    also writes the tables to this file, as Markdown
+// The clone gets its own HOME in a temporary folder (some 12 GB), so that the caches of cargo, npm, this project, Mesa and browsers are out of reach.
+// Rust, Node, the browser and the graphics driver are the machine's own. The exit code is 1 above a limit.
 import { spawn, spawnSync } from 'node:child_process';
 import { appendFileSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, homedir, tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ import { root } from '../../web/toolchain.mjs';
 import { crateTables, readCompiled } from './compiled.mjs';
 import { clock, stageTable } from './stages.mjs';
 
-/** Seconds on two idle cores, and with one of them busy. */
+/** Limits in seconds on two idle cores, and with one of them busy. */
 const LIMITS = {
   'npm start, cold': [360, 720],
   'npm start, again': [5, 10],
@@ -28,14 +28,14 @@ const LIMITS = {
 const place = mkdtempSync(join(tmpdir(), 'tabtune-cold-'));
 const clone = join(place, 'tabtune');
 const runs = [];
-/** Processes that run. */
+/** Running processes. */
 const children = new Set();
 
 function end(child) {
   try {
     process.kill(-child.pid, 'SIGTERM');
   } catch {
-    // It has ended already.
+    // It has already ended.
   }
 }
 
@@ -44,11 +44,11 @@ function mustRun(command, args) {
   if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? `exit code ${status}`}`);
 }
 
-/** This machine's environment with every cache in the temporary folder, and the wrapper that times the compiler. */
+/** Returns this machine's environment with every cache in the temporary folder, and the wrapper that times the compiler. */
 function coldEnvironment() {
   const home = join(place, 'home');
   const cargo = process.env.CARGO_HOME ?? join(homedir(), '.cargo');
-  // How this machine reaches the registries is no cache.
+  // The configuration for reaching the registries is not a cache.
   for (const [from, to] of [[join(homedir(), '.npmrc'), '.npmrc'], [join(cargo, 'config.toml'), '.cargo/config.toml']]) {
     mkdirSync(join(home, '.cargo'), { recursive: true });
     if (existsSync(from)) copyFileSync(from, join(home, to));
@@ -60,7 +60,7 @@ function coldEnvironment() {
   return { ...Object.fromEntries(kept), HOME: home, RUSTUP_HOME: rustup, RUSTC_WRAPPER: wrapper, COMPILE_LOG: join(place, 'compiled.tsv') };
 }
 
-/** Milliseconds that the cores were busy and idle since the machine started. */
+/** Returns the milliseconds that the cores were busy and idle since the machine started. */
 function coreTimes() {
   const times = cpus().map((core) => core.times);
   const idle = times.reduce((sum, each) => sum + each.idle, 0);
@@ -97,7 +97,7 @@ async function timed(name, script, env, until = async () => false) {
   runs.push(run);
 }
 
-/** Whether a line tells the address of the demo, and the demo answers there. */
+/** Returns whether a line contains the address of the demo, and the demo answers there. */
 async function served(line) {
   const address = /the demo is ready\. Open (\S+)\?run/.exec(line)?.[1];
   return address !== undefined && (await fetch(address)).ok;
@@ -119,7 +119,7 @@ async function measure(what, { at, once }) {
   }
 }
 
-/** The tables of all runs, and whether each ended well within its limit. */
+/** Returns the tables of all runs, and whether each ended successfully within its limit. */
 function report({ at, busy }) {
   const commit = spawnSync('git', ['-C', clone, 'log', '-1', '--format=%h %s'], { encoding: 'utf8' }).stdout.trim();
   const cores = `${availableParallelism()} cores (${cpus()[0].model.trim()})${busy ? ', one of them kept busy' : ''}`;
@@ -135,7 +135,7 @@ function report({ at, busy }) {
   return { text: [...lines, ...crateTables(compiled)].join('\n'), good };
 }
 
-/** Stops what runs and removes the temporary folder. */
+/** Stops running processes and removes the temporary folder. */
 function leave() {
   children.forEach(end);
   rmSync(place, { recursive: true, force: true, maxRetries: 5 });

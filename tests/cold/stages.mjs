@@ -1,8 +1,8 @@
-// What a run's lines say of its stages: how long each took, and how many cores were idle meanwhile.
+// The stages of a run, from its output lines: how long each took, and how many cores were idle in the meantime.
 
 export const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, '0')}`;
 
-/** Name, begin and end of each stage, by the lines that `web/stages.mjs` prints. */
+/** Returns name, begin and end of each stage, from the lines that `web/stages.mjs` prints. */
 function stagesOf(marks, last) {
   const stages = new Map();
   for (const mark of marks) {
@@ -16,7 +16,7 @@ function stagesOf(marks, last) {
   return [...stages.values()];
 }
 
-/** A table of a run's stages. Stages overlap: the seconds of CPU are the whole machine's during that time. */
+/** Returns a table of a run's stages. Stages overlap: the seconds of CPU are the whole machine's during that time. */
 export function stageTable({ marks, last }) {
   const row = (name, begin, end) => {
     const wall = (end.at - begin.at) / 1000;

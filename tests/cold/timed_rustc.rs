@@ -1,12 +1,12 @@
-//! A wrapper of rustc (`RUSTC_WRAPPER`) that appends one line for each crate to the file that `COMPILE_LOG` names: name, target, kind,
-//! optimization level, seconds of wall and of CPU. `tests/cold/run.mjs` compiles and reads it.
+//! A wrapper of rustc (`RUSTC_WRAPPER`) that appends one line per crate to the file named by `COMPILE_LOG`: name, target, kind,
+//! optimization level, seconds of wall and of CPU. `tests/cold/run.mjs` compiles the wrapper and reads the file.
 
 use std::io::Write;
 use std::process::{Command, exit};
 use std::time::Instant;
 use std::{env, fs};
 
-/// Seconds of CPU of the processes that this one has waited for: fields 16 and 17 of `/proc/self/stat`, in hundredths of a second.
+/// Returns the CPU seconds of the processes that this one has waited for: fields 16 and 17 of `/proc/self/stat`, in hundredths of a second.
 fn seconds_of_children() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();

@@ -1,9 +1,9 @@
-// Every call that can last is aborted at moments all over it: AbortError within its time, then the next step is the unbroken run's.
+// Aborts every long call at many moments: AbortError within its time limit, then the next step is that of the unbroken run.
 import { TINY, differences } from './arena.mjs';
 
 const BOUND_MS = 500;
 
-/** Calls of a trainer; each begins with the state of a whole step and must leave one. */
+/** Calls of a trainer; each begins with the state of a complete step and must leave such a state. */
 const CALLS = {
   run: (s, signal) => s.run({ signal }),
   step: (s, signal) => s.current().step(50, { signal }),
@@ -29,7 +29,7 @@ export async function abort(arena, tally, { delays, large = false }) {
   await during(arena, tally, LETTERS, { sample }, 20, delays);
 }
 
-/** Aborts calls of one trainer, which makes fewer than `steps` steps meanwhile, then whatever `more` aborts. */
+/** Aborts calls of one trainer, which makes fewer than `steps` steps in the meantime, then the calls in `more`. */
 async function during(arena, tally, setting, calls, steps, delays, more) {
   const truth = await arena.truth(setting, steps);
   await arena.with(async (subject) => {
@@ -72,7 +72,7 @@ async function during(arena, tally, setting, calls, steps, delays, more) {
   });
 }
 
-/** Calls that make something: aborted, the same call made again works. */
+/** Calls that create something: after an abort, the same call works when it is made again. */
 async function starts(subject, tally, setting, truth, delays, microBatchMs) {
   const made = await subject.do(async (s) => {
     const saved = await s.current().save();

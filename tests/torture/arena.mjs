@@ -1,11 +1,11 @@
-// A browser with a profile, a site, and pages with a trainer under test; what breaks is counted, not thrown.
+// A browser with a profile, a site, and pages with a trainer under test; failures are counted, not thrown.
 import { Browser } from '../browser/chromium.mjs';
 import { serve } from '../browser/site.mjs';
 import { built } from '../../web/core-kind.mjs';
 
 /**
- * What all parts train: small enough for tens of steps a second on a software adapter, and for a quick start, most of which is the compilation
- * of kernels: short sequences take attention's kernels by rows, 28 characters no product of odd widths.
+ * The setting that all parts train: small enough for tens of steps per second on a software adapter, and for a quick start, most of which is the
+ * compilation of kernels: short sequences use attention's kernels by rows, 28 characters no product of odd widths.
  */
 const OLD = process.env.TABTUNE_OLD === '1';
 export const TINY = {
@@ -14,13 +14,13 @@ export const TINY = {
   options: { steps: 4000, batchSize: 2, seqLen: 3, gradientAccumulationSteps: 2, learningRate: 3e-3, seed: 7, validationFraction: 0.1, logEvery: 1, ...(OLD ? {} : { autosave: false }) },
 };
 
-/** Random numbers that can be had again: mulberry32 of a seed. */
+/** Reproducible random numbers: mulberry32 of a seed. */
 export class Chance {
   constructor(seed) {
     this.seed = seed;
   }
 
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   next() {
     this.seed = (this.seed + 0x6d2b79f5) | 0;
     let t = Math.imul(this.seed ^ (this.seed >>> 15), 1 | this.seed);
@@ -33,12 +33,12 @@ export class Chance {
   }
 }
 
-/** Counts by fault: how often it was made, how often what must hold held, the worst time. */
+/** Counts for each fault: number of times it was caused, number of times that the requirements held, the worst time. */
 export class Tally {
   rows = new Map();
   failures = [];
 
-  /** `wrong` lists what did not hold; none is a success. */
+  /** Adds an outcome. `wrong` lists the violated requirements; an empty list is a success. */
   add(fault, wrong, ms, bound) {
     const row = this.rows.get(fault) ?? { fault, times: 0, held: 0, worst: 0, bound };
     const late = bound !== undefined && ms > bound ? [`${Math.round(ms)} ms, bound ${bound} ms`] : [];
@@ -51,20 +51,20 @@ export class Tally {
     if (process.env.TORTURE_LOUD) console.log(`${fault}: ${all.length === 0 ? 'held' : all.join('; ')} (${Math.round(ms ?? 0)} ms)`);
   }
 
-  /** A figure that belongs to the row. */
+  /** Adds a figure to the row. */
   note(fault, words) {
     const row = this.rows.get(fault);
     if (row) row.note = words;
   }
 }
 
-/** What differs, in words; nothing when all is equal. */
+/** Returns the differences in words; nothing if all is equal. */
 export function differences(what, found, expected) {
   const [f, e] = [JSON.stringify(found), JSON.stringify(expected)];
   return f === e ? [] : [`${what}: expected ${e?.slice(0, 300)}, found ${f?.slice(0, 300)}`];
 }
 
-/** A page with the module `subject.mjs`; `saved` is what it acknowledged outside of the browser. */
+/** A page with the module `subject.mjs`; `saved` lists the saves that it acknowledged outside of the browser. */
 export class Subject {
   saved = [];
 
@@ -77,14 +77,14 @@ export class Subject {
     });
   }
 
-  /** `work(subject, argument)` runs in the page. */
+  /** Runs `work(subject, argument)` in the page. */
   do(work, argument) {
     const call = `(async (argument) => (${work})(await import('/torture/subject.mjs'), argument))`;
-    // Functions are given as text, since the page's policy allows no eval; the protocol's own evaluation is exempt.
+    // Functions are passed as text, since the page's policy allows no eval; the protocol's own evaluation is exempt.
     return this.page.evaluate(`${call}(${JSON.stringify(argument ?? null)})`);
   }
 
-  /** Waits in the page until `test(timeline, argument)` is true of what was heard. */
+  /** Waits in the page until `test(timeline, argument)` is true for the recorded events. */
   async until(test, argument, millis = 60_000) {
     const wait = `async (s, argument) => {
       const test = ${test};
@@ -101,7 +101,7 @@ export class Subject {
   }
 }
 
-/** Unbroken runs by their setting, and what of the smallest nearly every part wants. */
+/** Unbroken runs by their setting, and the steps and digests of the smallest one that nearly every part needs. */
 const truths = new Map();
 const TINY_STEPS = 40;
 const TINY_DIGESTS = [5, 6];
@@ -110,7 +110,7 @@ const TINY_DIGESTS = [5, 6];
 export const FOLDERS = { '/dist/': process.env.TABTUNE_DIST || built.package, '/torture/': 'tests/torture/in-browser' };
 
 export class Arena {
-  /** `folders` are served beside the package and the page's module. */
+  /** Starts an arena; `folders` are served in addition to the package and the page's module. */
   static async start({ flags, profile, folders = {} } = {}) {
     const arena = new Arena();
     arena.site = await serve({ ...FOLDERS, ...folders });
@@ -123,7 +123,7 @@ export class Arena {
     return new Subject(page, record);
   }
 
-  /** Opens a page for `work`, and closes it whatever happens. */
+  /** Opens a page for `work`, and closes it in any case. */
   async with(work) {
     const subject = await this.subject();
     try {
@@ -133,7 +133,9 @@ export class Arena {
     }
   }
 
-  /** Losses of the first steps of an unbroken run, and digests of its exported weights after each count of `at`. Made once for all parts. */
+  /**
+   * Returns the losses of the first steps of an unbroken run, and digests of its exported weights after each step in `at`. Made once for all parts.
+   */
   async truth(setting, count, at = []) {
     const key = JSON.stringify(setting);
     const known = truths.get(key);
@@ -158,7 +160,7 @@ export class Arena {
     return made;
   }
 
-  /** Browser and adapter, for the table. */
+  /** Returns browser and adapter, for the table. */
   async machine() {
     const adapter = await this.with((subject) => subject.do(async (s) => (await s.tabtune.support()).adapter));
     return { browser: this.browser.version, adapter: adapter?.description || [adapter?.vendor, adapter?.architecture].filter(Boolean).join(' ') };
@@ -170,7 +172,7 @@ export class Arena {
   }
 }
 
-/** What is wrong with the losses that a page reported, beside those of the unbroken run. */
+/** Returns the faults in the losses that a page reported, compared with those of the unbroken run. */
 export async function lossFaults(subject, truth, last) {
   const { found, changed } = await subject.do((s) => s.losses());
   const wrong = changed.map((step) => `step ${step} was reported with two losses`);

@@ -1,6 +1,6 @@
-// npm run chats [word …]: what tabtune learns of conversations, beside transformers, in every chat template of trl's wheel. Its table is CHATS.md beside
-// this file. With words only the templates whose names have one of them are tried, and no table is written.
-// TABTUNE names the program to try; without it the debug build is made and taken. transformers is installed once, 310 MB below the cache folder.
+// npm run chats [word …]: compares what tabtune learns from conversations with transformers, in every chat template of trl's wheel. Its table is
+// CHATS.md next to this file. Words restrict the test to templates whose names contain one of them; then no table is written. TABTUNE names the
+// program to test; by default the debug build is made and used. transformers is installed once, 310 MB below the cache folder.
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -25,7 +25,7 @@ const peer = await python();
 const work = mkdtempSync(join(tmpdir(), 'tabtune-chats-'));
 const words = process.argv.slice(2);
 
-/** The digest of a training on one row, or why there is none. */
+/** Returns the digest of a training on one row, or the reason why there is none. */
 async function trained({ template, row, length }, folder) {
   mkdirSync(folder, { recursive: true });
   const [data, out] = [join(folder, 'row.jsonl'), join(folder, 'out')];
@@ -46,7 +46,7 @@ let dated = [];
 const started = Date.now();
 const rows = [];
 try {
-  // A program that takes a day writes it; else a template that asks is told that there is no clock.
+  // A program that accepts a date uses it; otherwise templates that ask for the date find no clock.
   const { stdout } = await called(binary, ['train', '--help']);
   if (stdout.includes('--chat-date')) dated = ['--chat-date', DAY];
   const { stdout: made } = await called(peer, [join(root, 'tests', 'torture', 'chats', 'cases.py'), work, ...(dated.length > 0 ? ['--date', DAY] : [])]);

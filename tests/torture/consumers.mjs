@@ -1,6 +1,6 @@
-// npm run consumers [part …]: whether other programs read what tabtune writes. Its table is CONSUMERS.md beside this file.
-//   --short     compares the sums of the small files with those that were proved, without any other program
-// TABTUNE names the program to try; without it the debug build is made and taken.
+// npm run consumers [part …]: checks that other programs read what tabtune writes. Its table is CONSUMERS.md next to this file.
+//   --short     compares the checksums of the small files with the proved ones, without any other program
+// TABTUNE names the program to test; by default the debug build is made and used.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,13 +23,13 @@ if (unknown.length > 0) {
   process.exit(1);
 }
 process.chdir(root);
-// The module that builds it also drives browsers, which this does not need.
+// The module that builds it also drives browsers, which are not needed here.
 const built = async () => (await import('./files.mjs')).native();
 const tabtune = new Tabtune(process.env.TABTUNE ?? (await built()));
 const failures = [];
 const fail = (words) => failures.push(words);
 
-/** Does `work` in a folder that is gone afterwards. */
+/** Runs `work` in a temporary folder. */
 async function inFolder(work) {
   const folder = mkdtempSync(join(tmpdir(), 'tabtune-consumers-'));
   try {

@@ -8,7 +8,7 @@ import { native } from './files.mjs';
 
 const CLOSE = 1e-3; // two adapters over ten steps
 
-/** Losses that the native program prints for the next steps. */
+/** Returns the losses that the native program prints for the next steps. */
 function trained(binary, from, data, out, count, first) {
   const given = ['train', '--json', '--resume', from, '--data', data, '--out', out, '--stop-at', String(first + count)];
   const lines = execFileSync(binary, given, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim().split('\n').map((line) => JSON.parse(line));
@@ -54,14 +54,14 @@ export async function crossing(_, tally, { short }) {
     writeFileSync(file, Buffer.from(made.file, 'base64'));
     const picked = mkdtempSync(join(folder, 'picked-'));
     for (const [name, bytes] of made.files) writeFileSync(join(picked, name), Buffer.from(bytes, 'base64'));
-    // In the short form the folder that the native program writes comes back, the one that the browser wrote does not go out.
+    // In the short form the folder that the native program writes is imported, but the one that the browser wrote is not exported.
     for (const [how, from] of short ? [['.tabtune', file]] : [['.tabtune', file], ['folder', picked]]) {
       const fault = `browser → ${how} → native → browser`;
       try {
         const back = join(folder, `native-${how.replace('.', '')}`);
         const same = trained(binary, from, data, back, 0, 3);
         const wrong = differences('steps made by a resume that stops at once', same, []);
-        // Nothing was trained: weights and state must be the bytes that went out.
+        // Nothing was trained: weights and state must be the exported bytes.
         for (const name of ['model.safetensors', 'optimizer.safetensors']) {
           const [sent] = made.files.filter(([each]) => each === name);
           if (sent && !readFileSync(join(back, name)).equals(Buffer.from(sent[1], 'base64'))) wrong.push(`${name} has other bytes`);

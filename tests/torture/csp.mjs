@@ -1,4 +1,4 @@
-// The strict policy on page and worker: a whole run without a violation, and a foreign request of the worker refused.
+// The strict policy on page and worker: a whole run without a violation, and a request of the worker to another origin refused.
 import { TINY, differences } from './arena.mjs';
 
 export async function csp(arena, tally) {

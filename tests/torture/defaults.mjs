@@ -1,12 +1,12 @@
-// Survival without a setting: a run of default options comes back from a loss at its first step, and from a tab that died between saves.
+// Survival without any setting: a run with default options recovers from a loss at its first step, and from a tab that died between saves.
 import { Chance, TINY, differences, lossFaults } from './arena.mjs';
 
 const { autosave, ...options } = TINY.options;
 const DEFAULT = { ...TINY, options };
-/** What the promise names; most crashes are made with a shorter one, asked for by the same option. */
+/** The default that the documentation promises; most crashes use a shorter interval, set by the same option. */
 const DEFAULT_SECS = 120;
 
-/** Loss of the GPU before anything was saved by hand. */
+/** Loses the GPU before anything was saved manually. */
 async function firstStep(arena, tally, truth) {
   await arena.with(async (subject) => {
     const done = await subject.do(async (s, setting) => {
@@ -19,7 +19,7 @@ async function firstStep(arena, tally, truth) {
   });
 }
 
-/** Steps, evaluations and samples come back with the run. */
+/** Checks that steps, evaluations and samples come back with the run. */
 async function history(arena, tally) {
   const fault = 'history of steps, evaluations and samples after a crash of the tab';
   const setting = { ...DEFAULT, options: { ...options, evalEvery: 2, sampleEvery: 3, samplePrompt: 'It', sample: { maxTokens: 4 } } };
@@ -47,7 +47,7 @@ async function history(arena, tally) {
   tally.add(fault, differences('history', plain(found), plain(heard)));
 }
 
-/** A tab that dies at a random moment loses no more than the time between two saves. */
+/** Crashes a tab at a random moment, which loses no more than the time between two saves. */
 async function between(arena, tally, { times, seed, secs }) {
   const fault = secs === DEFAULT_SECS ? 'tab crashed between automatic saves, default options' : 'tab crashed between automatic saves';
   const chance = new Chance(seed);
@@ -57,7 +57,7 @@ async function between(arena, tally, { times, seed, secs }) {
     await subject.do((s, setting) => s.create(setting), setting);
     const ended = subject.do((s) => s.run()).catch(() => undefined);
     await subject.until((timeline) => ['checkpoint', 'step'].every((wanted) => timeline.some(({ type }) => type === wanted)));
-    // Long enough for one save by time, and a part of the way to the next.
+    // Long enough for one save by time, and part of the interval to the next.
     await new Promise((done) => setTimeout(done, 1000 * secs * (1.3 + chance.next())));
     const heard = await subject.do((s) => ({ run: s.current().runId, timeline: s.timeline.filter(({ type }) => type === 'step' || type === 'checkpoint') }));
     const devtools = await subject.page.context().newCDPSession(subject.page);
@@ -75,7 +75,7 @@ async function between(arena, tally, { times, seed, secs }) {
     const kept = steps.findLast(({ step }) => step <= found.resumed.value);
     const lost = steps.at(-1).at - (kept?.at ?? steps[0].at);
     const slowest = Math.max(...saves.map(({ secs }) => secs * 1000));
-    // What the tab itself had made of the next steps before it died.
+    // Losses that the tab itself had computed for the next steps before it died.
     const next = steps.filter(({ step }) => step > found.resumed.value).slice(0, 2).map(({ loss }) => loss);
     const wrong = differences('next losses', found.losses.slice(0, next.length), next);
     const bound = Math.max(secs * 1000, 10 * slowest) + 2 * slowest + 500;

@@ -1,12 +1,12 @@
-// Wasm memory stays small while a model with a large tensor is converted and merged, into the origin's private files, in every format.
+// Wasm memory remains small while a model with a large tensor is converted and merged, into the origin's private files, in every format.
 const MIB = 2 ** 20;
-/** Largest piece of an export. */
+/** Maximum size of a piece of an export. */
 const PIECE_BYTES = 8 * MIB;
 
 const gguf = (...types) => types.map((type) => ({ format: 'gguf', type }));
 const folders = (...dtypes) => dtypes.map((dtype) => ({ dtype }));
 
-/** What the dense model, the one of blocks and the merged one become. */
+/** Conversions of the dense model, the one of blocks and the merged one. */
 const FULL = {
   dense: [...folders('stored', 'f32', 'bf16', 'f16'), ...gguf('as-base', 'f32', 'f16', 'bf16', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q4_k', 'q6_k', 'q4_k_m'), { format: 'json', encoding: 'base64' }, ...gguf('q8_0')],
   blocks: [...folders('f32'), ...gguf('as-base', 'f16'), { format: 'gguf', type: 'as-base', base: true }],
@@ -24,7 +24,7 @@ export async function exports(arena, tally, { sizes, bound, short }) {
       async (s, { sizes, ways }) => {
         const e = await import('/torture/exports.mjs');
         const files = () => s.modelFiles(sizes);
-        // The counter sees what is gathered instead of written.
+        // The counter includes bytes that are gathered instead of written.
         const small = s.modelFiles({ ...sizes, vocab: 1000 });
         const seen = await e.withModel(small, async (model) => [(await model.exportFiles())[0].blob.size, (await s.tell('counts')).blobs]);
         if (!(seen[1] >= seen[0])) throw new Error(`Blobs are not counted: ${seen}`);

@@ -1,4 +1,4 @@
-// Files in wasm as natively: every hostile file has the same answer, every export the same bytes; and no model takes much memory on its way out.
+// Files in wasm as natively: every hostile file has the same result, every export the same bytes; and no model takes much memory during its export.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,10 +11,10 @@ import { twins } from './twins.mjs';
 
 const GOLDEN = join(root, 'tests', 'golden', 'hostile');
 const FAULT = 'hostile file, in wasm as natively';
-/** A file's share of its call, without the start of the worker. Held by the full form, on a machine that does nothing else. */
+/** Time limit for a file's share of its call, without the start of the worker. Applied by the full form, on a machine that does nothing else. */
 const BOUND_MS = 100;
 
-/** The native program: the one that TABTUNE names, else the debug build, built if it is not there. */
+/** Returns the native program: the one that TABTUNE names, otherwise the debug build, which is built if missing. */
 export async function native() {
   if (process.env.TABTUNE) return process.env.TABTUNE;
   const binary = join(environment.CARGO_TARGET_DIR, 'debug', 'tabtune');
@@ -34,7 +34,7 @@ function bytesOf(part) {
   return Buffer.from(part.repeat.repeat(part.count));
 }
 
-/** A shard of one F32 value per tensor. */
+/** Returns a shard of one F32 value per tensor. */
 function shard(tensors) {
   const header = Object.fromEntries(tensors.map((name, index) => [name, { dtype: 'F32', shape: [1], data_offsets: [4 * index, 4 * index + 4] }]));
   const json = Buffer.from(JSON.stringify(header));
@@ -45,7 +45,7 @@ function shard(tensors) {
 
 const ENDINGS = { safetensors: 'safetensors', gguf: 'gguf', index: 'index.json', peft: 'adapter_config.json', json: 'state_dict.json' };
 
-/** Lays every case out in a folder of its own: the file to judge first, then its shards. */
+/** Writes every case to its own folder: the file to judge first, then its shards. */
 function laidOut(folder) {
   const { cases } = JSON.parse(readFileSync(join(GOLDEN, 'expected.json'), 'utf8'));
   return cases.map((each) => {
@@ -60,7 +60,7 @@ function laidOut(folder) {
   });
 }
 
-/** Keys in one order, so that equal reports are equal texts. */
+/** Sorts keys, so that equal reports are equal texts. */
 function canonical(value) {
   if (Array.isArray(value)) return value.map(canonical);
   if (typeof value !== 'object' || value === null) return value;
@@ -75,14 +75,14 @@ async function hostile(binary, tally, short) {
     await arena.with(async (subject) => {
       const answers = await subject.do(async (s, cases) => {
         const fetched = async ({ id, names }) => Promise.all(names.map(async (name) => new File([await (await fetch(`/hostile/${id}/${encodeURIComponent(name)}`)).blob()], name)));
-        // One call for all files of a format, which have names of their own; a file with others beside it alone.
+        // One call for all files of a format, whose names differ; a file with accompanying files is inspected separately.
         const groups = Object.values(Object.groupBy(cases, ({ id, format, names }) => (names.length > 1 ? id : format)));
         const all = {};
         const asked = async (files, format) => {
           const { ok, value, code, message, ms } = await s.settled(s.tabtune.inspectFiles(files, { format, read: true }));
           return { found: (name) => (ok ? value.files[files.findIndex((file) => file.name === name)] : `${code} ${message}`), ms };
         };
-        // Every call starts a worker of its own, which is no file's fault.
+        // Every call starts a new worker, which is not a file's fault.
         const starts = [];
         for (let time = 0; time < 5; time++) starts.push((await asked([new File(['{}'], 'empty.json')], 'json')).ms);
         const start = starts.sort((a, b) => a - b)[2];

@@ -1,4 +1,4 @@
-// One bit of a stored piece is another: it is named, the older generation serves, and the run goes on bit for bit.
+// One bit of a stored piece is flipped: the piece is named, the older generation is used, and the run continues bit for bit.
 import { Chance, TINY, differences } from './arena.mjs';
 
 const FAULT = 'one bit of a stored piece flipped';

@@ -27,7 +27,7 @@ export const ofF32s = (values) => array(6, [Buffer.from(Float32Array.from(values
 
 const aligned = (part) => Buffer.concat([part, Buffer.alloc(padded(part.length) - part.length)]);
 
-/** What comes before the data of tensors, which follow each other, each filled up to 32 bytes; a tensor is `{ name, kind, dims, length }`. */
+/** Returns the bytes before the data of tensors, which follow each other, each padded to 32 bytes; a tensor is `{ name, kind, dims, length }`. */
 export function beginning(metadata, tensors) {
   const parts = [Buffer.from('GGUF'), u32(3), u64(tensors.length), u64(metadata.size)];
   for (const [key, [kind, bytes]] of metadata) parts.push(text(key), u32(kind), bytes);
@@ -39,7 +39,7 @@ export function beginning(metadata, tensors) {
   return aligned(Buffer.concat(parts));
 }
 
-/** A GGUF file of these parts, a tensor being `{ name, kind, dims, bytes }`. */
+/** Returns a GGUF file of these parts; a tensor is `{ name, kind, dims, bytes }`. */
 export function together(metadata, tensors) {
   const head = beginning(metadata, tensors.map(({ bytes, ...tensor }) => ({ ...tensor, length: bytes.length })));
   return Buffer.concat([head, ...tensors.map(({ bytes }) => aligned(bytes))]);

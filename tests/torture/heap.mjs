@@ -1,7 +1,7 @@
-// Wasm memory stays small whatever the model: a tensor much larger than the bound is opened, trained, saved, exported, imported, resumed.
+// Wasm memory remains small for any model: a tensor much larger than the bound is opened, trained, saved, exported, imported, resumed.
 import { TINY, differences } from './arena.mjs';
 
-/** Weights that lie behind more bytes than wasm can number with its own words. */
+/** Uses weights at an offset beyond the range of wasm's 32-bit words. */
 async function behindFourGiB(arena, tally, bound) {
   const fault = 'weights behind 6 GB in one file';
   const sizes = { vocab: 1000, hidden: 64, intermediate: 128, layers: 1, heads: 4, kvHeads: 4 };
@@ -28,7 +28,7 @@ async function behindFourGiB(arena, tally, bound) {
   });
 }
 
-/** Every byte of a file that is 8 bytes longer than wasm can number with its own words is read, and the reading ends. */
+/** Reads a file that is 8 bytes longer than wasm's 32-bit words can count, to its end. */
 async function beyondFourGiB(arena, tally) {
   const fault = 'a file of 2³² + 8 bytes is read to its end';
   await arena.with(async (subject) => {
@@ -39,7 +39,7 @@ async function beyondFourGiB(arena, tally) {
       const front = new DataView(new ArrayBuffer(8));
       front.setBigUint64(0, BigInt(header(length).length), true);
       const zeros = new Blob([new Uint8Array(64 << 20)]);
-      // The last four bytes are a NaN, which only a reader that came to the end can count.
+      // The last four bytes are a NaN, which only a reader that reaches the end can count.
       const body = [...Array(Math.floor((length - 4) / zeros.size)).fill(zeros), zeros.slice(0, (length - 4) % zeros.size), new Uint8Array([0, 0, 192, 127])];
       const file = new File([front.buffer, header(length), ...body], 'large.safetensors');
       const { ok, value, message, ms } = await s.settled(s.tabtune.inspectFiles(file, { read: true }));

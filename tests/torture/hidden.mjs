@@ -1,9 +1,9 @@
-// A tab behind another: training goes on at the same rate, and what was to be saved is saved.
+// A tab behind another: training continues at the same rate, and saves that are due are made.
 import { serve } from '../browser/site.mjs';
 import { FOLDERS, TINY } from './arena.mjs';
 import { PlainBrowser } from './plain.mjs';
 
-/** Hiding does not save within this time of the last save. */
+/** Time after the last save within which hiding does not save. */
 const SAVE_APART_SECS = 30;
 
 export async function hidden(_, tally, { secs }) {
@@ -11,7 +11,7 @@ export async function hidden(_, tally, { secs }) {
   const browser = PlainBrowser.start();
   try {
     const page = await browser.open(`${site.url}/`);
-    // What the subject's module does, with little coming out of it.
+    // Does the same as the subject's module, with little output.
     await page.do(`(async () => {
       globalThis.s = await import('/torture/subject.mjs');
       const { autosave, ...options } = ${JSON.stringify(TINY.options)};
@@ -43,7 +43,7 @@ export async function hidden(_, tally, { secs }) {
     const failure = await page.do('globalThis.failure');
     const fault = `tab hidden for ${secs} s`;
     const wrong = state === 'hidden' && failure === undefined ? [] : [`the page is ${state}, ${failure}`];
-    // Beside other work the machine's own rate wanders: the mean of before and after is what it is compared with.
+    // With other work the machine's own rate varies, so the rate is compared with the mean of before and after.
     const shown = (before + after) / 2;
     if (behind < 0.9 * shown) wrong.push(`${behind.toFixed(1)} steps a second, ${before.toFixed(1)} and ${after.toFixed(1)} when shown`);
     tally.add(fault, wrong);

@@ -1,5 +1,5 @@
-// npm run joints [tokenizer …]: the ids of prompts with their completions, beside Hugging Face's tokenizers, in real vocabularies. Its table is JOINTS.md
-// beside this file. With words only the tokenizers of these names are tried, and no table is written. TABTUNE names the program to try.
+// npm run joints [tokenizer …]: compares the ids of prompts with their completions with Hugging Face's tokenizers, in real vocabularies. Its table is
+// JOINTS.md next to this file. Words restrict the test to the tokenizers of these names; then no table is written. TABTUNE names the program to test.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,7 +24,7 @@ const words = process.argv.slice(2);
 const names = Object.keys(TOKENIZERS).filter((name) => words.length === 0 || words.includes(name));
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
-/** What is shown of each row: its ids and which of them are learned. */
+/** Returns the ids of each row, and which of them are learned. */
 async function shown(folder, count) {
   const settings = ['--model', join(folder, 'model'), '--json', '--show', String(count), '--seq-len', '1024', '--on-bad-row', 'skip'];
   const { stdout } = await called(binary, ['data', join(folder, 'rows.jsonl'), ...settings], { maxBuffer: 256 << 20 });
@@ -32,7 +32,7 @@ async function shown(folder, count) {
   return new Map(JSON.parse(stdout).preview.map(({ row, segments }) => [row.line, tokens(segments)]));
 }
 
-/** Faults of one row. */
+/** Returns the faults of one row. */
 function faultsOf(truth, { begin, end }, found) {
   if (truth === null || found === undefined) return truth === null && found === undefined ? [] : [`refused by ${truth === null ? 'tokenizers' : 'tabtune'} alone`];
   const ids = [...begin, ...truth.ids, end];

@@ -1,18 +1,18 @@
-// kill -9 of the whole browser at random moments of saving: what was acknowledged is there, whole, and goes on bit for bit.
+// kill -9 of the whole browser at random moments of saving: acknowledged saves exist, are complete, and continue bit for bit.
 import { appendFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Chance, TINY, differences } from './arena.mjs';
 
 const FAULT = 'browser killed (kill -9) while saving';
 const TORN = 'browser killed in the middle of a record of its log, and once more after a save';
-/** Start of a record of LevelDB's log: its checksum, a length of 4096 bytes, of which none follow, and its type. */
+/** Start of a record of LevelDB's log: its checksum, a length of 4096 bytes, none of which follow, and its type. */
 const HALF_A_RECORD = Uint8Array.of(1, 2, 3, 4, 0, 16, 1);
 // Large enough for a save to take some time.
 const LARGER = { ...TINY, shape: { ...TINY.shape, hiddenSize: 64 } };
-/** Then another run is begun. */
+/** Number of steps after which another run is started. */
 const STEPS = 30;
 
-/** Steps and saves for ever; each save is acknowledged outside of the browser before the next begins. */
+/** Makes steps and saves forever; each save is acknowledged outside of the browser before the next begins. */
 async function endless(s) {
   for (;;) {
     await s.step(1);
@@ -20,7 +20,10 @@ async function endless(s) {
   }
 }
 
-/** Every listed generation is whole, the newest is not older than what was acknowledged, and the next steps are the unbroken run's. */
+/**
+ * Checks that every listed generation is complete, that the newest is not older than the acknowledged one, and that the next steps are those of the
+ * unbroken run.
+ */
 async function judge(arena, truth, acknowledged) {
   const wrong = [];
   const subject = await arena.subject();
@@ -42,7 +45,7 @@ async function judge(arena, truth, acknowledged) {
   return { subject, wrong, step: found.step + 2, ms: found.ms };
 }
 
-/** Leaves behind what a kill between two writes of a record does: such a moment is too short to be met by chance. */
+/** Leaves the same half record as a kill between two writes of a record: such a moment is too short to be hit by chance. */
 function tear({ profile }) {
   const folder = join(profile, 'Default', 'IndexedDB');
   const database = join(folder, readdirSync(folder).find((name) => name.endsWith('.leveldb')));
@@ -50,7 +53,10 @@ function tear({ profile }) {
   appendFileSync(join(database, newest), HALF_A_RECORD);
 }
 
-/** The browser drops the half record at its next start, and deletes all databases at the one after, if more was written behind it. */
+/**
+ * Checks the recovery from a half record: the browser drops it at its next start, and at the one after deletes all databases, if more was written
+ * behind it.
+ */
 async function torn(arena, tally, truth, subject, run) {
   let after;
   const wrong = [];

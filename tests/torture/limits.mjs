@@ -1,4 +1,4 @@
-// A browser without timestamp-query, and a device of WebGPU's guaranteed limits: the same bits as without.
+// A browser without timestamp-query, and a device with WebGPU's guaranteed limits: the same bits as otherwise.
 import { TINY, differences } from './arena.mjs';
 
 export async function limits(arena, tally, { steps }) {

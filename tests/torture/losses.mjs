@@ -1,4 +1,4 @@
-// The GPU goes away: in the forward pass, in the update, in a save, paused, idle. The run comes back and is the unbroken run.
+// The GPU is lost: in the forward pass, in the update, in a save, paused, idle. The run comes back and is the unbroken run.
 import { Arena, TINY, differences, lossFaults } from './arena.mjs';
 import { inACall, inASave, inAStep, whileIdle, whilePaused } from './places.mjs';
 
@@ -6,7 +6,7 @@ const LAST = 6;
 const SEEN_MS = 1000;
 
 let counted;
-/** GPU submissions of one step, so that a loss can be put into a part of it. */
+/** Returns the number of GPU submissions of one step, so that a loss can be placed in a part of it. */
 export async function submitsOfAStep(arena) {
   return (counted ??= await arena.with((subject) =>
     subject.do(async (s, setting) => {
@@ -24,7 +24,7 @@ export async function submitsOfAStep(arena) {
   ));
 }
 
-/** What was heard between the fault and the return. */
+/** Checks the events between the fault and the recovery. */
 function heard(timeline) {
   const wrong = [];
   const fired = timeline.find(({ type }) => type === 'fired');
@@ -40,7 +40,7 @@ function heard(timeline) {
   return { wrong, ms: timeline[first].at - fired.at };
 }
 
-/** One loss in one trainer: `work` steps to LAST in its own way, with the fault inside. */
+/** Tests one loss in one trainer: `work` makes steps to LAST in its own way, with the fault inside. */
 async function lose(arena, tally, truth, fault, work, argument, outside) {
   await arena.with(async (subject) => {
     await subject.do((s, setting) => s.create(setting), TINY);
@@ -61,7 +61,7 @@ async function lose(arena, tally, truth, fault, work, argument, outside) {
   });
 }
 
-/** A rate set by hand and a decay begun by hand before the loss are in force after it. */
+/** Checks that a rate set manually and a decay started manually before the loss remain in force after it. */
 async function byHand(arena, tally) {
   const fault = 'GPU lost after setLearningRate and startDecay';
   const setting = { ...TINY, options: { ...TINY.options, lrScheduler: { type: 'wsd', decaySteps: 6 } } };
@@ -89,7 +89,7 @@ async function byHand(arena, tally) {
   tally.add(fault, differences('steps and weights', results[1], results[0]));
 }
 
-/** Losses one after another: a pause that grows, then a clear stop with the checkpoint whole. */
+/** Tests losses one after another: a growing delay, then a clear stop with the checkpoint complete. */
 async function again(arena, tally) {
   await arena.with(async (subject) => {
     const result = await subject.do(async (s, setting) => {
@@ -120,7 +120,9 @@ async function again(arena, tally) {
   });
 }
 
-/** After a loss there is no adapter any more, as where the browser has given the GPU up: a clear stop after a minute, with the checkpoint whole. */
+/**
+ * Tests a loss after which there is no adapter, as if the browser had given up the GPU: a clear stop after a minute, with the checkpoint complete.
+ */
 async function noAdapter(arena, tally) {
   await arena.with(async (subject) => {
     const result = await subject.do(async (s, setting) => {
@@ -167,7 +169,7 @@ export async function losses(arena, tally, { short, times = 1 }) {
   await processKills(tally, truth, times);
 }
 
-/** kill -9 of the GPU process: each in a browser of its own, which gives it up after some of them. */
+/** Kills the GPU process with SIGKILL: each time in a new browser, because a browser gives up the GPU after several kills. */
 async function processKills(tally, truth, times) {
   for (let time = 0; time < times; time++) {
     for (const place of ['running', 'paused']) {

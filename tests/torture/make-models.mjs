@@ -1,4 +1,4 @@
-// Makes small models of the four families as Hugging Face folders: random weights that every machine makes alike, byte-level vocabularies.
+// Makes small models of the four families as Hugging Face folders: random weights that are the same on every machine, byte-level vocabularies.
 //   node tests/torture/make-models.mjs FOLDER
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,9 +15,9 @@ const SMOL = { kind: 'smollm', special: QWEN_SPECIAL, last: false, ends: ['<|im_
 const QWEN = { kind: 'qwen2', special: QWEN_SPECIAL, last: true, ends: ['<|endoftext|>', '<|im_end|>'], pad: '<|endoftext|>' };
 const LLAMA_SPECIAL = ['<|begin_of_text|>', '<|end_of_text|>', '<|eot_id|>'];
 
-/** Name → configuration, vocabulary, and rows of the embedding beyond it. */
+/** Name → configuration, vocabulary, and number of rows of the embedding beyond it. */
 const MODELS = {
-  // Llama 3.1: its frequencies, a head of its own, a token in front of every text.
+  // Llama 3.1: its frequencies, an untied head, a token before every text.
   'llama-3': {
     config: {
       model_type: 'llama', architectures: ['LlamaForCausalLM'], ...LLAMA, max_position_embeddings: 4096, rope_theta: 500000.0, tie_word_embeddings: false,
@@ -63,7 +63,7 @@ const MODELS = {
 
 export const NAMES = Object.keys(MODELS);
 
-/** The numbers of mulberry32 from a seed: exact integers, so equal everywhere. */
+/** Returns the numbers of mulberry32 from a seed: exact integers, so equal everywhere. */
 export function draws(seed) {
   let state = seed >>> 0;
   return () => {
@@ -74,13 +74,13 @@ export function draws(seed) {
   };
 }
 
-/** `count` numbers around `mean` with this spread: sums of four evenly spread ones, which are close to normal. */
+/** Returns `count` numbers around `mean` with this spread: sums of four uniformly distributed ones, which are close to normal. */
 function numbers(draw, count, mean, spread) {
   const unit = Math.sqrt(3) / 2 ** 32;
   return Float32Array.from({ length: count }, () => mean + spread * unit * (draw() + draw() + draw() + draw() - 2 ** 33));
 }
 
-/** Names and shapes of the tensors of a Llama, Qwen2 or Qwen3. */
+/** Yields names and shapes of the tensors of a Llama, Qwen2 or Qwen3. */
 function* llamaShapes(config, rows) {
   const { hidden_size: c, intermediate_size: f, num_attention_heads: heads, num_key_value_heads: kv } = config;
   const h = config.head_dim ?? c / heads;
@@ -100,7 +100,7 @@ function* llamaShapes(config, rows) {
   if (!config.tie_word_embeddings) yield ['lm_head.weight', [rows, c]];
 }
 
-/** The same of a GPT-2, whose matrices are [in, out]. */
+/** Yields the same for a GPT-2, whose matrices are [in, out]. */
 function* gpt2Shapes({ n_embd: c, n_inner: f, n_layer: layers, n_positions: positions }, rows) {
   yield ['transformer.wte.weight', [rows, c]];
   yield ['transformer.wpe.weight', [positions, c]];
@@ -114,10 +114,13 @@ function* gpt2Shapes({ n_embd: c, n_inner: f, n_layer: layers, n_positions: posi
   for (const end of ['weight', 'bias']) yield [`transformer.ln_f.${end}`, [c]];
 }
 
-/** Spread of the tables, and of the logits: those are small, since readers round what they multiply to 8 or 11 bits. */
+/** Spread of the tables, and of the logits, which is small, since readers round their factors to 8 or 11 bits. */
 const [TABLE, LOGITS] = [0.5, 0.1];
 
-/** Mean and spread of a tensor. Each block adds less than the embedding is, so that what a reader rounds does not grow from block to block. */
+/**
+ * Returns mean and spread of a tensor. Each block adds less than the size of the embedding, so that rounding errors of readers do not grow from block
+ * to block.
+ */
 function spreadOf(name, shape, gpt2) {
   const width = shape.at(-1);
   const last = LOGITS / (TABLE * Math.sqrt(width));
@@ -129,7 +132,7 @@ function spreadOf(name, shape, gpt2) {
   return [0, added / Math.sqrt(gpt2 ? shape[0] : width)];
 }
 
-/** A safetensors file of F32 tensors. */
+/** Returns a safetensors file of F32 tensors. */
 function safetensors(tensors) {
   const header = { __metadata__: { format: 'pt' } };
   let end = 0;
@@ -166,7 +169,7 @@ function make(folder, { config, words, template, rows: beyond = 0 }, seed) {
   writeFileSync(join(folder, 'model.safetensors'), safetensors(tensors));
 }
 
-/** Makes every model in a folder of its name. */
+/** Creates every model in a folder of its name. */
 export function makeModels(folder) {
   Object.entries(MODELS).forEach(([name, model], number) => make(join(folder, name), model, number + 1));
 }

@@ -6,7 +6,7 @@ import { Arena, TINY, differences } from './arena.mjs';
 
 const FOLDER = 'tests/golden/models';
 
-/** The GGUF files below the golden models; the parts of one model together, last part first. */
+/** Returns the GGUF files below the golden models; the parts of one model together, last part first. */
 function grouped() {
   const found = readdirSync(join(root, FOLDER), { recursive: true }).filter((name) => name.endsWith('.gguf')).sort().reverse();
   const groups = new Map();
@@ -40,12 +40,12 @@ async function goOn(s, { names, options, tokens, chat }) {
 }
 
 const CHAT = '{"messages":[{"role":"user","content":"a star"},{"role":"assistant","content":"it is a satin tree"}]}\n'.repeat(40);
-/** End of a text, and of a turn; and a letter. */
+/** Ids of the end of a text, of the end of a turn, and of a letter. */
 const [END_OF_TEXT, IM_END, R] = [0, 2, 7];
-/** What comes after a letter in the text that the model learns: an end of each kind, or a letter that follows itself. */
+/** Successors of a letter in the text that the model learns: an end of each kind, or a letter that follows itself. */
 const AFTER = { a: [8, IM_END], t: [10, END_OF_TEXT], u: [4, R, R, R, R, R, R, R, R] };
 
-/** How many tokens are sampled after each letter by a model that has learnt what comes after it. */
+/** Returns the number of tokens sampled after each letter by a model that has learnt its successors. */
 async function saidOf(s, { names, options, after }) {
   const files = await Promise.all(names.map(async (name) => new File([await (await fetch(`/models/${name}`)).blob()], name)));
   const model = await s.tabtune.openModel(files, { worker: s.workers() });
@@ -85,7 +85,7 @@ export async function chats(arena, tally) {
 export async function models(_, tally, { short = false }) {
   const arena = await Arena.start({ folders: { '/models/': FOLDER } });
   const families = new Set();
-  // The short form leaves out families whose tensors are Llama's, but for the one in parts.
+  // The short form leaves out families whose tensors are Llama's, except for the one in parts.
   const chosen = grouped().filter(([name, names]) => !short || names.length > 1 || /gpt2/.test(name));
   try {
     for (const [name, names] of chosen) {

@@ -1,4 +1,4 @@
-// The parts of the torture: what each does in its full form and in the short form of npm test.
+// The parts of the torture tests, in their full form and in the short form of npm test.
 import { abort } from './abort.mjs';
 import { crossing } from './crossing.mjs';
 import { csp } from './csp.mjs';
@@ -19,7 +19,7 @@ import { tabs } from './tabs.mjs';
 
 /** A model with two tensors of 256 MiB, whose checkpoint with AdamW has 1.6 GB. */
 const TWO_OF_256_MIB = { vocab: 256 << 10, hidden: 256, intermediate: 16, layers: 1, heads: 4, kvHeads: 4, tied: false };
-/** One of 64 MiB. */
+/** A model with one tensor of 64 MiB. */
 const ONE_OF_64_MIB = { ...TWO_OF_256_MIB, vocab: 64 << 10, tied: true };
 
 export const PARTS = {

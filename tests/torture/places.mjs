@@ -1,4 +1,4 @@
-// Where a loss falls: each runs in the page, steps to `last` in its own way, and says what went wrong.
+// Places at which a loss occurs: each function runs in the page, makes steps to `last` in its own way, and returns the faults.
 
 export const inAStep = async (s, { last, at, action, maxSteps }) => {
   await s.step(2);
@@ -51,7 +51,7 @@ export const whileIdle = async (s, { last, action }) => {
   return heard;
 };
 
-/** In a call other than stepping, which must give what it gives unbroken. */
+/** Loses the GPU in a call other than stepping, which must return the same as without a loss. */
 export const inACall = async (s, { last, call, at }) => {
   await s.step(3);
   const trainer = s.current();
@@ -71,7 +71,7 @@ export const inACall = async (s, { last, call, at }) => {
   await s.tell('arm', { at: { ...at, do: 'destroy' } });
   const broken = await s.settled(calls[call]());
   const wrong = [];
-  // Only a sample that had begun is given up, and says that the trainer is back.
+  // Only a sample that had begun is given up, and reports that the trainer has recovered.
   if (call === 'sample' && !broken.ok) {
     if (broken.code !== 'DEVICE_LOST' || broken.recovered !== true) wrong.push(`sample: ${broken.code}, recovered ${broken.recovered}`);
   } else if (!broken.ok) wrong.push(`${call}: ${broken.code} ${broken.word} ${broken.message}`);

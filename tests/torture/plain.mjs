@@ -1,4 +1,4 @@
-// A Chromium without Playwright, which has every page count as shown: told what to do through the pipe of its own protocol.
+// A Chromium without Playwright, which treats every page as visible: controlled through the pipe of its own protocol.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -38,7 +38,7 @@ export class PlainBrowser {
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
   }
 
-  /** A tab in front of the others; `do` evaluates an expression in it. */
+  /** Opens a tab in front of the others; `do` evaluates an expression in it. */
   async open(url) {
     const { targetId } = await this.send('Target.createTarget', { url });
     const { sessionId } = await this.send('Target.attachToTarget', { targetId, flatten: true });

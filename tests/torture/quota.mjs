@@ -1,4 +1,4 @@
-// No room for a checkpoint: at every piece of a save, with an old head. The old head stands, the run goes on, the next save works.
+// No room for a checkpoint: at every piece of a save, with an old head. The old head is kept, the run continues, the next save works.
 import { TINY, differences } from './arena.mjs';
 
 // Several pieces of 8 MiB and the small documents.
@@ -24,11 +24,11 @@ async function refused(s, { truth, arm }) {
 
 export async function quota(arena, tally, { short }) {
   await injected(arena, tally);
-  // The browser's own quota is met in refusals.test.mjs too.
+  // The browser's own quota is also tested in refusals.test.mjs.
   if (!short) await real(arena, tally, 24);
 }
 
-/** Refused exactly at the k-th piece, for every k, by the hook in the worker. */
+/** Refuses exactly the k-th piece, for every k, by the hook in the worker. */
 async function injected(arena, tally) {
   const fault = 'no room at the k-th piece, every k (storage call refused)';
   const truth = await arena.truth(TINY, 80);
@@ -53,8 +53,8 @@ async function injected(arena, tally) {
 }
 
 /**
- * The browser's own quota, lowered in steps of a piece. Chromium remembers how much room there was for half a minute: each time it is
- * started anew, on the same profile.
+ * Lowers the browser's own quota in steps of a piece. Chromium caches the free space for half a minute, so it is restarted each time, on the same
+ * profile.
  */
 async function real(arena, tally, sizes) {
   const fault = 'quota of the browser, lowered piece by piece';
@@ -74,7 +74,7 @@ async function real(arena, tally, sizes) {
     await arena.browser.restart();
     await arena.with(async (subject) => {
       const devtools = await subject.page.context().newCDPSession(subject.page);
-      // A database that nobody has opened yet counts as empty.
+      // A database that has not been opened yet counts as empty.
       await subject.do(async (s, run) => {
         await s.resume({ run });
         await s.step(1);

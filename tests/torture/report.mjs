@@ -1,4 +1,4 @@
-// The committed table of what was done to tabtune and what held.
+// The committed table of the faults tested and their results.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PARTS } from './parts.mjs';
@@ -16,7 +16,7 @@ with smaller counts (\`tests/browser/survival*.test.mjs\`). A failure prints the
 |---|---|---|---|---|---|---|---|---|
 `;
 
-/** Puts a part's rows into the table in the place of its old ones. */
+/** Replaces a part's rows in the table. */
 export function written(part, tally, { browser, adapter }) {
   const old = existsSync(FILE) ? readFileSync(FILE, 'utf8').split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| part ')) : [];
   const date = new Date().toISOString().slice(0, 10);

@@ -1,4 +1,4 @@
-// npm run torture [part …]: the full form, at most an hour a part. Its table is README.md beside this file; a part's rows replace its old ones.
+// npm run torture [part …]: the full form, at most an hour per part. Its table is README.md next to this file; a part's rows replace its old ones.
 //   --short     the counts of npm test, and no table
 // npm run torture lora [part …]: adapters; its table is LORA.md.
 import { root } from '../../web/toolchain.mjs';
@@ -6,7 +6,7 @@ import { Arena, Tally } from './arena.mjs';
 import { PARTS } from './parts.mjs';
 import { written } from './report.mjs';
 
-// Most parts of adapters need no browser: they have a program and a table of their own.
+// Most parts of adapters need no browser: they have a separate program and table.
 if (process.argv[2] === 'lora') process.exit(await (await import('./lora/run.mjs')).lora(process.argv.slice(3)));
 const asked = process.argv.slice(2).filter((word) => word !== '--short');
 const form = process.argv.includes('--short') ? 'short' : 'full';

@@ -1,4 +1,4 @@
-// Parts of the torture with the counts of npm test: a test each, with a profile of its own.
+// Parts of the torture tests with the counts of npm test: one test each, with its own profile.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Arena, Tally } from './arena.mjs';

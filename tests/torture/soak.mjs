@@ -1,13 +1,15 @@
-// Long runs and many starts: GPU memory, wasm memory and the page's heap stay as they are.
+// Long runs and many starts: GPU memory, wasm memory and the page's heap do not grow.
 import { TINY, differences } from './arena.mjs';
 
-/** Steps until nothing new is kept on the GPU, and until wasm and the page's heap have their size. */
+/** Steps after which nothing new is kept on the GPU, and after which wasm and the page's heap have reached their size. */
 const EARLY = 20;
 const WARM = 120;
-/** Small buffers on their way when they are counted: a read's, and what is collected later. The pool's own figure has no such slack. */
+/**
+ * Number of small buffers in flight when they are counted: a read's, and those that are collected later. The pool's own figure has no such tolerance.
+ */
 const ON_THEIR_WAY = 8;
 
-/** Bytes of the page's JavaScript heap and of its worker's after a collection. */
+/** Returns the bytes of the page's JavaScript heap and of its worker's after a collection. */
 async function heapOf(subject) {
   const devtools = await subject.page.context().newCDPSession(subject.page);
   await devtools.send('HeapProfiler.collectGarbage');
@@ -21,7 +23,7 @@ export async function soak(arena, tally, { steps, cycles }) {
   await arena.with(async (subject) => {
     const at = async (count) => {
       const facts = await subject.do(async (s, count) => {
-        // Only what is alive counts: what the timeline holds would grow.
+        // Only live objects count: the contents of the timeline would grow.
         if (count > 0) await s.step(count);
         s.timeline.length = 0;
         const { gpuBytes } = await s.current().inspect();
@@ -33,7 +35,7 @@ export async function soak(arena, tally, { steps, cycles }) {
     const early = await at(EARLY);
     const middle = await at(WARM - EARLY);
     const end = await at(steps - WARM);
-    // Fewer are no growth: pages that nothing uses go back.
+    // Fewer bytes are not growth: unused pages are returned.
     const wrong = differences('wasm bytes', end.wasm, middle.wasm);
     if (end.gpu > early.gpu) wrong.push(`GPU bytes in the pool ${early.gpu}, then ${end.gpu}`);
     if (end.buffers > early.buffers + ON_THEIR_WAY || end.bytes > 1.02 * early.bytes) wrong.push(`GPU buffers ${early.buffers} of ${early.bytes} bytes became ${end.buffers} of ${end.bytes}`);
@@ -44,7 +46,7 @@ export async function soak(arena, tally, { steps, cycles }) {
   await cyclesOf(arena, tally, cycles);
 }
 
-/** start, abort in the start, start again, dispose: nothing of it stays. */
+/** Repeats start, abort in the start, start again, dispose: nothing of it remains. */
 async function cyclesOf(arena, tally, cycles) {
   const fault = 'start, abort, start, dispose';
   const truth = await arena.truth(TINY, 2);

@@ -1,22 +1,22 @@
-// Files beyond what wasm can number with its own words: told from their headers at once, and converted.
+// Files beyond the range of wasm's 32-bit words: described from their headers immediately, and converted.
 import { differences } from './arena.mjs';
 
 const MIB = 2 ** 20;
 const BOUND_MS = 1000;
-/** Largest growth of wasm memory. */
+/** Maximum growth of wasm memory. */
 const BOUND_MIB = 96;
-/** A Llama of 6.2 GB of F32, and one of 4 GB in its table alone. */
+/** A Llama with 6.2 GB of F32, and one with 4 GB in its table alone. */
 const SIX_GB = { vocab: 32_000, hidden: 4096, intermediate: 11_008, layers: 7, heads: 32, kvHeads: 32 };
 const FOUR_GB = { vocab: 1_000_000, hidden: 1024, intermediate: 64, layers: 1, heads: 8, kvHeads: 8 };
 
-/** The answer about a large file. */
+/** Tests the description of a large file. */
 async function told(arena, tally) {
   for (const [what, sizes] of Object.entries({ '4 GB': FOUR_GB, '6 GB': SIX_GB })) {
     const fault = `what a model of ${what} is, from its header`;
     const { report, size } = await arena.with((subject) =>
       subject.do(async (s, sizes) => {
         const files = s.modelFiles(sizes);
-        // The browser has compiled the core once, as a page has that was used before.
+        // The browser has compiled the core once, as in a page that was used before.
         await s.tabtune.inspectFiles(new File(['{}'], 'empty.json'));
         const report = await s.settled(s.tabtune.inspectFiles(files));
         return { report, size: files[0].size };
@@ -32,7 +32,7 @@ async function told(arena, tally) {
   }
 }
 
-/** A folder of 6 GB becomes a GGUF file. */
+/** Converts a folder of 6 GB to a GGUF file. */
 async function converted(arena, tally) {
   const fault = 'line 32: a folder of 6 GB becomes a GGUF file of F32, every word compared';
   await arena.with(async (subject) => {

@@ -1,4 +1,4 @@
-// The database, the tab and the disk fail around a save: no wrong head, nothing acknowledged lost, the run goes on.
+// The database, the tab and the disk fail around a save: no wrong head, nothing acknowledged is lost, the run continues.
 import { spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ function judge(found, acknowledged, truth) {
   return [...wrong, ...differences('next losses', found.losses, truth.losses.slice(step + 1, step + 3))];
 }
 
-/** A tab crashes, or is closed, at a random moment of its saves. */
+/** Crashes or closes a tab at a random moment of its saves. */
 async function tabs(arena, tally, truth, { times, seed = 3 }) {
   const chance = new Chance(seed);
   for (let time = 0; time < times; time++) {
@@ -48,7 +48,7 @@ async function tabs(arena, tally, truth, { times, seed = 3 }) {
   }
 }
 
-/** Faults in one trainer: an oversized buffer or broken shader before a save, a lost connection, deleting in a save. */
+/** Causes faults in one trainer: an oversized buffer or broken shader before a save, a lost connection, deletion during a save. */
 async function inOne(arena, tally, truth, times) {
   for (let time = 0; time < times; time++) {
     for (const action of ['oversized', 'shader']) {
@@ -110,7 +110,7 @@ async function deleting(subject, tally, truth, run) {
   tally.add('deleting during a save', wrong);
 }
 
-/** The database is deleted under a running trainer: the second home brings the run back. */
+/** Deletes the database under a running trainer: the alternative storage restores the run. */
 async function deleted(arena, tally, truth) {
   const fault = 'database deleted while open';
   const { autosave, ...options } = TINY.options;
@@ -119,7 +119,7 @@ async function deleted(arena, tally, truth) {
       const made = await s.create(setting);
       await s.step(3);
       await s.current().save();
-      // The second home is written when a run stops.
+      // The alternative storage is written when a run stops.
       await s.current().stop();
       return made;
     }, { ...TINY, options });
@@ -142,7 +142,7 @@ async function deleted(arena, tally, truth) {
 
 const MIB = 2 ** 20;
 
-/** Another program's file that takes all of the disk but for `left` bytes. */
+/** Writes another program's file that fills the disk except for `left` bytes. */
 function fill(folder, left) {
   const file = openSync(join(folder, 'filler'), 'a');
   const free = () => {
@@ -152,7 +152,7 @@ function fill(folder, left) {
   try {
     for (let bytes = free(); bytes > 0; bytes = free()) writeSync(file, Buffer.alloc(Math.min(bytes, MIB)));
   } catch (error) {
-    // The browser took the last of it.
+    // The browser used up the rest.
     if (error.code !== 'ENOSPC') throw error;
   } finally {
     closeSync(file);
@@ -160,7 +160,7 @@ function fill(folder, left) {
 }
 const unfill = (folder) => rmSync(join(folder, 'filler'), { force: true });
 
-/** Another program fills the disk with the user data, before a save and in the middle of one, then makes room again. */
+/** Lets another program fill the disk with the user data, before a save and in the middle of one, and then free it again. */
 async function fullDisk(tally, { seed = 9 }) {
   const fault = 'disk full (profile on a small tmpfs)';
   const folder = mkdtempSync(join(tmpdir(), 'tabtune-disk-'));
@@ -187,7 +187,7 @@ async function fullDisk(tally, { seed = 9 }) {
     for (const [when, left] of [['before', 0], ['before', 1], ['before', 6], ['before', 12], ['within', 0], ['within', 0], ['within', 0], ['within', 0]]) {
       await subject.do((s) => s.step(1));
       const delay = chance.below(150);
-      // Less than a save takes is left, so that the rest is gone in no time.
+      // Less space than a save needs remains, so that the rest is used up quickly.
       fill(folder, when === 'before' ? left * MIB : 24 * MIB);
       const saving = save();
       if (when === 'within') {

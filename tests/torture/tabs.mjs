@@ -36,7 +36,7 @@ export async function tabs(arena, tally, { times = 1 }) {
   await swept(arena, tally);
 }
 
-/** A run whose left-overs another tab removes at this moment is waited for. */
+/** Waits for a run whose leftovers another tab is removing at this moment. */
 async function swept(arena, tally) {
   const [owner, sweeper] = [await arena.subject(), await arena.subject()];
   const run = await owner.do(async (s, setting) => {
@@ -60,7 +60,7 @@ async function swept(arena, tally) {
   await Promise.all([owner.close(), sweeper.close()]);
 }
 
-/** Another tab opens the database at a newer version: this one lets go, says so, and trains on. */
+/** Lets another tab open the database at a newer version: this one closes its connection, reports that, and continues training. */
 async function upgraded(arena, tally, subject, truth) {
   const from = await subject.do((s) => s.timeline.length);
   const other = await arena.subject();

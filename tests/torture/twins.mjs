@@ -1,4 +1,4 @@
-// Every writer gives the same bytes in the browser as natively: files, and the receipts that list their sums.
+// Every writer produces the same bytes in the browser as natively: files, and the receipts that list their checksums.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -20,13 +20,13 @@ const folders = (dtypes) => dtypes.map((dtype) => ({ dtype }));
 const JSONS = ['numbers', 'base64'].map((encoding) => ({ format: 'json', encoding }));
 const SHARDED = { dtype: 'bf16', shardBytes: 100_000, manifest: true, card: { license: 'mit', baseModel: 'a/b', data: 'some words', text: 'More.' } };
 
-/** The golden model of these files in a folder of its own, since the native program takes all files of a folder. */
+/** Copies the golden model of these files to a separate folder, since the native program takes all files of a folder. */
 function goldenIn(made, name, files) {
   mkdirSync(join(made, name));
   for (const file of files) copyFileSync(join(GOLDEN, 'models', file), join(made, name, basename(file)));
 }
 
-/** Models by the name of their folder, and what each becomes; the short form takes fewer models, and each type once. */
+/** Returns models by the name of their folder, and the exports of each; the short form uses fewer models, and each type once. */
 function models(made, short) {
   const types = short ? ['f16', 'q8_0', 'q4_k_m'] : GGUF_TYPES;
   const dtypes = short ? ['f16'] : DTYPES;
@@ -52,7 +52,7 @@ function models(made, short) {
   ];
 }
 
-/** Bases of every kind with one adapter, and what they become when it is merged. */
+/** Returns bases of every kind with one adapter, and their exports after merging it. */
 async function merged(binary, made, short) {
   const run = (...given) => promisify(execFile)(binary, given);
   const [wide, run1] = [join(made, 'wide'), join(made, 'run')];
@@ -71,7 +71,7 @@ async function merged(binary, made, short) {
   return bases.map((base) => ({ name: `wide-${base}`, adapter: 'factors', ask: outs }));
 }
 
-/** What the terminal is asked for. */
+/** Returns the arguments for the native program. */
 function args({ model, adapter }, { format = 'safetensors', type, dtype, encoding, shardBytes, manifest, base = [], card = {} }, to) {
   const pairs = { type, dtype, encoding, 'shard-bytes': shardBytes, license: card.license, 'base-model': card.baseModel, 'data-note': card.data, note: card.text, 'merge-adapter': adapter };
   const given = Object.entries(pairs).flatMap(([key, value]) => (value === undefined ? [] : [`--${key}`, String(value)]));
@@ -79,7 +79,7 @@ function args({ model, adapter }, { format = 'safetensors', type, dtype, encodin
   return ['convert', '--json', '--model', model, '--to', to, '--format', format, '--name', 'm', ...(files.length > 0 ? ['--base', ...files] : []), ...(manifest ? ['--manifest'] : []), ...given];
 }
 
-/** Name, size and SHA-256 of each file that the native program makes of it; a receipt that stands beside a file has the name that it has in the browser. */
+/** Returns name, size and SHA-256 of each file that the native program writes; a receipt next to a file gets the name that it has in the browser. */
 async function natively(binary, to, given) {
   try {
     await promisify(execFile)(binary, given);
@@ -97,7 +97,7 @@ async function natively(binary, to, given) {
 
 const sorted = ({ files, refused }) => (files ? files.sort(([a], [b]) => (a < b ? -1 : 1)) : refused);
 
-/** The same in the page. */
+/** Returns the same for the page. */
 const inPage = (page, subject) =>
   page.do(async (_, { name, names, served: adapter, ask }) => {
     const e = await import('/torture/exports.mjs');
@@ -113,7 +113,9 @@ const inPage = (page, subject) =>
     return e.withModel(await e.fetched(`/made/${name}`, names), exported, { mergeAdapter });
   }, subject);
 
-/** What a run becomes in the browser, and its checkpoint natively: weights, optimizer, groups. The receipt has the run's own account. */
+/**
+ * Compares exports of a run in the browser with those of its checkpoint natively: weights, optimizer, groups. The receipt has the run's own record.
+ */
 async function trained(arena, binary, tally, out) {
   const ways = [{ dtype: 'stored', optimizer: true, manifest: true }, { dtype: 'bf16' }, { format: 'gguf', type: 'f16' }, { format: 'gguf', type: 'q8_0' }];
   const { checkpoint, found } = await arena.with((page) =>

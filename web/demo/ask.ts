@@ -4,7 +4,7 @@ import { escaped } from 'tabtune';
 import { byId, make } from './dom.js';
 import { grouped } from './format.js';
 
-/** The chosen answer, or `undefined` if the dialog was closed. The first answer is the recommended one. */
+/** Asks a question; returns the chosen answer, or `undefined` if the dialog was closed. The first answer is the recommended one. */
 export function ask<T extends string>(title: string, words: string, answers: Readonly<Record<T, string>>): Promise<T | undefined> {
   return asked<T>(title, words, (give) =>
     Object.keys(answers).map((key, index) => {
@@ -16,7 +16,7 @@ export function ask<T extends string>(title: string, words: string, answers: Rea
   );
 }
 
-/** A question whose `choices` give an answer and thereby close it. */
+/** Asks a question whose `choices` return an answer and thereby close the dialog. */
 function asked<T>(title: string, words: string, choices: (give: (answer: T) => void) => HTMLElement[]): Promise<T | undefined> {
   const dialog = byId('ask', HTMLDialogElement);
   byId('ask-title', HTMLElement).textContent = escaped(title);
@@ -31,7 +31,7 @@ function asked<T>(title: string, words: string, choices: (give: (answer: T) => v
   return new Promise((resolve) => dialog.addEventListener('close', () => resolve(given.answer), { once: true }));
 }
 
-/** The chosen files, or `undefined` if the dialog was closed. */
+/** Asks for files; returns the chosen ones, or `undefined` if the dialog was closed. */
 export function askForFiles(title: string, words: string): Promise<File[] | undefined> {
   const input = make('input');
   Object.assign(input, { type: 'file', id: 'ask-files', multiple: true });

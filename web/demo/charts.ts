@@ -1,4 +1,4 @@
-/** Loss and learning rate over the steps, drawn at most once a frame and not while the page is hidden. */
+/** Loss and learning rate over the steps, drawn at most once per frame and not while the page is hidden. */
 import uPlot from 'uplot';
 
 import { Curve } from './curve.js';
@@ -95,12 +95,12 @@ export class Charts {
     );
   }
 
-  /** Whether the curve of a run is shown. */
+  /** True if no curve of a run is shown. */
   get empty(): boolean {
     return this.#curve.length === 0;
   }
 
-  /** Forgets the run; the plan stays. */
+  /** Forgets the run; the plan remains. */
   clear(): void {
     this.#curve.clear();
     this.#loss.reset();
@@ -123,7 +123,7 @@ export class Charts {
     this.#draw();
   }
 
-  /** The run continues after `step`; later steps are repeated. */
+  /** Removes later steps, because the run continues after `step` and repeats them. */
   cut(step: number): void {
     this.#curve.cut(step);
     this.#draw();

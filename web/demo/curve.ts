@@ -1,9 +1,9 @@
 /**
- * The losses and rates of a run in a bounded number of buckets, each with its lowest and its highest loss, so that a chart of a million steps
- * shows every spike and costs as much as one of a thousand. A bucket covers a fixed range of steps, so that what is drawn does not move while the run grows.
+ * The losses and rates of a run in a bounded number of buckets, each with its lowest and its highest loss, so that a chart of a million steps shows
+ * every spike and costs no more than one of a thousand. A bucket covers a fixed range of steps, so that drawn points do not move while the run grows.
  */
 
-/** More buckets than the chart has pixels would only cost time. */
+/** Maximum number of buckets: more than the chart has pixels would only cost time. */
 const LIMIT = 1024;
 /** Weight of the previous value in the exponential mean: about ten steps. */
 const MEMORY = 0.9;
@@ -14,11 +14,11 @@ interface Point {
   smooth: number;
 }
 interface Bucket {
-  /** The bucket holds steps `key·stride + 1` to `(key + 1)·stride`. */
+  /** Number of the bucket, which holds the steps `key·stride + 1` to `(key + 1)·stride`. */
   key: number;
   low: Point;
   high: Point;
-  /** Value of the bucket's first step. */
+  /** Learning rate of the bucket's first step. */
   rate: number;
   validation: number | null;
 }
@@ -30,7 +30,7 @@ export interface Plan {
   stride: number;
 }
 
-/** The stride at which so many steps have as many rates as a chart shows. */
+/** Returns the stride at which this many steps have no more rates than a chart shows. */
 export function strideOf(steps: number): number {
   let stride = 1;
   while (steps / stride > LIMIT) stride *= 2;
@@ -59,7 +59,7 @@ export class Curve {
     this.cut(0);
   }
 
-  /** A step that exists already is where the run continued: it and all later ones are replaced. */
+  /** Adds a step. A step that already exists is where the run continued: it and all later ones are replaced. */
   push(step: number, loss: number, rate: number): void {
     if (step <= this.lastStep) this.cut(step - 1);
     this.#steps.push(step);
@@ -131,7 +131,7 @@ export class Curve {
     this.#buckets = merged;
   }
 
-  /** Steps, losses, smoothed losses, validation losses: columns of a chart. */
+  /** Returns steps, losses, smoothed losses, validation losses: columns of a chart. */
   losses(): [number[], Column, Column, Column] {
     const columns: [number[], Column, Column, Column] = [[], [], [], []];
     for (const { low, high, validation } of this.#buckets) {
@@ -147,7 +147,7 @@ export class Curve {
     return columns;
   }
 
-  /** Steps, planned rates, used rates, over the whole plan. */
+  /** Returns steps, planned rates, used rates, over the whole plan. */
   rates({ rates, stride }: Plan): [number[], Column, Column] {
     const length = Math.max((rates.length - 1) * stride + 1, this.lastStep);
     let grid = Math.max(this.#stride, stride);
@@ -164,7 +164,7 @@ export class Curve {
     return columns;
   }
 
-  /** The curve in one sentence, for people who cannot see it. */
+  /** Returns the curve in one sentence, for people who cannot see it. */
   summary(): string {
     const [first] = this.#losses;
     if (first === undefined) return '';

@@ -1,11 +1,11 @@
-/** The element of the page with this id; a missing one is a bug in index.html. */
+/** Returns the element of the page with this id; a missing one is a bug in index.html. */
 export function byId<T extends HTMLElement>(id: string, kind: abstract new () => T): T {
   const found = document.getElementById(id);
   if (!(found instanceof kind)) throw new Error(`index.html has no ${kind.name} #${id}`);
   return found;
 }
 
-/** A new element with text content; the text is never parsed as HTML. */
+/** Returns a new element with text content; the text is never parsed as HTML. */
 export function make<K extends keyof HTMLElementTagNameMap>(tag: K, text = '', className = ''): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   element.textContent = text;

@@ -1,4 +1,4 @@
-/** Files dropped on `target`; of a dropped folder, the files directly in it. */
+/** Calls `take` with files dropped on `target`; for a dropped folder, with the files directly in it. */
 export function onDrop(target: HTMLElement, take: (files: File[]) => void): void {
   target.addEventListener('dragover', (event) => {
     event.preventDefault();
@@ -18,7 +18,7 @@ export function onDrop(target: HTMLElement, take: (files: File[]) => void): void
   });
 }
 
-/** A file that is dropped next to its target must not replace the page. */
+/** Ignores files dropped next to their target, which would otherwise replace the page. */
 export function ignoreStrayDrops(): void {
   for (const type of ['dragover', 'drop']) addEventListener(type, (event) => event.preventDefault());
 }
@@ -29,7 +29,7 @@ async function filesOf(entry: FileSystemEntry): Promise<File[]> {
   const reader = entry.createReader();
   const found: File[] = [];
   for (;;) {
-    // A reader gives a hundred entries at a time, and none at the end.
+    // A reader returns up to a hundred entries at a time, and none at the end.
     const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
     if (some.length === 0) return found;
     for (const inner of some) if (inner.isFile) found.push(...(await filesOf(inner)));

@@ -10,7 +10,7 @@ function fields(): Field[] {
   return all.filter((each): each is Field => (each instanceof HTMLInputElement && each.type !== 'file' && each.type !== 'radio') || each instanceof HTMLSelectElement);
 }
 
-/** Restores what was typed; false if nothing was kept. */
+/** Restores the typed values; returns false if none were stored. */
 export function restoreForm(): boolean {
   let kept: unknown;
   try {
@@ -24,7 +24,7 @@ export function restoreForm(): boolean {
     if (typeof value !== 'string') continue;
     const before = field.value;
     field.value = value;
-    // A value that is no longer offered would leave a list without a choice.
+    // A value that is not among the options would leave a list without a choice.
     if (field.value === '' && value !== '') field.value = before;
   }
   return true;
@@ -33,7 +33,7 @@ export function restoreForm(): boolean {
 export function keepForm(): void {
   const keep = (): void => {
     try {
-      // A prompt that was suggested belongs to a text, which is not kept.
+      // A suggested prompt belongs to a text, which is not kept.
       const typed = fields().filter((field) => field.id !== 'prompt' || field.value !== suggestionOf(field));
       localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(typed.map((field) => [field.id, field.value]))));
     } catch {

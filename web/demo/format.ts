@@ -1,10 +1,10 @@
-/** Numbers as people read them. */
+/** Numbers in the form in which people read them. */
 export const grouped = (value: number): string => Math.round(value).toLocaleString('en-GB').replace(/,/g, '\u202f');
 
-/** A measured figure: three digits, or all before the point. */
+/** Formats a measured figure with three digits, or all digits before the decimal point. */
 export const figure = (value: number): string => (value < 1000 ? String(Number(value.toPrecision(3))) : grouped(value));
 
-/** How many there are, with their name: `1 tensor`, `2 tensors`. */
+/** Formats a number of items with their name: `1 tensor`, `2 tensors`. */
 export const counted = (count: number, name: string): string => `${grouped(count)} ${name}${count === 1 ? '' : 's'}`;
 
 export function bytes(value: number): string {

@@ -24,7 +24,7 @@ export interface Shown {
   warnings: Warnings;
 }
 
-/** The tab's title while nothing runs. */
+/** Title of the tab while nothing runs. */
 const TITLE = document.title;
 const TYPES = ['step', 'eval', 'sample', 'checkpoint', 'warning', 'state'] as const;
 const RESTING = {
@@ -34,7 +34,7 @@ const RESTING = {
 };
 
 export class LiveRun {
-  /** Steps of the whole run. */
+  /** Number of steps of the whole run. */
   total = 0;
   #saved: number;
   #lost = false;
@@ -49,7 +49,7 @@ export class LiveRun {
     for (const type of TYPES) trainer.addEventListener(type, (event) => event instanceof TrainerMessage && this.#show(event.detail), { signal: this.#leaving.signal });
   }
 
-  /** Its worker or GPU is lost for good; the saved checkpoints are not. */
+  /** True if its worker or GPU is lost for good; the saved checkpoints are not. */
   get lost(): boolean {
     return this.#lost;
   }
@@ -63,7 +63,7 @@ export class LiveRun {
     return this.#lost ? 0 : Math.max(0, this.trainer.completedSteps - this.#saved);
   }
 
-  /** Trains until done, stopped, left, or an error; the listeners receive the events. */
+  /** Trains until the run is done, stopped, left, or fails; the listeners receive the events. */
   async drive(): Promise<void> {
     const { controls, figures, view } = this.shown;
     const awake = keepAwake();

@@ -1,7 +1,7 @@
-/** Everything that the run has reported, for those who want the numbers. */
+/** Everything that the run has reported, for people who want the numbers. */
 import type { TrainerEvent } from 'tabtune';
 
-/** The entries that are saved with a run and restored with it. */
+/** Entries that are saved with a run and restored with it. */
 export type Entry = Extract<TrainerEvent, { type: 'step' | 'eval' | 'sample' }>;
 export type Step = Extract<TrainerEvent, { type: 'step' }>;
 
@@ -32,7 +32,7 @@ export class Log {
     return new Blob([['step,epoch,loss,grad_norm,learning_rate,tokens,secs,validation_loss,validation_perplexity,validation_accuracy', ...rows, ''].join('\n')], { type: 'text/csv' });
   }
 
-  /** The same with the samples; `about` tells which run it is. */
+  /** Returns the same with the samples; `about` identifies the run. */
   json(about: object): Blob {
     return new Blob([JSON.stringify({ ...about, entries: this.#entries }, undefined, 1)], { type: 'application/json' });
   }

@@ -82,7 +82,7 @@ async function lastRun(): Promise<string> {
   if (!last) return '';
   const { run: id, label, step, totalSteps, savedAt } = last;
   view.restore(await checkpoints.history(id), totalSteps, { run: id, label });
-  // The next run's plan takes the place of the last run's curves as soon as something is chosen for it.
+  // The next run's plan replaces the last run's curves as soon as something is chosen for it.
   byId('setup', HTMLElement).addEventListener('input', () => controls.state === 'setup' && view.clear(0), { once: true });
   run.offer(last);
   return ` Here is what you did last: ${label}, step ${grouped(step)} of ${grouped(totalSteps)}, saved ${when(savedAt)}.`;

@@ -3,10 +3,10 @@ const dialogOf = (name: string): ((options: object) => Promise<unknown>) | undef
   const found: unknown = Reflect.get(globalThis, name);
   return typeof found === 'function' ? (options) => Promise.resolve(Reflect.apply(found, globalThis, [options]) as unknown) : undefined;
 };
-/** Whether this browser has the dialog. */
+/** Returns whether this browser has the dialog. */
 export const picks = (what: 'Directory' | 'SaveFile'): boolean => dialogOf(`show${what}Picker`) !== undefined;
 
-/** What the user chose; `undefined` if the dialog was closed. */
+/** Returns the user's choice; `undefined` if the dialog was closed. */
 async function picked<T extends FileSystemHandle>(what: 'Directory' | 'SaveFile', options: object, isKind: (found: unknown) => found is T): Promise<T | undefined> {
   try {
     const found = await dialogOf(`show${what}Picker`)?.(options);

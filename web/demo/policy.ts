@@ -1,7 +1,9 @@
 /** The Content-Security-Policy that the browser enforces: the worker, which reads the files and trains, has only the policy of its own response. */
 import { byId } from './dom.js';
 
-/** Whether a Content-Security-Policy header lets its page or worker talk to its own origin only. All of several policies apply. */
+/**
+ * Returns whether a Content-Security-Policy header confines its page or worker to its own origin. If there are several policies, all of them apply.
+ */
 export function confines(header: string | null): boolean {
   return (header ?? '').split(',').some((policy) => {
     const directives = new Map<string, string>();

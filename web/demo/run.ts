@@ -28,12 +28,12 @@ export class Run {
 
   constructor(private readonly panels: Panels) {
     addEventListener('beforeunload', (event) => {
-      // What the browser then asks is in its own words.
+      // The browser then asks in its own words.
       if ((this.#live?.unsaved ?? 0) > 0) event.preventDefault();
     });
   }
 
-  /** The trainer of the run with this id, if it is open in this page and not lost. */
+  /** Returns the trainer of the run with this id, if it is open in this page and not lost. */
   trainerOf(run: string): Trainer | undefined {
     return this.#live?.trainer.runId === run && !this.#live.lost ? this.#live.trainer : undefined;
   }
@@ -55,7 +55,7 @@ export class Run {
     });
   }
 
-  /** A saved run, from `generation` or else from its newest whole one. */
+  /** Resumes a saved run, from `generation` or else from its newest complete one. */
   async resume(info: CheckpointInfo, generation?: number): Promise<void> {
     const { run, label } = info;
     const data = info.hasData ? undefined : await this.#dataFor(info);
@@ -69,7 +69,7 @@ export class Run {
     });
   }
 
-  /** A run that trains an adapter needs the model beside which it does: where the page has not had it, it is asked for by name. */
+  /** Opens a run with the base model of its adapter, if it has one: if the page does not have the model's files, it asks for them by name. */
   async #withBase(open: (base: { base?: File[] }) => Promise<Trainer>): Promise<Trainer> {
     for (let given: { base?: File[] } = {}; ; ) {
       try {
@@ -86,7 +86,7 @@ export class Run {
     }
   }
 
-  /** The text for a run that does not keep its own: the one chosen in the form, if the user agrees. */
+  /** Returns the text for a run that does not store its own: the one chosen in the form, if the user agrees. */
   async #dataFor({ dataName }: CheckpointInfo): Promise<DataInput | undefined> {
     const { data, dataLabel } = this.panels.setup;
     const own = dataName === '' ? 'Its text is not kept with this run.' : `Its text, ${dataName}, is not kept with this run.`;
@@ -151,12 +151,12 @@ export class Run {
     samples.use(trainer);
     controls.offer('Go on');
     controls.say(`Training on ${device}: ${grouped(model.parameters)} parameters.`);
-    // The list says which run is open here.
+    // The list shows which run is open here.
     void this.panels.checkpoints.refresh();
     return live;
   }
 
-  /** Which model an adapter is trained beside: name and sum stand with the run. */
+  /** Shows the base model of an adapter: its name and checksum appear with the run. */
   #tellBase({ adapter, base }: SessionInfo): void {
     byId('run-base', HTMLElement).hidden = adapter === null;
     if (!adapter || !base) return;
@@ -164,7 +164,7 @@ export class Run {
     byId('run-base', HTMLElement).textContent = `Adapter of rank ${adapter.r}: ${parameters(adapter.parameters)} values in ${adapter.targets.length} matrices, beside ${files.join(', ')}, ${bytes(base.bytes)} of it on the GPU.`;
   }
 
-  /** Arrow: handed over as a callback. */
+  /** An arrow function, because it is passed as a callback. */
   readonly #onProgress = (progress: Progress): void => {
     if (this.panels.controls.state === 'starting') this.panels.controls.say(progressOf(progress));
   };
@@ -176,7 +176,7 @@ export class Run {
     } else await this.#live?.trainer.resume();
   }
 
-  /** Runs `work` while the run that is going on pauses. */
+  /** Pauses the current run while `work` runs. */
   async alone(work: () => Promise<void>): Promise<void> {
     const trainer = this.#live?.trainer;
     const going = trainer?.state === 'running';
@@ -210,7 +210,7 @@ export class Run {
     if (this.#live) await this.panels.exporting.open(this.#live.trainer);
   }
 
-  /** The newest checkpoint of the run as a file. */
+  /** Downloads the newest checkpoint of the run as a file. */
   async take(): Promise<void> {
     const run = this.#live?.trainer.runId;
     if (run !== undefined) await this.panels.checkpoints.download(run);

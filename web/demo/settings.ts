@@ -4,14 +4,14 @@ import type { DriveOptions, ModelShape, OptimizerOptions, ScheduleOptions, Train
 import { byId } from './dom.js';
 import { chosenPrompt } from './prompt.js';
 
-/** The model that is trained from random weights: large enough to find words, small enough to do so while one watches. */
+/** Shape of the model that is trained from random weights: large enough to find words, small enough to do so while one watches. */
 const SCRATCH: ModelShape = { hiddenSize: 128, numHiddenLayers: 3, numAttentionHeads: 4 };
 /** The same for a software adapter, which is a hundred times slower. */
 const SCRATCH_SOFTWARE: ModelShape = { hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2 };
 const SOFTWARE_NUMBERS = { 's-steps': 200, 's-batch': 4, 's-length': 48, 's-sample': 20 };
 
 /**
- * The update rules that the page offers; `rate` is the best of those tried: with the small model over 200 steps, or for APOLLO and one block at
+ * The update rules that the page offers; `rate` is the best of the tested rates: with the small model over 200 steps, or for APOLLO and one block at
  * a time in the search of tests/bench/README.md.
  */
 const OPTIMIZERS: Readonly<Record<string, { label: string; rate: number; options: OptimizerOptions; blocks?: number }>> = {
@@ -22,11 +22,11 @@ const OPTIMIZERS: Readonly<Record<string, { label: string; rate: number; options
   'apollo-mini': { label: 'APOLLO-Mini', rate: 0.004, options: { type: 'apollo', mini: true } },
   sgd: { label: 'SGD', rate: 0.5, options: { type: 'sgd' } },
 };
-/** Steps until the next block trains. */
+/** Number of steps until the next block trains. */
 const BLOCK_STEPS = 20;
-/** Rates for a trained model, which should change only a little. */
+/** Factor of the rate for a trained model, which should change only a little. */
 const FINE_TUNING = 1 / 20;
-/** Factors begin at nothing and move further: 2e-4 with AdamW. */
+/** Factor of the rate for an adapter, whose factors begin at zero and move further: 2e-4 with AdamW. */
 const FACTORS = 1 / 10;
 
 let scratch = SCRATCH;
@@ -38,11 +38,11 @@ export function offerOptimizers(): void {
   byId('s-optimizer', HTMLSelectElement).replaceChildren(...options);
 }
 
-/** What of a model is trained: all weights of a fresh one or of files, or factors beside them. */
+/** Part of a model that is trained: all weights of a new model or of files, or the low-rank factors of an adapter. */
 export type Trained = 'fresh' | 'all' | 'adapter';
 const SHARES: Readonly<Record<Trained, number>> = { fresh: 1, all: FINE_TUNING, adapter: FACTORS };
 
-/** The rate that suits the chosen rule and what is trained, unless another was typed. An adapter is not trained a block at a time. */
+/** Sets the rate that suits the chosen rule and the kind of training, unless another was typed. An adapter is not trained one block at a time. */
 export function suggestRate(trained: Trained): void {
   const select = byId('s-optimizer', HTMLSelectElement);
   for (const option of select.options) option.disabled = trained === 'adapter' && OPTIMIZERS[option.value]?.blocks !== undefined;
@@ -55,27 +55,27 @@ export function suggestRate(trained: Trained): void {
 
 const typed = new Set<string>();
 
-/** Remembers which fields are typed into: the browser may look for a GPU meanwhile, and its answer overwrites none of them. */
+/** Remembers the fields that the user types into: the browser may still be looking for a GPU, and its answer must not overwrite them. */
 export function heedTyping(): void {
   byId('setup', HTMLElement).addEventListener('input', ({ target }) => {
     if (target instanceof HTMLInputElement) typed.add(target.id);
   });
 }
 
-/** Applies the defaults for a software adapter, except where a number was typed, or all were kept from before. */
+/** Applies the defaults for a software adapter, except where a number was typed, or if all numbers were restored. */
 export function useSoftwareDefaults(numbers: boolean): void {
   scratch = SCRATCH_SOFTWARE;
   if (!numbers) return;
   for (const [id, value] of Object.entries(SOFTWARE_NUMBERS)) if (!typed.has(id)) byId(id, HTMLInputElement).valueAsNumber = value;
 }
 
-/** The sequence length of texts while rows have one of their own. */
+/** Sequence length of texts while rows have their own. */
 let textLength: number | undefined;
 
-/** Whether the sequence length follows the data: nobody typed one. */
+/** Returns whether the sequence length follows the data, because no one typed one. */
 export const lengthFollows = (): boolean => !typed.has('s-length');
 
-/** Takes the sequence length that rows propose, or for a text the one of before, unless somebody typed another. */
+/** Sets the sequence length that rows propose, or for a text the previous one, unless another was typed. */
 export function proposeLength(rows: number | undefined): void {
   if (!lengthFollows()) return;
   const input = byId('s-length', HTMLInputElement);
@@ -85,9 +85,9 @@ export function proposeLength(rows: number | undefined): void {
 }
 
 export const scratchShape = (): ModelShape => ({ ...scratch, maxPositionEmbeddings: contextOf() });
-/** Rows propose at most so long sequences. */
+/** Maximum sequence length that rows propose. */
 const SHORTEST_CONTEXT = 1024;
-/** Tokens of one sample during a run. */
+/** Number of tokens of one sample during a run. */
 const SAMPLE_TOKENS = 180;
 
 const numberOf = (id: string): number => byId(id, HTMLInputElement).valueAsNumber;
@@ -95,7 +95,10 @@ const wordOf = (id: string): string => byId(id, HTMLSelectElement).value;
 
 export const contextOf = (): number => Math.max(SHORTEST_CONTEXT, numberOf('s-length') || 0);
 
-/** The update rule. Of a few blocks at a time, a fresh model trains its table, norm and head in every step: they know nothing yet. */
+/**
+ * Returns the update rule. If only a few blocks are trained at a time, a new model trains its table, norm and head in every step, because they have
+ * learned nothing yet.
+ */
 function optimizerOf(word: string, trained: Trained): Pick<TrainOptions, 'optimizer' | 'blockCoordinate'> {
   const offered = OPTIMIZERS[word];
   if (!offered) throw new Error(`the page offers no optimizer ${word}`);
@@ -107,7 +110,7 @@ function optimizerOf(word: string, trained: Trained): Pick<TrainOptions, 'optimi
   };
 }
 
-/** Sensible phases of each schedule for a run of this length. */
+/** Returns sensible phases of each schedule for a run of this length. */
 function scheduleOf(word: string, steps: number, peak: number): ScheduleOptions {
   const warmupSteps = Math.min(100, Math.round(steps / 20));
   const fifth = Math.max(1, Math.round(steps / 5));
@@ -129,7 +132,7 @@ function scheduleOf(word: string, steps: number, peak: number): ScheduleOptions 
   }
 }
 
-/** Every matrix of the blocks has factors. */
+/** Returns the settings of an adapter in which every matrix of the blocks has factors. */
 const adapterOf = (): Pick<TrainOptions, 'adapter'> => ({ adapter: { r: numberOf('s-rank'), alpha: numberOf('s-alpha'), targetModules: 'all-linear' } });
 
 export function trainOptions(trained: Trained): TrainOptions & { steps: number; seqLen: number } {

@@ -62,7 +62,7 @@ export class View {
     }
   }
 
-  /** The run continues after `step`; later steps are repeated. */
+  /** Removes later steps, because the run continues after `step` and repeats them. */
   cut(step: number): void {
     this.#log.cut(step);
     this.charts.cut(step);

@@ -1,4 +1,4 @@
-/** Reports of the run, the files and the storage, in plain words. Unknown codes are shown as they are. */
+/** Texts about the run, the files and the storage, in plain words. Unknown codes are shown as they are. */
 import { escaped, TabtuneError } from 'tabtune';
 import type { Progress } from 'tabtune';
 
@@ -40,7 +40,7 @@ const TITLES: Readonly<Record<string, string>> = {
   'model.tensor.extra': 'A tensor of the file is not used',
   'model.non-finite': 'The weights hold values that are not numbers',
 };
-/** For codes with this beginning. */
+/** Titles for codes that begin like this. */
 const FAMILIES: readonly (readonly [string, string])[] = [
   ['checkpoint.', 'A stored checkpoint is damaged'],
   ['storage.', 'The browser’s storage failed'],
@@ -51,14 +51,14 @@ export function titleOf(code: string): string {
   return TITLES[code] ?? FAMILIES.find(([start]) => code.startsWith(start))?.[1] ?? 'Note';
 }
 
-/** A failure in one line, with its exact message at the end. */
+/** Returns a failure in one line, with its exact message at the end. */
 export function faultOf(thrown: unknown): string {
   const message = escaped(thrown instanceof Error ? thrown.message : String(thrown)).replace(/\.$/, '');
   if (!(thrown instanceof TabtuneError)) return message;
   return `${message} (${thrown.code}${thrown.detail.code === undefined ? '' : `, ${thrown.detail.code}`})`;
 }
 
-/** After these the worker or its GPU is gone, or cannot be trusted. */
+/** Errors after which the worker or its GPU is gone, or cannot be trusted. */
 const FINAL = new Set(['DEVICE_LOST', 'GPU_UNAVAILABLE', 'WORKER_CRASHED', 'SHADER_FAILED', 'PROTOCOL']);
 export const isFinal = (thrown: unknown): boolean => thrown instanceof TabtuneError && FINAL.has(thrown.code);
 

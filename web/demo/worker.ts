@@ -1,4 +1,4 @@
-/** Where the built page has its worker: Vite gives the address. */
+/** Address of the worker in the built page, which Vite provides. */
 import workerUrl from 'tabtune/worker?worker&url';
 
 export { workerUrl };

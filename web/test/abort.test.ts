@@ -115,7 +115,7 @@ describe('abort', () => {
     await quickly(created);
     fake.onCall = undefined;
     expect(started[0]?.terminated).toBe(true);
-    // The model is opened again where it is needed.
+    // The model is opened again when it is needed.
     expect(await model.tokenize('ab')).toEqual([97, 98]);
   });
   it('of_open_inspect_and_import', async () => {

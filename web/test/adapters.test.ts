@@ -1,4 +1,4 @@
-/** Runs that train an adapter: where its files and those of its base come from. */
+/** Runs that train an adapter: the origin of its files and those of its base. */
 import { describe, expect, it } from 'vitest';
 
 import { openModel, openSavedRuns, Trainer } from '../src/index.js';
@@ -39,7 +39,7 @@ describe('an adapter', () => {
     await apart.tokenize('a');
     expect([before.adapter?.r, apart.info.adapter]).toEqual([8, null]);
     expect(apart.contract).toMatchObject({ adapter: [] });
-    // Whatever is lost later, the adapter does not come back.
+    // Even after a later loss, the adapter does not come back.
     await using trainer = await Trainer.create({ model: apart, data: TEXT, steps: 2, seqLen: 16 });
     expect((await trainer.inspect()).adapter).toBeNull();
     loseIn('step', 2, 'lost');

@@ -1,4 +1,4 @@
-/** What is asked of weights: of an open model and of a trainer the same, in the same words. */
+/** Generation and scoring: the same for an open model and for a trainer, with the same words. */
 import { describe, expect, it } from 'vitest';
 
 import { newModel, openModel, TabtuneError } from '../src/index.js';
@@ -23,7 +23,7 @@ async function whole(tokens: AsyncGenerator<SampledToken, SampleEnd | undefined>
 const refused = (path: string): object => ({ code: 'BAD_OPTION', detail: { path } });
 const wrong = (value: unknown): never => value as never;
 
-/** The option that a call refuses at once. */
+/** Returns the path of the option that a call refuses at once. */
 function pathOf(work: () => unknown): string | undefined {
   try {
     work();
@@ -79,7 +79,7 @@ describe.each<[string, () => Promise<(Model | Trainer) & AsyncDisposable>]>([
     const seen: ScoredRow[] = [];
     const metric = async (row: ScoredRow): Promise<number> => {
       seen.push(row);
-      // The weights can be asked meanwhile.
+      // The weights can be queried in the meantime.
       const [text] = await whole(asked.chat(MESSAGES, { maxTokens: 2 }));
       return (row.row?.line ?? 0) * text.length;
     };

@@ -7,9 +7,9 @@ class End extends EventTarget {
   other: End | undefined;
   closed = false;
   onClose: () => void = () => undefined;
-  /** What arrives here runs in its worker. */
+  /** Runs the code that handles an incoming message in its worker. */
   inside: (work: () => void) => void = (work) => work();
-  /** Messages that came, oldest first. */
+  /** Received messages, oldest first. */
   received: unknown[] = [];
   postMessage(message: unknown): void {
     const data = copied(message);
@@ -26,7 +26,7 @@ class End extends EventTarget {
   }
 }
 
-/** Structured clone, except for the tests' own Blobs and folders, which Node cannot clone. */
+/** Returns a structured clone, except of the tests' own Blobs and folders, which Node cannot clone. */
 function copied(value: unknown): unknown {
   if (value instanceof Blob || value instanceof ArrayBuffer) return value;
   if (value instanceof WritableStream) return value;
@@ -38,7 +38,7 @@ function copied(value: unknown): unknown {
   return structuredClone(value);
 }
 
-/** What a page uses of a worker is there; the rest of its interface is not. */
+/** The part of a worker's interface that a page uses; the rest is missing. */
 export type FakePort = Worker & { received: unknown[] };
 const asWorker = (port: End): FakePort => port as unknown as FakePort;
 
@@ -62,7 +62,7 @@ export function channel(): Channel {
 /** The states of the workers that a test has started, oldest first. */
 export const started: FakeWorkerState[] = [];
 
-/** A page-side port with a served worker behind it. */
+/** Returns a page-side port with a served worker behind it. */
 export function fakeWorker(): FakePort {
   const [port, worker] = ends();
   const state = new FakeWorkerState();

@@ -25,7 +25,7 @@ const everything = async (): Promise<unknown> => {
   });
   return found;
 };
-/** The file with another head. */
+/** Returns the file with another head. */
 function withHead(change: (head: { format: number; manifest: Record<string, unknown>; run: Record<string, unknown> }) => unknown): Uint8Array<ArrayBuffer> {
   const length = Number(new DataView(file.buffer).getBigUint64(8, true));
   const head: unknown = JSON.parse(new TextDecoder().decode(file.slice(16, 16 + length)));
@@ -38,7 +38,7 @@ function withHead(change: (head: { format: number; manifest: Record<string, unkn
   return made;
 }
 const flipped = (at: number): Uint8Array<ArrayBuffer> => file.map((byte, index) => (index === (at < 0 ? file.byteLength + at : at) ? byte ^ 1 : byte));
-/** The file with another byte where a text of its head begins. */
+/** Returns the file with another byte where a text of its head begins. */
 function withByte(text: string, byte: number): Uint8Array<ArrayBuffer> {
   const at = new TextDecoder('latin1').decode(file).indexOf(text);
   return file.map((found, index) => (index === at ? byte : found));

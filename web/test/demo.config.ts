@@ -1,4 +1,4 @@
-/** The demo over the fake core, for looking at its layout: `vite --config web/test/demo.config.ts`. Never shipped. */
+/** The demo with the fake core, for looking at its layout: `vite --config web/test/demo.config.ts`. Never shipped. */
 import { fileURLToPath } from 'node:url';
 import { mergeConfig } from 'vite';
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 
 import { describe, expect, it } from 'vitest';
 
-/** The formulas of crate/FORMATS.md, "Digests", once more, on vectors that a Python program made. */
+/** A second implementation of the formulas in crate/FORMATS.md, "Digests", tested on vectors made by a Python program. */
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 interface Tensor {
   name: string;
@@ -68,7 +68,7 @@ const canonical = (value: Json): string => {
   return `{${fields.join(',')}}`;
 };
 
-/** Entries ascending by the bytes of their names. */
+/** Entries in ascending order of the bytes of their names. */
 const ascending = <T>(entries: [string, T][]): [string, T][] => entries.sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
 
 const leaf = ({ name, dtype, shape, bytes_hex }: Tensor): Buffer =>

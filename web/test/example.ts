@@ -1,7 +1,7 @@
 import { openModel, support, Trainer } from 'tabtune';
 import type { WorkerOptions } from 'tabtune';
 
-/** Fine-tunes the model in `files` on `data` and gives it back as a zip. */
+/** Fine-tunes the model in `files` on `data` and returns it as a zip. */
 export async function finetune(files: File[], data: File, options: WorkerOptions = {}): Promise<Blob> {
   const { ok, help } = await support();
   if (!ok) throw new Error(help);

@@ -11,12 +11,12 @@ import { SHAPE, TEXT, trainerOf } from './runs.js';
 const PIECE = 8 << 20;
 const RECEIPT = 'tabtune.receipt.json';
 const opened = (): Promise<Model> => openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker });
-/** The stand-ins have what of a handle is used. */
+/** The stand-ins have the parts of a handle that are used. */
 const asTarget = (value: unknown): ExportTarget => value as ExportTarget;
 const folder = (origin = new Origin()): StoredFolder => new StoredFolder('picked', origin);
 const content = (file: unknown): string => (file instanceof StoredFile ? new TextDecoder().decode(file.content) : '');
 
-/** A stream that keeps what it is given; `take` may wait. */
+/** Returns a stream that stores the chunks it receives; `take` may wait. */
 function collected(take: (chunk: Uint8Array) => unknown = () => undefined) {
   const seen = { chunks: [] as Uint8Array[], closed: false, aborted: false };
   const stream = new WritableStream<Uint8Array>({

@@ -1,4 +1,4 @@
-/** Adapters that are made of two models: what goes to the core, and where its files go. */
+/** Adapters extracted from two models: the requests to the core, and the destination of its files. */
 import { describe, expect, it } from 'vitest';
 
 import { extractAdapter } from '../src/index.js';

@@ -1,16 +1,16 @@
-/** Knobs of the fake core, and what happens in each of its calls. */
+/** Knobs of the fake core, and the events of each of its calls. */
 import { currentWorker } from './fake-gpu.js';
 import type { FakeWorkerState } from './fake-gpu.js';
 
 export type CallName = 'init' | 'create' | 'resume' | 'step' | 'evaluate' | 'token' | 'score' | 'load' | 'confirm' | 'chunk';
 export interface Called {
   call: CallName;
-  /** Step, token or piece. */
+  /** Number of the step, token or piece. */
   at: number;
   worker: FakeWorkerState;
 }
 
-/** `failAt` throws once at that step, a bad batch throws whenever it is met; `onCall` sees every call before it is made. */
+/** State of the fake. `failAt` throws once at that step, a bad batch throws whenever it is reached; `onCall` sees every call before it is made. */
 export const fake = {
   stepMillis: 12,
   failAt: 0,
@@ -20,30 +20,30 @@ export const fake = {
   batches: [] as number[],
   /** The overrides of each resume. */
   overrides: [] as string[][],
-  /** The base of each resume: names, and numbers of pieces whose sums are known. */
+  /** The base of each resume: names, and numbers of pieces whose checksums are known. */
   bases: [] as string[],
   checkpointBytes: 20_000_000,
   exportBytes: 1_000_000,
   loads: 0,
-  /** Sessions that were made and not freed. */
+  /** Number of sessions that were created and not freed. */
   sessions: 0,
-  /** Models whose weights are on the device. */
+  /** Number of models whose weights are on the device. */
   loaded: 0,
-  /** What was asked of weights, as JSON values. */
+  /** Requests to generate and score, as JSON values. */
   asked: [] as unknown[],
-  /** Streams of exports that were made and not freed. */
+  /** Number of export streams that were created and not freed. */
   streams: 0,
-  /** The next pieces are empty. */
+  /** Makes the next pieces empty. */
   cut: false,
-  /** What the core says of the files of the next inspections, over its usual answer. */
+  /** Properties that override the core's usual reply in the next inspections of files. */
   inspection: {} as object,
   gpuBytes: undefined as number | undefined,
   nonFinite: false,
   /** The losses of evaluations. */
   evaluation: undefined as (() => number) | undefined,
-  /** No data are kept for evaluation. */
+  /** True if no data are kept for evaluation. */
   nothingKept: false,
-  /** The files of a model cannot be read any more. */
+  /** True if the files of a model cannot be read. */
   unreadable: false,
   onCall: undefined as ((called: Called) => unknown) | undefined,
 };
@@ -57,12 +57,12 @@ export const refuse = (kind: string, code: string, message: string, more: object
   throw { kind, code, message, ...more };
 };
 
-/** Reads of a lost device are refused. */
+/** Refuses reads of a lost device. */
 export function unlessLost(): void {
   if (currentWorker().state.device?.isLost === true) refuse('DEVICE_LOST', 'device.lost', 'the device is poisoned');
 }
 
-/** A panic tells its words; its promise never settles. */
+/** Reports the message of a panic; its promise never settles. */
 export const panic = (worker: FakeWorkerState, words = 'index out of bounds'): Promise<never> => {
   worker.onPanic(`panicked at src/train.rs:7: ${words}`);
   return new Promise(() => undefined);
@@ -74,7 +74,7 @@ export async function called(call: CallName, at = 0): Promise<void> {
   unlessLost();
 }
 
-/** Work in parts, between which an abort is heard. */
+/** Does work in parts, between which an abort is noticed. */
 export async function slices(count: number, millis: number): Promise<void> {
   for (let part = 0; part < count; part++) {
     await wait(millis);

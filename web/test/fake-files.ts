@@ -3,7 +3,7 @@ import { called, fake, refuse, slices } from './fake-calls.js';
 
 const PIECE = 8 << 20;
 
-/** What the fake's checkpoint.json holds. */
+/** Contents of the fake's checkpoint.json. */
 export interface Checkpointed<P, C> {
   progress: P;
   config: C;
@@ -65,14 +65,14 @@ export class FileStream {
   }
 }
 
-/** The files with the receipt of an export, written last. */
+/** Returns the files with the receipt of an export, written last. */
 export function exportStream(contents: [string, Uint8Array][], operation: string): FileStream {
   fake.streams += 1;
   const receipt = { version: 1, operation, outputs: contents.map(([name, { byteLength }]) => ({ name, bytes: byteLength })) };
   return new FileStream([...contents, ['tabtune.receipt.json', new TextEncoder().encode(JSON.stringify(receipt))]], undefined, receipt);
 }
 
-/** As the core: GGUF and JSON are one file, safetensors a folder. */
+/** Exports like the core: GGUF and JSON are one file, safetensors a folder. */
 export function exportedAs(optionsJson: string, base: readonly { name: string }[], weights: Uint8Array): FileStream {
   const options = JSON.parse(optionsJson) as { format?: string };
   const said = new TextEncoder().encode([optionsJson, ...base.map(({ name }) => name)].join(' '));

@@ -1,4 +1,4 @@
-/** The GPU of one fake worker: an adapter that can be hidden, a device that can be lost or complain. */
+/** The GPU of one fake worker: an adapter that can be hidden, a device that can be lost or report errors. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 
 import type { WatchedScope } from '../src/worker/device.js';
@@ -17,14 +17,14 @@ export class FakeDevice extends EventTarget {
     this.isLost = true;
     this.#lose({ reason: 'destroyed', message: '' });
   }
-  /** A fault after which reads still succeed, with wrong bytes. */
+  /** Reports a fault after which reads still succeed, with wrong bytes. */
   complain(kind: 'GPUOutOfMemoryError' | 'GPUValidationError', message: string): void {
     const error = { message, constructor: { name: kind } };
     this.dispatchEvent(Object.assign(new Event('uncapturederror', { cancelable: true }), { error }));
   }
 }
 
-/** What belongs to one worker: its GPU, and what its core was told. */
+/** State of one worker: its GPU, and the calls that its core received. */
 export class FakeWorkerState {
   device: FakeDevice | undefined;
   onPanic: (message: string) => void = () => undefined;
@@ -34,7 +34,7 @@ export class FakeWorkerState {
 }
 
 export const workers = new AsyncLocalStorage<{ state: FakeWorkerState; scope: WatchedScope }>();
-/** The worker whose core is being called. */
+/** Returns the worker whose core is being called. */
 export function currentWorker(): { state: FakeWorkerState; scope: WatchedScope } {
   const worker = workers.getStore();
   if (!worker) throw new Error('no fake worker is running');
@@ -43,17 +43,17 @@ export function currentWorker(): { state: FakeWorkerState; scope: WatchedScope }
 
 /** Knobs that outlive a worker. */
 export const gpu = {
-  /** Adapters are not to be had. */
+  /** True if no adapter is available. */
   absent: false,
-  /** Its name. */
+  /** Name of the adapter. */
   adapter: 'Fake adapter',
-  /** Of the adapter. */
+  /** Features of the adapter. */
   features: new Set<string>(['timestamp-query']),
-  /** Features that a device was asked for, newest last. */
+  /** Features with which devices were requested, newest last. */
   requested: [] as string[][],
 };
 
-/** A worker's own `GPUAdapter` and `navigator.gpu`. */
+/** Returns a worker's own `GPUAdapter` and `navigator.gpu`. */
 export function gpuScope(state: FakeWorkerState): WatchedScope {
   class Adapter {
     get features(): Set<string> {

@@ -18,7 +18,7 @@ export interface Config {
   adapter?: object | null;
 }
 
-/** Settings over the core's defaults. */
+/** Completes settings with the core's defaults. */
 export const complete = (json: string): Config => ({
   ...{ steps: 100, batch_size: 4, seq_len: 128, gradient_accumulation_steps: 1, gradient_release: false, gradient_checkpointing: false, precision: 'f32' },
   ...(JSON.parse(json) as Partial<Config>),
@@ -30,13 +30,13 @@ export const choices = [
   { format: 'json', ok: false, reason: 'more than 64 MiB' },
 ];
 
-/** What is told of any adapter. */
+/** Description of every adapter. */
 export const FACTORS = { r: 8, alpha: 16, targets: ['model.layers.0.self_attn.q_proj'], parameters: 9216, bytes: 36_864 };
 
-/** Bytes of all files of data. */
+/** Returns the number of bytes of all data files. */
 export const sizeOf = ({ files, validation }: JsData): number => [...files, ...validation].reduce((sum, { size }) => sum + size, 0);
 
-/** The account of a stream of so many tokens. */
+/** Returns the report on a stream of this many tokens. */
 export const reported = (total: number): unknown => ({
   ...{ files: [{ name: 'text.txt', form: 'text', rows: null }], shapes: {}, rules: {}, examples: 0, validation: 0, tokens: { total, learned: total - 1 } },
   ...{ lengths: null, seqLen: 128, cut: 0, skipped: 0, windows: 1, packedFraction: 1, stepsPerEpoch: 1, end: [], warnings: [], digest: '' },
@@ -47,7 +47,7 @@ export class ModelHandle {
     readonly shape: { hidden: number; layers: number; vocab: number; format: string; parameters: number },
     readonly config: unknown,
     private readonly opened: object = {},
-    /** An adapter that stays apart. */
+    /** An adapter that stays separate. */
     private readonly beside: typeof FACTORS | null = null,
   ) {}
   static open(files: JsSource[], requestJson?: string, adapter: JsSource[] = [], apart = false, resize = false): ModelHandle {

@@ -38,7 +38,7 @@ export function answered(conversationJson: string, optionsJson: string, skill: n
   return generated(conversationJson, optionsJson, skill);
 }
 
-/** The first token has no probability, as in the core. */
+/** Scores a text; the first token has no probability, as in the core. */
 export async function scoredAs(requestJson: string, base: boolean): Promise<unknown> {
   await called('score');
   fake.asked.push({ ...JSON.parse(requestJson), ...(base ? { base } : {}) });
@@ -46,7 +46,7 @@ export async function scoredAs(requestJson: string, base: boolean): Promise<unkn
   return { tokens: [{ id: 97, text: 'a', top: [] }, { id: 98, text: 'b', logprob: -0.5, rank: 1, top }], loss: 0.5 };
 }
 
-/** Each line is an example of two tokens, of which the second is learned. */
+/** Returns the rows of files: each line is an example of two tokens, the second of which is learned. */
 export function rowsOf({ files }: JsData): unknown {
   const lines = files.flatMap((file) => new TextDecoder().decode(file.read(0, file.size)).split('\n')).filter((line) => line !== '');
   const segment = (id: number, learned: boolean): unknown => ({ text: String.fromCharCode(id), tokens: [{ id, text: String.fromCharCode(id) }], learned });

@@ -1,4 +1,4 @@
-/** A stand-in for the wasm core: the same face, arithmetic instead of a model. For tests only; it is never in a build. */
+/** A stand-in for the wasm core: the same interface, arithmetic instead of a model. For tests only; it is never part of a build. */
 
 import type { JsData, JsSource } from '../src/worker/wasm-api.js';
 import { currentWorker } from './fake-gpu.js';
@@ -62,7 +62,7 @@ export async function initDevice(): Promise<unknown> {
   await called('init');
   const Adapter = scope.GPUAdapter as unknown as new () => GPUAdapter;
   const adapter = new Adapter();
-  // As wgpu does: all features that it sees.
+  // Requests all features that it sees, as wgpu does.
   if (!adapter.features.has('timestamp-query')) state.onPanic('timestamp-query is needed');
   await adapter.requestDevice({ requiredFeatures: [...adapter.features] as GPUFeatureName[] });
   return { adapter: '', backend: 'none', limits: {} };
@@ -142,7 +142,7 @@ export class Session {
     fake.batches.push(progress.batch + 1);
     const decayed = progress.decayStart === undefined ? 1 : 1 / (2 + step - progress.decayStart);
     const rate = (progress.rate ?? planned(config, step)) * decayed;
-    // The loss depends on all rates and batches before it.
+    // The loss depends on all previous rates and batches.
     const weight = progress.weight * (1 - rate) + Math.sin(progress.batch + 1) / 1000;
     this.progress = { ...progress, step, batch: progress.batch + 1, weight };
     this.#timed += 1;

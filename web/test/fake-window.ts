@@ -1,4 +1,6 @@
-/** Steps whose reports are read together, as the core has them: a refused one takes the run back, and the next call throws it. */
+/**
+ * Steps whose reports are read together, as in the core: a refused one returns the run to its previous state, and the next call throws the refusal.
+ */
 import { unlessLost } from './fake-calls.js';
 
 interface Advanced {
@@ -28,7 +30,7 @@ export class FakeWindow<Progress extends { step: number }> {
         this.#refused = { error, before };
       }
     }
-    // What follows a refused step changes nothing but the count.
+    // Steps after a refused one change nothing but the count.
     if (this.#refused) this.set({ ...before, step: before.step + 1 });
     this.#waiting += 1;
     const advanced = this.#waiting < every + (every > 1 ? 2 : 0) ? { completedSteps: this.progress().step, reports: [] } : this.#read();

@@ -10,7 +10,7 @@ import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
 
 afterEach(() => vi.useRealTimers());
 
-/** Time that passes for timers, with room for what has none. */
+/** Lets time pass for timers, with room for work without timers. */
 async function pass(millis: number): Promise<void> {
   for (let at = 0; at < millis; at += 25) {
     await vi.advanceTimersByTimeAsync(25);
@@ -18,14 +18,14 @@ async function pass(millis: number): Promise<void> {
   }
 }
 const realTimeout = setTimeout;
-/** Lets as much real time pass as it takes, and hardly any for timers: hashes and the database go their own pace. */
+/** Lets as much real time pass as needed, and hardly any for timers: hashes and the database run at their own pace. */
 async function until(test: () => boolean): Promise<void> {
   for (let turn = 0; turn < 900 && !test(); turn++) {
     await vi.advanceTimersByTimeAsync(1);
     await new Promise((resolve) => realTimeout(resolve, 2));
   }
 }
-/** What a promise comes to, however long that takes. */
+/** Returns the result of a promise, however long that takes. */
 async function settled<T>(promise: Promise<T>): Promise<T> {
   let over = false;
   promise.then(
@@ -44,7 +44,7 @@ describe('losses that are final', () => {
     const run = collect(ready.run());
     run.catch(() => undefined);
     const count = loseIn('step', 3, 'lost', 3);
-    // The first is recovered from at once; the second waits a second.
+    // The first loss is recovered from at once; the second waits a second.
     await until(() => count.happened === 2);
     expect([count.happened, started.length]).toEqual([2, 2]);
     await pass(900);
@@ -55,7 +55,7 @@ describe('losses that are final', () => {
     await expect(settled(run)).rejects.toMatchObject({ code: 'GPU_UNAVAILABLE', detail: { code: 'device.unavailable' } });
     expect(ready.state).toBe('failed');
     expect(events.at(-1)).toMatchObject({ state: 'failed' });
-    // The checkpoints are there, and their run can be opened again.
+    // The checkpoints exist, and their run can be opened again.
     expect((await settled(ready.checkpoints.list())).map(({ step }) => step)).toEqual([0]);
   });
   it('without_an_adapter_it_tries_for_a_minute', async () => {

@@ -1,4 +1,4 @@
-/** What is made from the core's schema. */
+/** The files generated from the core's schema. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 

@@ -12,7 +12,7 @@ const happen = (how: Loss, { worker }: Called): undefined | Promise<never> => {
   return undefined;
 };
 
-/** The `times`th call of that name (from that place on) loses its worker; later ones are served. */
+/** Makes the first `times` calls of that name (at or after `at`) lose their worker; later ones are served. */
 export function loseIn(call: CallName, at = 0, how: Loss = 'lost', times = 1): { happened: number } {
   const count = { happened: 0 };
   fake.onCall = (called) => {
@@ -26,7 +26,7 @@ export function loseIn(call: CallName, at = 0, how: Loss = 'lost', times = 1): {
 export const lossesOf = (events: readonly TrainerEvent[]): Map<number, number> => new Map(events.flatMap((event) => (event.type === 'step' ? [[event.step, event.loss] as const] : [])));
 export const warningsOf = (events: TrainerEvent[]): string[] => events.flatMap((event) => (event.type === 'warning' ? [event.code] : []));
 export const statesOf = (events: TrainerEvent[]) => events.flatMap((event) => (event.type === 'state' && event.state !== 'ready' ? [[event.state, event.step]] : []));
-/** What a trainer tells besides its loop. */
+/** Records the events that a trainer dispatches in addition to its loop. */
 export function listened(trainer: Trainer): TrainerEvent[] {
   const events: TrainerEvent[] = [];
   for (const type of ['step', 'state', 'warning', 'checkpoint'] as const) {

@@ -1,4 +1,4 @@
-/** `measureGpu`: in a worker of its own, with what the device can tell. */
+/** `measureGpu`: in its own worker, with the properties that the device reports. */
 import { describe, expect, it } from 'vitest';
 
 import { measureGpu } from '../src/index.js';

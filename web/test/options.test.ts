@@ -158,7 +158,7 @@ describe('the core and the page know the same options', () => {
   const lists = [...Object.entries(OPTIMIZERS).map(([type, kinds]) => ['optimizer', type, kinds] as const), ...Object.entries(SCHEDULES).map(([type, kinds]) => ['lrScheduler', type, kinds] as const)];
   it.each(lists)('%s %s', (option, type, kinds) => {
     expect(Object.keys(kinds).length).toBeGreaterThan(1);
-    // A known key complains of its value, an unknown one of its name.
+    // A known key is refused for its value, an unknown one for its name.
     for (const [key, kind] of Object.entries(kinds)) {
       const wrong = kind === 'number or null' ? 'none' : null;
       expect(() => trainSettings({ [option]: { type, [key]: wrong } })).toThrow(wrong === null ? /found null$/ : /found "none"$/);

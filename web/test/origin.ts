@@ -1,4 +1,4 @@
-/** What Node lacks of an origin: Web Locks, a private file system, an estimate of room. */
+/** Features of an origin that Node lacks: Web Locks, a private file system, an estimate of free space. */
 import { afterEach, beforeEach, vi } from 'vitest';
 
 type Content = Uint8Array<ArrayBuffer>;
@@ -84,7 +84,7 @@ export class StoredFolder {
   async *keys(): AsyncGenerator<string> {
     yield* [...this.entries.keys()];
   }
-  /** A folder or file further down, for tests. */
+  /** Returns a folder or file further down, for tests. */
   at(...path: string[]): StoredFile | StoredFolder | undefined {
     const [name = '', ...rest] = path;
     const found = this.entries.get(name);
@@ -92,7 +92,7 @@ export class StoredFolder {
   }
 }
 
-/** Locks, files and room of one origin. */
+/** Locks, files and space of one origin. */
 export class Origin {
   readonly files = new StoredFolder('', this);
   readonly held = new Set<string>();
@@ -100,10 +100,10 @@ export class Origin {
   readonly flushed: string[] = [];
   quota: number | undefined;
   usage = 0;
-  /** May throw, as a full disk does. */
+  /** Called before a write; may throw, as a full disk does. */
   onWrite: (name: string, bytes: number) => void = () => undefined;
 
-  /** Every lock is exclusive here. */
+  /** Requests a lock; every lock is exclusive here. */
   async request(name: string, options: LockOptions, work: (lock: unknown) => unknown): Promise<unknown> {
     if (options.ifAvailable === true && this.held.has(name)) return work(null);
     while (this.held.has(name)) await new Promise((done) => setTimeout(done, 1));
@@ -121,7 +121,7 @@ export class Origin {
   }
 }
 
-/** A new origin for each test of the file. */
+/** Creates a new origin for each test of the file. */
 export function freshOrigin(): { readonly now: Origin } {
   const held = { now: new Origin() };
   beforeEach(() => {

@@ -10,7 +10,7 @@ import { takePackagedCore } from '../packaged-core.mjs';
 let place: string;
 let taken: string;
 
-/** A package with a core of the inputs `abc`. */
+/** Returns a package with a core built from the inputs `abc`. */
 function packageWith(wasm: string, recorded = wasm): string {
   const folder = join(place, 'package');
   mkdirSync(join(folder, 'dist', 'core'), { recursive: true });

@@ -6,12 +6,12 @@ import { jsonLines } from '../src/worker/parquet.js';
 
 const full = process.env['TABTUNE_FULL'] !== undefined;
 const SEEDS = ['chats', 'rows'].map((name) => new Uint8Array(readFileSync(`tests/golden/${name}.parquet`)));
-/** A file of some kB is read, or refused, within this. */
+/** Time limit within which a file of some kB is read or refused. */
 const MILLIS = 2000;
-/** What is read of such a file is no longer. */
+/** Maximum number of bytes read from such a file. */
 const BYTES = 64 << 20;
 
-/** Numbers below `end`, the same in every run. */
+/** Returns a generator of numbers below `end`, the same in every run. */
 function draws(seed: number): (end: number) => number {
   let state = seed;
   return (end) => {
@@ -23,7 +23,7 @@ function draws(seed: number): (end: number) => number {
 function changed(bytes: Uint8Array, draw: (end: number) => number): Uint8Array<ArrayBuffer> {
   let copy = bytes.slice();
   for (let change = 0; change <= draw(3); change++) {
-    // The footer says where all is: half of the changes are there.
+    // The footer holds all positions, so it gets half of the changes.
     const at = draw(2) === 0 ? copy.length - 1 - draw(Math.min(400, copy.length)) : draw(copy.length);
     if (draw(4) === 0) copy = Uint8Array.of(...copy.subarray(0, at), ...copy.subarray(at + 1 + draw(4)));
     else copy[at] = draw(256);
@@ -31,7 +31,7 @@ function changed(bytes: Uint8Array, draw: (end: number) => number): Uint8Array<A
   return copy;
 }
 
-/** Reads a file; gives whether it was read. What is refused says why. */
+/** Reads a file; returns whether that succeeded. A refusal must give a reason. */
 async function isRead(bytes: Uint8Array<ArrayBuffer>, what: string): Promise<boolean> {
   const started = performance.now();
   const read = await jsonLines(bytesSource('a.parquet', bytes), new AbortController().signal).catch((thrown: unknown) => {
@@ -50,7 +50,7 @@ describe('files of Parquet', () => {
     for (let at = 0; at < random; at++) {
       const draw = draws(at);
       const bytes = Uint8Array.from({ length: draw(300) }, () => draw(256));
-      // A file begins and ends with the word.
+      // A Parquet file begins and ends with this word.
       if (at % 2 === 0 && bytes.length >= 12) for (const [i, letter] of ['P', 'A', 'R', '1'].entries()) bytes[i] = bytes[bytes.length - 4 + i] = letter.charCodeAt(0);
       expect(await isRead(bytes, `random ${at}`)).toBe(false);
     }

@@ -28,7 +28,7 @@ const spans = (given: string | null): [number, number] => {
 const part: Answer = (from, to) => ({ status: 206, bytes: WHOLE.slice(from, to), headers: { 'content-range': `bytes ${from}-${to - 1}/${WHOLE.byteLength}`, ...TAG } });
 const whole: Answer = () => ({ status: 200, bytes: WHOLE, headers: { 'content-length': String(WHOLE.byteLength), ...TAG } });
 
-/** The server's replies: to the first request, then to those that the core's reads make. */
+/** Sets the server's replies: to the first request, then to those caused by the core's reads. */
 function served(first: Answer, later: Answer = part): void {
   asked = [];
   vi.stubGlobal('fetch', async (_: string, { headers, signal }: { headers: HeadersInit; signal: AbortSignal }) => {
@@ -84,7 +84,7 @@ describe('a ranged source', () => {
     expect([file.size, asked]).toEqual([WHOLE.byteLength, [`bytes=0-${PIECE - 1}`]]);
     expect(file.read(0, 8)).toEqual(WHOLE.slice(0, 8));
     expect(asked).toHaveLength(1);
-    // As the core takes it from its object.
+    // Detached from its object, as the core uses it.
     const { read } = file;
     expect(read(PIECE - 1, PIECE + 2)).toEqual(WHOLE.slice(PIECE - 1, 2 * PIECE + 1));
     expect(asked.slice(1)).toEqual([`bytes=${PIECE}-${3 * PIECE - 1}`]);

@@ -14,7 +14,7 @@ describe('a lost gpu', () => {
     loseIn('step', 7, how);
     const events = await collect(trainer.run());
     expect(lossesOf(events)).toEqual(whole);
-    // Step 6 was read, step 5 is the last that a read followed: both come again.
+    // Step 6 was read, step 5 is the last one followed by a read: both are repeated.
     expect(stepsOf(events)).toEqual([1, 2, 3, 4, 5, 6, 5, 6, 7, 8, 9, 10]);
     expect(statesOf(events)).toEqual([['running', 0], ['recovering', 4], ['running', 5], ['done', 10]]);
     expect(warningsOf(events)).toEqual([how === 'lost' ? 'device.lost' : 'core.panic', 'run.recovered']);
@@ -133,7 +133,7 @@ describe('a lost gpu', () => {
       await using trainer = await trainerOf(options);
       loseIn('step', 8);
       expect(await set(trainer)).toEqual(expected);
-      // A second loss, after generations that were saved while the steps were made again.
+      // A second loss, after generations that were saved while the steps were repeated.
       loseIn('evaluate');
       await trainer.evaluate();
       expect((await trainer.inspect()).manualLearningRate).toBeUndefined();

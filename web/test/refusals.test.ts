@@ -34,7 +34,7 @@ describe('refusals', () => {
     expect(told(events)).toEqual(told(expected));
     expect(events.filter((event) => event.type === 'warning').length).toBe(3);
     expect(together.state).toBe('done');
-    // Those of refused steps were begun again.
+    // The batches of refused steps were started again.
     expect(new Set(fake.batches)).toEqual(new Set(batches));
   });
   it('ten_skips_in_a_row_are_the_most', async () => {

@@ -1,4 +1,4 @@
-/** Who may import whom in `web/src`, and what its declarations show. */
+/** Checks which files of `web/src` import which, and the contents of its declarations. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,18 +8,18 @@ import { describe, expect, it } from 'vitest';
 const web = fileURLToPath(new URL('..', import.meta.url));
 type Sources = ReadonlyMap<string, string>;
 
-/** The TypeScript files below a folder of `web`, by their paths in it. */
+/** Returns the TypeScript files below a folder of `web`, by their paths in it. */
 function sourcesOf(folder: string): Sources {
   const paths = readdirSync(join(web, folder), { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'));
   return new Map(paths.map((path) => [path.replaceAll('\\', '/'), readFileSync(join(web, folder, path), 'utf8')]));
 }
 
-/** What a file imports, for its values or its types. */
+/** Returns the imports of a file, both of values and of types. */
 const importsOf = (source: string): string[] => ts.preProcessFile(source).importedFiles.map(({ fileName }) => fileName);
-/** The file that a relative import of `path` means. */
+/** Returns the file that a relative import in `path` refers to. */
 const meant = (path: string, imported: string): string => posix.join(posix.dirname(path), imported).replace(/\.js$/, '.ts');
 
-/** The rooms of `web/src`, and what each may import beside itself; `packages` are those of npm, and the wasm module. */
+/** The rooms of `web/src`, and the rooms that each may import in addition to itself; `packages` are those of npm, and the wasm module. */
 const ROOMS: Record<string, { rooms: string[]; packages: boolean }> = {
   protocol: { rooms: [], packages: false },
   page: { rooms: ['protocol'], packages: false },
@@ -44,7 +44,7 @@ function faultsOfRooms(sources: Sources): string[] {
   return faults;
 }
 
-/** The files that lead back to themselves. */
+/** Returns the files that import themselves indirectly. */
 function circles(sources: Sources): string[] {
   const next = (path: string): string[] => importsOf(sources.get(path) ?? '').filter((imported) => imported.startsWith('.')).map((imported) => meant(path, imported));
   const reached = (start: string): Set<string> => {
@@ -60,7 +60,7 @@ function circles(sources: Sources): string[] {
   return [...sources.keys()].filter((path) => reached(path).has(path));
 }
 
-/** Imports of the demo that are neither its own files nor the public surface. */
+/** Returns imports of the demo that are neither its own files nor the public surface. */
 function demoFaults(sources: Sources): string[] {
   const inner = (path: string, imported: string): boolean => (imported.startsWith('.') ? meant(path, imported).startsWith('..') : /^tabtune-|^tabtune\/(?!worker\?)/.test(imported));
   return [...sources].flatMap(([path, source]) => importsOf(source).filter((imported) => inner(path, imported)).map((imported) => `${path} imports ${imported}`));
@@ -98,7 +98,7 @@ describe('rooms', () => {
   });
 });
 
-/** The package's declarations, by their paths below `dist`. */
+/** Returns the package's declarations, by their paths below `dist`. */
 function declarations(): Sources {
   const config = join(web, 'tsconfig.package.json');
   const { fileNames, options } = ts.parseJsonConfigFileContent(ts.readConfigFile(config, (path) => ts.sys.readFile(path)).config, ts.sys, web);

@@ -1,4 +1,4 @@
-/** A trainer over the replaced core, and what its runs report. */
+/** A trainer with the fake core, and the reports of its runs. */
 import { beforeEach } from 'vitest';
 
 import { newModel, Trainer } from '../src/index.js';

@@ -1,4 +1,4 @@
-/** Saves of made-up checkpoints, and what lies in the database. */
+/** Saves of made-up checkpoints, and the contents of the database. */
 import { openDB } from 'idb';
 
 import type { HistoryEntry } from '../src/protocol/reports.js';
@@ -10,7 +10,7 @@ export const bytesOf = (seed: number, length: number): Uint8Array<ArrayBuffer> =
 export const registered = (store: CheckpointStore, run: string): Promise<void> =>
   store.registerRun({ run, label: 'label', createdAt: 1, dataName: 'some.txt', driver: '{}' });
 
-/** Pieces of contents as the core gives them. */
+/** Returns pieces of contents in the form in which the core returns them. */
 export function streamed(contents: [string, Uint8Array][]): Pick<SaveRequest, 'files' | 'next'> {
   const pieces = contents.flatMap(([, bytes]) =>
     Array.from({ length: Math.ceil(bytes.byteLength / CHUNK_BYTES) }, (_, i) => bytes.subarray(i * CHUNK_BYTES, (i + 1) * CHUNK_BYTES)),
@@ -31,14 +31,14 @@ export function requestOf(run: string, seed: number, more: Partial<SaveRequest> 
 
 export const stepEntry = (step: number, loss = step / 10): HistoryEntry => ({ type: 'step', step, epoch: step / 10, loss, gradNorm: 1, learningRate: 1e-3, tokens: 64, secs: 0.1 });
 
-/** The model's bytes of a loaded generation. */
+/** Returns the model's bytes of a loaded generation. */
 export async function modelOf(store: CheckpointStore, run: string, generation?: number): Promise<number[]> {
   const { files } = await store.load(run, generation);
   return [...new Uint8Array((await files.get('model.safetensors')?.arrayBuffer()) ?? new ArrayBuffer(0))];
 }
 
 const STORES = ['chunks', 'manifests', 'heads', 'runs', 'history'] as const;
-/** Keys of everything that a run has in the database. */
+/** Returns the keys of everything that a run has in the database. */
 export async function keysOf(run: string): Promise<Record<string, string[]>> {
   const database = await openDB('tabtune');
   const found: Record<string, string[]> = {};
@@ -51,7 +51,7 @@ export async function keysOf(run: string): Promise<Record<string, string[]>> {
 }
 export const NOTHING = { chunks: [], manifests: [], heads: [], runs: [], history: [] };
 
-/** Changes what is stored, behind the store's back. */
+/** Changes stored values behind the store's back. */
 export async function tamper(work: (database: Awaited<ReturnType<typeof openDB>>) => Promise<unknown>): Promise<void> {
   const database = await openDB('tabtune');
   await work(database);

@@ -1,4 +1,4 @@
-/** What Node lacks of a worker: IndexedDB, a Blob that can be read at once, and its reader. */
+/** Features of a worker that Node lacks: IndexedDB, a Blob that can be read synchronously, and its reader. */
 import 'fake-indexeddb/auto';
 
 const bytesOf = (part: BlobPart): Uint8Array => {

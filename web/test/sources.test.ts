@@ -7,7 +7,7 @@ import { bytesOf } from './saves.js';
 const WHOLE = bytesOf(1, 100);
 type Answer = (range: string | null, headers: Headers) => Response | Promise<Response>;
 let asked: Headers[] = [];
-/** Answers the requests in turn; the last one answers all that follow. */
+/** Answers the requests in turn; the last reply answers all later ones. */
 function served(...answers: Answer[]): void {
   asked = [];
   vi.stubGlobal('fetch', async (_url: string, { headers, signal }: { headers: HeadersInit; signal: AbortSignal }) => {
@@ -20,7 +20,7 @@ function served(...answers: Answer[]): void {
   });
   return;
 }
-/** A body that ends, or breaks off, after some bytes. */
+/** Returns a body that ends, or breaks off, after some bytes. */
 function reply(status: number, bytes: Uint8Array<ArrayBuffer>, headers: Record<string, string>, breaks = false): Response {
   const body = new ReadableStream<Uint8Array>({
     pull(controller) {
@@ -30,7 +30,7 @@ function reply(status: number, bytes: Uint8Array<ArrayBuffer>, headers: Record<s
       else controller.close();
     },
   });
-  // A body is handed over before it breaks.
+  // A body is passed on before it breaks.
   return new Response(body, { status, headers });
 }
 const TAG = { etag: '"one"' };
@@ -45,7 +45,7 @@ async function fetched(onProgress: (progress: Progress) => void = () => undefine
 const refused = (code: string): object => ({ code: 'BAD_MODEL_FILE', detail: { code } });
 
 beforeEach(() => {
-  // Waits are short here, in their order.
+  // Delays are short here, but keep their order.
   const timer = vi.spyOn(globalThis, 'setTimeout').mockImplementation(((work: () => void) => setImmediate(work)) as unknown as typeof setTimeout);
   return () => {
     timer.mockRestore();

@@ -11,7 +11,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-/** A page whose workers, made of an address, are these ports. */
+/** A page whose workers, when made from an address, are these ports. */
 function pageWith(make: () => FakePort): void {
   vi.stubGlobal('location', new URL('https://here/page.html'));
   vi.stubGlobal('Worker', function () {

@@ -11,7 +11,7 @@ const ADVICE = 'mend it and run this again.';
 let cache: string;
 let written: string;
 
-/** Stages of a process that has just begun, with its own folder of figures. */
+/** Returns the stages of a process that has just started, with its own folder of timings. */
 async function fresh(): Promise<Stages> {
   vi.resetModules();
   const { Stages } = await import('../stages.mjs');
@@ -63,16 +63,16 @@ describe('stages', () => {
   });
   it('an_estimate_follows_how_far_the_stage_is_and_is_never_left_standing', async () => {
     const { outlook } = await import('../stages.mjs');
-    // Nothing known, something known, and what is known passed.
+    // Nothing known, something known, and a known duration exceeded.
     expect(outlook({ seconds: 7 })).toBe('');
     expect(outlook({ seconds: 100, last: 300 })).toBe(' of about 5:00');
     expect(outlook({ seconds: 400, last: 300 })).toBe(' of about 7:20 (5:00 last time)');
     // A third done after 200 s.
     expect(outlook({ seconds: 200, last: 300, usual: 30, progress: 1 / 3 })).toBe(' of about 10:00 (5:00 last time)');
     expect(outlook({ seconds: 200, usual: 300, progress: 1 / 3 })).toBe(' of about 10:00 (5:00 on a quiet machine)');
-    // One line of many was heard, that it waits: no estimate of hours.
+    // One line of many has arrived, which says that it waits: no estimate of hours.
     expect(outlook({ seconds: 108, last: 498, progress: 1 / 145 })).toBe(' of about 8:18');
-    // Small things come first: what seems to be done sooner is not promised.
+    // Small items come first, so an early finish is not promised.
     expect(outlook({ seconds: 20, last: 300, progress: 0.5 })).toBe(' of about 5:00');
   });
   it('a_stage_that_has_told_how_far_it_is_is_believed', async () => {

@@ -15,7 +15,7 @@ const sum = (bytes: Uint8Array): string => createHash('sha256').update(bytes).di
 const piecesOf = (bytes: Uint8Array): string[] => Array.from({ length: Math.ceil(bytes.byteLength / CHUNK_BYTES) }, (_, i) => sum(bytes.subarray(i * CHUNK_BYTES, (i + 1) * CHUNK_BYTES)));
 
 type Files = Map<string, Uint8Array<ArrayBuffer>>;
-/** A checkpoint's files with their document. */
+/** Returns a checkpoint's files with their document. */
 function folderOf(contents: Files, change: (document: Record<string, unknown>) => unknown = () => undefined): Files {
   const files = [...contents].map(([name, bytes]) => ({ name, bytes: bytes.byteLength, pieces: piecesOf(bytes) }));
   const environment = { version: '9.9.9', adapter: 'some GPU', kernels: 'gpu' };
@@ -81,7 +81,7 @@ describe('a folder', () => {
     await registered(store, run);
     const files = folderOf(small);
     const meta = { step: 12, totalSteps: 40, environment: { version: '0', adapter: '' }, saveTotalLimit: 2 };
-    // Even where it is not the last one stored.
+    // Even if it is not the last one stored.
     await store.save({ run, label: 'l', meta, ...streamed([...files].reverse()) });
     const folder = new StoredFolder('picked', origin.now);
     await (await folder.getFileHandle('checkpoint.json', { create: true })).createSyncAccessHandle();

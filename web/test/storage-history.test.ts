@@ -13,7 +13,7 @@ beforeEach(async () => {
   store = new CheckpointStore();
   await registered(store, run);
 });
-/** Steps from `from` to `to`, with a loss that tells the branch. */
+/** Returns steps from `from` to `to`, with a loss that identifies the branch. */
 const steps = (from: number, to: number, branch = 0): HistoryEntry[] => Array.from({ length: to - from + 1 }, (_, i) => stepEntry(from + i, branch));
 const save = (step: number, history: HistoryEntry[]): Promise<unknown> =>
   store.save({ ...requestOf(run, step, { history }), meta: { ...requestOf(run, step).meta, step, saveTotalLimit: 9 } });
@@ -51,7 +51,7 @@ describe('history', () => {
     expect(branchesOf(await store.history(run, 4))).toEqual([0, 0, 1, 1]);
     await save(5, steps(5, 5, 1));
     expect(branchesOf(await store.history(run, 5))).toEqual([0, 0, 1, 1, 1]);
-    // Without anything loaded before, the newest branch at the step is meant.
+    // If nothing was loaded before, the newest branch at the step is used.
     expect(branchesOf(await new CheckpointStore().history(run, 5))).toEqual([0, 0, 1, 1, 1]);
     expect(branchesOf(await new CheckpointStore().history(run, 3))).toEqual([0, 0, 2]);
   });

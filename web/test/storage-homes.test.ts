@@ -20,7 +20,7 @@ const folder = (): string[] => {
   const home = origin.now.files.at('tabtune', run);
   return home instanceof StoredFolder ? [...home.entries.keys()].sort() : [];
 };
-/** The browser forgets the database, not the files. */
+/** Makes the browser forget the database, but not the files. */
 const forget = (): CheckpointStore => {
   vi.stubGlobal('indexedDB', new IDBFactory());
   return new CheckpointStore();
@@ -77,7 +77,7 @@ describe('the second home', () => {
     expect(await (await fresh.runData(run))?.text()).toBe('words to learn from');
     expect(await fresh.runRecord(run)).toMatchObject({ label: 'mine', driver: '{"logEvery":8}' });
     expect(await fresh.history(run, 3)).toEqual([stepEntry(1), stepEntry(2), stepEntry(3, NaN)]);
-    // The run goes on in the database, with the number that follows.
+    // The run continues in the database, with the next number.
     expect(await keysOf(run)).toEqual({ chunks: ['0/0'], manifests: [], heads: [], runs: [''], history: ['1'] });
     await fresh.sweep();
     expect((await fresh.save(requestOf(run, 4, { history: [stepEntry(4)] }))).generation).toBe(2);
@@ -147,7 +147,7 @@ describe('the second home', () => {
     expect(fork).toMatchObject({ label: 'copy', home: 'indexeddb', hasData: true, step: 3 });
     expect(await modelOf(fresh, fork.run)).toEqual([...bytesOf(3, 1000)]);
     const imported = await fresh.importFile(blob);
-    // Its second home still has the id.
+    // Its copy in the alternative storage still has the id.
     expect(imported.run).not.toBe(run);
   });
 });

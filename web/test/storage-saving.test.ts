@@ -15,7 +15,7 @@ beforeEach(async () => {
   await registered(store, run);
 });
 const first = [...bytesOf(1, 1000)];
-/** The old head stands, and nothing of the save that failed is left. */
+/** Checks that the old head is unchanged, and that nothing of the failed save remains. */
 async function oldHeadStands(): Promise<void> {
   expect(await keysOf(run)).toEqual({ chunks: ['1/0', '1/1'], manifests: ['1'], heads: [''], runs: [''], history: ['1'] });
   expect(await modelOf(store, run)).toEqual(first);
@@ -75,7 +75,7 @@ describe('a save', () => {
     const readBack = hashedBytes - (2 * CHUNK_BYTES + 14);
     expect([CHUNK_BYTES, 5, 9]).toContain(readBack);
     expect(sums).toEqual(manifest.files.flatMap((file) => file.chunks.map((chunk) => chunk.sha256)));
-    // A piece is asked for while the one before is hashed; the one before that was told by then.
+    // A piece is requested while the previous one is hashed; the one before that was reported by then.
     expect(events.slice(0, 4)).toEqual(['next', 'hash', 'next', 'hashed']);
     const toldBefore = events.flatMap((event, at) => (event === 'next' ? [events.slice(0, at).filter((e) => e === 'told').length] : []));
     expect(toldBefore).toEqual([0, 0, 1, 3]);
@@ -142,7 +142,7 @@ describe('a save', () => {
       const { files, next } = streamed(contentsOf(3));
       let before = remover === store ? confirm : undefined;
       const pieces = async (): Promise<Uint8Array | undefined> => {
-        // The store itself knows of its save before the first chunk lies there.
+        // The store itself knows of its save before the first chunk is stored.
         await before?.();
         before = undefined;
         return next();
@@ -194,7 +194,7 @@ describe('room', () => {
     expect((await keysOf(run)).manifests).toEqual(['1', '3', '4', '5']);
     origin.now.quota = 2510;
     await expect(store.save(requestOf(run, 6, { length: 5000 }))).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED' });
-    // The two newest are never given up.
+    // The two newest generations are never given up.
     expect((await keysOf(run)).manifests).toEqual(['4', '5']);
   });
   it('that_runs_out_at_any_chunk_leaves_the_old_head', async () => {
@@ -216,7 +216,7 @@ describe('room', () => {
   });
 });
 
-/** A disk that is full when the chunk is put, `times` times. */
+/** Simulates a disk that is full when the chunk is put, `times` times. */
 function quotaAt(index: number, times = Infinity): { mockRestore(): void } {
   // eslint-disable-next-line @typescript-eslint/unbound-method -- called on its object below
   const put = IDBObjectStore.prototype.put;

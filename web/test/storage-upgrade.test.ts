@@ -13,7 +13,7 @@ const RUN = '5d1f3b0e-4a52-4c6e-9a57-2f6f3a1c0b11';
 type Rows = [IDBValidKey, unknown][];
 const STORES = ['chunks', 'manifests', 'heads', 'runs'];
 
-/** The database as version 1 left it. */
+/** Creates the database in the state in which version 1 left it. */
 async function versionOne(): Promise<void> {
   const dump = JSON.parse(golden('database-version-1.json').toString()) as Record<string, Rows>;
   const database = await openDB('tabtune', 1, {
@@ -79,7 +79,7 @@ describe('versions of the database', () => {
       upgraded = openDB('tabtune', 3);
       await new Promise((resolve) => setTimeout(resolve, 20));
       expect(told).toEqual([]);
-      // What is not part of the save is refused already.
+      // Calls that are not part of the save are already refused.
       await expect(old.list()).rejects.toMatchObject({ detail: { code: 'storage.closed' } });
     };
     const saved = await old.save(requestOf(RUN, 1, { confirm }));
@@ -90,7 +90,7 @@ describe('versions of the database', () => {
     newer.close();
     expect(told).toEqual(['closed']);
     await expect(old.list()).rejects.toMatchObject({ code: 'STORAGE_BLOCKED', detail: { code: 'storage.closed' } });
-    // A tab of this version that is opened now finds a database of a newer one.
+    // A tab of this version that is opened at this point finds a database of a newer one.
     await expect(new CheckpointStore().list()).rejects.toMatchObject({ code: 'STORAGE_BLOCKED', detail: { code: 'storage.closed' } });
   });
   it('a_tab_that_does_not_close_is_said_to_block', async () => {

@@ -68,7 +68,7 @@ describe('automatic saves', () => {
     clock.savedStep = 3;
     clock.tried(20_000);
     now += 120_000;
-    // Ten times the last save's duration come first.
+    // Ten times the last save's duration must pass first.
     expect([clock.due(4), clock.dueHidden(4), clock.dueHidden(3)]).toEqual([false, true, false]);
     now += 80_000;
     expect(clock.due(4)).toBe(true);

@@ -102,7 +102,7 @@ describe('trainer', () => {
     fake.stepMillis = 4;
     await using trainer = await trainerOf({ steps: 1000, reportEvery });
     const run = collect(trainer.run());
-    // What is begun after the call, when some reports are on their way.
+    // Counts the steps begun after the call, while some reports are on their way.
     const begunAfter = async (call: () => Promise<void>): Promise<number> => {
       while (fake.batches.length < 12) await new Promise((resolve) => setTimeout(resolve, 5));
       const before = fake.batches.length;
@@ -113,7 +113,7 @@ describe('trainer', () => {
       expect(fake.batches.length).toBe(after);
       return after - before;
     };
-    // One may begin while the call is on its way to the worker, and that one is the present one then.
+    // One step may begin while the call is on its way to the worker, and is then the current one.
     const most = reportEvery === 1 ? 2 : 3;
     expect(await begunAfter(() => trainer.pause())).toBeLessThanOrEqual(most);
     fake.batches.length = 0;
@@ -176,7 +176,7 @@ describe('trainer', () => {
     fake.evaluation = () => losses.shift() ?? NaN;
     const events = await collect(trainer.run());
     const saved = events.flatMap((event) => (event.type === 'checkpoint' ? [event.step] : []));
-    // Before the first step, after the best; of the last step before its evaluation too.
+    // Before the first step, after the best evaluation; the last step also before its evaluation.
     expect(saved).toEqual([0, 2, 6, 6]);
   });
   it('sample_streams_tokens_and_can_be_left', async () => {

@@ -1,4 +1,4 @@
-/** The declarations of the package, as a strict program of an older TypeScript meets them. */
+/** The declarations of the package, as a strict program in an older TypeScript sees them. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

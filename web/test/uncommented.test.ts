@@ -1,4 +1,4 @@
-// The browser core's shaders have no comments, and are otherwise what they were.
+// The browser core's shaders have no comments, and are otherwise unchanged.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

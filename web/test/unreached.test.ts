@@ -1,4 +1,4 @@
-// What nothing calls becomes a trap before wasm-opt, and only that.
+// Functions that nothing calls become a trap before wasm-opt, and only those.
 import binaryen from 'binaryen';
 import { describe, expect, it } from 'vitest';
 

@@ -53,7 +53,7 @@ describe('lane', () => {
       expect(await lane.take(() => 1)).toBe(1);
       device.destroy();
       let begun = false;
-      // The core's own words for a read that failed are less exact.
+      // The core's own error for a failed read is less exact.
       await expect(lane.take(() => Promise.reject(Object.assign(new Error('no map'), { kind: 'DEVICE_LOST' })))).rejects.toMatchObject({ detail: { code: 'device.lost', reason: 'destroyed' } });
       await expect(lane.take(() => (begun = true))).rejects.toMatchObject({ code: 'DEVICE_LOST' });
       expect([begun, told]).toEqual([false, ['DEVICE_LOST']]);

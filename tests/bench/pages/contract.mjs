@@ -1,8 +1,8 @@
-// What every measured page offers: window.__bench({ size, steps, specUrl }), one call for the first step, then one per window of steps.
+// The interface of every measured page: window.__bench({ size, steps, specUrl }), one call for the first step, then one per window of steps.
 
 /**
- * `build(spec, size)` makes the model: `{ params, sameInit, train(first, count) }`, where `train` runs steps `first` to `first + count − 1`
- * (from 0; the step picks the batch) and gives the losses it read, the last step's last.
+ * Publishes a page. `build(spec, size)` makes the model: `{ params, sameInit, train(first, count) }`, where `train` runs steps `first` to `first +
+ * count − 1` (from 0; the step picks the batch) and returns the losses it read, the last step's loss last.
  */
 export function publish(build) {
   let run;

@@ -1,7 +1,8 @@
-// @genai-fi/nanogpt: it has no SwiGLU, so this is its nearest model: RMSNorm, rotary positions, tied embedding, and a GELU block of two matrices
+// @genai-fi/nanogpt: it has no SwiGLU, so this is its nearest model: RMSNorm, rotary positions, tied embedding, and a GELU block of two matrices with
+// as many parameters as the three of SwiGLU. Initial weights are its own; the step is that of its trainer.
 // that hold as many parameters as the three of SwiGLU. Initial weights are its own; the step is that of its trainer.
 import { selectBackend } from 'nanogpt/backend.js';
-// tensor2d of the TensorFlow.js inside the package, which has no public name there.
+// The tensor2d of the TensorFlow.js inside the package, which is not exported under a public name.
 import { I as tensor2d } from 'nanogpt/dist-Da20xy8E.js';
 import NanoGPT from 'nanogpt/models/NanoGPTV1.js';
 import BasicTrainer from 'nanogpt/training/BasicTrainer.js';

@@ -1,4 +1,4 @@
-// Our model in Burn's own operations, in a module of its own.
+// Our model in Burn's own operations, in a separate module.
 import init, { StockRun } from 'tabtune-bench';
 import { publish } from './contract.mjs';
 

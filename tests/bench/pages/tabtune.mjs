@@ -11,7 +11,7 @@ function hfName(name) {
   return `model.layers.${layer.slice(1)}.${NAMES[part]}.weight`;
 }
 
-/** Matrices of the specification are [in, out], those of a linear layer [out, in]. */
+/** Transposes a matrix: those of the specification are [in, out], those of a linear layer [out, in]. */
 function transposed(data, [rows, columns]) {
   const out = new Float32Array(data.length);
   for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) out[c * rows + r] = data[r * columns + c];

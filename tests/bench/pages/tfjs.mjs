@@ -1,4 +1,4 @@
-// @tensorflow/tfjs on its WebGPU backend: the model in its operations, gradients by variableGrads, its Adam and a decay beside it.
+// @tensorflow/tfjs on its WebGPU backend: the model in its operations, gradients by variableGrads, its Adam and a separate decay.
 import * as tf from '@tensorflow/tfjs';
 import '@tensorflow/tfjs-backend-webgpu';
 import { publish } from './contract.mjs';
@@ -44,7 +44,7 @@ publish(async (spec, size, tokens) => {
     const { x, y } = spec.batch(size, tokens, index);
     const [xs, ys] = [tf.tensor1d(x, 'int32'), tf.tensor1d(y, 'int32')];
     const { value, grads } = tf.variableGrads(() => lossOf(xs, ys), variables);
-    // Adam's change does not depend on the weights, so the decoupled decay can go before it.
+    // Adam's change does not depend on the weights, so the decoupled decay can be applied before it.
     tf.tidy(() => variables.filter(({ shape }) => shape.length === 2).forEach((weight) => weight.assign(tf.mul(weight, 1 - lr * weightDecay))));
     optimizer.applyGradients(grads);
     tf.dispose([grads, xs, ys]);

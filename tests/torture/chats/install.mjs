@@ -1,4 +1,4 @@
-// transformers and the wheel of trl, at exact versions, in a virtual environment of their own. A second run does nothing.
+// transformers and the wheel of trl, at exact versions, in a separate virtual environment. A second run does nothing.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { cacheDir, root, run } from '../../../web/toolchain.mjs';
 const REQUIREMENTS = join(root, 'tests', 'torture', 'chats', 'requirements.txt');
 const PLACE = join(cacheDir, 'chats');
 
-/** The Python that has them. */
+/** Returns the Python that has them. */
 export async function python() {
   const [stamp, found] = [join(PLACE, 'stamp'), join(PLACE, 'bin', 'python')];
   const digest = createHash('sha256').update(readFileSync(REQUIREMENTS)).digest('hex');

@@ -1,4 +1,4 @@
-// What a training on a conversation is, beside what transformers makes of the conversation.
+// Judges a training on a conversation against the result of transformers.
 
 const BOTH = 'both refuse';
 const NO_DAY = 'refused: the template writes the day, and there is none';
@@ -7,7 +7,7 @@ const DIFFERS = 'DIFFERS';
 const REFUSED = 'REFUSED by tabtune alone';
 const TAKEN = 'REFUSED by transformers alone';
 
-/** The kinds of answers in the order of the table; those of cases.py stand by their first words. */
+/** The kinds of results in the order of the table; those of cases.py are identified by their first words. */
 export const ORDER = [
   'equal',
   'equal to the end token: the line end after it is not learned',
@@ -27,7 +27,9 @@ export const ORDER = [
   TAKEN,
 ];
 
-/** The kind of a case, and whether a rule explains it. `rules` are the peer's digests with their rules' names, `error` is its refusal. */
+/**
+ * Returns the kind of a case, and whether a rule explains it. `rules` are the peer's digests with the names of their rules, `error` is its refusal.
+ */
 export function judged({ rules, error, clock }, { digest, refusal }, dated) {
   if (rules === null) return refusal ? { kind: BOTH, explained: true } : { kind: TAKEN, explained: false, detail: error };
   if (refusal) {

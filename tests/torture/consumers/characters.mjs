@@ -1,4 +1,4 @@
-// A run over characters of its own text, as the demo makes it: F16 in llama.cpp, its ids and its text.
+// A run on the characters of its own text, as the demo makes it: F16 in llama.cpp, its ids and its text.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../../web/toolchain.mjs';

@@ -1,4 +1,4 @@
-// Answers of models with chat templates: the ids that llama.cpp continues with, after the text that Jinja2 renders, beside `tabtune chat`.
+// Answers of models with chat templates: the ids with which llama.cpp continues the text that Jinja2 renders, compared with `tabtune chat`.
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../../web/toolchain.mjs';
@@ -19,7 +19,7 @@ const PLACES = ['Rome', 'Oslo', 'Cairo', 'Lima', 'Delhi', 'Paris', 'Tokyo', 'Qui
 const ASKED = ['Hi', 'x b', '2+2', 'Is it far?', 'a bad apple'];
 const ROWS = PLACES.flatMap((place) => ASKED.map((content) => ({ messages: [{ role: 'user', content: `${content} ${place}` }, { role: 'assistant', content: `To ${place}.` }] })));
 
-/** A model of bytes that has learned to answer by a template, as a GGUF file; and its folder. */
+/** Trains a model of bytes to answer by a template; returns it as a GGUF file, and its folder. */
 async function talking(tabtune, work, template, { templates, specials }) {
   const [folder, run, path] = [template, `${template}-run`, `${template}.gguf`].map((name) => join(work, name));
   cpSync(join(GOLDEN, 'inputs', 'forms', 'model'), folder, { recursive: true });
@@ -37,7 +37,7 @@ async function talking(tabtune, work, template, { templates, specials }) {
   return path;
 }
 
-/** What is asked in the golden chats that end with a user. */
+/** Returns the questions of the golden chats that end with a user. */
 const questions = ({ chats }) => Object.entries(chats).filter(([, messages]) => messages.length === 1 && Object.keys(messages[0]).length === 2);
 
 export async function conversations({ tabtune, work, fail }) {
@@ -49,7 +49,7 @@ export async function conversations({ tabtune, work, fail }) {
     let [equal, ended, asked] = [0, 0, 0];
     for (const [chat, [{ content }]] of questions(golden)) {
       const { text } = golden.cases.find((each) => each.template === template && each.chat === chat && each.add_generation_prompt);
-      // The golden text and others like it: what Jinja2 wrote, with another question in its place.
+      // The golden text and similar ones: the output of Jinja2, with another question inserted.
       for (const question of [content, ...ASKED.map((said) => `${said} ${PLACES[asked % PLACES.length]}`)]) {
         asked += 1;
         const prompt = text.replace(content, question);

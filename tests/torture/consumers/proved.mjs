@@ -1,4 +1,4 @@
-// The sums of the small files that other programs were seen to read: ../../golden/proved.json.
+// The checksums of the small files that other programs have read: ../../golden/proved.json.
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ const FILE = join(root, 'tests', 'golden', 'proved.json');
 
 export const sum = (path) => createHash('sha256').update(readFileSync(path)).digest('hex');
 
-/** The committed list: `models`, what was converted, and `files`, what came of it, each name → SHA-256. */
+/** Returns the committed list: `models`, the converted inputs, and `files`, the results, each name → SHA-256. */
 export const proved = () => JSON.parse(readFileSync(FILE, 'utf8'));
 
 /** Writes the list. Names are sorted, so that equal files give an equal list. */

@@ -1,4 +1,4 @@
-// Receipts: their sums beside those of sha256sum, equal ones for equal runs, and one byte changed in a thousand places.
+// Receipts: their checksums compared with those of sha256sum, equal ones for equal runs, and one byte changed in a thousand places.
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readFileSync, readSync, readdirSync, statSync, writeSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -11,7 +11,7 @@ const GOLDEN = join(root, 'tests', 'golden');
 const TEXT = join(GOLDEN, 'text.txt');
 const RECEIPT = /receipt\.json$/;
 
-/** Operation → the files that it reads, besides documents, and its command with the options that say where it writes. */
+/** Returns operation → the files that it reads, apart from documents, and its command with the options for its output. */
 function operations(work) {
   const model = (name) => join(work, 'models', name);
   const weights = (name) => join(model(name), 'model.safetensors');
@@ -19,7 +19,7 @@ function operations(work) {
   const gguf = (name, type) => convert(name, 'out.gguf', '--format', 'gguf', '--type', type);
   const base = join(work, 'base.gguf');
   const trained = join(work, 'trained', 'checkpoint');
-  // A checkpoint knows its base by the sum of its header alone: without the file the receipt says that its bytes were skipped.
+  // A checkpoint identifies its base only by the checksum of its header: without the file the receipt says that its bytes were skipped.
   const exported = (to, ...options) => ({ inputs: options.includes(base) ? [base] : [], to, command: ['export', '--checkpoint', trained, ...options] });
   const [golden, adapter] = [join(GOLDEN, 'models', 'gpt2'), join(GOLDEN, 'adapters', 'gpt2')];
   // A copy, in which a byte may be changed.
@@ -52,13 +52,13 @@ function operations(work) {
   };
 }
 
-/** A run of three steps that started from a GGUF file. */
+/** Makes a run of three steps that starts from a GGUF file. */
 async function trained(tabtune, base, to) {
   const shape = ['--steps', '3', '--batch-size', '1', '--seq-len', '16', '--learning-rate', '1e-3', '--seed', '5'];
   await tabtune.lines('train', '--model', base, '--data', TEXT, ...shape, '--device', 'cpu', '--out', to);
 }
 
-/** A folder with other values than the model's, and the delta that leads there. */
+/** Creates a folder with other values than the model's, and the delta between them. */
 async function moved(tabtune, work) {
   const [rounded, to] = [join(work, 'rounded'), join(work, 'moved')];
   await tabtune.convert(join(work, 'models', 'qwen2'), rounded, '--dtype', 'bf16');
@@ -69,13 +69,13 @@ async function moved(tabtune, work) {
 
 const sha256sum = (path) => execFileSync('sha256sum', ['--', path], { encoding: 'utf8' }).split(' ')[0].replace(/^\\/, '');
 
-/** The files of a folder, and which of them is the receipt. */
+/** Returns the files of a folder, and the receipt among them. */
 function filesOf(folder) {
   const files = readdirSync(folder).map((name) => join(folder, name));
   return { files: files.filter((path) => !RECEIPT.test(path)), receipt: files.find((path) => RECEIPT.test(path)) };
 }
 
-/** Files of the receipt that are not as sha256sum has them, in words; `paths` are those at hand. */
+/** Returns the files of the receipt that do not match sha256sum, in words; `paths` are the available files. */
 function otherSums(claims, paths, sums) {
   return claims.flatMap(({ name, bytes, sha256 }) => {
     const named = paths.filter((path) => basename(path) === basename(name));
@@ -84,7 +84,7 @@ function otherSums(claims, paths, sums) {
   });
 }
 
-/** Changes one byte of a file while `work` is done. */
+/** Changes one byte of a file while `work` runs. */
 async function flipped(path, at, change, work) {
   const file = openSync(path, 'r+');
   const byte = Buffer.alloc(1);
@@ -98,7 +98,7 @@ async function flipped(path, at, change, work) {
   }
 }
 
-/** What `verify` answers; a receipt or a file that cannot be read is refused too. */
+/** Returns the result of `verify`; a receipt or a file that cannot be read is refused too. */
 async function verified(tabtune, paths) {
   try {
     const [answer] = await tabtune.lines('verify', ...paths);
@@ -140,7 +140,7 @@ export async function receipts({ tabtune, work, fail }) {
     const listed = receipt.outputs.map(({ name }) => name).sort();
     const there = made[0].files.map((path) => basename(path)).sort();
     if (String(listed) !== String(there)) wrong.push(`lists ${listed}, there are ${there}`);
-    // A file is changed only if the receipt knows it.
+    // A file is changed only if the receipt lists it.
     const known = new Set([...receipt.outputs, ...receipt.inputs].map(({ sha256 }) => sha256));
     each.targets = each.files.filter((path) => known.has(sums.get(path)) && statSync(path).size > 0);
     for (const path of each.inputs) if (!each.targets.includes(path)) wrong.push(`does not list the input ${basename(path)}`);

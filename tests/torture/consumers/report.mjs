@@ -11,19 +11,19 @@ const HEAD = `# Consumers: what other programs make of the files that tabtune wr
 computed in float64 with numpy (\`consumers/forward.py\`) over the values that gguf-py reads, without any code of tabtune. A failure ends the program with 1.
 `;
 
-/** A figure with two digits. */
+/** Formats a figure with two digits. */
 export const figure = (value) => (value === 0 ? '0' : value.toExponential(1));
 
-/** Cells of what a reader ran: the worst difference, its share of what is allowed, how often its best token is the same. */
+/** Returns cells about a reader's run: the worst difference, its share of the allowed one, how often its best token is the same. */
 export const ranAs = ({ worst, share, bests }, positions) => [figure(worst), `${(100 * share).toFixed(0)} %`, `${bests} of ${positions.length}`];
 
-/** A cell of tabtune's own figure: the worst difference, and of how many positions. */
+/** Returns a cell about tabtune's own continuation: the worst difference, and the number of positions. */
 export const ownAs = ({ worst, count }) => `${figure(worst)} (${count})`;
 
-/** Puts a part's section in the place of its old one. `order` holds the names of all parts. */
+/** Replaces a part's section. `order` lists the names of all parts. */
 export const written = (...section) => writtenInto(FILE, HEAD, ...section);
 
-/** The same in a file of one's own, which begins with `head`. */
+/** Does the same in another file, which begins with `head`. */
 export function writtenInto(file, head, order, part, title, words, columns, rows) {
   const old = existsSync(file) ? readFileSync(file, 'utf8').split(/^(?=## )/m).slice(1) : [];
   const sections = new Map(old.map((text) => [text.slice(3).split(':')[0], text.trimEnd()]));

@@ -9,16 +9,16 @@ import { prove, proved, sum } from './proved.mjs';
 import { figure, ownAs, ranAs } from './report.mjs';
 
 const PLAIN = ['f32', 'f16', 'bf16', 'q8_0'];
-/** Types of blocks of 256 for the model whose rows have whole ones; the other block types, and rows that fall back, on one model each. */
+/** Types with blocks of 256 for the model whose rows consist of whole blocks; the other block types, and rows that fall back, on one model each. */
 const MORE = { wide: ['q4_k', 'q6_k', 'q4_k_m'], 'llama-3': ['q4_0', 'q4_1', 'q5_0', 'q5_1', 'q4_k_m'], gpt2: ['q4_k_m'] };
 const PROMPT = 'The stars of the northern sky turn about the pole; in 2024';
-/** The prompt of a model; that of llama-3 begins with its own token. */
+/** Returns the prompt of a model; that of llama-3 begins with its own token. */
 const promptOf = (model) => `${model === 'llama-3' ? '<|begin_of_text|>' : ''}${PROMPT}`;
 
 /** Every file of the part: `<model>-<type>.gguf`, which is also the name inside it. */
 export const FILES = NAMES.flatMap((model) => [...PLAIN, ...(MORE[model] ?? [])].map((type) => ({ model, type, name: `${model}-${type}.gguf` })));
 
-/** Makes the models in `work` and converts them all. */
+/** Creates the models in `work` and converts all of them. */
 export async function convertAll(tabtune, work) {
   makeModels(join(work, 'models'));
   for (const { model, type, name } of FILES) {
@@ -26,7 +26,7 @@ export async function convertAll(tabtune, work) {
   }
 }
 
-/** Name → SHA-256 of the models, and of what they were converted to. */
+/** Returns name → SHA-256 of the models, and of their conversions. */
 export function sums(work) {
   const folder = join(work, 'models');
   const paths = NAMES.flatMap((model) => readdirSync(join(folder, model)).map((file) => `${model}/${file}`));
@@ -34,7 +34,7 @@ export function sums(work) {
   return { models: Object.fromEntries(models), files: Object.fromEntries(FILES.map(({ name }) => [name, sum(join(work, name))])) };
 }
 
-/** What differs from the committed list, without any other program. */
+/** Returns the differences from the committed list, without any other program. */
 export async function checkSums(tabtune, work) {
   await convertAll(tabtune, work);
   const [found, expected] = [sums(work), proved()];
@@ -45,7 +45,7 @@ export async function checkSums(tabtune, work) {
   });
 }
 
-/** tabtune's ids of the texts by each model's tokenizer.json, and whether its own GGUF gives them again. */
+/** Returns tabtune's ids of the texts by each model's tokenizer.json, and checks that its own GGUF reproduces them. */
 async function tokenized(tabtune, work, asked, fail) {
   const out = {};
   for (const model of NAMES) {
@@ -89,7 +89,7 @@ export async function small({ tabtune, work, fail }) {
     const inventory = read[at].tensors.map(({ name, dtype, shape }) => ({ name, dtype: plain.includes(dtype) ? dtype : `GGML:${dtype}`, shape }));
     const wrongHeader = compareHeaders(read[at], listed[at]);
     if (JSON.stringify(inspected.inventory) !== JSON.stringify(inventory)) wrongHeader.push('tabtune inspect lists other tensors than gguf-py');
-    // The file says what the folder said before it was converted.
+    // The file computes the same as the folder before the conversion.
     const again = exact[at].positions.map(({ top }) => ({ best: top[0][0], of: top.map(([, log]) => log) }));
     const changed = type === 'f32' ? comparePositions(type, before[NAMES.indexOf(model)].positions, again).wrong : [];
     const wrong = [...positions.wrong, ...own.wrong, ...wrongTexts, ...wrongHeader, ...read[at].wrong, ...changed];

@@ -9,12 +9,12 @@ import { figure, ownAs, ranAs } from './report.mjs';
 const TEXT = join(root, 'web', 'demo', 'assets', 'pride-and-prejudice.txt');
 const STEPS = 50;
 const PROMPT = 'The capital of France is';
-/** Name → type, and whether the published file is the base. */
+/** Name → type, and true if the published file is the base. */
 const WAYS = { 'as-base': ['as-base', true], f16: ['f16', true], q8_0: ['q8_0', true], 'q4_k_m, anew': ['q4_k_m', false] };
-/** What a patch may change of the metadata. */
+/** Metadata keys that a patch may change. */
 const CHANGED = ['general.file_type'];
 
-/** The checkpoint after the steps. SMOLLM_CHECKPOINT names one that is there. */
+/** Returns the checkpoint after the steps. SMOLLM_CHECKPOINT names an existing one. */
 async function trained(tabtune, work) {
   if (process.env.SMOLLM_CHECKPOINT) return process.env.SMOLLM_CHECKPOINT;
   const out = join(work, 'checkpoint');
@@ -46,7 +46,8 @@ export async function smollm({ tabtune, work, fail }) {
 
   const rows = [];
   for (const [at, { way, type, patch, path }] of made.entries()) {
-    // Roundings to 8 bits flip from layer to layer: what llama.cpp differs from itself when only its cache is rounded is no fault of the file.
+    // Roundings to 8 bits flip from layer to layer: a difference of the size that llama.cpp shows when only its cache is rounded is not a fault of
+    // the file.
     const noise = apart(ran[at].positions, again[at].positions);
     const positions = comparePositions(type, ours[at].positions, ran[at].positions, type === 'f16' ? 0 : noise);
     const own = compareOwn(ours[at].positions, await tabtune.continued(path, PROMPT, 4), ids.length);

@@ -1,6 +1,6 @@
 // A small byte-level BPE vocabulary, learnt from a text by the rule of arXiv:1508.07909, as the tokenizer.json of each kind that llama.cpp names.
 
-/** What the merges are learnt from: words, contractions in both cases, runs of digits, signs before line ends, two scripts. */
+/** Text from which the merges are learnt: words, contractions in both cases, runs of digits, signs before line ends, two scripts. */
 const TEXT = `The stars of the northern sky turn about the pole, and the pole star stands still; the others rise and set with the seasons.
 It's said that in 1813 there were 3000 stars in the list, 1234 of them named. By 2024 there were 1000000, and 2024 names.
 "Don't count," she'd said. "They're countless; we'll name a hundred, we've time, I'm sure."
@@ -15,10 +15,10 @@ The hours 10:00, 11:30 and 12:45; the years 1999, 2000, 2001; 100 and 1000 and 3
 Das Lied der Sterne: größer, schöner. Звёзды, звёзды.
 `;
 
-/** Words as Llama 3 cuts a text: what the other kinds keep apart is inside these. */
+/** Words as Llama 3 splits a text: the splits of the other kinds are inside these. */
 const WORDS = /'[sStTmMdD]|'[rR][eE]|'[vV][eE]|'[lL][lL]|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+/gu;
 
-/** GPT-2's printable character for each byte. */
+/** Returns GPT-2's printable character for each byte. */
 function alphabet() {
   const printable = (byte) => (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
   let next = 0x100;
@@ -27,7 +27,7 @@ function alphabet() {
 
 const BYTES = alphabet();
 
-/** The best `count` merges; of equally frequent pairs, the first by their texts. */
+/** Returns the best `count` merges; among equally frequent pairs, the first by their texts. */
 export function learn(count) {
   let words = TEXT.match(WORDS).map((word) => [...Buffer.from(word)].map((byte) => BYTES[byte]));
   const merges = [];
@@ -57,7 +57,7 @@ const bytes = (useRegex) => ({ type: 'ByteLevel', add_prefix_space: false, trim_
 const sequence = (first, useRegex) => ({ type: 'Sequence', pretokenizers: [first, bytes(useRegex)] });
 const pattern = (regex) => ({ type: 'Split', pattern: { Regex: regex }, behavior: 'Isolated', invert: false });
 
-/** llama.cpp's name of a kind → normalizer, pre-tokenizer, whether a whole word that is a token skips the merges. */
+/** llama.cpp's name of a kind → normalizer, pre-tokenizer, and true if a whole word that is a token skips the merges. */
 const KINDS = {
   'gpt-2': [null, bytes(true), false],
   smollm: [null, sequence({ type: 'Digits', individual_digits: true }, true), false],
@@ -65,7 +65,7 @@ const KINDS = {
   qwen2: [{ type: 'NFC' }, sequence(pattern(LLAMA_BPE.replace('{1,3}', '')), false), false],
 };
 
-/** Begins a text with the token `bos`. */
+/** Returns a post-processor that begins a text with the token `bos`. */
 const begins = (bos, id) => ({
   type: 'TemplateProcessing',
   single: [{ SpecialToken: { id: bos, type_id: 0 } }, { Sequence: { id: 'A', type_id: 0 } }],
@@ -74,8 +74,8 @@ const begins = (bos, id) => ({
 });
 
 /**
- * The tokenizer.json of a kind, and the id of every token. The special tokens come first or last, as the published vocabularies of the kind
- * have them; `bos` stands in front of every text.
+ * Returns the tokenizer.json of a kind, and the id of every token. The special tokens come first or last, as in the published vocabularies of the
+ * kind; `bos` precedes every text.
  */
 export function tokenizer({ kind, merges, special, last, bos }) {
   const plain = [...BYTES, ...merges.map((pair) => pair.join(''))];

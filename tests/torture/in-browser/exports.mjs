@@ -1,7 +1,7 @@
-// Runs in the page: models of served files, and what they become.
+// Runs in the page: models of served files, and their exports.
 import { digest, settled, tabtune, tell, workers } from './subject.mjs';
 
-/** The served files of these names in `folder`. */
+/** Returns the served files of these names in `folder`. */
 export const fetched = (folder, names) => Promise.all(names.map(async (name) => new File([await (await fetch(`${folder}/${encodeURIComponent(name)}`)).blob()], name)));
 
 /** Opens a model, lets `work` use it, and ends its worker. */
@@ -14,29 +14,29 @@ export async function withModel(files, work, options = {}) {
   }
 }
 
-/** An export in a few words: name, size and SHA-256 of each file, or how it was refused. */
+/** Summarises an export: name, size and SHA-256 of each file, or the code of its refusal. */
 export async function summed(model, options) {
   const { ok, value, word, message } = await settled(model.exportFiles(options));
   if (!ok) return { refused: word, message };
   return { files: await Promise.all(value.map(async ({ name, blob }) => [name, blob.size, await digest(blob)])) };
 }
 
-/** One file of an export, under another name. */
+/** Returns one file of an export, under another name. */
 export async function exportedAs(name, model, options) {
   const files = await model.exportFiles(options);
   return new File([files.find((file) => file.name !== 'tabtune.receipt.json').blob], name);
 }
 
-/** All files of an export but its receipt, as a user would open them again. */
+/** Returns all files of an export except its receipt, as a user would open them again. */
 export async function folderOf(model, options = {}) {
   const files = await model.exportFiles(options);
   return files.filter(({ name }) => name !== 'tabtune.receipt.json').map(({ name, blob }) => new File([blob], name));
 }
 
-/** The receipt of an export into a stream that keeps nothing. */
+/** Returns the receipt of an export into a stream that stores nothing. */
 export const receiptOf = (model, options) => model.exportTo(new WritableStream({}), options);
 
-/** What differs between what a model is said to be able to become and what its exports then are. `base` is given where it is needed. */
+/** Returns the differences between the exports that a model offers and their actual results. `base` is passed where it is needed. */
 export async function offered(model, { exports, contract }, base) {
   const wrong = [];
   for (const choice of exports) {
@@ -54,7 +54,7 @@ export async function offered(model, { exports, contract }, base) {
   }
   const any = (format, plain) => exports.some((choice) => choice.format === format && choice.ok && (!plain || choice.type === undefined));
   const cell = (surface) => contract.surfaces.find((row) => row.surface === surface).export.support !== 'unsupported';
-  // As bytes a JSON document holds blocks too, which numbers cannot.
+  // With values as bytes, a JSON document can also hold blocks, which numbers cannot.
   const json = (await settled(model.exportFiles({ format: 'json', encoding: 'base64' }))).ok;
   for (const [surface, expected] of [['gguf', any('gguf')], ['hf_folder', any('safetensors', true)], ['torch_state_dict_json', json]]) {
     if (cell(surface) !== expected) wrong.push(`${surface} is ${cell(surface) ? '' : 'not '}in the contract`);
@@ -62,7 +62,7 @@ export async function offered(model, { exports, contract }, base) {
   return { wrong, choices: exports.length };
 }
 
-/** The files of a LoRA adapter with pairs for the embedding and the head of a Llama of these sizes. */
+/** Returns the files of a LoRA adapter with pairs for the embedding and the head of a Llama of these sizes. */
 export function adapterFiles({ vocab, hidden }) {
   const rank = 2;
   const pairs = { 'embed_tokens.lora_embedding_A': [rank, vocab], 'embed_tokens.lora_embedding_B': [hidden, rank] };
@@ -80,7 +80,10 @@ export function adapterFiles({ vocab, hidden }) {
   return [new File([front.buffer, json, ...parts], 'adapter_model.safetensors'), new File([JSON.stringify(config)], 'adapter_config.json')];
 }
 
-/** Exports a model in each of these ways into the origin's private files; what that took, and the last file if it is `kept`. Says how much wasm memory it took from the start on. */
+/**
+ * Exports a model in each of these formats into the origin's private files; returns the measurements, including the growth of wasm memory since the
+ * start, and the last file if it is `kept`.
+ */
 export async function measured(files, ways, { kept = false, base, ...options } = {}) {
   const home = await navigator.storage.getDirectory();
   const rows = [];

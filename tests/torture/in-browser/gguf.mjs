@@ -1,14 +1,14 @@
-// Takes GGUF files apart without tabtune, in a page and in Node.js (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
+// Parses GGUF files without tabtune, in a page and in Node.js (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
 const ALIGNMENT = 32;
 export const TEXT = 8;
 export const ARRAY = 9;
-/** Bytes of a metadata value by its kind, texts and arrays apart. */
+/** Number of bytes of a metadata value by its kind, except for texts and arrays. */
 const WIDTHS = [1, 1, 2, 2, 4, 4, 4, 1, undefined, undefined, 8, 8, 8];
 export const padded = (length) => Math.ceil(length / ALIGNMENT) * ALIGNMENT;
 
 /**
- * `{ metadata: key → [kind, bytes], tensors: [{ name, kind, dims, begin, end }] }`; the dims as they stand there, the bytes counted from the
- * file's first, padding included. Of a long file its beginning is enough, with its length.
+ * Returns `{ metadata: key → [kind, bytes], tensors: [{ name, kind, dims, begin, end }] }`; the dims in the order of the file, the bytes counted from
+ * the file's first, including padding. For a long file its beginning suffices, with its length.
  */
 export function taken(bytes, length = bytes.length) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -1,4 +1,4 @@
-// Runs in the worker before the package's script: sees what it asks of GPU, storage and wasm, and breaks it when told.
+// Runs in the worker before the package's script: observes its use of GPU, storage and wasm, and breaks it on request.
 const plan = JSON.parse(new URL(location.href).searchParams.get('plan') ?? '{}');
 const channel = new BroadcastChannel(`faults ${plan.id ?? ''}`);
 const now = () => performance.timeOrigin + performance.now();
@@ -10,7 +10,7 @@ const databases = new Set();
 const alive = new Map();
 let device;
 let instance;
-/** What happens at the n-th call of a kind from now on: `{ submit | map | put | read: n, do }`. */
+/** Actions at the n-th call of a kind, counted from the arming: `{ submit | map | put | read: n, do }`. */
 let armed = plan.at ? [plan.at] : [];
 
 const ACTIONS = {
@@ -21,7 +21,7 @@ const ACTIONS = {
   },
   oversized: () => void device.createBuffer({ size: Math.ceil(device.limits.maxBufferSize / 4) * 4 + 1024, usage: GPUBufferUsage.STORAGE }),
   shader: () => void device.createShaderModule({ code: 'fn main( {' }),
-  // Of this kind an error would be thrown by the browser at the transaction's end.
+  // The browser would throw an error of this kind at the end of the transaction.
   quota: () => {
     throw new DOMException('no room, as arranged', 'QuotaExceededError');
   },
@@ -50,7 +50,7 @@ function wrap(owner, name, around) {
   };
 }
 
-// What WebGPU guarantees everywhere; a device that asks for nothing gets it.
+// Limits that WebGPU guarantees everywhere; a device that requests nothing gets them.
 const MINIMUM = {
   maxTextureDimension1D: 8192, maxTextureDimension2D: 8192, maxTextureDimension3D: 2048, maxTextureArrayLayers: 256, maxBindGroups: 4,
   maxBindGroupsPlusVertexBuffers: 24, maxBindingsPerBindGroup: 1000, maxDynamicUniformBuffersPerPipelineLayout: 8,
@@ -138,7 +138,7 @@ for (const name of ['instantiate', 'instantiateStreaming']) {
   };
 }
 
-// The largest Blob that is made of bytes or of other Blobs; a slice of one is none of these.
+// Records the largest Blob that is made of bytes or of other Blobs; a slice of one is neither.
 globalThis.Blob = new Proxy(Blob, {
   construct(target, given, asked) {
     const made = Reflect.construct(target, given, asked);
@@ -190,7 +190,7 @@ const COMMANDS = {
 
 channel.onmessage = async ({ data }) => {
   if (data.command === undefined) return;
-  // A panic never comes back: what is asked for is acknowledged first.
+  // A panic never returns, so the request is acknowledged first.
   if (data.command === 'fire') channel.postMessage({ id: data.id, reply: null });
   const reply = await COMMANDS[data.command](data);
   if (data.command !== 'fire') channel.postMessage({ id: data.id, reply });

@@ -1,4 +1,4 @@
-// Runs in the page: an adapter beside a model that lies on the disk, and what that takes.
+// Runs in the page: an adapter on a model on disk, and its time and memory.
 import * as s from './subject.mjs';
 
 async function timed(work) {
@@ -7,12 +7,12 @@ async function timed(work) {
   return [value, (performance.now() - from) / 1000];
 }
 
-/** Where a test puts the file of the model. */
+/** Adds the input to which a test passes the file of the model. */
 export function field() {
   document.body.append(Object.assign(document.createElement('input'), { type: 'file', id: 'model' }));
 }
 
-/** A new run beside that model, with what the settings are planned to take. */
+/** Starts a new run on that model; returns the times, and the planned memory of the settings. */
 async function begun({ text, options }) {
   const [model, open] = await timed(() => s.tabtune.openModel(document.querySelector('#model').files[0], { worker: s.workers() }));
   const planned = await s.tabtune.Trainer.estimate(model, options);
@@ -20,14 +20,14 @@ async function begun({ text, options }) {
   return { planned, open, create };
 }
 
-/** Bytes of the wasm memory since its start, of the model on the GPU, and of all buffers there, now and at most. */
+/** Returns the growth of the wasm memory since its start, the bytes of the model on the GPU, and those of all buffers there, current and peak. */
 async function bytes() {
   const { base, adapter, gpuBytes } = await s.current().inspect();
   const { wasm, wasmAtStart, mostBytes } = await s.tell('counts');
   return { wasm: wasm - wasmAtStart, base: base.bytes, trained: adapter.parameters, now: gpuBytes, most: mostBytes };
 }
 
-/** The seconds of each call until the first step is done or refused, and the bytes. */
+/** Returns the seconds of each call until the first step is done or refused, and the bytes. */
 export async function first(setting) {
   const seconds = await begun(setting);
   const opened = await bytes();
@@ -37,7 +37,10 @@ export async function first(setting) {
   return found;
 }
 
-/** A whole run, of which the last step is profiled: the loss of so many held-out windows before and after, and the most bytes that buffers used. */
+/**
+ * Makes a whole run, whose last step is profiled; returns the loss of `windows` held-out windows before and after, and the peak bytes of buffers in
+ * use.
+ */
 export async function whole({ windows, ...setting }) {
   const { planned } = await begun(setting);
   const held = async () => (await s.current().evaluate({ maxBatches: windows })).loss;

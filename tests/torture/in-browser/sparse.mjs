@@ -1,4 +1,5 @@
-// Runs in the page: what a Llama of repeated noise becomes as a GGUF file of F32, compared word for word while it is written, and kept nowhere.
+// Runs in the page: converts a Llama of repeated noise to a GGUF file of F32, which is compared word for word while it is written, and stored
+// nowhere.
 import { padded, taken } from './gguf.mjs';
 
 /** GGUF's names of Llama's tensors. */
@@ -6,7 +7,7 @@ const NAMES = {
   input_layernorm: 'attn_norm', post_attention_layernorm: 'ffn_norm', 'self_attn.q_proj': 'attn_q', 'self_attn.k_proj': 'attn_k', 'self_attn.v_proj': 'attn_v',
   'self_attn.o_proj': 'attn_output', 'mlp.gate_proj': 'ffn_gate', 'mlp.up_proj': 'ffn_up', 'mlp.down_proj': 'ffn_down',
 };
-/** Words after which the noise begins again. */
+/** Number of words after which the noise repeats. */
 const PERIOD = 1 << 18;
 
 function ggufName(name) {
@@ -15,20 +16,20 @@ function ggufName(name) {
   return name === 'model.norm.weight' ? 'output_norm.weight' : 'token_embd.weight';
 }
 
-/** The header of a safetensors file, the place of its payload, and the noise that the payload repeats. */
+/** Returns the header of a safetensors file, and the noise that its payload repeats. */
 async function headOf(file) {
   const header = Number(new DataView(await file.slice(0, 8).arrayBuffer()).getBigUint64(0, true));
   const tensors = JSON.parse(await file.slice(8, 8 + header).text());
   return { tensors, noise: new Uint32Array(await file.slice(8 + header, 8 + header + 4 * PERIOD).arrayBuffer()) };
 }
 
-/** A stream that compares; `report()` says how many bytes came, how many tensors were whole, and what differs. */
+/** Returns a stream that compares; `report()` returns the number of bytes received, of complete tensors, and the differences. */
 export async function comparing(file, heads) {
   const { tensors, noise } = await headOf(file);
   const sources = new Map(Object.entries(tensors).map(([name, { shape, data_offsets: [begin, end] }]) => [ggufName(name), { first: begin / 4, words: (end - begin) / 4, width: shape.at(-1), rows: shape[0] }]));
   const found = { bytes: 0, beyond: 0, words: 0, wrong: [], tensors: 0, highest: 0 };
   let layout;
-  /** Where the word `index` of a tensor comes from: rows of q and k go in pairs, the first half of a head beside its second. */
+  /** Returns the source of row `row` of a tensor: rows of q and k are interleaved in pairs, the first half of a head with its second. */
   const rowOf = (name, row, rows) => {
     if (!/attn_[qk]\./.test(name)) return row;
     const dim = rows / heads;

@@ -1,8 +1,8 @@
-// Runs in the page: one trainer under test, what it reported and when, and a line to the hook in its worker.
+// Runs in the page: one trainer under test, a timeline of its reports, and a channel to the hook in its worker.
 const tabtune = await import('/dist/index.js');
 export { tabtune };
 
-/** Everything heard so far, with the page's clock. */
+/** All events so far, with the page's clock. */
 export const timeline = [];
 let trainer;
 let hook;
@@ -10,12 +10,12 @@ let asked = 0;
 
 const now = () => performance.timeOrigin + performance.now();
 
-/** Starts the package's worker behind the hook; the n-th start of this function has the n-th plan. */
+/** Returns a function that starts the package's worker behind the hook; its n-th call uses the n-th plan. */
 export function workers(plans = []) {
   let next = 0;
   return () => {
     const plan = { ...plans[Math.min(next++, plans.length)], id: crypto.randomUUID() };
-    // The line to the last worker stays open: what it said before it ended may still be on its way.
+    // The channel to the last worker remains open: messages that it sent before it ended may still be on their way.
     const channel = new BroadcastChannel(`faults ${plan.id}`);
     const waiting = new Map();
     hook = { channel, waiting };
@@ -29,7 +29,7 @@ export function workers(plans = []) {
   };
 }
 
-/** Asks the hook of the newest worker. */
+/** Sends a command to the hook of the newest worker. */
 export function tell(command, more = {}) {
   const id = ++asked;
   return new Promise((resolve) => {
@@ -38,7 +38,7 @@ export function tell(command, more = {}) {
   });
 }
 
-/** How a promise ended, in what can cross to the test. */
+/** Returns the outcome of a promise, in a form that can be passed to the test. */
 export async function settled(promise) {
   const started = now();
   try {
@@ -59,8 +59,8 @@ export function adopt(made) {
 export const current = () => trainer;
 
 /**
- * The files of a Llama of these sizes without a tokenizer; its weights are one block of noise after another. In front of them may lie so many
- * bytes of a tower that the model does not use.
+ * Returns the files of a Llama of these sizes without a tokenizer; its weights are repeated blocks of noise. `towerBytes` bytes of a tower that the
+ * model does not use may precede them.
  */
 export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads, tied = true, towerBytes = 0 }) {
   const config = {
@@ -97,7 +97,7 @@ export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads
   const front = new DataView(new ArrayBuffer(8));
   front.setBigUint64(0, BigInt(json.byteLength), true);
   const parts = [front.buffer, json];
-  // A Blob of Blobs takes the place of one of them.
+  // A Blob made of references to the same Blob takes only the space of that one.
   const repeat = (block, bytes) => {
     for (let left = bytes; left > 0; left -= block.size) parts.push(left >= block.size ? block : block.slice(0, left));
   };
@@ -106,19 +106,19 @@ export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads
   return [new File(parts, 'model.safetensors'), new File([JSON.stringify(config)], 'config.json')];
 }
 
-/** Token ids for a model without a tokenizer. */
+/** Returns token ids for a model without a tokenizer. */
 export const someTokens = (count) => Uint32Array.from({ length: count }, (_, i) => (i * 7919) % 1000);
 
-/** The model of a setting: fresh weights of a shape, or the files of `sizes`. */
+/** Returns the model of a setting: new weights of a shape, or the files of `sizes`. */
 export async function model({ shape, sizes, text }, plans) {
   const worker = workers(plans);
   return sizes ? tabtune.openModel(modelFiles(sizes), { worker }) : tabtune.newModel(shape, { text }, { worker });
 }
 
-/** The data of a setting. */
+/** Returns the data of a setting. */
 export const dataOf = ({ sizes, text }) => (sizes ? { tokens: someTokens(2000) } : { text });
 
-/** A new run; `plans` for its workers. */
+/** Creates a new run; `plans` are for its workers. */
 export async function create({ options, plans, ...setting }) {
   return adopt(await tabtune.Trainer.create({ model: await model(setting, plans), data: dataOf(setting), ...options }));
 }
@@ -135,14 +135,14 @@ export async function run(options = {}) {
   for await (const event of trainer.run(options)) void event;
 }
 
-/** Saves, and says so outside of the browser before anything else happens. */
+/** Saves, and reports it outside of the browser before anything else happens. */
 export async function saveAloud() {
   const { run, generation, step } = await trainer.save();
   console.info(`saved ${JSON.stringify({ run, generation, step })}`);
   return { run, generation, step };
 }
 
-/** Losses by step as they were reported last, and whether a step was ever reported with two values. */
+/** Returns the last reported losses by step, and the steps that were reported with two different values. */
 export function losses() {
   const found = {};
   const changed = [];
@@ -157,17 +157,17 @@ export function losses() {
 const hex = (buffer) => Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, '0')).join('');
 export const digest = async (blob) => hex(await crypto.subtle.digest('SHA-256', await blob.arrayBuffer()));
 
-/** Digests of the exported files, by name. */
+/** Returns digests of the exported files, by name. */
 export async function digests() {
   const files = await trainer.exportFiles();
   return Object.fromEntries(await Promise.all(files.map(async ({ name, blob }) => [name, await digest(blob)])));
 }
 
 let opened;
-/** The saved runs, through one worker for the whole page. */
+/** Returns the saved runs, through one worker for the whole page. */
 export const runs = () => (opened ??= tabtune.openSavedRuns());
 
-/** Opens the database as a stranger. */
+/** Opens the database independently of the package. */
 export function database(version) {
   return new Promise((resolve, reject) => {
     const request = indexedDB.open('tabtune', version);
@@ -182,7 +182,7 @@ const answered = (request) =>
     request.onerror = () => reject(request.error);
   });
 
-/** Turns one bit of a stored piece, and gives it back when called again with the same numbers. */
+/** Flips one bit of a stored piece; calling it again with the same numbers restores it. */
 export async function flip({ run, generation, index, bit }) {
   const base = await database();
   const transaction = base.transaction('chunks', 'readwrite', { durability: 'strict' });
@@ -198,7 +198,7 @@ export async function flip({ run, generation, index, bit }) {
   base.close();
 }
 
-/** Lengths of the stored pieces of a generation, in order. */
+/** Returns the lengths of the stored pieces of a generation, in order. */
 export async function pieces({ run, generation }) {
   const base = await database();
   const store = base.transaction('chunks').objectStore('chunks');
@@ -208,7 +208,7 @@ export async function pieces({ run, generation }) {
   return all;
 }
 
-/** Waits until no tab holds the run; how long that took. */
+/** Waits until no tab holds the run; returns how long that took. */
 export async function freed(run) {
   const from = performance.now();
   const held = async () => (await navigator.locks.query()).held.some(({ name }) => name.includes(run));
@@ -216,7 +216,7 @@ export async function freed(run) {
   return performance.now() - from;
 }
 
-/** What a new page finds of a run that nobody holds any more: its generations, which of them are torn, and the next two losses. */
+/** Returns the state that a new page finds of a run that is not held any more: its generations, the torn ones among them, and the next two losses. */
 export async function takenUp(run) {
   await freed(run);
   const all = await runs();

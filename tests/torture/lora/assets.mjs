@@ -5,7 +5,7 @@ import { root } from '../../../web/toolchain.mjs';
 
 const ASSETS = process.env.TABTUNE_ASSETS ?? join(root, 'target', 'assets');
 
-/** The path of one of them, which must be there. */
+/** Returns the path of one of them, which must exist. */
 export function asset(...parts) {
   const path = join(ASSETS, ...parts);
   if (!existsSync(path)) throw new Error(`${path}: missing; TABTUNE_ASSETS names the folder of the fixed models and texts`);

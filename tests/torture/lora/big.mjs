@@ -1,4 +1,4 @@
-// A packed model of 1.54 billion weights, of Qwen2.5-1.5B's shapes: opened beside an adapter, and a step, natively and in Chromium.
+// A packed model of 1.54 billion weights, with Qwen2.5-1.5B's shapes: opened with an adapter, and a step, natively and in Chromium.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs';
@@ -12,29 +12,34 @@ const [VOCABULARY, WIDTH, MLP, LAYERS, HEADS, KV_HEADS, HEAD] = [151_936, 1536, 
 const TEXT = 'It is a truth universally acknowledged. '.repeat(40);
 const SHAPE = { r: 16, alpha: 32, seqLen: 16 };
 const MIB = 2 ** 20;
-/** Bytes of the process above those of its tensors, and the part that bytes in use may be above the plan by. */
+/** Bytes of the process in addition to those of its tensors, and the share by which bytes in use may exceed the plan. */
 const [HOST, ABOVE] = [200 * MIB, 0.1];
-/** How long a step in the browser may take. */
+/** Maximum duration of a step in the browser. */
 const PATIENCE_MINS = 15;
 
-/** ggml's number of a type, bytes of a block of 256, and halves of it that give weights a spread of 0.06: the scale 2.3e-4 with a minimum of 1.7e-3; the scale 4.4e-5. */
+/**
+ * ggml's number of a type, bytes of a block of 256, and halves of it that give weights a spread of 0.06: the scale 2.3e-4 with a minimum of 1.7e-3;
+ * the scale 4.4e-5.
+ */
 const TYPES = { q4_k: [12, 144, { 0: 0x0b89, 2: 0x1714 }], q6_k: [14, 210, { 208: 0x02e2 }] };
 const PIECE_BLOCKS = 8192;
 
-/** Blocks of random bits with those halves. */
+/** Returns blocks of random bits with those halves. */
 function blocks([kind, size, halves]) {
   const bytes = createHash('shake256', { outputLength: PIECE_BLOCKS * size }).update(`big ${kind}`).digest();
   for (let at = 0; at < bytes.length; at += size) for (const [place, half] of Object.entries(halves)) bytes.writeUInt16LE(half, at + Number(place));
   return bytes;
 }
 
-/** Writes the model with a table of this type: a tensor repeats one piece of blocks. Its tokens are those of bytes, and others that no text has. */
+/**
+ * Writes the model with a table of this type: a tensor repeats one piece of blocks. Its tokens are those of bytes, and others that no text contains.
+ */
 function made(path, table) {
   const metadata = new Map([['general.architecture', ofText('llama')], ['tokenizer.ggml.model', ofText('gpt2')], ['tokenizer.ggml.pre', ofText('gpt-2')]]);
   const numbers = { block_count: LAYERS, context_length: 2048, embedding_length: WIDTH, feed_forward_length: MLP, 'attention.head_count': HEADS, 'attention.head_count_kv': KV_HEADS, vocab_size: VOCABULARY };
   for (const [key, value] of Object.entries(numbers)) metadata.set(`llama.${key}`, ofU32(value));
   metadata.set('llama.attention.layer_norm_rms_epsilon', ofF32(1e-5));
-  // Every byte stands for itself in this text, but for the space.
+  // Every byte is its own character in this text, except for the space.
   const tokens = Array.from({ length: VOCABULARY }, (_, id) => (id === 32 ? 'Ġ' : id > 32 && id < 127 ? String.fromCharCode(id) : `<${id}>`));
   metadata.set('tokenizer.ggml.tokens', ofTexts(tokens)).set('tokenizer.ggml.merges', ofTexts([]));
   metadata.set('tokenizer.ggml.token_type', ofI32s(tokens.map(() => 1)));
@@ -61,7 +66,7 @@ function made(path, table) {
   return path;
 }
 
-/** The lines of a command, and the most bytes that its process had in memory. */
+/** Returns the lines of a command, and the peak memory of its process in bytes. */
 function watched(binary, args) {
   return new Promise((resolve, reject) => {
     const child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -87,7 +92,7 @@ function watched(binary, args) {
   });
 }
 
-/** Opened on the device `cpu`, where the process has nothing of a driver's; two steps on that of Vulkan. */
+/** Opens the model on the device `cpu`, where the process has no driver memory; makes two steps on that of Vulkan. */
 async function natively(tabtune, model, data, fail) {
   const { r, alpha, seqLen } = SHAPE;
   const lora = ['--lora', '--lora-r', r, '--lora-alpha', alpha, '--lora-targets', 'all-linear', '--batch-size', 1, '--seq-len', seqLen].map(String);
@@ -99,7 +104,7 @@ async function natively(tabtune, model, data, fail) {
   const host = opened.most - parts.base - parts.adapter;
   if (host > HOST) fail(`natively: ${mb(host)} MB above the tensors when the model is open`);
   const start = ['natively', mb(statSync(model).size), open.toFixed(1)];
-  // The second step is the one that is profiled.
+  // The second step is the profiled one.
   const { most, refused, lines } = await run('--device', 'wgpu', '--steps', '2', '--profile');
   if (refused) return [...start, refused.message, '–', '–', mb(planned), '–', mb(host), mb(most), '–'];
   const seconds = lines.filter(({ loss }) => loss !== undefined).map(({ secs }) => secs.toFixed(1));
@@ -126,7 +131,7 @@ async function inChromium(model, fail) {
 export async function big({ tabtune, work, fail }) {
   const data = join(work, 'text.txt');
   writeFileSync(data, TEXT);
-  // Mesa's software adapter binds 128 MiB at most: a table in Q4_K, not one in Q6_K. LORA_BIG names another file to take for the latter.
+  // Mesa's software adapter binds 128 MiB at most: a table in Q4_K fits, one in Q6_K does not. LORA_BIG names another file to use for the latter.
   const [small, large] = [made(join(work, 'q4_k.gguf'), 'q4_k'), process.env.LORA_BIG ?? made(join(work, 'q6_k.gguf'), 'q6_k')];
   const rows = [await natively(tabtune, small, data, fail), await natively(tabtune, large, data, fail), await inChromium(large, fail)];
   return {

@@ -1,4 +1,4 @@
-// Adapters that leave for llama.cpp and for Python PEFT, and adapters that come from there.
+// Adapters exported for llama.cpp and for Python PEFT, and adapters imported from there.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../../web/toolchain.mjs';
@@ -13,10 +13,10 @@ const BASES = ['f32', 'f16', 'q8_0'];
 const PROMPT = 'The stars of the northern sky turn about the pole; in 2024';
 const LARGEST_OFF = 1e-3;
 const LOSS_OFF = 1e-5;
-/** Ten times what may be off beside a base of F16. */
+/** Ten times the allowed error with a base of F16. */
 const LEAST_MOVED = 0.02;
 
-/** Settings of the adapters of a model: one scale for all; that of rsLoRA; ranks and alphas of their own. */
+/** Returns settings of the adapters of a model: one scale for all; that of rsLoRA; individual ranks and alphas. */
 const adapters = (model) => {
   const all = { r: 4, alpha: 8, target_modules: 'all-linear' };
   const [wide, other] = model === 'gpt2' ? ['c_attn', 'mlp.c_fc'] : ['q_proj', 'v_proj'];
@@ -32,7 +32,7 @@ const COLUMNS = ['model', 'base', 'adapter', 'off by', 'of what is usual', 'best
 
 const data = join(root, 'LICENSE');
 
-/** A run of 30 steps beside `base`, or one with `more` options, in the new folder `out`. */
+/** Makes a run of 30 steps on `base`, or one with `more` options, in the new folder `out`. */
 async function train(tabtune, work, base, settings, out, ...more) {
   const config = join(work, 'train.json');
   writeFileSync(config, JSON.stringify({ adapter: settings }));
@@ -40,7 +40,7 @@ async function train(tabtune, work, base, settings, out, ...more) {
   await tabtune.lines('train', '--model', base, '--data', data, '--out', out, '--train-config', config, '--seq-len', '32', '--seed', '1', ...options);
 }
 
-/** Exports a checkpoint twice, which has to give equal bytes, and gives the path. */
+/** Exports a checkpoint twice, which must give equal bytes, and returns the path. */
 async function exported(tabtune, fail, checkpoint, to, ...options) {
   const write = (path) => tabtune.lines('export', '--checkpoint', checkpoint, '--to', path, '--name', 'adapter', ...options);
   const again = to.replace(/(\.gguf)?$/, '-again$1');
@@ -52,7 +52,7 @@ async function exported(tabtune, fail, checkpoint, to, ...options) {
   return to;
 }
 
-/** The largest difference of a probability of a next token. */
+/** Returns the largest difference of a probability of a next token. */
 function probabilities(ours, theirs) {
   return Math.max(...ours.flatMap(({ top }, at) => top.map(([, log], rank) => Math.abs(Math.exp(theirs[at].of[rank]) - Math.exp(log)))));
 }
@@ -83,7 +83,7 @@ export async function llamacpp({ tabtune, work, fail }) {
   };
 }
 
-/** The same of a published model, on the device that the machine has. */
+/** Does the same for a published model, on the machine's device. */
 export async function smollm({ tabtune, work, fail }) {
   await installNode();
   await installPython();
@@ -103,7 +103,7 @@ export async function smollm({ tabtune, work, fail }) {
   };
 }
 
-/** Paths of what an adapter's checkpoint becomes. */
+/** Returns the paths of an adapter checkpoint's exports. */
 async function forms(tabtune, fail, at, base) {
   const form = (ending, ...options) => exported(tabtune, fail, at, at + ending, ...options);
   return {
@@ -114,7 +114,7 @@ async function forms(tabtune, fail, at, base) {
   };
 }
 
-/** A row for each case. */
+/** Returns a row for each case. */
 async function compared(work, fail, cases) {
   const wantedOf = (exact) => exact.positions.map(({ top }) => top.map(([id]) => id));
   const apart = await adapted(work, cases.map(({ base, peft, ids }) => ({ path: base, adapter: peft, ids, count: POSITIONS })));
@@ -130,7 +130,8 @@ async function compared(work, fail, cases) {
     const [off, mergedOff] = [probabilities(ours, beside), probabilities(merged, inside)];
     const name = `${model} ${type} ${which}`;
     if (type !== 'q8_0') {
-      // llama.cpp rounds activations to the halves of its weights, which a trained model may magnify: there best tokens and probabilities count.
+      // llama.cpp rounds activations to the precision of its F16 weights, which a trained model may magnify: in this case best tokens and
+      // probabilities count.
       const bests = (wrong) => wrong.filter((words) => words.includes('best token'));
       for (const words of [...(type === 'f32' ? one.wrong : bests(one.wrong)), ...bests(two.wrong)]) fail(`${name}: ${words}`);
       if (!(off <= LARGEST_OFF && mergedOff <= LARGEST_OFF)) fail(`${name}: probabilities off by ${off}, merged ${mergedOff}`);
@@ -146,7 +147,7 @@ async function compared(work, fail, cases) {
   });
 }
 
-/** tabtune's loss of `ids` with the adapter of a folder, before a step. */
+/** Returns tabtune's loss of `ids` with the adapter of a folder, before a step. */
 async function firstLoss(tabtune, work, base, adapter, ids) {
   const tokens = join(work, 'ids.tokens');
   writeFileSync(tokens, Buffer.from(Uint32Array.from(ids).buffer));

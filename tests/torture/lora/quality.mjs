@@ -1,4 +1,4 @@
-// What adapters learn: LoRA on packed bases beside a full fine-tune, the latter as extracted factors, and SmolLM2's curve.
+// Training results of adapters: LoRA on packed bases compared with a full fine-tune, the latter as extracted factors, and SmolLM2's curve.
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,28 +12,28 @@ const glass = () => asset('glass-en', 'hf');
 const DEVICE = process.env.LORA_DEVICE ?? 'wgpu';
 const STEPS = 300;
 const SHAPE = ['--batch-size', '2', '--seq-len', '128', '--seed', '5'];
-/** The last part of the text is never trained on. */
+/** Share of the text, its last part, that is never trained on. */
 const HELD_OUT = 0.05;
 const BASES = { F16: 'glass-en-f16.gguf', Q8_0: 'glass-en-q8_0.gguf', Q4_0: 'glass-en-q4_0.gguf' };
 const LORA = ['--lora', '--lora-r', '16', '--lora-alpha', '32', '--lora-targets', 'all-linear'];
 const LORA_RATES = [5e-4, 2e-3, 5e-3];
-/** The rate whose runs are repeated beside the same weights in f32. */
+/** The rate whose runs are repeated with the same weights in f32. */
 const REPEATED = 2e-3;
 const FULL_RATES = [1e-4, 5e-4, 2e-3];
 /** The rate of the fine-tune that is extracted. */
 const EXTRACTED = 5e-4;
 const RANKS = [4, 16, 64];
-/** Errors of extraction may be above the best ones by this part of them, and by the rounding of factors to f32, which helps as often. */
+/** Share by which errors of extraction may exceed the best possible ones, and the rounding of factors to f32, which helps as often as it hurts. */
 const [ABOVE, ROUNDING] = [0.01, 1e-6];
 const SMOL = ['--steps', '60', '--batch-size', '1', '--seq-len', '64', '--lora', '--lora-r', '8', '--lora-alpha', '16', '--lora-targets', 'all-linear', '--learning-rate', '2e-4', '--seed', '5'];
-/** Steps of one row of its table. */
+/** Number of steps in one row of its table. */
 const ROW = 6;
 
 const nats = (loss) => loss.toFixed(4);
 const percent = (part) => `${(100 * part).toFixed(2)} %`;
 const lossesOf = (lines) => lines.filter((line) => line.grad_norm !== undefined).map(({ loss }) => loss);
 
-/** One run: its losses, that of the held-out text at its end, the sum of what was trained. */
+/** Makes one run; returns its losses, that of the held-out text at its end, and the checksum of the trained weights. */
 async function trained(tabtune, out, model, options, weights) {
   const started = Date.now();
   const held = ['--validation-fraction', String(HELD_OUT), '--eval-every', String(STEPS)];
@@ -44,7 +44,7 @@ async function trained(tabtune, out, model, options, weights) {
 
 const full = (tabtune, out, rate) => trained(tabtune, out, glass(), ['--learning-rate', String(rate)], 'model.safetensors');
 
-/** LoRA of each rate on each base, once more beside f32, and full fine-tunes. */
+/** Trains LoRA with each rate on each base, once more on f32, and full fine-tunes. */
 export async function quality({ tabtune, work, fail }) {
   const rows = [];
   const row = (way, rate, { losses, held, secs }) => rows.push([way, rate, nats(losses[0]), nats(losses.at(-1)), nats(held), secs.toFixed(0)]);
@@ -72,7 +72,7 @@ alpha 32 on all matrices. The runs at rate ${REPEATED} were made again with \`--
   };
 }
 
-/** A full fine-tune as factors: errors beside numpy's, losses beside the tuned model's. */
+/** Extracts a full fine-tune as factors: errors compared with numpy's, losses with the tuned model's. */
 export async function extraction({ tabtune, work, fail }) {
   await installPython();
   const [tuned, held] = [join(work, 'tuned'), join(work, 'held-out.txt')];
@@ -97,7 +97,7 @@ export async function extraction({ tabtune, work, fail }) {
     const pairs = names.map((name) => ({ name, error: report.tensors[name].error, least: best[rank][name] }));
     for (const { name, error, least } of pairs) if (!(error > least - ROUNDING && error < least * (1 + ABOVE) + ROUNDING)) fail(`rank ${rank}, ${name}: ${error}, the best is ${least}`);
     const errors = pairs.map(({ error }) => error);
-    // Where the rank is that of the matrix, nothing is left but rounding.
+    // If the rank is that of the matrix, only rounding remains.
     const over = pairs.filter(({ least }) => least > ROUNDING).map(({ error, least }) => error / least - 1);
     return [rank, report.error.toFixed(5), `${Math.min(...errors).toFixed(4)} to ${Math.max(...errors).toFixed(4)}`, percent(Math.max(...over)), nats(report.loss), report.secs.toFixed(1)];
   });
@@ -113,7 +113,7 @@ tensors, ${percent(part)} in \`${largest}\`. Losses of the held-out text, in nat
   };
 }
 
-/** The curve of SmolLM2-135M beside its published Q4_1 file. */
+/** Returns the curve of SmolLM2-135M with an adapter on its published Q4_1 file. */
 export async function smollm({ tabtune, work, fail }) {
   await installPython();
   await installSmollm();

@@ -1,5 +1,5 @@
-// npm run torture lora [part …]: what adapters learn, and what they are worth to other programs. Its table is ../LORA.md; a part's section replaces its old one.
-// TABTUNE names the program to try; without it the debug build is made and taken.
+// npm run torture lora [part …]: checks what adapters learn, and how well other programs use them. Its table is ../LORA.md; a part's section replaces
+// its old one. TABTUNE names the program to test; by default the debug build is made and used.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ const HEAD = `# Adapters: what holds of LoRA in full
 \`npm run torture lora [part]\` trains adapters and compares them with what other programs and float64 make of them. A failure ends the program with 1.
 `;
 
-/** Runs the parts that are asked for, or all. The exit status. */
+/** Runs the requested parts, or all of them. Returns the exit status. */
 export async function lora(asked) {
   const unknown = asked.filter((name) => !(name in PARTS));
   if (unknown.length > 0) {
@@ -27,7 +27,7 @@ export async function lora(asked) {
     return 1;
   }
   process.chdir(root);
-  // The module that builds it also drives browsers, which this does not need.
+  // The module that builds it also drives browsers, which are not needed here.
   const tabtune = new Tabtune(process.env.TABTUNE ?? (await (await import('../files.mjs')).native()));
   const failures = [];
   for (const name of asked.length > 0 ? asked : Object.keys(PARTS)) {

@@ -1,4 +1,4 @@
-// An adapter beside a real model in Chromium: what it learns in a few steps, the bytes it takes, and how long one waits for it.
+// An adapter on a real model in Chromium: its learning in a few steps, its memory, and its waiting times.
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Arena } from '../arena.mjs';
@@ -8,17 +8,17 @@ import { asset } from './assets.mjs';
 const ADAPTER = { r: 8, alpha: 16, targetModules: 'all-linear' };
 const OPTIONS = { steps: 20, batchSize: 1, seqLen: 64, learningRate: 2e-4, seed: 5, validationFraction: 0.02, adapter: ADAPTER };
 const WINDOWS = 10;
-/** Nats that the held-out loss falls by at least. */
+/** Minimum decrease of the held-out loss in nats. */
 const LEARNT = 0.05;
-/** Bytes of a trained value: itself, its gradient, two moments. */
+/** Bytes per trained value: the value itself, its gradient, two moments. */
 const EACH = 16;
-/** Parts that bytes in use may be above the plan by, and the base on the GPU beside its file. */
+/** Shares by which bytes in use may exceed the plan, and the base on the GPU its file. */
 const [ABOVE, BASE] = [0.1, 0.02];
 const MIB = 2 ** 20;
 export const WASM = 96 * MIB;
 export const mb = (bytes) => (bytes / 1e6).toFixed(1);
 
-/** `work` of `in-browser/lora.mjs` in a page that has the model of this path. */
+/** Runs `work` of `in-browser/lora.mjs` in a page that has the model at this path. */
 export function inTab(arena, path, work, setting) {
   return arena.with(async (subject) => {
     await subject.do(async () => (await import('/torture/lora.mjs')).field());
@@ -43,12 +43,12 @@ async function row(arena, name, path, fail) {
   for (const [words, is] of Object.entries(wrong)) if (is) fail(`${name}: ${words}`);
   const seconds = (open + create + early).toFixed(1);
   const cells = [name, mb(size), mb(base), mb(inUse), mb(bound), mb(planned.needBytes), mb(most), mb(now), (wasm / MIB).toFixed(1), before.toFixed(4), after.toFixed(4), seconds, step.toFixed(1)];
-  // The other one takes minutes.
+  // The next case takes minutes.
   console.log(cells.join(' | '));
   return cells;
 }
 
-/** SmolLM2-135M beside its published Q4_1 file, and beside our own Q8_0 form of it. */
+/** Tests SmolLM2-135M with its published Q4_1 file as base, and with our own Q8_0 conversion of it. */
 export async function browser({ tabtune, work, fail }) {
   await installPython();
   await installSmollm();

@@ -1,4 +1,4 @@
-// Adapters of Python PEFT whose files have more than pairs of matrices, or names without a tensor: what they are worth merged.
+// Adapters of Python PEFT whose files have more than pairs of matrices, or names without a tensor: their results when merged.
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../../web/toolchain.mjs';
@@ -8,10 +8,10 @@ import { figure } from '../consumers/report.mjs';
 import { makeModels } from '../make-models.mjs';
 
 const NEW_TOKENS = 3;
-/** Of the largest logit: some roundings of an f32. */
+/** Maximum error relative to the largest logit: some roundings of an f32. */
 const LARGEST_OFF = 1e-6;
 
-/** Settings of PEFT by what is unusual about the files. `grow`: the vocabulary was resized before. */
+/** Returns settings of PEFT by the unusual property of their files. `grow`: the vocabulary was resized before. */
 function kinds(model) {
   const [wide, other, table, head] = model === 'gpt2' ? ['c_attn', 'c_fc', 'wte', 'lm_head'] : ['q_proj', 'v_proj', 'embed_tokens', 'lm_head'];
   const tied = model !== 'llama-3';
@@ -61,7 +61,7 @@ adapter, as a share of the largest (allowed ${LARGEST_OFF}: the merged values ar
   };
 }
 
-/** Adapters of a model that was trained from another, whose config.json names that one. */
+/** Tests adapters of a model that was trained from another, which its config.json names. */
 export async function auto({ tabtune, work, fail }) {
   await installPeft();
   makeModels(join(work, 'models'));

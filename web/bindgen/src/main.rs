@@ -1,4 +1,4 @@
-//! `wasm-bindgen --target web --out-dir FOLDER [--out-name NAME] [--remove-name-section] FILE`: the JavaScript and the types around
+//! `wasm-bindgen --target web --out-dir FOLDER [--out-name NAME] [--remove-name-section] FILE`: generates the JavaScript and the types for
 //! a compiled module.
 
 use std::env;
@@ -32,7 +32,7 @@ fn main() -> Result<()> {
     let input = input.context("expected the compiled module, found no file")?;
     let out_dir = out_dir.context("expected --out-dir FOLDER, found none")?;
     let mut bindgen = Bindgen::new();
-    // With the module's default place, beside the script: a page need not say where it is.
+    // The generated script looks for the module next to itself by default, so that a page need not pass its address.
     bindgen.web(true)?.typescript(true).omit_default_module_path(false).remove_name_section(removes_names).input_path(&input);
     if let Some(name) = &out_name {
         bindgen.out_name(name);

@@ -15,10 +15,10 @@ import type { RunActs } from './run-item.js';
 interface Surroundings {
   resume: (info: CheckpointInfo, generation?: number) => void;
   say: (words: string) => void;
-  /** The trainer that holds this run, if it is this page's. */
+  /** Returns the trainer that holds this run, if it belongs to this page. */
   trainerOf: (run: string) => Trainer | undefined;
 }
-/** The operations on a run's checkpoints, by the holder of its lock. */
+/** Operations on a run's checkpoints, performed by the holder of its lock. */
 type Shelf = Pick<Trainer['checkpoints'], 'keep' | 'fork' | 'remove' | 'exportFile' | 'exportFolder'>;
 
 export class CheckpointPanel {
@@ -33,7 +33,7 @@ export class CheckpointPanel {
     const input = byId('checkpoint-files', HTMLInputElement);
     input.addEventListener('change', () => {
       const files = [...(input.files ?? [])];
-      // The same files can be chosen again.
+      // Allows the same files to be chosen again.
       input.value = '';
       this.#act(() => this.#import(files));
     });
@@ -41,7 +41,7 @@ export class CheckpointPanel {
     byId('persist', HTMLButtonElement).addEventListener('click', () => this.#act(() => this.persist()));
   }
 
-  /** Whether runs can be resumed here: not without a GPU, and not before one was found. */
+  /** Sets if runs can be resumed here, which requires that a GPU was found. */
   trains(possible: boolean): Promise<void> {
     this.#trains = possible;
     byId('kept-help', HTMLElement).hidden = possible;
@@ -56,7 +56,7 @@ export class CheckpointPanel {
     return this.#runs;
   }
 
-  /** Performs an action; shows a failure next to the list, and then the list as it is. */
+  /** Performs an action and refreshes the list; a failure is shown next to it. */
   #act(work: () => Promise<void>): void {
     this.#fault.hidden = true;
     work()
@@ -87,12 +87,12 @@ export class CheckpointPanel {
     }
   }
 
-  /** The newest checkpoint that can be read, of `run` or of all. */
+  /** Returns the newest readable checkpoint, of `run` or of all runs. */
   async newest(run?: string): Promise<CheckpointInfo | undefined> {
     return (await (await this.#store()).list(run)).find(({ fault }) => fault === undefined);
   }
 
-  /** The history of a saved run. */
+  /** Returns the history of a saved run. */
   async history(run: string): Promise<HistoryEntry[]> {
     return (await this.#store()).history(run);
   }
@@ -158,7 +158,7 @@ export class CheckpointPanel {
     this.around.say(`Brought in: ${escaped(label)}, step ${grouped(step)}.`);
   }
 
-  /** Asks the browser to keep what is stored; to be called within a click. */
+  /** Asks the browser for persistent storage; must be called within a click. */
   async persist(): Promise<void> {
     this.#refused = !(await navigator.storage.persist());
     await this.#storageLine();

@@ -3,7 +3,9 @@ import { escaped } from 'tabtune';
 
 import { byId } from '../dom.js';
 
-/** `failed`: the run stopped at an error, and can still be saved; `lost`: its worker or GPU is gone, the checkpoint is not. */
+/**
+ * State of the page. With `failed` the run stopped at an error and can still be saved; with `lost` its worker or GPU is gone, but not the checkpoint.
+ */
 export type PageState = 'setup' | 'starting' | 'running' | 'recovering' | 'paused' | 'done' | 'stopped' | 'failed' | 'lost';
 export type Action = 'start' | 'pause' | 'one' | 'stop' | 'goon' | 'save' | 'export' | 'take' | 'again';
 
@@ -19,7 +21,7 @@ const SHOWN: Record<PageState, Action[]> = {
   lost: ['goon', 'take', 'again'],
 };
 const ACTIONS: Action[] = ['start', 'pause', 'one', 'stop', 'goon', 'save', 'export', 'take', 'again'];
-/** A screen reader that is speaking should not be interrupted. */
+/** Minimum time between announcements, so that a screen reader is not interrupted while it is speaking. */
 const SPOKEN_EVERY_MILLIS = 10_000;
 
 export class Controls {
@@ -39,7 +41,7 @@ export class Controls {
     return this.#state;
   }
 
-  /** The label of the button that continues a run; `undefined` hides the button. */
+  /** Sets the label of the button that continues a run; `undefined` hides the button. */
   offer(words: string | undefined): void {
     this.#goOn = words;
     this.#buttons();
@@ -64,7 +66,7 @@ export class Controls {
     if (active instanceof HTMLButtonElement && active.hidden) byId(shown[0] ?? 'start', HTMLButtonElement).focus();
   }
 
-  /** Shown at once; announced by screen readers only after a pause, and only the newest text. */
+  /** Shows a text immediately; screen readers announce only the newest text, and only after a pause. */
   say(words: string): void {
     const safe = escaped(words);
     if (this.#status.textContent === safe) return;

@@ -1,4 +1,6 @@
-/** What the chosen data are learned as, before anything is trained: forms, counts, lengths, warnings, and the first examples token by token. */
+/**
+ * How the chosen data would be learned, shown before anything is trained: forms, counts, lengths, warnings, and the first examples token by token.
+ */
 import { escaped, inspectData, TabtuneError } from 'tabtune';
 import type { DataInput, DataInspection, DataPreview, DataReport, Model, Refusal, TrainOptions } from 'tabtune';
 
@@ -7,13 +9,13 @@ import { bytes, grouped } from '../format.js';
 import { workerUrl } from '../worker.js';
 import { refusalWords } from './inspector.js';
 
-/** Bytes of a large file that are looked at. */
+/** Number of bytes of a large file that are inspected. */
 export const LOOKED_AT = 2 ** 20;
 export const isLarge = (data: DataInput): data is File => data instanceof File && data.size > LOOKED_AT;
-/** Examples that are shown, and tokens of one of them. */
+/** Number of examples that are shown, and of tokens shown of each. */
 const SHOWN = 3;
 const SHOWN_TOKENS = 400;
-/** Kinds of faults of rows that are shown, and lines of each. */
+/** Number of kinds of row faults that are shown, and of lines listed for each. */
 const FAULTS = 5;
 const PLACES = 6;
 
@@ -36,7 +38,7 @@ export class DataPanel {
     byId('lesson-tokens', HTMLInputElement).addEventListener('change', () => this.#examples());
   }
 
-  /** The columns that were chosen for rows whose keys have other names. */
+  /** Columns that were chosen for rows whose keys have other names. */
   get columns(): TrainOptions['columns'] {
     const [prompt, completion] = [this.#prompt.value, this.#completion.value];
     if (this.#columns.hidden || completion === '') return undefined;
@@ -44,8 +46,8 @@ export class DataPanel {
   }
 
   /**
-   * Shows what a run of these options would learn. Where the sequence length follows, it is the one that rows propose, and is given back. A refusal
-   * is shown, and rows of other keys can be given names.
+   * Shows what a run with these options would learn. If the sequence length follows the data, the length that rows propose is used and returned. A
+   * refusal is shown, and rows with other keys can be given column names.
    */
   async show(data: DataInput, model: Model, options: TrainOptions & { seqLen: number }, lengthFollows: boolean): Promise<number | undefined> {
     if (data !== this.#data) this.#columns.hidden = true;
@@ -70,7 +72,7 @@ export class DataPanel {
     return proposed;
   }
 
-  /** Shows why data cannot be learned, if that is what was thrown, and offers to name the columns where that helps. */
+  /** Shows why data cannot be learned, if that is the error, and offers to name the columns if that helps. Returns true if the error was shown. */
   async refuse(data: DataInput, thrown: unknown): Promise<boolean> {
     if (!(thrown instanceof TabtuneError) || thrown.detail.code?.startsWith('data.') !== true) return false;
     if (data !== this.#data) this.#columns.hidden = true;
@@ -83,7 +85,7 @@ export class DataPanel {
     return true;
   }
 
-  /** Offers to say which column is what. */
+  /** Offers to choose the column of each kind of text. */
   async #offerColumns(data: DataInput, of: { bytes?: number }): Promise<void> {
     const [file] = await inspectData(data, { ...of, workerUrl });
     const columns = file?.columns ?? [];
@@ -123,7 +125,7 @@ export class DataPanel {
     byId('lesson-report', HTMLElement).hidden = false;
   }
 
-  /** Bars of the lengths, with a line where a sequence ends. */
+  /** Draws the lengths as bars, with a line at the end of a sequence. */
   #histogram({ lengths, seqLen, cut, skipped }: DataReport): void {
     const figure = byId('lesson-lengths', HTMLElement);
     figure.hidden = lengths === null || lengths.max === lengths.min;
@@ -142,7 +144,7 @@ export class DataPanel {
     byId('lesson-lengths-said', HTMLElement).textContent = `Tokens of an example: ${grouped(min)} to ${grouped(max)}, half up to ${grouped(p50)}, 95 % up to ${grouped(p95)}. The line is a sequence of ${grouped(seqLen)}${lost}.`;
   }
 
-  /** The first examples: what is learned is marked by colour, by a line under it, and in words for a screen reader. */
+  /** Shows the first examples; learned text is marked by colour, by a line under it, and in words for a screen reader. */
   #examples(): void {
     const boxes = byId('lesson-tokens', HTMLInputElement).checked;
     const items = this.#preview.map(({ row, segments }) => {
@@ -173,12 +175,12 @@ export class DataPanel {
   }
 }
 
-/** How people find a row: JSON may have many on a line. */
+/** Returns the position of a row in the form that people can find: JSON may have many rows on one line. */
 function placeOf({ file, line, row }: NonNullable<DataPreview[number]['row']>, { files }: Pick<DataReport, 'files'>): string {
   return files[file]?.form === 'json' ? `Row ${grouped(row)}` : `Line ${grouped(line)}`;
 }
 
-/** What was refused: of many rows the lines of each fault, with its words once. */
+/** Describes a refusal; for many rows, lists the lines of each kind of fault, with its text once. */
 function faultsOf({ message, detail: { refusals = [] } }: TabtuneError): string {
   if (refusals.length < 2) return message;
   const faults = new Map<string, Refusal[]>();
@@ -194,5 +196,5 @@ function faultsOf({ message, detail: { refusals = [] } }: TabtuneError): string 
   return [...lines, ...(more > 0 ? [`and ${many(more, 'more fault')}`] : [])].join('\n');
 }
 
-/** Text whose line ends can be seen, and whose control characters do nothing. */
+/** Returns text with visible line ends and harmless control characters. */
 const visible = (text: string): string => text.split('\n').map(escaped).join('⏎\n');

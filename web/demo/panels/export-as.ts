@@ -1,4 +1,4 @@
-/** The dialog of an export: which form, with which card, and where to; then what the receipt says. */
+/** The dialog of an export: format, model card and target; then the contents of the receipt. */
 import { escaped } from 'tabtune';
 import type { ExportChoice, ExportOptions, ExportTarget, GgufType, ModelDetails, Receipt, Trainer } from 'tabtune';
 
@@ -11,11 +11,11 @@ const FORMATS = { safetensors: 'Hugging Face folder, safetensors', gguf: 'GGUF',
 const ENDINGS = { safetensors: 'zip', gguf: 'gguf', json: 'json', peft: 'zip', 'gguf-adapter': 'gguf' } as const;
 
 export const choiceName = ({ format, type }: ExportChoice): string => `${FORMATS[format]}${type === undefined ? '' : `, ${type === 'as-base' ? 'types as they were' : escaped(type)}`}`;
-/** The reason, or what it takes and loses. */
+/** Returns the reason why an export is not possible, or else what it needs and loses. */
 export const choiceFacts = ({ ok, reason, lossy, needs, bytes: size }: ExportChoice): string =>
   !ok ? escaped(reason ?? 'not possible') : [size === undefined ? '' : bytes(size), needs === undefined ? '' : 'needs the file it came from', lossy === undefined ? '' : `without ${escaped(lossy)}`].filter(Boolean).join(', ');
 
-/** Names of the files that training started from. */
+/** Returns the names of the files that training started from. */
 function namesOf(base: ModelDetails['base']): string {
   const files: unknown = base?.['files'];
   const names = Array.isArray(files) ? files.map((file: unknown) => escaped(String(Reflect.get(Object(file), 'name')))) : [];
@@ -47,7 +47,7 @@ export class ExportPanel {
     this.#dialog.addEventListener('close', () => this.#writing?.abort());
   }
 
-  /** Offers the forms in which this trainer's weights can leave. */
+  /** Offers the formats in which this trainer's weights can be exported. */
   async open(trainer: Trainer): Promise<void> {
     const details = await trainer.details();
     this.#beside = (await trainer.inspect()).adapter !== null;
@@ -68,7 +68,7 @@ export class ExportPanel {
     return this.#details?.exports[Number(this.#choice.value)];
   }
 
-  /** Whether files have to be chosen again; those beside which an adapter is trained are at hand. */
+  /** Returns whether files have to be chosen again; an adapter's base files are at hand. */
   #needs(choice: ExportChoice | undefined): boolean {
     return choice?.needs === 'base' && !this.#beside;
   }
@@ -102,7 +102,7 @@ export class ExportPanel {
     return { format, ...(type === undefined ? {} : { type: type as GgufType }), ...(this.#needs(this.#chosenOne) ? { base: this.#base } : {}), card };
   }
 
-  /** Writes to what `pick` gives, or offers a download. */
+  /** Writes to the target that `pick` returns, or offers a download. */
   async #write(pick: (() => Promise<ExportTarget | undefined>) | undefined): Promise<void> {
     const trainer = this.#trainer;
     if (!trainer || this.#writing) return;
@@ -129,7 +129,7 @@ export class ExportPanel {
     }
   }
 
-  /** What was written, with its sums. */
+  /** Shows the written files with their checksums. */
   #receipt(receipt: Receipt | undefined): void {
     const box = byId('x-receipt', HTMLElement);
     if (!receipt) return;

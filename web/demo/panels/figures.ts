@@ -5,7 +5,7 @@ import { byId, make } from '../dom.js';
 import { duration, grouped, rate, secs } from '../format.js';
 import type { Step } from '../log.js';
 
-/** Steps over which speed is averaged. */
+/** Number of steps over which speed is averaged. */
 const WINDOW = 20;
 const TABLE_ROWS = 12;
 
@@ -25,7 +25,7 @@ export class Figures {
     this.#draw();
   }
 
-  /** A pause must not count as a slow step. */
+  /** Notes an interruption, so that a pause does not count as a slow step. */
   interrupt(): void {
     this.#recent = [];
   }
@@ -52,7 +52,7 @@ export class Figures {
     this.#draw();
   }
 
-  /** Once per frame, however many steps were made. */
+  /** Draws once per frame, however many steps were made. */
   #draw(): void {
     if (this.#due) return;
     this.#due = true;
@@ -88,7 +88,7 @@ export class Figures {
     byId('f-eta', HTMLElement).textContent = left > 0 ? duration((left * elapsed) / counted.length) : '–';
   }
 
-  /** The end of the run: no time remains. */
+  /** Shows the end of the run: no time remains. */
   finish(): void {
     byId('f-eta', HTMLElement).textContent = '–';
     this.interrupt();

@@ -1,4 +1,4 @@
-/** How fast this GPU is, measured on request: its peak, and each kernel as a part of it. */
+/** The speed of this GPU, measured on request: its peak, and each kernel as a share of it. */
 import { measureGpu } from 'tabtune';
 import type { GpuReport } from 'tabtune';
 

@@ -1,4 +1,4 @@
-/** The inspector: what dropped or chosen files are, what is wrong with them, how they can be trained, and what they can become. */
+/** The inspector: reports what dropped or chosen files are, their faults, how they can be trained, and the formats they can be converted to. */
 import { escaped, inspectFiles } from 'tabtune';
 import type { FileReport, InspectReport, Refusal } from 'tabtune';
 
@@ -18,14 +18,14 @@ const KINDS: Readonly<Record<InspectReport['kind'], string>> = {
   unknown: 'Nothing that is known here',
 };
 const RULES: Readonly<Record<string, string>> = { adamw: 'AdamW', adafactor: 'Adafactor', apollo: 'APOLLO', sgd: 'SGD' };
-/** Rows shown of long lists. */
+/** Number of rows shown of long lists. */
 const ROWS = 200;
 const NAME = 64;
 
-/** Text of a file: cut and escaped. */
+/** Returns text from a file: shortened and escaped. */
 const cut = (text: string): string => escaped(text.length > NAME ? `${text.slice(0, NAME - 1)}…` : text);
 
-/** A refusal as a sentence. */
+/** Returns a refusal as a sentence. */
 export function refusalWords({ artifact, subject, expected, found, hint }: Refusal): string {
   const parts = [cut(artifact), subject === undefined ? '' : cut(subject), expected === undefined ? '' : `expected ${escaped(expected)}`, found === undefined ? '' : `found ${escaped(found)}`];
   return `${parts.filter(Boolean).join(', ')}${hint === undefined ? '' : `: ${escaped(hint)}`}`;
@@ -39,7 +39,7 @@ function fileLine({ file, format, ok, code, message, tensors, warnings }: FileRe
   return item;
 }
 
-/** A list under a heading; nothing if it is empty. */
+/** Returns a list under a heading, or nothing if the list is empty. */
 function section(title: string, items: readonly HTMLElement[]): HTMLElement[] {
   if (items.length === 0) return [];
   const list = make('ul', '', 'findings');
@@ -48,7 +48,7 @@ function section(title: string, items: readonly HTMLElement[]): HTMLElement[] {
   return [make('h3', title), list];
 }
 
-/** A finding: its code, and what it means here. */
+/** Returns a finding: its code, and its meaning here. */
 function finding(code: string, words: string, fault = false): HTMLLIElement {
   const item = make('li', '', fault ? 'fault' : '');
   item.append(make('code', escaped(code)), ` ${words}`);
@@ -95,7 +95,7 @@ export class Inspector {
     const input = byId('inspect-files', HTMLInputElement);
     input.addEventListener('change', () => {
       const files = [...(input.files ?? [])];
-      // The same files can be chosen again.
+      // Allows the same files to be chosen again.
       input.value = '';
       void this.#inspect(files);
     });

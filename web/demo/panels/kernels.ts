@@ -1,4 +1,4 @@
-/** Where the GPU's time of a step goes, measured on request. */
+/** GPU time of each kernel in a step, measured on request. */
 import type { Profile, Trainer } from 'tabtune';
 
 import { byId, make } from '../dom.js';
@@ -18,7 +18,7 @@ export class KernelPanel {
     this.#button.addEventListener('click', () => void this.#measure());
   }
 
-  /** The trainer whose steps can be measured: it is running or paused. */
+  /** Sets the trainer whose steps can be measured, which is running or paused. */
   use(trainer: Trainer | undefined): void {
     this.#trainer = trainer;
     this.#button.disabled = this.#measuring || trainer === undefined;

@@ -3,7 +3,7 @@ import type { Estimate } from 'tabtune';
 import { byId, make } from '../dom.js';
 import { bytes } from '../format.js';
 
-/** The memory bar: what a run with these settings will take, by kind. */
+/** Shows the memory bar: what a run with these settings will need, by kind. */
 export function showMemory({ needBytes, haveBytes, ok, parts }: Estimate): void {
   const section = byId('memory', HTMLElement);
   section.hidden = false;

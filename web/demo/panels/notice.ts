@@ -3,7 +3,7 @@ import type { Support } from 'tabtune';
 
 import { byId, make } from '../dom.js';
 
-/** Says in words why this browser cannot train, and what to do; or that it will be slow. */
+/** Shows why this browser cannot train, and what to do; or that it will be slow. */
 export async function checkSupport(): Promise<Support> {
   const found = await support();
   const box = byId('notice', HTMLElement);

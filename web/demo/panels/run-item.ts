@@ -8,7 +8,7 @@ import { picks } from '../pick.js';
 import { titleOf } from '../words.js';
 
 export interface RunActs {
-  /** The run is open in this page. */
+  /** True if the run is open in this page. */
   live: boolean;
   /** `undefined` if runs cannot be resumed. */
   resume: ((info: CheckpointInfo, generation?: number) => void) | undefined;
@@ -20,7 +20,7 @@ export interface RunActs {
   remove: (info: CheckpointInfo, all?: boolean) => void;
 }
 
-/** `infos` are of one run, newest first. */
+/** Returns the list item of a run; `infos` are its checkpoints, newest first. */
 export function runItem(infos: readonly CheckpointInfo[], acts: RunActs, open: boolean): HTMLLIElement {
   const item = make('li');
   const newest = infos.find(({ fault }) => fault === undefined);
@@ -83,7 +83,7 @@ function whole(info: CheckpointInfo, name: string, acts: RunActs): HTMLLIElement
   return item;
 }
 
-/** A checkpoint that cannot be read is listed with its reason, and stays until the user deletes it. */
+/** Returns the list item of a checkpoint that cannot be read, with the reason; it remains until the user deletes it. */
 function damaged(info: CheckpointInfo, fault: string, label: string, acts: RunActs): HTMLLIElement {
   const item = make('li');
   const row = make('div', '', 'acts');

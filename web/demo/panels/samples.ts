@@ -1,4 +1,4 @@
-/** What the model writes, newest first. */
+/** Texts that the model writes, newest first. */
 import type { Trainer } from 'tabtune';
 
 import { byId, make } from '../dom.js';
@@ -6,7 +6,7 @@ import { grouped } from '../format.js';
 import { chosenPrompt } from '../prompt.js';
 import { sampling } from '../settings.js';
 
-/** Entries shown; the log has them all. */
+/** Number of entries shown; the log contains all of them. */
 export const KEPT = 60;
 const TOKENS = 300;
 
@@ -25,7 +25,7 @@ export class Samples {
     });
   }
 
-  /** The trainer that generates; without one the form is disabled. */
+  /** Sets the trainer that generates; without one the form is disabled. */
   use(trainer: Trainer | undefined): void {
     this.#writing?.abort();
     this.#trainer = trainer;
@@ -41,7 +41,7 @@ export class Samples {
     this.#entry(step, prompt).append(text);
   }
 
-  /** Forgets what was written after `step`. */
+  /** Forgets the texts written after `step`. */
   cut(step: number): void {
     for (const item of [...this.#list.children]) if (item instanceof HTMLElement && Number(item.dataset['step']) > step) item.remove();
     this.#empty.hidden = this.#list.childElementCount > 0;

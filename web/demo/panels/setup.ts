@@ -1,4 +1,4 @@
-/** The next run: which model, which text, which settings; what they will take, and the learning rate they plan. */
+/** The setup of the next run: its model, text and settings, its memory, and the learning rate it plans. */
 import { escaped, newModel, openModel, Trainer } from 'tabtune';
 import type { DataInput, Model, ModelInfo, TrainOptions } from 'tabtune';
 
@@ -16,9 +16,9 @@ import { DataPanel, isLarge, LOOKED_AT } from './data.js';
 import { showMemory } from './memory.js';
 
 const AUSTEN = { text: austen, name: 'pride-and-prejudice.txt' };
-/** Models of more parameters start with an adapter. */
+/** Number of parameters above which an adapter is preselected. */
 const LARGE = 100_000_000;
-/** Findings shown of a model's files. */
+/** Number of findings shown for a model's files. */
 const FINDINGS = 6;
 const chosen = (name: string): string => document.querySelector<HTMLInputElement>(`input[name="${name}"]:checked`)?.value ?? '';
 const choose = (name: string, value: string): void => {
@@ -31,7 +31,7 @@ export class Setup {
   #dataFiles: readonly File[] = [];
   #model: { key: string; opened: Promise<Model> } | undefined;
   #fileCount = 0;
-  /** The choice of files for which it was offered what to train. */
+  /** Number of the choice of files for which the kinds of training were last offered. */
   #offered = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #round = 0;
@@ -75,7 +75,7 @@ export class Setup {
     return this.#dataFiles.length > 1 ? this.#dataFiles : first;
   }
 
-  /** Suggests a prompt that the chosen text has. */
+  /** Suggests a prompt taken from the chosen text. */
   suggest(): Promise<void> {
     const [first] = chosen('data') === 'file' ? this.#dataFiles : [];
     return suggestPrompt(first ?? AUSTEN);
@@ -91,7 +91,7 @@ export class Setup {
     return `${model} on ${this.dataLabel}`;
   }
 
-  /** What is trained of the chosen model. */
+  /** Part of the chosen model that is trained. */
   get trained(): Trained {
     if (chosen('model') !== 'files') return 'fresh';
     return chosen('trained') === 'adapter' ? 'adapter' : 'all';
@@ -102,7 +102,7 @@ export class Setup {
     return { ...trainOptions(this.trained), ...(columns ? { columns } : {}) };
   }
 
-  /** Offers what can be trained of the model: of a large one an adapter first. */
+  /** Offers the kinds of training for the model; for a large one the adapter is preselected. */
   #offer({ parameters: count }: ModelInfo): void {
     const files = chosen('model') === 'files';
     byId('trained', HTMLFieldSetElement).hidden = !files;
@@ -111,7 +111,7 @@ export class Setup {
     choose('trained', count > LARGE ? 'adapter' : 'all');
   }
 
-  /** The bytes of both ways, before anything is allocated. */
+  /** Shows the bytes needed by both kinds of training, before anything is allocated. */
   async #compare(model: Model): Promise<void> {
     if (this.trained === 'fresh') return;
     byId('t-numbers', HTMLElement).hidden = this.trained !== 'adapter';
@@ -121,7 +121,7 @@ export class Setup {
     }
   }
 
-  /** The heading for the current choice; it stands while the run goes on, too. */
+  /** Shows the heading for the current choice; it remains while the run continues. */
   #headline(info: ModelInfo): void {
     const files = chosen('model') === 'files';
     const reader = files ? `${escaped(this.#modelFiles[0]?.name ?? '')} reads` : `${grouped(info.parameters)} random numbers read`;
@@ -132,7 +132,7 @@ export class Setup {
     else if (chosen('data') === 'file') byId('run-story', HTMLElement).textContent = 'A small Llama with random weights reads your text letter by letter. Watch it find words.';
   }
 
-  /** The chosen model, opened; it is the same object until the choice changes. */
+  /** Opens the chosen model; returns the same object until the choice changes. */
   #open(): Promise<Model> {
     const files = chosen('model') === 'files';
     if (files && this.#modelFiles.length === 0) throw new Error('Choose the model’s files first: one GGUF, or config.json, tokenizer.json and the safetensors.');
@@ -148,12 +148,12 @@ export class Setup {
     return opened;
   }
 
-  /** Shows what the model would learn; rows say how long sequences are. */
+  /** Shows what the model would learn; rows determine the sequence length. */
   async #teach(data: DataInput, model: Model): Promise<void> {
     proposeLength(await this.#lesson.show(data, model, this.options, lengthFollows()));
   }
 
-  /** A fresh model has the characters of all of its text, which takes a while to read: of a large one the beginning is shown before. */
+  /** Shows the beginning of a large text first: the vocabulary of a new model has all characters of its text, which takes a while to read. */
   async #lookAt(data: DataInput): Promise<boolean> {
     if (chosen('model') === 'files' || !isLarge(data)) return false;
     const { columns } = this.#lesson;
@@ -166,7 +166,7 @@ export class Setup {
     return true;
   }
 
-  /** Warnings about the model's files. */
+  /** Shows warnings about the model's files. */
   #findings(warnings: Model['warnings']): void {
     const list = byId('model-warnings', HTMLUListElement);
     const lines = warnings.slice(0, FINDINGS).map(({ message }) => make('li', escaped(message)));
@@ -189,7 +189,7 @@ export class Setup {
     }
   }
 
-  /** Another run takes the page: the open model is closed, and what is still being found out of it is not shown. */
+  /** Closes the open model and discards results that are still awaited, because another run takes over the page. */
   leave(): void {
     this.#round += 1;
     this.release();
@@ -201,7 +201,7 @@ export class Setup {
     this.#model = undefined;
   }
 
-  /** Shows the effects of the current choice, after `delay` without another change. */
+  /** Shows the effects of the current choice, after `delay` milliseconds without another change. */
   refresh(delay: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.show(), delay);

@@ -1,4 +1,4 @@
-/** Problems during the run and how they were handled: one entry of each kind, with what can be done about it. */
+/** Problems during the run and how they were handled: one entry of each kind, with possible remedies. */
 import { escaped } from 'tabtune';
 import type { TrainerEvent } from 'tabtune';
 
@@ -9,7 +9,7 @@ import { titleOf } from '../words.js';
 type Warning = Extract<TrainerEvent, { type: 'warning' }>;
 /** Entries that the end of a recovery replaces. */
 const LOSSES = ['device.lost', 'device.out-of-memory', 'core.panic', 'worker.failed', 'worker.silent'].map((code) => `[data-code='${code}']`).join();
-/** Something to do about a warning. */
+/** A possible action in response to a warning. */
 export interface Remedy {
   text: string;
   act: () => void;
@@ -51,7 +51,7 @@ export class Warnings {
     const next = item.nextElementSibling ?? item.previousElementSibling;
     item.remove();
     this.#section.hidden = this.#list.childElementCount === 0;
-    // The focus stays where the eye is.
+    // The focus stays close to where the user is looking.
     (next?.querySelector('button') ?? byId('main', HTMLElement)).focus();
   }
 }

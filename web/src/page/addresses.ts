@@ -1,19 +1,19 @@
-/** Addresses of the assets, as the caller gives them and as browsers with trusted types take them. */
+/** Addresses of the package's assets, in the forms that callers give and that browsers with Trusted Types accept. */
 import { brandOf } from '../protocol/brand.js';
 import { badOption, fault } from '../protocol/errors.js';
 
-/** A `TrustedScriptURL`, which TypeScript's library does not know. */
+/** A `TrustedScriptURL`, a type that TypeScript's own library does not declare. */
 export interface TrustedAddress {
   toString(): string;
   toJSON(): string;
 }
-/** An address that was parsed; a trusted one is passed on as it was given. */
+/** A parsed address; a trusted one is passed on exactly as it was given. */
 export interface Address {
   href: string;
   given: string | URL | TrustedAddress;
 }
 
-/** @internal The address of an asset; a relative one is meant from the page. */
+/** @internal Parses the address of an asset; a relative one is resolved against the page. */
 export function addressOf(given: string | URL | TrustedAddress, path: string): Address {
   const kinds = ['String', 'URL', 'TrustedScriptURL'];
   if (!kinds.includes(brandOf(given))) throw badOption(path, 'a string, a URL or a TrustedScriptURL', given);
@@ -30,16 +30,16 @@ interface Policy {
 interface Policies {
   createPolicy(name: string, rules: { createScriptURL: (address: string) => string }): Policy;
 }
-/** Our policy; false where the page allows none of our name. */
+/** The package's Trusted Types policy; false if the page does not allow a policy of that name. */
 let policy: Policy | false | undefined;
 
-/** @internal A script's address as this browser takes it: by the policy `tabtune`, where there are trusted types. */
+/** @internal Returns a script's address in the form this browser accepts: through the policy `tabtune` where Trusted Types exist. */
 export function trusted({ href, given }: Address): string {
   if (brandOf(given) === 'TrustedScriptURL') return given as string;
   const types = Reflect.get(globalThis, 'trustedTypes') as Policies | undefined;
   if (types === undefined) return href;
   try {
-    // A page that demands no trusted types may still allow no policy.
+    // A page that does not require trusted types may still forbid creating a policy.
     policy ??= types.createPolicy('tabtune', { createScriptURL: (address) => address });
   } catch {
     policy = false;
@@ -47,7 +47,7 @@ export function trusted({ href, given }: Address): string {
   return policy ? (policy.createScriptURL(href) as string) : href;
 }
 
-/** @internal Why no worker could be made of a script. */
+/** @internal Returns the error that says why no worker could be made from a script. */
 export function refusedWorker(thrown: unknown): Error {
   if (thrown instanceof TypeError && /trusted/i.test(thrown.message)) {
     return fault('worker.blocked', "this page demands trusted types and allows no policy called tabtune: name it in `trusted-types` of its Content-Security-Policy, or give workerUrl as a TrustedScriptURL", {}, thrown);

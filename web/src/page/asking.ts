@@ -1,4 +1,4 @@
-/** What can be asked of weights that are there: an answer in a conversation, the probabilities of a text, the text of ids. */
+/** Questions to loaded weights: an answer in a conversation, the probabilities of a text, the text of token ids. */
 import { naturalNumber, objectOf, ofKinds, translate, truth } from './checks.js';
 import type { Check, Checks } from './checks.js';
 import { badOption } from '../protocol/errors.js';
@@ -12,45 +12,47 @@ import type { LinkOptions } from './link.js';
 import { sampleJson } from './options.js';
 import { streamed } from './sampling.js';
 
-/** A message as chat templates read it; what else a template reads of it may be there too. */
+/** A message in the form that chat templates read; further keys that a template reads may be present too. */
 export interface ChatMessage {
   role: string;
-  /** A text, or texts that are joined. */
+  /** A text, or several texts that are joined. */
   content?: string | readonly { type?: 'text'; text: string }[] | null;
   [key: string]: unknown;
 }
 
-/** What the template reads beside the messages. */
+/** Input of the chat template in addition to the messages. */
 export interface TemplateOptions {
-  /** Tools that the template tells the model of. */
+  /** Tools that the template describes to the model. */
   tools?: readonly object[] | undefined;
-  /** Documents for templates that read some. */
+  /** Documents, for templates that read them. */
   documents?: readonly object[] | undefined;
-  /** Names of the template's own, such as `enable_thinking`. */
+  /** Variables specific to the template, such as `enable_thinking`. */
   chatTemplateKwargs?: Readonly<Record<string, unknown>> | undefined;
 }
 
+/** Options of `chat`. */
 export interface ChatOptions extends SampleOptions, TemplateOptions {
-  /** The base answers, without the adapter that is beside it or is trained. false */
+  /** Lets the base model answer, without the adapter that is attached to it or being trained. Default: false. */
   base?: boolean | undefined;
   signal?: AbortSignal | undefined;
 }
 
+/** Options of `score`. */
 export interface ScoreOptions extends ScoreSettings, TemplateOptions {
-  /** Of messages: the template opens the assistant's turn at their end. false */
+  /** For messages: ends them with the opening of an assistant turn, as the template writes it. Default: false. */
   generation?: boolean | undefined;
-  /** As of an answer. false */
+  /** Scores with the base model, without its adapter. Default: false. */
   base?: boolean | undefined;
   signal?: AbortSignal | undefined;
 }
 
-/** Something that can be scored: a text, token ids, or messages as the template writes them. */
+/** Input that can be scored: a text, token ids, or messages, which the chat template turns into text. */
 export type Scorable = string | readonly number[] | Uint32Array | readonly ChatMessage[];
 
 /** One token of a score. */
 export type ScoredToken = Score['tokens'][number];
 
-/** @internal Asks the worker that has the weights. */
+/** @internal Sends a request to the worker that holds the weights. */
 export type Asker = <T extends Tag>(tag: T, ask: Ask<T>, options?: LinkOptions) => Promise<Reply<T>>;
 
 const list: Check = (value, path) => {
@@ -60,13 +62,13 @@ const list: Check = (value, path) => {
 const TEMPLATE: Checks = { tools: list, documents: list, chatTemplateKwargs: objectOf };
 const SCORING = ofKinds(SCORE);
 
-/** The conversation as the core reads it. */
+/** Converts a conversation to the form that the core reads. */
 function conversation(messages: unknown, { tools, documents, chatTemplateKwargs }: TemplateOptions): Record<string, unknown> {
   const given = list(messages, 'messages');
   return { messages: given, ...translate({ tools, documents, chatTemplateKwargs }, TEMPLATE, '') };
 }
 
-/** @internal Tokens of an answer, as `trainer.sample` gives those of a text. */
+/** @internal Yields the tokens of an answer, as `trainer.sample` yields those of a text. */
 export function chatted(ask: Asker, messages: readonly ChatMessage[], options: ChatOptions): AsyncGenerator<SampledToken, SampleEnd | undefined> {
   const { signal, tools, documents, chatTemplateKwargs, base = false, ...sampling } = optionsOf(options, 'the answer');
   truth(base, 'base');
@@ -75,7 +77,7 @@ export function chatted(ask: Asker, messages: readonly ChatMessage[], options: C
   return streamed((more) => ask('model.chat', request, more), signal);
 }
 
-/** @internal */
+/** @internal Scores a text, token ids or messages. */
 export async function scored(ask: Asker, of: Scorable, options: ScoreOptions): Promise<Score> {
   const { signal, generation, base = false, tools, documents, chatTemplateKwargs, ...rest } = optionsOf(options, 'the score');
   truth(base, 'base');
@@ -93,7 +95,7 @@ const isIds = (given: unknown): given is readonly number[] | Uint32Array => give
 
 const idsOf = (ids: readonly number[] | Uint32Array): number[] => Array.from(ids, (id: unknown, index) => Number(naturalNumber(id, `ids[${index}]`)));
 
-/** @internal */
+/** @internal Returns the text of token ids. */
 export async function detokenized(ask: Asker, ids: readonly number[] | Uint32Array): Promise<string> {
   if (!Array.isArray(ids) && !(ids instanceof Uint32Array)) throw badOption('ids', 'a list of token ids', ids);
   return ask('model.detokenize', { ids: idsOf(ids) });

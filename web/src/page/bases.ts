@@ -1,9 +1,9 @@
-/** The files beside which this page trained adapters: a recovery and a later resume find them without asking. */
+/** Base model files of the adapters trained by this page, so that a recovery or a later resume need not ask for them. */
 import type { SourceSpec } from '../protocol/protocol.js';
 import type { BaseInfo } from '../protocol/reports.js';
 
 interface Base {
-  /** What its files are, where their sums are known. */
+  /** Identity of the files by their checksums, if these are known. */
   sums: string | undefined;
   files: SourceSpec[];
 }
@@ -12,7 +12,7 @@ const bases = new Map<string, Base>();
 
 export const baseOf = (run: string): SourceSpec[] | undefined => bases.get(run)?.files;
 
-/** Keeps the files of a run's base, those of equal bases once; nothing without them. */
+/** Remembers the files of a run's base; equal bases are kept once. Does nothing if no files are given. */
 export function keepBase(run: string, files: SourceSpec[] | undefined, info: BaseInfo | null): void {
   if (!files) return;
   const key = info?.files.map(({ bytes, sha256, piecesSha256 = sha256 }) => (piecesSha256 === undefined ? undefined : `${bytes} ${piecesSha256}`));
@@ -21,7 +21,7 @@ export function keepBase(run: string, files: SourceSpec[] | undefined, info: Bas
   bases.set(run, equal ?? { sums, files });
 }
 
-/** A copy of a run has its base. */
+/** Gives a copy of a run the base of the original. */
 export function copyBase(from: string, to: string): void {
   const base = bases.get(from);
   if (base) bases.set(to, base);

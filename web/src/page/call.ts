@@ -1,12 +1,12 @@
-/** Options of calls. */
+/** Options that calls have in common. */
 import type { Progress } from '../protocol/reports.js';
 import type { WorkerOptions } from './spawn.js';
 
 /** Options of every long call. */
 export interface Call {
   signal?: AbortSignal | undefined;
-  /** May throw: that is reported as an error of the page, and changes nothing here. */
+  /** Called with the progress. If it throws, the error is reported as one of the page and does not affect the call. */
   onProgress?: ((progress: Progress) => void) | undefined;
 }
-/** Options of a call that starts a worker of its own. */
+/** Options of a call that starts its own worker. */
 export interface WorkerCall extends WorkerOptions, Call {}

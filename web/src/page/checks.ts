@@ -1,8 +1,11 @@
-/** Checks of options: known keys, and values of the right kind. What values can work, the core knows. Each check throws BAD_OPTION with the path. */
+/**
+ * Checks of options: known keys, and values of the right kind. Only the core knows which values are valid. Each check throws BAD_OPTION with the
+ * path.
+ */
 import { TabtuneError, badOption, fault } from '../protocol/errors.js';
 import type { Kind, Kinds } from '../protocol/generated/kinds.js';
 
-/** Returns what goes into the core's JSON. */
+/** Checks a value and returns the value to put into the core's JSON. */
 export type Check = (value: unknown, path: string) => unknown;
 export type Checks = Record<string, Check>;
 
@@ -18,9 +21,9 @@ export const twoOrMore = numeric('an integer >= 2', (v) => Number.isSafeInteger(
 export const naturalNumber = numeric('an integer >= 0', (v) => Number.isSafeInteger(v) && v >= 0);
 export const positive = numeric('a finite number > 0', (v) => Number.isFinite(v) && v > 0);
 export const notNegative = numeric('a finite number >= 0', (v) => Number.isFinite(v) && v >= 0);
-/** Most rates of a preview. */
+/** Maximum number of rates in one preview. */
 const MAX_POINTS = 100_000;
-/** How many rates a preview of so many steps asks for. */
+/** Returns the number of rates that a preview of `steps` steps contains, and its stride. */
 export function planned(steps: unknown, stride: unknown): { points: number; stride: number } {
   const [all, every] = [Number(positiveInteger(steps, 'steps')), Number(positiveInteger(stride, 'stride'))];
   const points = Math.ceil(all / every);
@@ -51,15 +54,15 @@ const list =
     if (!Array.isArray(value)) throw badOption(path, 'a list', value);
     return value.map((one: unknown, index) => item(one, `${path}[${index}]`));
   };
-/** One value, or a list. */
+/** Accepts one value or a list of values. */
 const some =
   (item: Check): Check =>
   (value, path) =>
     (Array.isArray(value) ? list(item) : item)(value, path);
-/** Numbers by names; names are data and stay. */
+/** Accepts an object of numbers; its keys are data and are not translated. */
 const table: Check = (value, path) => Object.fromEntries(Object.entries(objectOf(value, path)).map(([key, one]) => [key, finite(one, `${path}.${key}`)]));
 
-/** A number, or this instead. */
+/** Accepts a number or the given alternative. */
 const numberOr =
   (other: 'auto' | null): Check =>
   (value, path) => {
@@ -82,9 +85,9 @@ const OF_KIND = {
   table,
 };
 const ofKind = (kind: Kind): Check => (typeof kind === 'string' ? OF_KIND[kind] : among(...kind));
-/** The checks of settings by their kinds. */
+/** Returns the checks for settings of the given kinds. */
 export const ofKinds = (kinds: Kinds): Checks => Object.fromEntries(Object.entries(kinds).map(([key, kind]) => [key, ofKind(kind)]));
-/** Rust's name of an option: `learningRate` is `learning_rate`. */
+/** Returns Rust's name of an option: `learningRate` becomes `learning_rate`. */
 export const snake = (key: string): string => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 export function objectOf(value: unknown, path: string): object {
@@ -92,7 +95,7 @@ export function objectOf(value: unknown, path: string): object {
   throw badOption(path, 'an object', value);
 }
 
-/** Runs all checks; their faults together are one BAD_OPTION with the path of the first. */
+/** Runs all checks; several faults become one BAD_OPTION error with the path of the first. */
 export function together(work: readonly (() => void)[]): void {
   const faults: TabtuneError[] = [];
   for (const check of work) {
@@ -108,7 +111,7 @@ export function together(work: readonly (() => void)[]): void {
   throw rest.length === 0 ? first : fault('option.invalid', faults.map(({ message }) => message).join('; '), { path: first.detail.path });
 }
 
-/** The given options under Rust's names; an unknown key is an error, an undefined value is omitted. */
+/** Returns the given options under Rust's names. An unknown key is an error; an undefined value is omitted. */
 export function translate(given: object, checks: Checks, path: string): Record<string, unknown> {
   const result: Record<string, unknown> = {};
   const read = ([key, value]: [string, unknown]) => (): void => {

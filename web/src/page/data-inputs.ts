@@ -1,4 +1,4 @@
-/** Turns training data of a caller into files that can be sent to the worker. */
+/** Turns a caller's training data into files that can be sent to the worker. */
 import { positive, positiveInteger, words } from './checks.js';
 import { own } from './given.js';
 import { brandOf, isOf } from '../protocol/brand.js';
@@ -7,21 +7,27 @@ import type { DataSpec, SourceSpec } from '../protocol/protocol.js';
 import { blobSpec, can, described, EXPECTED, gathered, isFolder, reading } from './inputs.js';
 import type { BlobSpec, Input } from './inputs.js';
 
-/** A file of training data (text, JSON lines, JSON, CSV, TSV or Parquet, found by its contents, also packed by gzip; or `.tokens`), the text itself, or its token ids. */
+/**
+ * A file of training data, the text itself, or its token ids. The type of a file (text, JSON lines, JSON, CSV, TSV or Parquet, optionally compressed
+ * by gzip) is detected from its contents; `.tokens` files are recognised by name.
+ */
 export type DataFile = Input | { text: string; name?: string | undefined } | { tokens: Uint32Array; name?: string | undefined };
-/** A part of a mixture: rows that come `weight` times in an epoch, or so large a share of them. A folder is its .txt and .md files. */
+/**
+ * Part of a mixture, whose rows occur `weight` times per epoch; below 1, only that share of them does. From a folder, its .txt and .md files are
+ * used.
+ */
 export interface WeightedData {
   files: DataFile | FileSystemDirectoryHandle | readonly (DataFile | FileSystemDirectoryHandle)[];
-  /** 1 */
+  /** How often the rows occur in one epoch. Default: 1. */
   weight?: number | undefined;
 }
-/** Training data: one file, or several. */
+/** Training data: one file or several. */
 export type DataInput = DataFile | FileSystemDirectoryHandle | FileList | WeightedData | readonly (DataFile | FileSystemDirectoryHandle | WeightedData)[];
 
-/** Files up to this size are copied: one that is edited or deleted later changes nothing. */
+/** Maximum size of a file that is copied, so that editing or deleting it later has no effect. */
 const COPIED_BYTES = 64 << 20;
 
-/** The data that stand in an object themselves, if it is one of those. */
+/** Returns data given directly in an object (`{ text }` or `{ tokens }`), or undefined for any other input. */
 function inline(input: object, path: string): BlobSpec | undefined {
   if (brandOf(input) !== 'Object' || !(Object.hasOwn(input, 'text') || Object.hasOwn(input, 'tokens'))) return undefined;
   const { text, tokens, name = '' }: { text?: unknown; tokens?: unknown; name?: unknown } = own(input);
@@ -31,18 +37,18 @@ function inline(input: object, path: string): BlobSpec | undefined {
     return blobSpec(String(name) || 'text.txt', new Blob([text], { type: 'text/plain' }));
   }
   if (!isOf(tokens, 'Uint32Array')) throw badOption(`${path}.tokens`, 'a Uint32Array', tokens);
-  // The ending tells the core what the bytes are, also when the run is resumed from storage.
+  // The file extension tells the core the type of the bytes, including when the run is resumed from storage.
   return blobSpec(`${String(name) || 'data'}.tokens`, new Blob([tokens.slice()]));
 }
 
-/** One file of training data. */
+/** Reads one file of training data. */
 async function toFile(input: DataFile, path: string, signal?: AbortSignal): Promise<SourceSpec> {
   const how = { path, signal, unnamed: 'text.txt', expected: `${EXPECTED}, { text } or { tokens }` };
   if (typeof input !== 'object' || input === null) throw badOption(path, how.expected, input);
   const source = inline(input, path) ?? (await reading(how, described(input, how)));
   if (source.kind !== 'blob') return source;
   const { name, blob } = source;
-  // Bytes that came otherwise are a copy already.
+  // Bytes from any other kind of input are already a copy.
   if (!isOf(input, 'Blob') && !can(input, 'getFile')) return source;
   if (blob.size === 0) throw fault('data.empty', `${escaped(name)} is empty; or it was deleted or moved after it was chosen: choose it again`, { path });
   if (blob.size > COPIED_BYTES) return source;
@@ -54,7 +60,10 @@ async function toFile(input: DataFile, path: string, signal?: AbortSignal): Prom
   return blobSpec(name, await reading(how, copy.catch(gone)));
 }
 
-/** The texts of a folder, by their names. `passedOver` gets the names of its other entries, but of what begins with a dot, which is not shown to people. */
+/**
+ * Returns the text files of a folder, sorted by name. `passedOver` receives the names of its other entries, except those that begin with a dot
+ * (hidden files).
+ */
 async function textsOf(folder: FileSystemDirectoryHandle, path: string, passedOver: string[]): Promise<FileSystemFileHandle[]> {
   const names: string[] = [];
   for await (const [name, { kind }] of folder.entries()) if (!name.startsWith('.')) (kind === 'file' && /\.(txt|md)$/i.test(name) ? names : passedOver).push(name);
@@ -85,7 +94,7 @@ async function parts(input: DataInput, path: string, weight: number, passedOver:
   return [{ file: input as DataFile, path, weight }];
 }
 
-/** @internal The first `bytes` of a File or Blob, and whether something follows them. */
+/** @internal Returns the first `bytes` bytes of a File or Blob, and whether more follow. */
 export function beginningOf(data: DataInput, bytes: number | undefined): { read: DataInput; partial: boolean } {
   if (bytes === undefined) return { read: data, partial: false };
   positiveInteger(bytes, 'bytes');
@@ -94,23 +103,23 @@ export function beginningOf(data: DataInput, bytes: number | undefined): { read:
   return { read: partial ? new File([data.slice(0, bytes)], isOf(data, 'File') ? data.name : '') : data, partial };
 }
 
-/** @internal Data as they are sent. */
+/** @internal Training data in the form in which they are sent to the worker. */
 export interface GivenData {
   spec: DataSpec;
-  /** The name by which a person knows them. */
+  /** Name under which a person knows the data. */
   name: string;
-  /** How often the rows of each file come in an epoch; none where all are 1. */
+  /** How often the rows of each file occur in one epoch; undefined if every weight is 1. */
   weights: number[] | undefined;
 }
 
-/** @internal The settings of a run with the weights of its data, which may be given in one place alone. */
+/** @internal Adds the weights of the data to the settings of a run; giving them in both places is an error. */
 export function withWeights<T extends { dataWeights?: number[] | undefined }>(settings: T, weights: number[] | undefined): T {
   if (weights === undefined) return settings;
   if (settings.dataWeights !== undefined) throw badOption('dataWeights', 'weights here or beside the files of data', 'both');
   return { ...settings, dataWeights: weights };
 }
 
-/** @internal Training data, and those that are evaluated. Small files are copied. */
+/** @internal Reads training and validation data. Small files are copied. */
 export async function toData(input: DataInput, validation: DataInput | undefined, signal?: AbortSignal): Promise<GivenData> {
   const passedOver: string[] = [];
   const listed = await parts(input, 'data', 1, passedOver);

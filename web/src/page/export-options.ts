@@ -1,56 +1,61 @@
-/** What a model leaves as, and where to. */
+/** Options of exports: the format of the exported model and its target. */
 import type { NamedFile, Receipt } from '../protocol/reports.js';
 import type { Call } from './call.js';
 import type { FilesInput } from './inputs.js';
 
-/** How a model leaves: what a model and a trainer have in common. */
+/** Exports, which `Model` and `Trainer` have in common. */
 export interface Exports {
-  /** Written to a folder, a file or a stream as it is made. Gives the receipt. */
+  /** Writes the export to a folder, a file or a stream while it is produced. Resolves to its receipt. */
   exportTo: (target: ExportTarget, options?: ExportOptions) => Promise<Receipt | undefined>;
-  /** As one Blob: a zip of a Hugging Face folder, or the single file. */
+  /** Returns the export as one Blob: a zip of a Hugging Face folder, or the single file. */
   export: (options?: ExportOptions) => Promise<Blob>;
-  /** File by file, the receipt among them. */
+  /** Returns the export file by file, including the receipt. */
   exportFiles: (options?: ExportOptions) => Promise<NamedFile[]>;
 }
 
-/** A folder as transformers loads it, one GGUF file as llama.cpp does, or one JSON file that any parser reads. */
+/** Options of an export: a folder that transformers loads, one GGUF file that llama.cpp loads, or one JSON file that any parser reads. */
 export interface ExportOptions extends Call {
-  /** 'peft' and 'gguf-adapter' are the adapter of a run alone. 'safetensors' */
+  /** Format of the export; 'peft' and 'gguf-adapter' contain only the adapter of a run. Default: 'safetensors'. */
   format?: 'safetensors' | 'gguf' | 'json' | 'peft' | 'gguf-adapter';
-  /** Type of the matrices of a GGUF file; `'as-base'` is that of the base, and without a base that of the weights. 'as-base' */
+  /** Type of the matrices in a GGUF file; 'as-base' is the type that the base has, or that of the weights if there is no base. Default: 'as-base'. */
   type?: GgufType;
-  /** Of safetensors and JSON: as the weights are stored, or one for all. 'stored' */
+  /** For safetensors and JSON: the type in which the weights are stored, or one type for all of them. Default: 'stored'. */
   dtype?: 'stored' | 'f32' | 'bf16' | 'f16';
-  /** The GGUF files that the model came from: metadata, tokenizer and untrained tensors are kept byte for byte. A new file; of a run that trains an adapter the files of its base */
+  /**
+   * GGUF files that the model came from; their metadata, tokenizer and untrained tensors are kept byte for byte. By default the file is written anew;
+   * a run that trains an adapter uses the files of its base.
+   */
   base?: FilesInput;
-  /** Most bytes of one safetensors file. 1,900,000,000 */
+  /** Maximum number of bytes in one safetensors file. Default: 1,900,000,000. */
   shardBytes?: number;
-  /** The optimizer's state too. false */
+  /** Includes the optimizer's state. Default: false. */
   optimizer?: boolean;
-  /** Groups and roles of the tensors, in the file. true */
+  /** Includes the groups and roles of the tensors in the file. Default: true. */
   manifest?: boolean;
-  /** Encode tensors anew whose blocks are of another type. false */
+  /** Encodes tensors again if their blocks have another type. Default: false. */
   requantise?: boolean;
-  /** Values of a JSON file: numbers, or the bytes as base64, which alone holds NaN and infinity. 'numbers' */
+  /** Encoding of the values in a JSON file: numbers, or their bytes in base64. Only base64 can represent NaN and infinity. Default: 'numbers'. */
   encoding?: 'numbers' | 'base64';
-  /** Write NaN and infinity where the format can hold them. false */
+  /** Writes NaN and infinity if the format can represent them. Default: false. */
   allowNonFinite?: boolean;
-  /** Name of the file and of the model in it. 'model' */
+  /** Name of the file and of the model in it. Default: 'model'. */
   name?: string;
-  /** What README.md, the model card, says beside what was measured. */
+  /** Statements for the model card, README.md, in addition to the measurements. */
   card?: ModelCard;
 }
+/** Statements for the model card of an export. */
 export interface ModelCard {
   name?: string;
-  /** As Hugging Face writes it: `apache-2.0`. */
+  /** Identifier of the licence as Hugging Face writes it, such as `apache-2.0`. */
   license?: string;
   /** The model that this one was made from. */
   baseModel?: string;
-  /** The training data in words. */
+  /** Description of the training data. */
   data?: string;
   /** Further text, in Markdown. */
   text?: string;
 }
-/** A folder takes all files; a file or a stream takes a single one, and of several a zip. */
+/** A folder receives all files; a file or a stream receives the single file, or a zip of several. */
 export type ExportTarget = FileSystemDirectoryHandle | FileSystemFileHandle | WritableStream<Uint8Array>;
+/** Type of the matrices in a GGUF file. */
 export type GgufType = 'as-base' | 'f32' | 'f16' | 'bf16' | 'q8_0' | 'q6_k' | 'q5_1' | 'q5_0' | 'q4_k' | 'q4_k_m' | 'q4_1' | 'q4_0';

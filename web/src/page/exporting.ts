@@ -30,7 +30,10 @@ type Written = Reply<'model.export'>;
 type Place = 'zip' | 'files' | { target: ExportTarget };
 type Exporting = (ask: Ask<'model.export'>, options: LinkOptions) => Promise<Reply<'model.export'>>;
 
-/** The exports of what `call` reaches; `usual` holds where the options do not say whether NaN and infinity are written. whether it is `adapting` decides whether other formats than GGUF take a base, into which the adapter is merged. */
+/**
+ * Returns the exports of the worker that `call` reaches. `usual` is used if the options do not say whether NaN and infinity are written. With
+ * `adapting`, formats other than GGUF accept a base too, into which the adapter is merged.
+ */
 export function exportsOf(call: Exporting, usual?: boolean, adapting = false): Exports {
   const written = async (options: ExportOptions | undefined, to: Place): Promise<Written> =>
     exported(call, { ...objectOf(options ?? {}, 'options'), allowNonFinite: options?.allowNonFinite ?? usual }, to, adapting);
@@ -53,7 +56,7 @@ async function exported(call: Exporting, all: ExportOptions, to: Place, adapting
   return call(ask, { signal, onProgress, ...moved });
 }
 
-/** A place of the caller's as a request names it, and how it gets to the worker: a stream can be moved once. */
+/** Returns a caller's target as a request names it, and how it is passed to the worker: a stream can be transferred only once. */
 export function aimed(given: ExportTarget): { container: 'files'; target: ExportTarget; moved: LinkOptions } {
   try {
     const target = parseTarget(given, 'target');

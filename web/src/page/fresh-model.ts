@@ -1,29 +1,29 @@
-/** The sizes of a fresh model, under Hugging Face's names in camelCase. */
+/** Sizes of a new model, under Hugging Face's names in camelCase. */
 import { among, positive, positiveInteger, translate, truth } from './checks.js';
 import { json } from '../protocol/json.js';
 import { badOption } from '../protocol/errors.js';
 
 export interface ModelShape {
-  /** 'llama'. qwen2 adds biases to q, k and v; qwen3 norms to q and k. */
+  /** Architecture. qwen2 is llama with biases on q, k and v; qwen3 is llama with norms on q and k. Default: 'llama'. */
   architecture?: 'llama' | 'qwen2' | 'qwen3' | 'gpt2';
   hiddenSize: number;
   numHiddenLayers: number;
   numAttentionHeads: number;
-  /** numAttentionHeads */
+  /** Number of key and value heads. Default: numAttentionHeads. */
   numKeyValueHeads?: number;
-  /** 8/3 of hiddenSize, rounded up to a multiple of 8; gpt2: 4 times hiddenSize */
+  /** Width of the feed-forward layer. Default: 8/3 of hiddenSize, rounded up to a multiple of 8; gpt2: 4 times hiddenSize. */
   intermediateSize?: number;
-  /** hiddenSize / numAttentionHeads */
+  /** Size of one head. Default: hiddenSize / numAttentionHeads. */
   headDim?: number;
-  /** Longest sequence. 256 */
+  /** Maximum sequence length. Default: 256. */
   maxPositionEmbeddings?: number;
-  /** 1e-5 */
+  /** Constant added to the variance in the norms. Default: 1e-5. */
   normEps?: number;
-  /** 10000; not gpt2 */
+  /** Base of the rotary position embedding; not for gpt2. Default: 10000. */
   ropeTheta?: number;
-  /** true; always so in gpt2 */
+  /** Shares the matrix of the token embedding with the output layer; always so in gpt2. Default: true. */
   tieWordEmbeddings?: boolean;
-  /** Standard deviation of the first weights. 0.02 */
+  /** Standard deviation of the initial weights. Default: 0.02. */
   initializerRange?: number;
 }
 
@@ -42,7 +42,7 @@ const SHAPE = {
   initializerRange: positive,
 };
 
-/** Keys that have another name in GPT-2, and those that it does not have. */
+/** GPT-2's names of the keys; a key that is missing here does not exist in GPT-2. */
 const GPT2_NAMES: Record<string, string | undefined> = {
   hidden_size: 'n_embd',
   num_hidden_layers: 'n_layer',
@@ -53,7 +53,7 @@ const GPT2_NAMES: Record<string, string | undefined> = {
   initializer_range: 'initializer_range',
 };
 
-/** @internal The model's config.json without `vocab_size`, which the tokenizer determines. */
+/** @internal Returns the model's config.json without `vocab_size`, which the tokenizer determines. */
 export function modelJson(shape: ModelShape): string {
   const { architecture = 'llama', ...given } = translate(shape, SHAPE, 'shape');
   const { hiddenSize, numHiddenLayers, numAttentionHeads } = shape;

@@ -1,24 +1,26 @@
-/** Checks what a caller gives to a call: options of known names, a signal that is one, functions that may throw. */
+/** Checks of call arguments: options with known names, a valid signal, functions that may throw. */
 import { objectOf } from './checks.js';
 import { brandOf } from '../protocol/brand.js';
 import { aborted, badOption } from '../protocol/errors.js';
 
-/** @internal An `AbortSignal` or nothing, that has not aborted. */
+/** @internal Checks that `signal` is undefined or an `AbortSignal` that has not been aborted. */
 export function listening(signal: unknown, what: string): void {
   if (signal === undefined) return;
   if (brandOf(signal) !== 'AbortSignal') throw badOption('signal', 'an AbortSignal', signal);
   if (Reflect.get(Object(signal), 'aborted') === true) throw aborted(what);
 }
 
-/** @internal A function or nothing. */
+/** @internal Checks that a value is undefined or a function. */
 export function callable(given: unknown, path: string): void {
   if (given !== undefined && typeof given !== 'function') throw badOption(path, 'a function', given);
 }
 
-/** @internal A copy of an object without a prototype: a key that is not there is not found on that of all objects, where libraries put some. */
+/**
+ * @internal Returns a copy of an object without a prototype, so that a missing key is not found on `Object.prototype`, which some libraries extend.
+ */
 export const own = <T extends object>(given: T): T => Object.assign(Object.create(null) as T, given);
 
-/** @internal The options of `what`: an object, whose signal has not aborted. With `keys` no others may be in it. */
+/** @internal Checks and copies the options of `what`: an object whose signal has not been aborted. If `keys` is given, no other keys are allowed. */
 export function optionsOf<T extends object>(all: T, what: string, keys?: readonly (keyof T & string)[]): T {
   objectOf(all, 'options');
   const given = own(all);
@@ -29,7 +31,7 @@ export function optionsOf<T extends object>(all: T, what: string, keys?: readonl
   return given;
 }
 
-/** @internal Calls a function of the caller's. What it throws is reported as any error of the page is, and changes nothing here. */
+/** @internal Calls a function of the caller. If it throws, the error is reported like any other error of the page and has no effect here. */
 export function tell<T>(listener: ((value: T) => void) | undefined, value: T): void {
   try {
     listener?.(value);

@@ -1,31 +1,35 @@
-/** Turns inputs of a caller into values that can be sent to the worker. Of files only names and first bytes are read here, of small data all bytes. */
+/**
+ * Turns a caller's inputs into values that can be sent to the worker. Only the names and first bytes of files are read here; small data are read
+ * whole.
+ */
 import { naturalNumber, words } from './checks.js';
 import { brandOf, isOf } from '../protocol/brand.js';
 import { aborted, badOption, fault, TabtuneError } from '../protocol/errors.js';
 import { unlessAborted } from '../protocol/abort.js';
 import type { SourceSpec } from '../protocol/protocol.js';
 
-/** A source with reads of its own, for example over a file system of the caller's. */
+/** A source with its own read function, for example over the caller's file system. */
 export interface RangeReader {
   name: string;
   size: number;
   read(offset: number, length: number): Promise<Uint8Array> | Uint8Array;
 }
+/** An input of one file; a URL or Request is downloaded. */
 export type Input = File | Blob | URL | Request | Response | ArrayBuffer | Uint8Array | RangeReader | FileSystemFileHandle;
-/** Files of one model, adapter or export; of a folder those directly in it. */
+/** Files of one model, adapter or export; from a folder, the files directly in it are used. */
 export type FilesInput = Input | FileSystemDirectoryHandle | FileList | readonly (Input | FileSystemDirectoryHandle)[];
 
 const READ_BYTES = 8 << 20;
-/** @internal */
+/** @internal Description of the inputs that are accepted. */
 export const EXPECTED = 'a File, Blob, URL, Request, Response, ArrayBuffer, Uint8Array, FileSystemFileHandle or { name, size, read }';
 
-/** Names for inputs without a name, by their first bytes. */
+/** Returns a name for an unnamed input, chosen by its first bytes. */
 async function sniffed(first: Blob, otherwise: string): Promise<string> {
   const magic = new TextDecoder('latin1').decode(await first.slice(0, 4).arrayBuffer());
   return magic === 'GGUF' ? 'model.gguf' : otherwise;
 }
 
-/** The last part of an address; one that is encoded badly stands as it is. */
+/** Returns the last segment of an address, without decoding it if it is badly encoded. */
 function lastSegment(url: string): string {
   const last = new URL(url).pathname.split('/').pop() ?? '';
   try {
@@ -35,7 +39,7 @@ function lastSegment(url: string): string {
   }
 }
 
-/** @internal Bytes that are read piece by piece, as a Blob, which the browser can move to disk. */
+/** @internal Reads bytes piece by piece into a Blob, which the browser can move to disk. */
 export async function gathered(size: number, read: (at: number, length: number) => Promise<Uint8Array> | Uint8Array, signal: AbortSignal | undefined): Promise<Blob> {
   const pieces: Blob[] = [];
   for (let at = 0; at < size; at += READ_BYTES) {
@@ -58,12 +62,12 @@ async function ofResponse(response: Response, { path, unnamed }: Pick<Reading, '
   return blobSpec(response.url === '' ? await sniffed(blob, unnamed) : lastSegment(response.url), blob);
 }
 
-/** @internal How an input of the caller's is read. */
+/** @internal How a caller's input is read. */
 export interface Reading {
   path: string;
-  /** What may stand there, in words. */
+  /** Description of the accepted inputs. */
   expected: string;
-  /** The name of bytes without one. */
+  /** Name for bytes that have none. */
   unnamed: string;
   signal: AbortSignal | undefined;
 }
@@ -82,10 +86,10 @@ async function ofReader(reader: RangeReader, { path, signal }: Reading): Promise
 
 const ofUrl = (url: string, headers: string[][], credentials: RequestCredentials): SourceSpec => ({ kind: 'url', name: lastSegment(url), url, headers, credentials });
 
-/** @internal Whether a value has this method. */
+/** @internal Returns whether a value has this method. */
 export const can = (input: object, method: string): boolean => typeof Reflect.get(input, method) === 'function';
 
-/** @internal */
+/** @internal Describes one input as a source for the worker. */
 export async function described(input: object, how: Reading): Promise<SourceSpec> {
   if (isOf(input, 'Blob')) {
     return blobSpec(isOf(input, 'File') ? input.name : await sniffed(input, how.unnamed), input);
@@ -94,20 +98,20 @@ export async function described(input: object, how: Reading): Promise<SourceSpec
   if (isOf(input, 'Request')) return ofUrl(input.url, [...input.headers].map(([key, value]) => [key, value]), input.credentials);
   if (isOf(input, 'Response')) return ofResponse(input, how);
   if (isOf(input, 'ArrayBuffer') || isOf(input, 'Uint8Array')) {
-    // A copy, which the browser can move to disk: the worker may need it again, and the caller may change the original.
+    // The copy, which the browser can move to disk, keeps the bytes if the worker needs them again or the caller changes the original.
     const blob = new Blob([input]);
     return blobSpec(await sniffed(blob, how.unnamed), blob);
   }
   if (can(input, 'getFile')) {
     const blob = await (input as FileSystemFileHandle).getFile();
-    // A stand-in for a handle cannot cross.
+    // An object that merely imitates a handle cannot be sent to the worker.
     return { ...blobSpec(blob.name, blob), handle: brandOf(input) === 'FileSystemFileHandle' ? (input as FileSystemFileHandle) : undefined };
   }
   if (can(input, 'read')) return ofReader(input as RangeReader, how);
   throw badOption(how.path, how.expected, input);
 }
 
-/** @internal What reading a caller's input throws is of that input. */
+/** @internal Awaits the reading of a caller's input; an error that it throws names that input. */
 export async function reading<T>({ path, signal }: Pick<Reading, 'path' | 'signal'>, work: Promise<T>): Promise<T> {
   try {
     return await unlessAborted(work, signal);
@@ -117,14 +121,14 @@ export async function reading<T>({ path, signal }: Pick<Reading, 'path' | 'signa
   }
 }
 
-/** @internal Describes one file. A `RangeReader` cannot cross, so its bytes are gathered, range by range, into a Blob. */
+/** @internal Describes one file. A `RangeReader` cannot be sent to the worker, so its bytes are gathered into a Blob, range by range. */
 export async function toSource(input: Input, path: string, unnamed: string, signal?: AbortSignal): Promise<SourceSpec> {
   const how = { path, unnamed, signal, expected: EXPECTED };
   if (typeof input !== 'object' || input === null) throw badOption(path, how.expected, input);
   return reading(how, described(input, how));
 }
 
-/** @internal */
+/** @internal Returns whether an input is a folder. */
 export const isFolder = (input: unknown): input is FileSystemDirectoryHandle => Reflect.get(Object(input), 'kind') === 'directory';
 
 async function filesOf(folder: FileSystemDirectoryHandle): Promise<FileSystemFileHandle[]> {
@@ -133,7 +137,7 @@ async function filesOf(folder: FileSystemDirectoryHandle): Promise<FileSystemFil
   return Promise.all(names.sort().map((name) => folder.getFileHandle(name)));
 }
 
-/** @internal */
+/** @internal Describes several files; from a folder, the files directly in it. */
 export async function toSources(inputs: FilesInput, path: string, signal?: AbortSignal): Promise<SourceSpec[]> {
   const given: readonly (Input | FileSystemDirectoryHandle)[] = Array.isArray(inputs) ? inputs : isOf(inputs, 'FileList') ? [...inputs] : [inputs as Input];
   const parts = given.map(async (input) => (isFolder(input) ? filesOf(input) : [input]));

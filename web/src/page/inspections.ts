@@ -1,4 +1,4 @@
-/** What files are, whether an export arrived whole, and what one model has that another has not: without a GPU, each in a worker of its own. */
+/** Inspects files, verifies exports and extracts adapters: without a GPU, each call in its own worker. */
 import type { WorkerCall } from './call.js';
 import { naturalNumber, objectOf, ofKinds, positiveInteger, translate, truth, words } from './checks.js';
 import type { ExportTarget } from './export-options.js';
@@ -21,26 +21,31 @@ import type { InspectReport, Receipt } from '../protocol/reports.js';
 import type { Extraction, Verification } from '../protocol/written.js';
 import { asked, workerCall } from './own-worker.js';
 
+/** Options of `inspectFiles`. */
 export interface InspectOptions extends Omit<OpenOptions, 'adapter' | 'allowNonFinite'> {
-  /** Read each file as this format, whatever the name and first bytes say. */
+  /** Reads each file as this format, regardless of its name and first bytes. */
   format?: string;
-  /** Read all bytes, not only the headers. false */
+  /** Reads all bytes, not only the headers. Default: false. */
   read?: boolean;
 }
+/** Options of `extractAdapter`. */
 export interface ExtractOptions extends WorkerCall {
-  /** The model that was trained. */
+  /** The trained model. */
   tuned: FilesInput;
   /** The model that it was trained from. */
   base: FilesInput;
   /** Rank of the factors. */
   r: number;
-  /** The matrices that get factors, in the words of an adapter's settings. 'all-linear' */
+  /** Matrices that get factors, as in the settings of an adapter. Default: 'all-linear'. */
   targetModules?: string | string[];
-  /** Where the files are written as they are made; without it they are in the result. None */
+  /** Target to which the files are written while they are produced; without it they are in the result. */
   target?: ExportTarget;
 }
 
-/** What these files are together and what can be done with them; what is refused of them is an answer. Of a URL only the headers are asked for, by range. */
+/**
+ * Reports what the files form together and what can be done with them; a refusal is part of the report. For a URL, only the headers are requested, by
+ * range.
+ */
 export async function inspectFiles(files: FilesInput, options: InspectOptions = {}): Promise<InspectReport> {
   const { request, mergeAdapter, format, read = false, ...rest } = optionsOf(options, 'the inspection');
   const call = workerCall(rest);
@@ -49,20 +54,26 @@ export async function inspectFiles(files: FilesInput, options: InspectOptions = 
   return asked('files.inspect', { ...(await openingOf(files, request, mergeAdapter, 'mergeAdapter', call.signal)), format, read }, call);
 }
 
+/** Options of `inspectData`: the settings of a run, which determine how the data are read. */
 export interface DataOptions extends WorkerCall, TrainOptions {
-  /** The model that is to learn the data: its tokenizer, chat template and context. Without one only forms and rows are known. None */
+  /**
+   * The model that is to learn the data, with its tokenizer, chat template and context length. Without a model, only the forms and rows are known.
+   */
   model?: Model;
-  /** Data that are evaluated, as a run takes them. None */
+  /** Validation data, as a run takes them. */
   validationData?: DataInput;
-  /** Examples that are shown token by token. 3 */
+  /** Number of examples that are shown token by token. Default: 3. */
   show?: number;
-  /** Reads so many bytes of a File or Blob and tells what those are: a preview of a large file in little time. All */
+  /** Number of bytes of a File or Blob to read and report on: a quick preview of a large file. Default: all. */
   bytes?: number;
 }
 
-/** What these data are: the form of the file, and its rows of each kind. */
+/** Reports on data without a model: the form of each file, and its number of rows of each kind. */
 export function inspectData(data: DataInput, options?: DataOptions & { model?: undefined }): Promise<FileSummary[]>;
-/** What a run of the model with these options would learn of the data, with its first examples token by token. Nothing is trained, and no GPU is needed. */
+/**
+ * Reports what a run of the model with these options would learn from the data, with its first examples token by token. Nothing is trained, and no
+ * GPU is needed.
+ */
 export function inspectData(data: DataInput, options: DataOptions & { model: Model }): Promise<DataInspection>;
 export async function inspectData(data: DataInput, options: DataOptions = {}): Promise<FileSummary[] | DataInspection> {
   const { model, validationData, show = 3, bytes, signal, onProgress, workerUrl, wasmUrl, wasmBinary, worker, ...settings } = optionsOf(options, 'the inspection');
@@ -76,7 +87,7 @@ export async function inspectData(data: DataInput, options: DataOptions = {}): P
   return asked('files.data', { data: spec, config, partial }, workerCall({ signal, onProgress, workerUrl, wasmUrl, wasmBinary, worker }));
 }
 
-/** Recomputes what the receipt of an export states; without `receipt` it is the `tabtune.receipt.json` among the files. */
+/** Recomputes the statements of an export's receipt; by default the receipt is the `tabtune.receipt.json` among the files. */
 export async function verifyFiles(files: FilesInput, receipt?: Receipt, options: WorkerCall = {}): Promise<Verification> {
   const call = workerCall(optionsOf(options, 'the verification'));
   const { signal } = call;
@@ -84,7 +95,10 @@ export async function verifyFiles(files: FilesInput, receipt?: Receipt, options:
   return asked('files.verify', { sources: await toSources(files, 'files', signal), receipt: receipt === undefined ? undefined : json(receipt) }, call);
 }
 
-/** The LoRA adapter of PEFT that comes closest to what `tuned` has and `base` has not, two models of one shape: for each matrix the best product of rank `r`. */
+/**
+ * Extracts the PEFT LoRA adapter closest to the difference between `tuned` and `base`, two models of one shape: the best product of rank `r` for each
+ * matrix.
+ */
 export async function extractAdapter(given: ExtractOptions): Promise<Extraction> {
   const { tuned, base, r, targetModules = 'all-linear', target, ...rest } = optionsOf(given, 'the extraction');
   const call = workerCall(rest);

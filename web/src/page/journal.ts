@@ -1,4 +1,4 @@
-/** Changes made by hand during a run, with the step at which they were made: a recovered run needs them at the same steps. */
+/** Manual changes during a run, with the steps at which they were made: a recovered run must repeat them at the same steps. */
 import type { Moment } from '../protocol/protocol.js';
 
 type Change = { set: 'rate'; rate: number | undefined } | { set: 'decay' };
@@ -11,13 +11,13 @@ export class Journal {
     this.#entries.push({ ...change, step, generation });
   }
 
-  /** The changes that the state of this generation lacks, oldest first; without a generation, all changes. */
+  /** Returns the changes that the state of this generation lacks, oldest first; all changes if no generation is given. */
   since(generation: number | undefined): Entry[] {
-    // An entry made after generation g was saved is in g + 1, whichever step that is.
+    // An entry made after generation g was saved is contained in g + 1, whichever step that is.
     return this.#entries.filter((entry) => (entry.generation ?? 0) >= (generation ?? 0));
   }
 
-  /** The trainer went back to this generation: later changes are dropped. */
+  /** Drops the changes made after this generation, because the trainer went back to it. */
   cut(generation: number): void {
     this.#entries = this.#entries.filter((entry) => (entry.generation ?? 0) < generation);
   }

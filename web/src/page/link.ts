@@ -1,4 +1,4 @@
-/** The current worker, and how a call survives its loss: another worker restores the state, then the call is repeated. */
+/** The current worker, and how a call survives its loss: a new worker restores the state, then the call is repeated. */
 import { TabtuneError, withDetail } from '../protocol/errors.js';
 import { optionsOf } from './given.js';
 import { Retries } from './retries.js';
@@ -9,12 +9,12 @@ import type { CallOptions, Connection } from './rpc.js';
 import { spawn } from './spawn.js';
 import type { WorkerOptions } from './spawn.js';
 
-/** What the owner of a link does when its worker is lost. */
+/** Reactions of a link's owner to the loss of its worker. */
 export interface Owner {
-  /** The last confirmed step. */
+  /** Returns the last confirmed step. */
   confirmed(error: TabtuneError): number;
   lost(error: TabtuneError): void;
-  /** Restores the state of the old worker in a new one. */
+  /** Restores the state of the lost worker in a new one. */
   restore(connection: Connection, error: TabtuneError): Promise<void>;
   recovered(error: TabtuneError): void;
   failed(error: TabtuneError): void;
@@ -22,13 +22,13 @@ export interface Owner {
 }
 
 export interface LinkOptions extends CallOptions {
-  /** Whether a call that was hit by a loss may be repeated; otherwise it rejects after the recovery. */
+  /** Returns whether a call interrupted by a loss may be repeated; otherwise it rejects after the recovery. */
   again?: () => boolean;
 }
 
 const LOSSES: readonly string[] = ['DEVICE_LOST', 'WORKER_CRASHED', 'OUT_OF_MEMORY'];
 const isLoss = (error: TabtuneError): boolean => LOSSES.includes(error.code) && error.detail.code !== 'wasm.load';
-/** Requests that need neither GPU nor core, which are answered even after the end of a run. */
+/** Requests that need neither GPU nor core, and are answered even after a run has ended. */
 const STORED = /^checkpoint\.(list|history|keep|fork|remove|export|folder|import)$/;
 
 export class Link {
@@ -58,7 +58,7 @@ export class Link {
     return this.#failed;
   }
 
-  /** From now on the worker holds the state of another owner. */
+  /** Makes another owner responsible for the state in the worker. */
   handTo(owner: Owner): void {
     this.owner = owner;
   }
@@ -81,7 +81,7 @@ export class Link {
     }
   }
 
-  /** Ends the worker; waiting calls reject with the reason. */
+  /** Ends the worker; pending calls reject with the reason. */
   close(reason: TabtuneError): void {
     this.#closed ??= reason;
     this.#connection.close(reason);
@@ -94,7 +94,7 @@ export class Link {
     if (this.#closed) throw this.#closed;
   }
 
-  /** The worker with the state, once it is ready. */
+  /** Resolves to the worker with the state, once it is ready. */
   async #ready(signal: AbortSignal | undefined): Promise<Connection> {
     // An abort ends only the waiting of its own call; the recovery continues for the others.
     while (this.#recovering) await unlessAborted(this.#recovering, signal);
@@ -111,7 +111,7 @@ export class Link {
 
   #lose(error: TabtuneError, connection: Connection): void {
     if (connection !== this.#connection || this.#recovering || this.#failed || this.#closed) return;
-    // The step is recorded before the worker is discarded, because nothing else may be known of it.
+    // The step is recorded before the worker is discarded, because nothing more may be learnt from it afterwards.
     const confirmed = this.owner.confirmed(error);
     const known = withDetail(error, { step: confirmed });
     this.#recovering = this.#recover(known, confirmed).then(
@@ -129,7 +129,7 @@ export class Link {
   }
 
   async #recover(lost: TabtuneError, confirmed: number): Promise<void> {
-    // A worker of the caller cannot be restarted, and a shader that failed would fail again.
+    // A worker that the caller passed in cannot be restarted, and a shader that failed would fail again.
     if (!isLoss(lost) || typeof this.worker.worker === 'object') throw lost;
     this.owner.lost(lost);
     let error = lost;
@@ -162,7 +162,7 @@ export class Link {
     }
   }
 
-  /** A worker for storage only. */
+  /** Returns a worker for storage only. */
   #spareWorker(): Promise<Connection> {
     this.#spare ??= spawn(this.worker).catch((thrown: unknown) => {
       this.#spare = undefined;

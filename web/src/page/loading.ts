@@ -1,20 +1,20 @@
-/** Why the script of a worker does not load: its `error` event says nothing of it. */
+/** Finds out why the script of a worker does not load, because its `error` event does not say. */
 import type { TabtuneError } from '../protocol/errors.js';
 import { escaped, fault } from '../protocol/errors.js';
 import { limited } from '../protocol/limited.js';
 
-/** How long the script is asked for once more, to learn what came. */
+/** Time limit for requesting the script once more, to see the response. */
 const ASK_MILLIS = 10_000;
 const SCRIPTS = /^(worker-src|child-src|script-src|default-src)/;
 
-/** Listens to the page's policy while a worker starts. */
+/** Listens for violations of the page's security policy while a worker starts. */
 export class Loading {
   #violated: SecurityPolicyViolationEvent | undefined;
   readonly #hear = (event: SecurityPolicyViolationEvent): void => {
     if (event.disposition === 'enforce' && SCRIPTS.test(event.effectiveDirective)) this.#violated = event;
   };
 
-  /** `address`: of the script, where it is known. */
+  /** `address` is that of the script, if it is known. */
   constructor(private readonly address: string | undefined) {
     globalThis.document?.addEventListener('securitypolicyviolation', this.#hear);
   }
@@ -23,7 +23,7 @@ export class Loading {
     globalThis.document?.removeEventListener('securitypolicyviolation', this.#hear);
   }
 
-  /** Resolves when another request has loaded the script, or failed to. */
+  /** Resolves once another request for the script has succeeded or failed. */
   async loaded(): Promise<void> {
     if (this.address === undefined) return;
     await fetch(this.address)
@@ -31,11 +31,11 @@ export class Loading {
       .catch(() => undefined);
   }
 
-  /** Why it failed, in the class of the reason. */
+  /** Returns the error with the reason of the failure, in the matching class. */
   async why(): Promise<TabtuneError> {
     const script = this.address === undefined ? 'its script' : `its script ${escaped(this.address)}`;
     const failed = (reason: string): TabtuneError => fault('worker.failed', `the training worker failed: ${script} could not be loaded${reason}. The last checkpoint is kept.`);
-    // The violation may be told after the error.
+    // The violation may be reported after the error.
     const response = this.address === undefined ? undefined : await limited(fetch(this.address), ASK_MILLIS, () => undefined).catch(() => undefined);
     const { effectiveDirective, blockedURI } = this.#violated ?? {};
     if (effectiveDirective !== undefined) {

@@ -1,4 +1,4 @@
-/** The page's half of the loop: one iterator over a run that may be paused and resumed in between. */
+/** The page's half of the training loop: one iterator over a run, which may be paused and resumed in between. */
 import { aborted, fault, TabtuneError } from '../protocol/errors.js';
 import { optionsOf } from './given.js';
 import type { Link } from './link.js';
@@ -6,9 +6,10 @@ import type { Profile, TrainerEvent } from '../protocol/reports.js';
 import { EventQueue } from './queue.js';
 import type { RunStatus } from './status.js';
 
+/** Options of `Trainer.run`. */
 export interface RunOptions {
   signal?: AbortSignal | undefined;
-  /** Stop after this many steps; the next call continues the run. */
+  /** Stops after this many steps; the next call continues the run. */
   maxSteps?: number | undefined;
 }
 
@@ -27,7 +28,7 @@ function newPause(): Pause {
 const busy = (): TabtuneError => fault('loop.running', 'this trainer is already running: pause it first');
 type End = 'paused' | 'stopped' | 'done' | 'recovered';
 
-/** @internal */
+/** @internal Drives the run in the worker and hands its events to the iterator. */
 export class RunLoop {
   #queue: EventQueue<TrainerEvent> | undefined;
   #pause: Pause | undefined;
@@ -39,12 +40,12 @@ export class RunLoop {
     private readonly status: RunStatus,
   ) {}
 
-  /** Whether steps are being made, or will be after a recovery. */
+  /** Returns whether steps are in progress, or will be after a recovery. */
   get running(): boolean {
     return this.#inWorker;
   }
 
-  /** Yields every event until the run is done, stopped or aborted. Leaving the loop early pauses. */
+  /** Yields every event until the run is done, stopped or aborted. Leaving the `for await` loop early pauses the run. */
   async *run(options: RunOptions): AsyncGenerator<TrainerEvent, void> {
     const { signal, maxSteps } = optionsOf(options, 'the run', ['signal', 'maxSteps']);
     if (this.#queue) throw busy();
@@ -102,7 +103,7 @@ export class RunLoop {
     });
   }
 
-  /** One run in one worker. If memory is not enough a run may pause (`may`); a step cannot. */
+  /** Runs once in one worker. If memory does not suffice, a run may pause (`may`); a single step cannot. */
   async #once(maxSteps: number | undefined, signal: AbortSignal | undefined, may: boolean): Promise<End> {
     try {
       return (await this.link.call('loop.run', { maxSteps }, { signal, again: () => false })).state;
@@ -119,7 +120,7 @@ export class RunLoop {
     }
   }
 
-  /** One loop at a time. */
+  /** Makes sure that only one loop runs at a time. */
   async #alone<T>(work: () => Promise<T>): Promise<T> {
     if (this.#inWorker) throw busy();
     this.#inWorker = true;
@@ -135,7 +136,7 @@ export class RunLoop {
     this.#pause = undefined;
   }
 
-  /** Settles after the current step; the iterator stays open. */
+  /** Resolves after the current step; the iterator stays open. */
   async pause(): Promise<void> {
     if (!this.#inWorker) return;
     this.#pause ??= newPause();
@@ -152,7 +153,7 @@ export class RunLoop {
     this.#endPause(false);
   }
 
-  /** Exactly `count` steps, while no run is in progress or it is paused. */
+  /** Makes exactly `count` steps; allowed while no run is in progress or it is paused. */
   async step(count: number, signal: AbortSignal | undefined): Promise<void> {
     await this.#alone(async () => {
       const target = this.status.step + count;
@@ -162,7 +163,7 @@ export class RunLoop {
     });
   }
 
-  /** As `step`, with the time of each kernel. */
+  /** Makes steps as `step` does, and measures the time of each kernel. */
   profile(steps: number, signal: AbortSignal | undefined): Promise<Profile> {
     return this.#alone(async () => {
       const target = this.status.step + steps;

@@ -1,4 +1,4 @@
-/** A model that is open in a worker of its own, until a trainer takes both over. */
+/** A model that is open in its own worker, until a trainer takes over both. */
 import { chatted, detokenized, scored } from './asking.js';
 import type { Asker, ChatMessage, ChatOptions, Scorable, ScoreOptions } from './asking.js';
 import { planned, words } from './checks.js';
@@ -18,7 +18,7 @@ import type { RowsOptions, RowsReport } from './row-metrics.js';
 import type { CallOptions, Connection } from './rpc.js';
 import type { WorkerOptions } from './spawn.js';
 
-/** @internal Opens the model in a worker; its inputs are kept for another worker. */
+/** @internal Opens the model in a worker; the inputs are kept so that another worker can open it again. */
 export type Open = (connection: Pick<Connection, 'call'>, options?: CallOptions) => Promise<ModelInfo>;
 
 const taken = (): TabtuneError => fault('model.taken', 'this model was handed to a trainer or disposed: open it again', { path: 'model' });
@@ -32,24 +32,25 @@ const ownerOf = (open: Open): Owner => ({
   events: () => undefined,
 });
 
+/** A model that is open in its own worker. A trainer takes it over; otherwise `dispose` ends it. */
 export class Model {
-  /** The model in another form, without training and without a GPU, written to a folder, a file or a stream as it is made. Gives the receipt. */
+  /** Converts the model to another format, without training or GPU, and writes it to a folder, a file or a stream. Resolves to its receipt. */
   readonly exportTo: Exports['exportTo'];
-  /** The same as one Blob: a zip of a Hugging Face folder, or the single file. */
+  /** Returns the same export as one Blob: a zip of a Hugging Face folder, or the single file. */
   readonly export: Exports['export'];
-  /** The same, file by file, the receipt among them. */
+  /** Returns the same export file by file, including the receipt. */
   readonly exportFiles: Exports['exportFiles'];
-  /** @internal */
+  /** @internal Default of `allowNonFinite` for trainers and exports of this model. */
   readonly allowNonFinite: boolean;
-  /** @internal What it was opened from. */
+  /** @internal Files that the model was opened from. */
   files: SourceSpec[] | undefined;
   #open: Open;
-  /** From now on `open` opens the base alone. */
+  /** Makes `open` open only the base from then on. */
   readonly #alone: () => void;
   #info: ModelInfo;
   #details: ModelDetails;
   #link: Link | undefined;
-  /** Settles when the adapter has gone: what is asked of the model waits for it, and hears why it failed. */
+  /** Settles once the adapter is detached: requests to the model wait for it, and reject with its error if it failed. */
   #detached: Promise<void> = Promise.resolve();
   #disposed = false;
   readonly #ask: Asker = (tag, ask, options) => this.call(tag, ask, options);
@@ -65,7 +66,7 @@ export class Model {
     ({ exportTo: this.exportTo, export: this.export, exportFiles: this.exportFiles } = exportsOf((ask, more) => this.call('model.export', ask, more), allowNonFinite));
   }
 
-  /** @internal The model that `open` opens, in the worker of this link. */
+  /** @internal Opens a model with `open`, in a worker of its own. */
   static async open(worker: WorkerOptions, open: Open, call: CallOptions, kept: Kept = {}): Promise<Model> {
     return new Model(await opened(worker, open, call), open, kept);
   }
@@ -75,27 +76,30 @@ export class Model {
     return this.#info;
   }
 
-  /** The forms in which it can leave, and for the others why not. */
+  /** Formats in which the model can be exported, and for the other formats the reason why not. */
   get exports(): ModelDetails['exports'] {
     return this.#details.exports;
   }
 
-  /** What import, export and a round trip keep of this model, surface by surface. */
+  /** Parts of this model that import, export and a round trip preserve, one by one. */
   get contract(): ModelDetails['contract'] {
     return this.#details.contract;
   }
 
-  /** Where it came from and what was done to it; a fresh model has none. */
+  /** Record of where the model came from and what was done to it; undefined for a new model. */
   get receipt(): Receipt | undefined {
     return this.#details.receipt;
   }
 
-  /** The files that training starts from, with their sums; a fresh model has none. */
+  /** Files that training starts from, with their checksums; a new model has none. */
   get base(): ModelDetails['base'] {
     return this.#details.base;
   }
 
-  /** The adapter beside it, if it was opened with one. Null may be assigned: what is asked of the model from then on is asked of its base. If that fails, each later call says why, until it is assigned again. */
+  /**
+   * The adapter attached to the model, if it was opened with one. Assign null to detach it: later requests go to the base. If detaching fails, each
+   * later call reports the error until null is assigned again.
+   */
   get adapter(): AdapterInfo | null {
     return this.#info.adapter;
   }
@@ -119,7 +123,7 @@ export class Model {
     return this.info.warnings;
   }
 
-  /** The model's worker; a model that a trainer has taken over has none. A worker that was lost for good is replaced. */
+  /** Returns the model's worker, replacing one that was lost for good. Throws if a trainer has taken over the model. */
   async #worker(): Promise<Link> {
     const link = this.#link;
     if (!link) throw taken();
@@ -130,13 +134,13 @@ export class Model {
     return this.#worker();
   }
 
-  /** The same, after what was assigned. */
+  /** Returns the same worker, after a pending detachment of the adapter. */
   async #live(): Promise<Link> {
     await this.#detached;
     return this.#worker();
   }
 
-  /** @internal Gives the worker to what `start` makes; if it refuses, the model keeps it. */
+  /** @internal Gives the worker to the object that `start` makes; if `start` fails, the model keeps the worker. */
   async handOver<T>(start: (link: Link, open: Open) => Promise<T>): Promise<T> {
     const link = await this.#live();
     this.#link = undefined;
@@ -151,59 +155,63 @@ export class Model {
     }
   }
 
-  /** Lets go of the files: a model that is disposed or taken over is not opened again. */
+  /** Drops the files: a model that is disposed or taken over is not opened again. */
   #forget(): void {
     this.files = undefined;
     this.#open = () => Promise.reject(taken());
   }
 
-  /** @internal A request to the model's worker. */
+  /** @internal Sends a request to the model's worker. */
   async call<T extends Tag>(tag: T, ask: Ask<T>, options?: LinkOptions): Promise<Reply<T>> {
     return (await this.#live()).call(tag, ask, options);
   }
 
-  /** One tensor by its name in `info`, widened to f32. */
+  /** Returns one tensor by its name in `info`, widened to f32. */
   async tensor(name: string, options: { signal?: AbortSignal | undefined } = {}): Promise<NamedTensor> {
     words(name, 'name');
     return this.call('model.tensor', { name }, options);
   }
 
+  /** Returns the token ids of a text. */
   async tokenize(text: string): Promise<number[]> {
     words(text, 'text');
     return this.call('model.tokenize', { text });
   }
 
-  /** The text of token ids, special tokens included. */
+  /** Returns the text of token ids, including special tokens. */
   detokenize(ids: readonly number[] | Uint32Array): Promise<string> {
     return detokenized(this.#ask, ids);
   }
 
-  /** Tokens of the answer to a conversation, as `trainer.chat` gives them. The first answer or score puts the weights on the GPU; they go when a trainer takes the model over. */
+  /**
+   * Yields the tokens of the answer to a conversation, as `trainer.chat` does. The first answer or score loads the weights onto the GPU; they are
+   * released when a trainer takes over the model.
+   */
   chat(messages: readonly ChatMessage[], options: ChatOptions = {}): AsyncGenerator<SampledToken, SampleEnd | undefined> {
     return chatted(this.#ask, messages, options);
   }
 
-  /** The probability of each token of a text, of token ids, or of messages as the template writes them, and the mean loss. */
+  /** Returns the probability of each token of a text, of token ids, or of messages as the chat template writes them, and the mean loss. */
   score(of: Scorable, options: ScoreOptions = {}): Promise<Score> {
     return scored(this.#ask, of, options);
   }
 
-  /** A metric of one's own: a figure of each row of these data, from the probabilities of its tokens, and the mean of all. */
+  /** Evaluates a custom metric: computes a number for each row of the data from the probabilities of its tokens, and the mean over all rows. */
   evaluateRows(data: DataInput, options: RowsOptions): Promise<RowsReport> {
     return evaluatedRows(this.#ask, data, options);
   }
 
-  /** The learning rates that a run with these options plans for its steps 1 to `steps`, or for every `stride`-th of them: at most 100,000. */
+  /** Returns the learning rates planned by a run with these options for steps 1 to `steps`, or for every `stride`-th of them: at most 100,000. */
   async previewSchedule(options: TrainOptions, steps: number, stride = 1): Promise<number[]> {
     return this.call('model.preview', { config: trainSettings(options).config, ...planned(steps, stride) });
   }
 
-  /** Frameworks that wrap plain objects in proxies leave this one alone: its fields are private. */
+  /** A tag that keeps frameworks from wrapping this object in a proxy, which would break its private fields. */
   get [Symbol.toStringTag](): string {
     return 'Model';
   }
 
-  /** Ends the worker; does nothing if a trainer has taken the model over. */
+  /** Ends the worker; does nothing if a trainer has taken over the model. */
   dispose(): void {
     this.#disposed = true;
     this.#link?.close(aborted('the model'));
@@ -216,7 +224,7 @@ export class Model {
   }
 }
 
-/** What a model remembers of how it was opened. */
+/** How a model was opened. */
 interface Kept {
   allowNonFinite?: boolean;
   files?: SourceSpec[];

@@ -1,4 +1,4 @@
-/** Opens models: of files, or with fresh weights. */
+/** Opens models, from files or with new weights. */
 import { truth } from './checks.js';
 import type { WorkerCall } from './call.js';
 import { modelJson } from './fresh-model.js';
@@ -20,20 +20,24 @@ import type { CallOptions } from './rpc.js';
 import { workerOptions } from './spawn.js';
 import type { WorkerOptions } from './spawn.js';
 
+/** Options of `openModel`. */
 export interface OpenOptions extends WorkerCall {
-  /** What of the files is taken, and under which names. Everything */
+  /** Selection of tensors to import, and the names they get. Default: everything. */
   request?: ImportRequest;
-  /** The files of a LoRA adapter, whose product is added to the weights as they are read. None */
+  /** Files of a LoRA adapter that is merged into the weights as they are read. */
   mergeAdapter?: FilesInput;
-  /** The adapter's embedding and head, of more rows than the model's, take their place, and so does its tokenizer: tokens were added before it was trained. false */
+  /**
+   * Takes the embedding, output layer and tokenizer of an adapter whose vocabulary is larger than the model's, because tokens were added before it
+   * was trained. Default: false.
+   */
   resizeVocabulary?: boolean;
-  /** The files of a LoRA adapter that stays beside the weights, to be trained on. None */
+  /** Files of a LoRA adapter that is kept separate from the weights, to be trained further. */
   adapter?: FilesInput;
-  /** What a trainer of this model does if weights are not finite, unless it is told itself. false */
+  /** Lets trainers of this model accept weights that are not finite, unless their own option says otherwise. Default: false. */
   allowNonFinite?: boolean;
 }
 
-/** An open model has no state to lose, so a core that does not answer an abort is ended soon. */
+/** Time after an abort before an unresponsive core is ended: short, because an open model has no state to lose. */
 const GRACE_MILLIS = 100;
 
 function split(all: WorkerCall): { worker: WorkerOptions; call: CallOptions } {
@@ -56,24 +60,28 @@ export async function openModel(files: FilesInput, options: OpenOptions = {}): P
   return Model.open(worker, open, call, { allowNonFinite, files: ask.sources, alone });
 }
 
-/** @internal What is opened, as the worker is asked for it. */
+/** @internal Returns the request that opens the files. */
 export async function openingOf(files: FilesInput, request: ImportRequest | undefined, added: FilesInput | undefined, path: string, signal: AbortSignal | undefined): Promise<Omit<Ask<'model.open'>, 'apart' | 'resizeVocabulary'>> {
   const checked = requestJson(request);
   const adapter = added === undefined ? [] : await toSources(added, path, signal);
   return { request: checked, adapter, sources: await toSources(files, 'files', signal) };
 }
 
-/** Settings by which data are read. */
+/** Settings that determine how data are read. */
 export type ReadingOptions = Pick<TrainOptions, 'form' | 'columns' | 'onBadRow'>;
 
+/** Options of `newModel`. */
 export interface NewModelOptions extends WorkerCall, ReadingOptions {
-  /** A tokenizer.json. Without one the vocabulary is the characters of the data. */
+  /** A tokenizer.json. Without it, the vocabulary consists of the characters of the data. */
   tokenizer?: Input | undefined;
-  /** Takes the characters of so many bytes of a File or Blob alone: to look at a large file, not to train on it. All */
+  /** Number of bytes of a File or Blob from which the characters are taken: to look at a large file, not to train on it. Default: all. */
   bytes?: number | undefined;
 }
 
-/** A model with fresh weights. Without `tokenizer` (a tokenizer.json) its vocabulary is the characters that `data` have to learn from. */
+/**
+ * Creates a model with new weights. Without `tokenizer` (a tokenizer.json), its vocabulary consists of the characters in the part of `data` that is
+ * learned.
+ */
 export async function newModel(shape: ModelShape, data: DataInput, options: NewModelOptions = {}): Promise<Model> {
   const { tokenizer: given, bytes, form, columns, onBadRow, ...rest } = optionsOf(options, 'the model');
   const settings = trainSettings({ form, columns, onBadRow }).config;

@@ -1,4 +1,4 @@
-/** Options of a run: keys and kinds are checked here, values by the core, which also has the defaults. */
+/** Options of a run. Keys and kinds are checked here; the core checks the values and supplies the defaults. */
 import { among, naturalNumber, notNegative, objectOf, ofKinds, positiveInteger, snake, together, translate, truth, twoOrMore, words } from './checks.js';
 import type { Check, Checks } from './checks.js';
 import { badOption } from '../protocol/errors.js';
@@ -12,66 +12,72 @@ import { toSources } from './inputs.js';
 import type { FilesInput } from './inputs.js';
 
 type Some<T> = T extends unknown ? Partial<T> : never;
-/** A whole optimizer, or hyperparameters laid over the run's. */
+/** A complete optimizer, or hyperparameters that override those of the run's optimizer. */
 export type GroupOptimizer = Some<OptimizerOptions>;
 
-/** Parameters by name; the first group whose pattern matches takes one. */
+/** A group of parameters, selected by name. A parameter belongs to the first group whose pattern matches. */
 export interface GroupOptions extends GroupSettings {
-  /** Of the run's type or without one: keys over the run's. The run's */
+  /** Optimizer of the group. With the run's type, or without a type, its keys override those of the run. Default: the run's optimizer. */
   optimizer?: GroupOptimizer;
 }
 
-/** New factors, or those of PEFT files that are trained on. */
+/** Settings of an adapter: new factors, or PEFT files that are trained further. */
 export interface AdapterOptions extends AdapterSettings {
-  /** The files of an adapter (adapter_config.json, adapter_model.safetensors), whose settings hold: others may only repeat them, but for `dropout`. */
+  /**
+   * Files of an adapter (adapter_config.json, adapter_model.safetensors). Their settings apply: the other settings here may only repeat them, except
+   * for `dropout`.
+   */
   from?: FilesInput;
 }
 
-/** What a step computes; a default ends its line. */
+/** Settings of the computation of a step. The text of each setting ends with its default. */
 export interface TrainOptions extends RunSettings {
-  /** Factors that are trained in place of the weights; null trains all weights. null */
+  /** Low-rank factors to train in place of the weights; null trains all weights. Default: null. */
   adapter?: AdapterOptions | null;
-  /** AdamW on a few blocks at a time, with clipping and accumulation in little memory; null trains all of them in every step. null */
+  /**
+   * Trains with AdamW on a few blocks at a time, which allows clipping and accumulation in little memory; null trains all blocks in every step.
+   * Default: null.
+   */
   blockCoordinate?: BlockCoordinateSettings | null;
-  /** Columns of the rows, where these have other names: a key, or a pattern with keys in braces; null where they have the usual ones. null */
+  /** Columns of the rows if they do not have the usual names: a key, or a pattern with keys in braces; null for the usual names. Default: null. */
   columns?: ColumnSettings | null;
-  /** Update rule. `{ type: 'adamw' }` */
+  /** Update rule. Default: `{ type: 'adamw' }`. */
   optimizer?: OptimizerOptions;
-  /** Parameter groups; none: one group of everything. 'no_decay': norms, biases and embeddings do not decay. */
+  /** Parameter groups; 'no_decay' exempts norms, biases and embeddings from weight decay. Default: one group of all parameters. */
   groups?: GroupOptions[] | 'no_decay';
-  /** Learning rate over the steps. `{ type: 'constant' }` */
+  /** Schedule of the learning rate. Default: `{ type: 'constant' }`. */
   lrScheduler?: ScheduleOptions;
-  /** Steps of linear warmup; given here or in `lrScheduler`. 0 */
+  /** Number of linear warmup steps; may be given here or in `lrScheduler`. Default: 0. */
   warmupSteps?: number;
 }
 
-/** How the loop is driven; this changes no step. */
+/** Settings of the training loop, which do not affect the result of any step. */
 export interface DriveOptions {
-  /** Number of steps per message. 8 */
+  /** Number of steps reported in one message. Default: 8. */
   logEvery?: number;
-  /** Steps between evaluations; 0 is never. 0 */
+  /** Number of steps between evaluations; 0 disables them. Default: 0. */
   evalEvery?: number;
-  /** Batches of one evaluation; 0 is all. 0 */
+  /** Number of batches in one evaluation; 0 uses all. Default: 0. */
   evalBatches?: number;
-  /** Save by itself: before the first step, by time and steps, when the page is hidden, at the end. true */
+  /** Saves automatically: before the first step, by time and number of steps, when the page is hidden, and at the end. Default: true. */
   autosave?: boolean;
-  /** Seconds between checkpoints, and at least ten times what the last one took; 0 is never. 120 */
+  /** Seconds between checkpoints, extended to at least ten times the duration of the last save; 0 disables saving by time. Default: 120. */
   saveEverySecs?: number;
-  /** Steps between checkpoints; 0 is never. 0 */
+  /** Number of steps between checkpoints; 0 disables saving by steps. Default: 0. */
   saveEvery?: number;
-  /** Checkpoints kept of the run, at least 2, in addition to those that are always kept. 4 */
+  /** Number of checkpoints of the run to keep, at least 2, in addition to those marked to be kept always. Default: 4. */
   saveTotalLimit?: number;
-  /** Steps between samples; 0 is never. 0 */
+  /** Number of steps between samples; 0 disables them. Default: 0. */
   sampleEvery?: number;
-  /** Prompt of those samples. '' */
+  /** Prompt of these samples. Default: ''. */
   samplePrompt?: string;
-  /** Their other options. */
+  /** Other options of these samples. */
   sample?: SampleOptions;
-  /** A step whose loss or gradient is not finite changes nothing; then the run stops or continues. 'stop' */
+  /** Reaction to a step whose loss or gradient is not finite: such a step changes nothing, then the run stops or continues. Default: 'stop'. */
   onNonFinite?: 'stop' | 'skip';
 }
 
-/** An object whose `type` decides its keys. `untyped` are its keys if it has no type; otherwise it needs one. */
+/** Checks an object whose `type` determines its keys. Without a type the keys are checked by `untyped`, if given; otherwise the type is required. */
 const byType =
   (types: Record<string, Kinds>, untyped?: Checks): Check =>
   (value, path) => {
@@ -95,7 +101,7 @@ const groups: Check = (value, path) => {
   return list;
 };
 
-// The files go another way.
+// The files are sent separately.
 const factors: Checks = { ...ofKinds(ADAPTER), from: () => undefined };
 const adapter: Check = (value, path) => (value === null ? null : translate(objectOf(value, path), factors, path));
 
@@ -121,12 +127,12 @@ const DRIVE: Checks = {
   onNonFinite: among('stop', 'skip'),
 };
 
-/** @internal `GenerateConfig` as JSON. */
+/** @internal Returns the core's `GenerateConfig` as JSON. */
 export function sampleJson(options: SampleOptions): string {
   return json(translate(options, sampling, ''));
 }
 
-/** The given options under Rust's names; the warmup inside the schedule. */
+/** Returns the given options under Rust's names, with the warmup moved into the schedule. */
 function settings(train: object): Record<string, unknown> {
   const { lr_scheduler: chosen, warmup_steps: warmupSteps, ...rest } = translate(train, TRAIN, '');
   if (chosen === undefined && warmupSteps === undefined) return rest;
@@ -138,7 +144,7 @@ function settings(train: object): Record<string, unknown> {
   return { ...rest, schedule };
 }
 
-/** @internal What a resume changes: keys of `TrainConfig` as JSON, and Rust's names of those that may differ from the checkpoint. */
+/** @internal Returns the changes for a resume: keys of `TrainConfig` as JSON, and Rust's names of the keys that may differ from the checkpoint. */
 export function resumeSettings(changes: TrainOptions, override: readonly string[]): { config: string; override: string[] } {
   if (!Array.isArray(override)) throw badOption('override', 'a list of option names', override);
   const config = settings(objectOf(changes, 'settings'));
@@ -148,11 +154,11 @@ export function resumeSettings(changes: TrainOptions, override: readonly string[
   return { config: json(config), override: override.map(core) };
 }
 
-/** @internal The files of the adapter that a run goes on from. */
+/** @internal Returns the files of the adapter that a run starts from. */
 export const adapterSources = async ({ adapter: given }: TrainOptions, signal?: AbortSignal): Promise<SourceSpec[]> =>
   given?.from === undefined ? [] : toSources(given.from, 'adapter.from', signal);
 
-/** @internal `TrainConfig` as JSON, and the driver's settings. Unknown keys are BAD_OPTION. */
+/** @internal Returns the core's `TrainConfig` as JSON, and the settings of the loop. Unknown keys are BAD_OPTION. */
 export function trainSettings(given: TrainOptions & DriveOptions): { config: string; driver: Driver } {
   // Checked as a whole first, so that the faults of both halves are reported together.
   translate(given, { ...TRAIN, ...DRIVE }, '');

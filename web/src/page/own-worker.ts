@@ -1,4 +1,4 @@
-/** One request in a worker of its own, which ends with it. */
+/** Sends one request to a new worker, which ends with it. */
 import type { WorkerCall } from './call.js';
 import { aborted } from '../protocol/errors.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
@@ -6,17 +6,17 @@ import type { CallOptions } from './rpc.js';
 import { optionsOf, own } from './given.js';
 import { spawn, workerOptions } from './spawn.js';
 
-/** The core reads a file, or waits for the GPU, without a pause, so an abort ends its worker. */
+/** Time after an abort before the worker is ended: short, because the core does not pause while it reads a file or waits for the GPU. */
 const GRACE_MILLIS = 50;
 
-/** @internal The options of a call with a worker of its own, checked before anything is read or started. */
+/** @internal Returns the options of a call that starts its own worker, checked before anything is read or started. */
 export function workerCall<T extends WorkerCall>(call: T): T {
   const { signal: _, onProgress: __, ...worker } = own(call);
   workerOptions(own(worker));
   return own(call);
 }
 
-/** @internal */
+/** @internal Sends one request to a new worker and returns the reply. */
 export async function asked<T extends Tag>(tag: T, ask: Ask<T>, call: WorkerCall, moved: CallOptions = {}): Promise<Reply<T>> {
   const { signal, onProgress, ...worker } = optionsOf(call, tag);
   const connection = await spawn(workerOptions(own(worker)), signal);

@@ -1,7 +1,7 @@
-/** Ways to need less memory without changing the batch of a step, those with the least side effects first. */
+/** Suggestions for using less memory without changing the batch of a step, those with the fewest side effects first. */
 import { count, flag, record, text } from '../protocol/parse.js';
 
-/** What of the core's settings decides about memory; they are complete. */
+/** Settings of the core that determine the memory; all of them are present. */
 const settings = record({ batch_size: count, gradient_accumulation_steps: count, seq_len: count, gradient_release: flag, gradient_checkpointing: flag, precision: text });
 
 export function proposals(config: unknown): string {

@@ -1,6 +1,6 @@
 import { toTabtuneError } from '../protocol/errors.js';
 
-/** A queue: values are pushed on one side and iterated on the other; the end or the failure follows the last value. */
+/** A queue: values are pushed at one side and iterated at the other; the end or the error follows the last value. */
 export class EventQueue<T> implements AsyncIterableIterator<T> {
   #values: T[] = [];
   #ended: { error: Error | undefined } | undefined;
@@ -12,7 +12,7 @@ export class EventQueue<T> implements AsyncIterableIterator<T> {
     this.#wake?.();
   }
 
-  /** Without `error` the queue ends normally. */
+  /** Ends the queue, normally if no `error` is given. */
   end(error?: unknown): void {
     this.#ended ??= { error: error === undefined || error instanceof Error ? error : toTabtuneError(error) };
     this.#wake?.();

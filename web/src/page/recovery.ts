@@ -1,11 +1,11 @@
-/** Restores a run in another worker: from the newest whole checkpoint or its inputs, and then repeats the steps that were lost. */
+/** Restores a run in another worker, from the newest complete checkpoint or from its inputs, and then repeats the lost steps. */
 import { TabtuneError } from '../protocol/errors.js';
 import { Journal } from './journal.js';
 import type { Ask } from '../protocol/protocol.js';
 import type { SessionInfo } from '../protocol/reports.js';
 import type { Connection } from './rpc.js';
 
-/** How a run was started; without a checkpoint it is started again. */
+/** How a run was started, so that it can be started again if it has no checkpoint. */
 export interface Beginning {
   open(connection: Connection): Promise<unknown>;
   ask: Ask<'trainer.create'>;
@@ -16,9 +16,9 @@ const UNUSABLE = /^(CHECKPOINT|STORAGE)_/;
 
 export class Recovery {
   readonly journal = new Journal();
-  /** The generation of the live state, if it is not the newest. */
+  /** Generation of the live state, if it is not the newest one. */
   #base: number | undefined;
-  /** Whether the run has a checkpoint, as far as is known. */
+  /** True if the run is known to have a checkpoint. */
   #kept: boolean;
 
   constructor(
@@ -29,24 +29,24 @@ export class Recovery {
     this.#kept = beginning === undefined;
   }
 
-  /** From now on the newest generation is the live one. */
+  /** Notes that a checkpoint was saved, so that the newest generation is the live one. */
   saved(): void {
     this.#base = undefined;
     this.#kept = true;
   }
 
-  /** Whether the run can be resumed from storage. */
+  /** Returns whether the run can be resumed from storage. */
   get kept(): boolean {
     return this.#kept;
   }
 
-  /** The trainer went back to a generation. */
+  /** Notes that the trainer went back to a generation. */
   loaded(generation: number): void {
     this.#base = generation;
     this.journal.cut(generation);
   }
 
-  /** Opens the run as it was last saved. */
+  /** Opens the run in its last saved state. */
   async reopen(connection: Connection): Promise<SessionInfo> {
     try {
       return await connection.call('trainer.resume', { ...this.ask, generation: this.#base });
@@ -57,7 +57,7 @@ export class Recovery {
     }
   }
 
-  /** Repeats the steps up to `target`, and the changes made by hand between them. */
+  /** Repeats the steps up to `target`, with the manual changes made between them. */
   async repeat(connection: Connection, { completedSteps, generation }: SessionInfo, target: number): Promise<void> {
     let at = completedSteps;
     const until = async (step: number): Promise<void> => {
@@ -68,7 +68,7 @@ export class Recovery {
     for (const entry of this.journal.since(generation)) {
       await until(entry.step);
       const made = entry.set === 'rate' ? connection.call('rate.set', { rate: entry.rate }) : connection.call('schedule.decay', undefined);
-      // Generations that were saved meanwhile lack it too.
+      // Generations saved in the meantime lack the change too.
       entry.generation = (await made).generation;
     }
     await until(target);

@@ -1,38 +1,39 @@
-/** What of a model's files is taken, and under which names: the import request, whose values the core checks. */
+/** Import requests: the tensors to take from a model's files, and their names. The core checks the values. */
 import { among, objectOf, translate, truth } from './checks.js';
 import type { Check, Checks } from './checks.js';
 import { json } from '../protocol/json.js';
 import { badOption } from '../protocol/errors.js';
 
-/** Tensors by their names in the files; everything if nothing is included. What is excluded is left out, whatever includes it. */
+/** Selection of tensors by their names in the files. If nothing is included, all are; an exclusion overrides any inclusion. */
 export interface ImportSelection {
   includeStateKeys?: readonly string[];
   excludeStateKeys?: readonly string[];
-  /** `*` any text, `?` one character, `{a,b}` either; the whole name must match. */
+  /** Patterns in which `*` matches any text, `?` one character and `{a,b}` either alternative; the whole name must match. */
   includePatterns?: readonly string[];
   excludePatterns?: readonly string[];
-  /** Warn of an excluded name that is absent, instead of refusing. false */
+  /** Warns about an excluded name that does not exist instead of refusing the request. Default: false. */
   allowUnknownExcludes?: boolean;
 }
-/** Other names for tensors, all given at once: two may be exchanged. */
+/** New names of tensors. All are applied at once, so two names may be exchanged. */
 export interface KeyRemap {
-  /** Name in the files → name of the model. */
+  /** Maps names in the files to names in the model. */
   sourceToTarget?: Readonly<Record<string, string>>;
-  /** Rename a parameter's optimizer state along with it. false */
+  /** Renames the optimizer state of a parameter along with the parameter. Default: false. */
   renameState?: boolean;
 }
+/** Selects the tensors to import from a model's files, and their names. */
 export interface ImportRequest {
   selection?: ImportSelection;
   keyRemap?: KeyRemap;
-  /** 'eager' */
+  /** Reading of tensors: all at once, or each when it is needed. Default: 'eager'. */
   materializationPolicy?: 'eager' | 'deferred';
-  /** Part of a parameter group is refused, or its weights are taken without optimizer state. 'require_complete' */
+  /** Treatment of an incomplete parameter group: refuse it, or take its weights without optimizer state. Default: 'require_complete'. */
   groupPolicy?: 'require_complete' | 'weights_only';
-  /** NaN and infinity in the weights. 'warn' */
+  /** Treatment of NaN and infinity in the weights. Default: 'warn'. */
   nonFinite?: 'warn' | 'refuse';
-  /** Compare stated digests with the values, or only headers. 'full' */
+  /** Comparison of stated digests: with all values, or only the headers. Default: 'full'. */
   verify?: 'full' | 'header';
-  /** Names as they stand in the files, or Hugging Face's. 'source' */
+  /** Names of the tensors: as in the files, or Hugging Face's. Default: 'source'. */
   names?: 'source' | 'hf';
 }
 
@@ -60,5 +61,5 @@ const REQUEST: Checks = {
   names: among('source', 'hf'),
 };
 
-/** @internal The core's `PortableModelImportRequest` as JSON. */
+/** @internal Returns the core's `PortableModelImportRequest` as JSON. */
 export const requestJson = (request: ImportRequest | undefined): string | undefined => (request === undefined ? undefined : json(inside(REQUEST)(request, 'request')));

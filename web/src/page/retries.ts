@@ -1,11 +1,11 @@
-/** How often a worker may be lost, and how long to wait before the next one. */
+/** Limits how often a worker may be lost, and determines the delay before the next one is started. */
 import { fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 
-/** A GPU process that died twice needs more than five seconds; after a minute in total it will not come back. */
+/** Delays before each attempt: a GPU process that died twice needs more than five seconds; after a minute in total it will not come back. */
 const DELAYS_SECS = [0, 1, 2, 4, 8, 16, 29];
 const WINDOW_MILLIS = 60_000;
-/** With this many losses of the GPU within the window there is no further recovery. */
+/** Number of GPU losses within the window that ends the recovery. */
 const TOO_MANY = 3;
 
 interface Crash {
@@ -22,7 +22,7 @@ export class Retries {
 
   constructor(private readonly now: () => number = () => performance.now()) {}
 
-  /** Seconds to wait before another worker is started; throws if there is no further recovery. `confirmed` is the last confirmed step. */
+  /** Returns the seconds to wait before another worker is started; throws if recovery is given up. `confirmed` is the last confirmed step. */
   delayAfter(error: TabtuneError, confirmed: number): number {
     if (error.code === 'WORKER_CRASHED') return this.#crashed(error, confirmed);
     if (error.code === 'DEVICE_LOST') {
@@ -42,7 +42,7 @@ export class Retries {
     this.#tries = 0;
   }
 
-  /** A crash that repeats before a step is confirmed would repeat forever. */
+  /** Throws if a crash is repeated before a step is confirmed, because it would repeat forever. */
   #crashed(error: TabtuneError, confirmed: number): number {
     const before = this.#crash !== undefined && confirmed <= this.#crash.confirmed ? this.#crash : undefined;
     this.#crash = { words: error.message, confirmed, times: (before?.times ?? 0) + 1 };

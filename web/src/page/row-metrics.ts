@@ -1,4 +1,4 @@
-/** A metric of one's own over rows of data, from the probabilities that weights give to their tokens. */
+/** Custom metrics of data rows, computed from the probabilities that the model gives to their tokens. */
 import { naturalNumber, truth } from './checks.js';
 import { scored } from './asking.js';
 import type { Asker, ScoredToken } from './asking.js';
@@ -10,38 +10,38 @@ import type { TrainOptions } from './options.js';
 import type { DataPreview } from '../protocol/data-report.js';
 import { badOption } from '../protocol/errors.js';
 
-/** A row under the weights as they are now. */
+/** A row with the probabilities that the current weights give to it. */
 export interface ScoredRow {
-  /** Where it begins: the index of its file, and the line from 1. Rows of token ids have none. */
+  /** Position of the row: the index of its file, and its first line, counted from 1. Rows of token ids have no position. */
   row: DataPreview[number]['row'];
-  /** All of its tokens in order, special ones too; `learned` are those that a run learns to predict. */
+  /** All tokens of the row in order, including special ones; `learned` marks those that a run learns to predict. */
   tokens: readonly (ScoredToken & { learned: boolean })[];
   /** Mean of −logprob over the learned tokens, in nats. */
   loss: number;
-  /** Share of the learned tokens that greedy generation would take. */
+  /** Share of the learned tokens that greedy generation would choose. */
   accuracy: number;
 }
 
-/** How rows are evaluated; the other options say how the data are read, as those of a run do. */
+/** Options of an evaluation of rows; those inherited from training determine how the data are read. */
 export interface RowsOptions extends TrainOptions {
-  /** A figure of a row. It may ask the weights itself, as by `chat`: nothing else runs meanwhile. */
+  /** Computes the metric of a row. It may query the model itself, for example through `chat`: nothing else runs in the meantime. */
   metric: (row: ScoredRow) => number | Promise<number>;
-  /** The likeliest tokens of each position that the metric is given, at most 20. 0 */
+  /** Number of most likely tokens per position that are passed to the metric, at most 20. Default: 0. */
   top?: number;
-  /** The base is asked, without the adapter that is beside it or is trained. false */
+  /** Evaluates the base model, without the adapter that is attached to it or being trained. Default: false. */
   base?: boolean;
   signal?: AbortSignal;
 }
 
-/** The result of an evaluation of rows. */
+/** Result of an evaluation of rows. */
 export interface RowsReport {
   /** Mean of the metric over the rows. */
   metric: number;
-  /** The metric of each row, in the order of the data. */
+  /** Metric of each row, in the order of the data. */
   values: number[];
   /** Mean of −logprob over all learned tokens, in nats. */
   loss: number;
-  /** Share of all learned tokens that greedy generation would take. */
+  /** Share of all learned tokens that greedy generation would choose. */
   accuracy: number;
   /** Number of learned tokens. */
   tokens: number;
@@ -49,7 +49,7 @@ export interface RowsReport {
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-/** @internal */
+/** @internal Scores each row of the data and computes its metric. */
 export async function evaluatedRows(ask: Asker, data: DataInput, options: RowsOptions): Promise<RowsReport> {
   const { metric, top = 0, base = false, signal, ...settings } = optionsOf(options, 'the evaluation');
   if (metric === undefined) throw badOption('metric', 'a function', metric);

@@ -16,9 +16,9 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
   onProgress?: ((progress: Progress) => void) | undefined;
   onToken?: ((token: SampledToken) => void) | undefined;
-  /** How long the worker may take to answer an abort before it is ended. For calls without state to lose. */
+  /** Time in milliseconds that the worker has to answer an abort before it is ended; for calls without state to lose. */
   graceMillis?: number | undefined;
-  /** What of the request is moved to the worker instead of copied. */
+  /** Parts of the request that are transferred to the worker instead of copied. */
   transfer?: Transferable[] | undefined;
 }
 
@@ -29,12 +29,12 @@ interface Waiting {
   options: CallOptions;
 }
 
-/** Requests to one worker, each settled exactly once; the end of the worker rejects all waiting ones. */
+/** Requests to one worker, each of which settles exactly once; the end of the worker rejects all pending ones. */
 export class Connection {
   onEvents: (events: TrainerEvent[]) => void = () => undefined;
-  /** The worker has seen a fault of the GPU. */
+  /** Called when the worker has noticed a fault of the GPU. */
   onFault: (error: TabtuneError) => void = () => undefined;
-  /** The worker ended unexpectedly. */
+  /** Called when the worker has ended unexpectedly. */
   onFatal: (error: TabtuneError) => void = () => undefined;
   readonly #port: Port;
   readonly #ownsWorker: boolean;
@@ -42,7 +42,7 @@ export class Connection {
   #nextId = 1;
   #dead: TabtuneError | undefined;
 
-  /** `why`: the reason of an error event that has no words, which is one of a script that did not load. */
+  /** `why` returns the reason of an error event without a message, which means that the script did not load. */
   constructor(port: Port, ownsWorker: boolean, why: () => Promise<TabtuneError>) {
     this.#port = port;
     this.#ownsWorker = ownsWorker;
@@ -70,7 +70,7 @@ export class Connection {
         this.#port.postMessage({ type: 'request', id, tag, ask }, options.transfer ?? []);
       } catch (thrown) {
         this.#waiting.delete(id);
-        // Our messages can be copied: what cannot is a value of the caller's.
+        // The package's own messages can be copied, so the value that cannot is one of the caller's.
         reject(fault('option.invalid', `an option cannot be sent to the training worker: ${toTabtuneError(thrown).message}`, {}, thrown));
       }
     });
@@ -87,7 +87,7 @@ export class Connection {
       })
       .then((reply) => {
         try {
-          // Each parser returns its own request's reply; the table's correlation is lost on a generic tag.
+          // Each parser returns the reply of its own request; a generic tag loses this connection between table entries.
           return REQUESTS[tag].reply(reply, `${tag} reply`) as Reply<T>;
         } catch (thrown) {
           throw toTabtuneError(thrown, 'PROTOCOL');
@@ -95,13 +95,13 @@ export class Connection {
       });
   }
 
-  /** The core did not yield: the call is aborted by ending the worker. */
+  /** Aborts a call by ending the worker, because the core did not yield. */
   #giveUp(id: number, tag: Tag): void {
     this.#take(id)?.reject(aborted(tag));
     this.close(fault('worker.silent', `the worker did not answer the abort of ${tag} and was ended`));
   }
 
-  /** Ends the worker, which is the only way to free wasm memory, and rejects all waiting requests. */
+  /** Ends the worker, which is the only way to free wasm memory, and rejects all pending requests. */
   close(reason: TabtuneError): void {
     if (this.#dead) return;
     this.#dead = reason;

@@ -7,47 +7,67 @@ import type { DriveOptions, TrainOptions } from './options.js';
 import type { TrainerEvent } from '../protocol/reports.js';
 import type { WorkerOptions } from './spawn.js';
 
+/** Options of `Trainer.create`. */
 export interface CreateOptions extends TrainOptions, DriveOptions, Call {
-  /** From `openModel` or `newModel`; the trainer takes it over, unless creation fails. */
+  /** A model from `openModel` or `newModel`; the trainer takes it over, unless creation fails. */
   model: Model;
-  /** One file, or several; parts of a mixture may have a weight. */
+  /** Training data: one file or several; parts of a mixture may have a weight. */
   data: DataInput;
-  /** Data that are evaluated, in place of a share of `data`. None */
+  /** Validation data, used in place of a share of `data`. Default: none. */
   validationData?: DataInput;
-  /** Name of the run in lists. The data's name */
+  /** Name of the run in lists. Default: the name of the data. */
   label?: string;
-  /** Keep the data with the checkpoints (up to 64 MiB), so that the run resumes without it. true */
+  /** Stores the data with the checkpoints (up to 64 MiB), so that the run can be resumed without passing them again. Default: true. */
   keepData?: boolean;
-  /** Train even if weights of the files are not finite. What `openModel` was told, or false */
+  /** Trains even if some weights in the files are not finite. Default: the option passed to `openModel`, or false. */
   allowNonFinite?: boolean;
 }
+/** Options of `Trainer.resume`. */
 export interface ResumeOptions extends WorkerOptions, Call {
+  /** Identifier of the run, from `Trainer.runId` or a list of checkpoints. */
   run: string;
-  /** The newest whole one */
+  /** Generation of the checkpoint. Default: the newest complete one. */
   generation?: number;
-  /** The same data, only if the run does not keep them; or other data with `override: ['data']`, whose order starts from the beginning. */
+  /**
+   * The same training data, needed only if the run does not store them; or, with `override: ['data']`, other data, whose order starts from the
+   * beginning.
+   */
   data?: DataInput;
-  /** The same data that are evaluated, where `data` is given. */
+  /** The same validation data, if `data` is given. */
   validationData?: DataInput;
-  /** The files beside which an adapter was trained, whatever they are called now; only if they cannot be found again: this page has not had them, and they were no URLs and no handles that may still be read. */
+  /**
+   * Files of the base model of an adapter, under any names. Needed only if they cannot be found again: this page has not read them, and they were
+   * neither URLs nor handles that may still be read.
+   */
   base?: FilesInput;
-  /** Of the base every piece is compared, or, of a large one, only size and header; later checkpoints say so. 'full' */
+  /** Verification of the base: every piece is compared, or, of a large base, only size and header; later checkpoints record this. Default: 'full'. */
   verify?: 'full' | 'header';
-  /** Changes to the run's options. What differs from the checkpoint is CHECKPOINT_MISMATCH, except what only shapes the rest of a `wsd` or `infinite` schedule and what `override` names. */
+  /**
+   * Changes to the run's options. A difference from the checkpoint is CHECKPOINT_MISMATCH, unless it only shapes the rest of a `wsd` or `infinite`
+   * schedule or is named by `override`.
+   */
   settings?: TrainOptions;
-  /** Options that `settings` may change: `'learningRate'`, `'optimizer.weightDecay'`, all of `'optimizer'`, `'data'`, or `'all'`. None */
+  /**
+   * Names of options that `settings` may change: `'learningRate'`, `'optimizer.weightDecay'`, `'optimizer'` as a whole, `'data'`, or `'all'`.
+   * Default: none.
+   */
   override?: readonly string[];
 }
+/** Estimated GPU memory of a run. */
 export interface Estimate {
-  /** Whether `needBytes` fit; `undefined` if the browser does not report its memory. */
+  /** True if `needBytes` fit into memory; `undefined` if the browser does not report its memory. */
   ok: boolean | undefined;
-  /** Peak of the bytes in use on the device in a step. */
+  /** Peak number of bytes in use on the device during a step. */
   needBytes: number;
-  /** Half of the memory that the browser reports, if it does. */
+  /** Half of the memory that the browser reports, if it reports any. */
   haveBytes: number | undefined;
-  /** Bytes at the peak of a step: either `weights`, or a `base` with its `adapter`; `activations` is what is needed in addition to all gradients, which replace activations as they are made. */
+  /**
+   * Bytes at the peak of a step: either `weights`, or a `base` with its `adapter`; `activations` is the amount needed in addition to all gradients,
+   * which replace activations as they are computed.
+   */
   parts: { base: number; weights: number; adapter: number; grads: number; optimizer: number; activations: number };
 }
 /** One finished step. */
 export type StepEvent = Extract<TrainerEvent, { type: 'step' }>;
+/** Options of `save`. */
 export type SaveOptions = Call;

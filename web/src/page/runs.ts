@@ -1,4 +1,4 @@
-/** The checkpoints of this browser, seen without a trainer: to offer them before one is open. */
+/** Access to this browser's checkpoints without a trainer, for example to offer them before one is created. */
 import { naturalNumber, truth, words } from './checks.js';
 import { optionsOf } from './given.js';
 import { isOf } from '../protocol/brand.js';
@@ -13,16 +13,17 @@ import { spawn, workerOptions } from './spawn.js';
 import type { WorkerOptions } from './spawn.js';
 import { lockRun } from '../protocol/run-lock.js';
 
-/** Who answers requests to the storage. */
+/** The recipient of requests to the storage. */
 type Stored = Pick<Link, 'call'>;
-/** Options of calls on one stored checkpoint: its generation, by default the newest whole one. */
+/** Options of calls on one stored checkpoint: its generation, by default the newest complete one. */
 interface ForkOptions {
   generation?: number | undefined;
-  /** Name of the new run in lists. The old one's */
+  /** Name of the new run in lists. Default: the old run's name. */
   label?: string | undefined;
 }
+/** Options of `openSavedRuns`. */
 export interface SavedRunsOptions extends WorkerOptions {
-  /** Of the opening alone. */
+  /** Aborts only the opening. */
   signal?: AbortSignal | undefined;
 }
 /** A `.tabtune` file, or the files of a checkpoint folder. */
@@ -39,13 +40,13 @@ function importedFiles(input: CheckpointInput): NamedFile[] {
   return [...input].map((file, index) => named(file, `file[${index}]`));
 }
 
-/** The run and the generation of a call. */
+/** Checks the run and the generation of a call. */
 function which(run: unknown, generation: unknown): void {
   words(run, 'run');
   if (generation !== undefined) naturalNumber(generation, 'generation');
 }
 
-/** The saved runs of this origin. Its worker loads no wasm and touches no GPU. */
+/** Saved runs of this origin. Its worker loads no wasm and does not use the GPU. */
 export class SavedRuns {
   readonly #stored: Stored;
   readonly #close: () => void;
@@ -55,24 +56,24 @@ export class SavedRuns {
     this.#close = close;
   }
 
-  /** @internal The runs that `stored` answers for. */
+  /** @internal Returns the runs in the storage behind `stored`. */
   static of(stored: Stored, close: () => void): SavedRuns {
     return new SavedRuns(stored, close);
   }
 
-  /** All checkpoints, newest first; one that cannot be resumed has the reason in `fault`. */
+  /** Lists all checkpoints, newest first; one that cannot be resumed states the reason in `fault`. */
   async list(run?: string): Promise<CheckpointInfo[]> {
     if (run !== undefined) words(run, 'run');
     return this.#stored.call('checkpoint.list', { run });
   }
 
-  /** Steps, evaluations and samples up to a generation, by default the newest. */
+  /** Returns the steps, evaluations and samples up to a generation, by default the newest. */
   async history(run: string, generation?: number): Promise<HistoryEntry[]> {
     which(run, generation);
     return this.#stored.call('checkpoint.history', { run, generation });
   }
 
-  /** One generation, or the whole run with its kept data. BUSY while it is trained in another tab. */
+  /** Removes one generation, or the whole run with its stored data. Throws BUSY while the run is trained in another tab. */
   async remove(run: string, generation?: number): Promise<void> {
     which(run, generation);
     const lock = await lockRun(run);
@@ -84,14 +85,14 @@ export class SavedRuns {
     }
   }
 
-  /** Marks a generation, so that it is never dropped to make room for newer ones. */
+  /** Marks a generation so that it is never dropped to make room for newer ones. */
   async keep(run: string, generation: number, kept = true): Promise<void> {
     which(run, naturalNumber(generation, 'generation'));
     truth(kept, 'kept');
     return this.#stored.call('checkpoint.keep', { run, generation, kept });
   }
 
-  /** Copies a generation, with its data and history, into a run of its own. */
+  /** Copies a generation, with its data and history, into a new run. */
   async fork(run: string, options: ForkOptions = {}): Promise<CheckpointInfo> {
     const { generation, label } = optionsOf(options, 'the copy', ['generation', 'label']);
     which(run, generation);
@@ -101,25 +102,25 @@ export class SavedRuns {
     return info;
   }
 
-  /** The checkpoint as one file. */
+  /** Exports a checkpoint as one file. */
   async exportFile(run: string, generation?: number, options: Call = {}): Promise<NamedFile> {
     which(run, generation);
     return this.#stored.call('checkpoint.export', { run, generation }, options);
   }
 
-  /** The checkpoint as a folder's files, which `tabtune train --resume` reads. */
+  /** Exports a checkpoint as the files of a folder, which `tabtune train --resume` reads. */
   async exportFolder(run: string, handle: FileSystemDirectoryHandle, generation?: number, options: Call = {}): Promise<void> {
     which(run, generation);
     if (Reflect.get(Object(handle), 'kind') !== 'directory') throw badOption('handle', 'a FileSystemDirectoryHandle', handle);
     return this.#stored.call('checkpoint.folder', { run, generation, handle }, options);
   }
 
-  /** Imports an exported file or a folder's files, verified; an existing run is never overwritten. */
+  /** Imports an exported file or the files of a folder after verifying them; an existing run is never overwritten. */
   async importFile(file: CheckpointInput, options: Call = {}): Promise<CheckpointInfo> {
     return this.#stored.call('checkpoint.import', { files: importedFiles(file) }, options satisfies CallOptions);
   }
 
-  /** Frameworks that wrap plain objects in proxies leave this one alone: its fields are private. */
+  /** A tag that keeps frameworks from wrapping this object in a proxy, which would break its private fields. */
   get [Symbol.toStringTag](): string {
     return 'SavedRuns';
   }
@@ -133,20 +134,21 @@ export class SavedRuns {
   }
 }
 
+/** Opens the saved runs of this origin, in a worker. */
 export async function openSavedRuns(options: SavedRunsOptions = {}): Promise<SavedRuns> {
   const { signal, ...worker } = optionsOf(options, 'the opening of the saved runs');
   const connection = await spawn(workerOptions(worker), signal);
   return SavedRuns.of(connection, () => connection.close(aborted('the saved runs')));
 }
 
-/** The trainer of a run, as its checkpoints see it. */
+/** The trainer of a run, from the point of view of its checkpoints. */
 interface RunOwner {
   running(): boolean;
-  /** A generation was loaded in place of the live state. */
+  /** Called after a generation was loaded in place of the live state. */
   loaded(info: SessionInfo): void;
 }
 
-/** The checkpoints of one trainer's run. */
+/** Checkpoints of one trainer's run. */
 export class Checkpoints {
   readonly #link: Link;
   readonly #run: string;
@@ -160,12 +162,12 @@ export class Checkpoints {
     this.#runs = SavedRuns.of(link, () => undefined);
   }
 
-  /** @internal The checkpoints of the run whose worker this link has. */
+  /** @internal Returns the checkpoints of the run in this link's worker. */
   static of(link: Link, run: string, owner: RunOwner): Checkpoints {
     return new Checkpoints(link, run, owner);
   }
 
-  /** As that of `SavedRuns`. */
+  /** A tag with the same purpose as that of `SavedRuns`. */
   get [Symbol.toStringTag](): string {
     return 'Checkpoints';
   }
@@ -174,12 +176,12 @@ export class Checkpoints {
     return this.#runs.list(this.#run);
   }
 
-  /** Settles when the data are on disk. */
+  /** Saves a checkpoint; resolves once the data are on disk. */
   save(options: SaveOptions = {}): Promise<CheckpointInfo> {
     return this.#link.call('checkpoint.save', undefined, options);
   }
 
-  /** Puts the trainer back to a saved generation, by default the newest that is whole. BUSY while it runs. */
+  /** Returns the trainer to a saved generation, by default the newest complete one. Throws BUSY while it runs. */
   async load(generation?: number, options: Call = {}): Promise<SessionInfo> {
     if (generation !== undefined) naturalNumber(generation, 'generation');
     if (this.#owner.running()) throw fault('loop.running', 'this trainer is running: pause it before a checkpoint is loaded');
@@ -188,7 +190,7 @@ export class Checkpoints {
     return loaded;
   }
 
-  /** One generation, or all of them. */
+  /** Removes one generation, or all of them. */
   async remove(generation?: number): Promise<void> {
     which(this.#run, generation);
     // The trainer holds the lock of its run, and its worker serializes this with saves.

@@ -1,9 +1,12 @@
-/** Tokens of a text that is being made. */
+/** Yields the tokens of a text that is being generated. */
 import type { LinkOptions } from './link.js';
 import type { SampledToken, SampleEnd } from '../protocol/reports.js';
 import { EventQueue } from './queue.js';
 
-/** Tokens as `made` makes them. Returns why the text ended. Leaving the loop ends the generation. After a loss it is repeated, unless a token was already returned. */
+/**
+ * Yields tokens as `made` produces them, and returns the reason why the text ended. Leaving the loop ends the generation. After a loss of the worker
+ * the generation is repeated, unless a token was already yielded.
+ */
 export async function* streamed(made: (options: LinkOptions) => Promise<SampleEnd>, signal: AbortSignal | undefined): AsyncGenerator<SampledToken, SampleEnd | undefined> {
   const queue = new EventQueue<SampledToken>();
   const leaving = new AbortController();

@@ -9,32 +9,40 @@ import { PROTOCOL } from '../protocol/protocol.js';
 import { Connection } from './rpc.js';
 import type { Port } from './rpc.js';
 
-/** Where the worker and the wasm come from; by default they lie beside this module. */
+/** Locations of the worker and the wasm file; by default they are next to this module. */
 export interface WorkerOptions {
+  /** URL of the wasm file. */
   wasmUrl?: string | URL | undefined;
+  /** Bytes of the wasm file, which is then not requested. */
   wasmBinary?: ArrayBuffer | undefined;
-  /** A URL of another origin is imported by a worker made from a Blob, which needs `worker-src blob:`. A TrustedScriptURL is used as it is. */
+  /**
+   * URL of the worker script. One of another origin is imported by a worker made from a Blob, which requires `worker-src blob:`. A TrustedScriptURL
+   * is used as it is.
+   */
   workerUrl?: string | URL | TrustedAddress | undefined;
-  /** A ready worker, which is not terminated by us, or a function that starts one. */
+  /** A running worker, which the package does not terminate, or a function that starts one. */
   worker?: Worker | (() => Worker) | undefined;
 }
 
-/** Time limit for the first message once the script is there: a worker whose script does nothing, because a bundler dropped it, sends no error. */
+/**
+ * Time limit for the first message once the script is loaded: a worker whose script does nothing, because a bundler dropped its contents, sends no
+ * error.
+ */
 const HELLO_MILLIS = 30_000;
-/** The same where it is not known when the script is there. */
+/** The same limit if it is not known when the script is loaded. */
 const UNKNOWN_MILLIS = 120_000;
 
 const KEYS = ['wasmUrl', 'wasmBinary', 'workerUrl', 'worker'];
-/** Where this module lies. */
+/** Address of this module. */
 const HERE = import.meta.url;
-/** The worker beside it, where it is served as it is: bundlers give it another name, or put the address of a file here. */
+/** Address of the worker next to this module, if both are served unbundled: bundlers rename this module or replace its address by that of a file. */
 const BESIDE = /^https?:[^?#]*\/index\.js([?#].*)?$/.test(HERE) ? new URL('./worker.js', HERE).href : undefined;
 const KIND = { type: 'module', name: 'tabtune' } as const;
 
 const isWorker = (given: unknown): given is Worker =>
   typeof given === 'object' && given !== null && ['postMessage', 'addEventListener'].every((method) => typeof Reflect.get(given, method) === 'function');
 
-/** @internal The given options, if all of them are known and of their kind. */
+/** @internal Returns the given options after checking that all are known and of the right kind. */
 export function workerOptions(given: WorkerOptions): WorkerOptions {
   const extra = Object.keys(given).find((key) => !KEYS.includes(key));
   if (extra !== undefined) throw badOption(extra, `one of ${KEYS.join(', ')}`, extra);
@@ -46,11 +54,11 @@ export function workerOptions(given: WorkerOptions): WorkerOptions {
   return given;
 }
 
-/** A worker of this script, or the package's own. */
+/** Starts a worker from the given script, or the package's own worker. */
 function startWorker(given: Address | undefined): Worker {
   const address = given ?? (BESIDE === undefined ? undefined : { href: BESIDE, given: BESIDE });
   try {
-    // In the form that bundlers know, options and all.
+    // The form that bundlers recognise, including the literal options.
     if (address === undefined) return new Worker(new URL(/* @vite-ignore */ './worker.js', import.meta.url), { type: 'module', name: 'tabtune' });
     if (new URL(address.href).origin === location.origin) return new Worker(trusted(address), KIND);
     const shim = URL.createObjectURL(new Blob([`import ${JSON.stringify(address.href)};`], { type: 'text/javascript' }));
@@ -64,7 +72,7 @@ function startWorker(given: Address | undefined): Worker {
   }
 }
 
-/** A worker of the caller's. */
+/** Starts a worker with the caller's function. */
 function givenWorker(start: () => Worker): Worker {
   let worker: unknown;
   try {
@@ -83,7 +91,7 @@ function portOf({ worker }: WorkerOptions, address: Address | undefined): Port {
   return startWorker(address);
 }
 
-/** @internal A worker of the same build, ready for requests. Whatever fails, the worker that was started has ended. */
+/** @internal Starts a worker of the same build and returns once it is ready for requests. On any failure the started worker is ended. */
 export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promise<Connection> {
   callable(options.worker === undefined || typeof options.worker === 'object' ? undefined : options.worker, 'worker');
   listening(signal, 'the start of the worker');
@@ -100,7 +108,7 @@ export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promi
   const after = (millis: number, act: () => void): void => void (silent = setTimeout(act, millis));
   const end = (): void => connection?.close(fault('worker.silent', `the worker did not answer within ${HELLO_MILLIS / 1000} seconds. Check that its script imports tabtune/worker and is served.`));
   const look = async (): Promise<void> => {
-    // A script that is still on its way is not silent.
+    // A script that is still being loaded is not a silent one.
     await loading.loaded();
     if (waiting) after(HELLO_MILLIS, end);
   };

@@ -24,9 +24,9 @@ export interface Started {
   recovery: Recovery;
 }
 
-/** A start has no state to lose, so a core that does not answer an abort is ended soon. */
+/** Time after an abort before an unresponsive core is ended: short, because a start has no state to lose. */
 const GRACE_MILLIS = 100;
-/** A resume that is hit by a loss is repeated. */
+/** Owner during a resume, which is repeated if its worker is lost. */
 const NOTHING_YET: Owner = {
   confirmed: () => 0,
   lost: () => undefined,
@@ -81,7 +81,7 @@ export async function resumed(options: ResumeOptions): Promise<Started> {
   if (verify !== undefined) among('full', 'header')(verify, 'verify');
   if (data === undefined && validationData !== undefined) throw badOption('validationData', 'it beside data', 'it alone');
   const given = data === undefined ? undefined : await toData(data, validationData, signal);
-  // Other weights than the run has are refused by the core.
+  // The core refuses weights that differ from the run's.
   if (given?.weights) changes = changesWith(withWeights(settings ?? {}, given.weights));
   const files = base === undefined ? baseOf(run) : await toSources(base, 'base', signal);
   return locked(run, async (lock) => {

@@ -1,24 +1,24 @@
-/** The state of a run as its trainer knows it, and its listeners. */
+/** State of a run as its trainer knows it, and its listeners. */
 import type { TrainerEvent, TrainerState } from '../protocol/reports.js';
 
-/** An event of a trainer; `detail` is what `run` yields. */
+/** Event that a trainer dispatches; `detail` is the event that `run` yields. */
 export class TrainerMessage extends Event {
   private constructor(readonly detail: TrainerEvent) {
     super(detail.type);
   }
 
-  /** @internal */
+  /** @internal Wraps an event of the trainer. */
   static of(event: TrainerEvent): TrainerMessage {
     return new TrainerMessage(event);
   }
 }
 
-/** @internal */
+/** @internal State, last step and listeners of a run. */
 export class RunStatus {
   state: TrainerState = 'ready';
-  /** The loop that is iterating. */
+  /** The loop that is iterating over the events. */
   #loop: ((event: TrainerEvent) => void) | undefined;
-  /** Events from before anybody could listen. */
+  /** Events from before anyone could listen. */
   #early: TrainerEvent[] | undefined = [];
   /** Warnings that no loop has received. */
   #unseen: TrainerEvent[] = [];
@@ -28,7 +28,7 @@ export class RunStatus {
     public step: number,
     private readonly target: EventTarget,
   ) {
-    // After the creator of the trainer had time to add listeners.
+    // Runs after the creator of the trainer had time to add listeners.
     setTimeout(() => {
       const early = this.#early ?? [];
       this.#early = undefined;
@@ -43,7 +43,7 @@ export class RunStatus {
     else this.#tell(event);
   }
 
-  /** A loop receives every event, beginning with the warnings from before it started. */
+  /** Lets a loop receive every event, beginning with the warnings from before it started. */
   follow(loop: ((event: TrainerEvent) => void) | undefined): void {
     this.#loop = loop;
     if (loop) this.#unseen.splice(0).forEach(loop);

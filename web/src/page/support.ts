@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../protocol/errors.js';
 import { limited } from '../protocol/limited.js';
 
-/** The capabilities of this browser. `help` says in words what to do about a `code`. */
+/** Capabilities of this browser. If it cannot train, `help` says in words what to do about the `code`. */
 export interface Support {
   ok: boolean;
   code?: Extract<ErrorCode, 'UNSUPPORTED_BROWSER' | 'NO_ADAPTER' | 'LIMIT_EXCEEDED'>;
@@ -12,10 +12,10 @@ export interface Support {
   storage: { quota: number | undefined; usage: number | undefined; persisted: boolean | undefined; locks: boolean; indexedDb: boolean };
 }
 
-/** How long the browser may look for a GPU, and for what it knows of its storage. */
+/** Time limits for the browser to find a GPU, and to report on its storage. */
 const ADAPTER_MILLIS = 20_000;
 const STORAGE_MILLIS = 3000;
-/** WebGPU's guaranteed minimum. */
+/** Minimum that WebGPU guarantees. */
 const MIN_STORAGE_BUFFERS = 8;
 
 /** Examines the browser; never throws. */

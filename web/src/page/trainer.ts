@@ -32,14 +32,14 @@ import { watchVisibility } from './visibility.js';
 
 /** One training run in one worker. */
 export class Trainer extends EventTarget {
-  /** Identifies the run in storage. */
+  /** Identifier of the run in storage. */
   readonly runId: string;
   readonly checkpoints: Checkpoints;
-  /** The model for other programs, written to a folder, a file or a stream as it is made. Gives the receipt. */
+  /** Exports the model for other programs, to a folder, a file or a stream, while it is produced. Resolves to its receipt. */
   readonly exportTo: Exports['exportTo'];
-  /** The same as one Blob: a zip of a Hugging Face folder, or the single file. */
+  /** Returns the same export as one Blob: a zip of a Hugging Face folder, or the single file. */
   readonly export: Exports['export'];
-  /** The same, file by file, the receipt among them. */
+  /** Returns the same export file by file, including the receipt. */
   readonly exportFiles: Exports['exportFiles'];
   readonly #data: DataReport;
   readonly #link: Link;
@@ -71,17 +71,17 @@ export class Trainer extends EventTarget {
     if (!lock.locked) status.warn('run.unlocked', 'this browser cannot lock a run: do not train it in two tabs');
   }
 
-  /** A new run. Unknown options are BAD_OPTION; after a refusal `model` can be used again. */
+  /** Starts a new run. Unknown options are BAD_OPTION; after a refusal `model` can be used again. */
   static async create(options: CreateOptions): Promise<Trainer> {
     return new Trainer(await created(options));
   }
 
-  /** Continues a saved run from where it stopped, bit for bit. */
+  /** Continues a saved run from its last saved step, bit for bit. */
   static async resume(options: ResumeOptions): Promise<Trainer> {
     return new Trainer(await resumed(options));
   }
 
-  /** GPU bytes of a run with these options, before any is taken. */
+  /** Estimates the GPU memory of a run with these options, before any is allocated. */
   static async estimate(model: Model, options: TrainOptions = {}): Promise<Estimate> {
     if (!(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
     const { needBytes, parts } = await model.call('model.estimate', { config: trainSettings(options).config, adapter: await adapterSources(options) });
@@ -90,12 +90,12 @@ export class Trainer extends EventTarget {
     return { ok: haveBytes === undefined ? undefined : needBytes <= haveBytes, needBytes, haveBytes, parts };
   }
 
-  /** What the run learns, and how: forms, rows, tokens, lengths, sequences, warnings. */
+  /** Report on the training data and how they are learned: forms, rows, tokens, lengths, sequences, warnings. */
   get data(): DataReport {
     return this.#data;
   }
 
-  /** The first `show` examples token by token, as the run learns them. */
+  /** Returns the first `show` examples token by token, as the run learns them. */
   async previewData(show = 3): Promise<DataPreview> {
     return this.#link.call('trainer.preview', { show: Number(naturalNumber(show, 'show')) });
   }
@@ -108,7 +108,7 @@ export class Trainer extends EventTarget {
     return this.#status.step;
   }
 
-  /** Trains and yields every event until done, stopped or aborted. Leaving the loop pauses. */
+  /** Trains and yields every event until the run is done, stopped or aborted. Leaving the `for await` loop pauses the run. */
   run(options: RunOptions = {}): AsyncGenerator<TrainerEvent, void> {
     objectOf(options, 'options');
     if (options.maxSteps !== undefined) positiveInteger(options.maxSteps, 'maxSteps');
@@ -140,13 +140,13 @@ export class Trainer extends EventTarget {
     }
   }
 
-  /** Where the GPU's time goes: the next `steps` steps with a timestamp around each kernel, which makes them slower. As `step`, while nothing runs. */
+  /** Measures the GPU time of each kernel in the next `steps` steps, which this slows down. Like `step`, only while no run is in progress. */
   async profile(steps = 1, options: { signal?: AbortSignal | undefined } = {}): Promise<Profile> {
     positiveInteger(steps, 'steps');
     return this.#loop.profile(steps, optionsOf(options, 'the profile', ['signal']).signal);
   }
 
-  /** Settles after the current step; the iterator of `run` stays open. */
+  /** Pauses the run; resolves after the current step. The iterator of `run` stays open. */
   pause(): Promise<void> {
     return this.#loop.pause();
   }
@@ -160,30 +160,33 @@ export class Trainer extends EventTarget {
     return this.#loop.stop();
   }
 
-  /** Sets the rate by hand from the next step on; `undefined` returns control to the schedule. */
+  /** Sets the learning rate manually from the next step on; `undefined` returns control to the schedule. */
   async setLearningRate(rate: number | undefined): Promise<void> {
     if (rate !== undefined && !(Number.isFinite(rate) && rate >= 0)) throw badOption('rate', 'a finite number >= 0', rate);
     this.#recovery.journal.add({ set: 'rate', rate }, await this.#link.call('rate.set', { rate }));
   }
 
-  /** Starts the decay of a `wsd` or the annealing of an `infinite` schedule now; a start that is planned or past is kept. */
+  /** Starts the decay of a `wsd` schedule or the annealing of an `infinite` one immediately; a start that is already planned or past is kept. */
   async startDecay(): Promise<void> {
     this.#recovery.journal.add({ set: 'decay' }, await this.#link.call('schedule.decay', undefined));
   }
 
-  /** The planned learning rates of steps 1 to `steps`, or of every `stride`-th of them: at most 100,000. */
+  /** Returns the planned learning rates of steps 1 to `steps`, or of every `stride`-th of them: at most 100,000 rates. */
   async previewSchedule(steps: number, stride = 1): Promise<number[]> {
     return this.#link.call('schedule.preview', planned(steps, stride));
   }
 
-  /** Mean loss, perplexity and accuracy over the validation part of the data. */
+  /** Returns mean loss, perplexity and accuracy over the validation part of the data. */
   async evaluate(options: { maxBatches?: number | undefined; signal?: AbortSignal | undefined } = {}): Promise<EvalReport> {
     const { maxBatches, signal } = optionsOf(options, 'the evaluation', ['maxBatches', 'signal']);
     if (maxBatches !== undefined) naturalNumber(maxBatches, 'maxBatches');
     return this.#link.call('trainer.evaluate', { maxBatches }, { signal });
   }
 
-  /** Tokens as they are made; leaving the loop ends the generation. What the generator returns says why the text ended: `stop` (a token that ends a text), `length` (`maxTokens`) or `context` (it is full). */
+  /**
+   * Yields tokens as they are generated; leaving the loop ends the generation. Returns why the text ended: `stop` (a token that ends a text),
+   * `length` (`maxTokens` reached) or `context` (the context is full).
+   */
   sample(prompt: string, options: SampleOptions & { signal?: AbortSignal | undefined } = {}): AsyncGenerator<SampledToken, SampleEnd | undefined> {
     const { signal, ...sampling } = optionsOf(options, 'the sample');
     words(prompt, 'prompt');
@@ -191,27 +194,27 @@ export class Trainer extends EventTarget {
     return streamed((more) => this.#link.call('trainer.sample', request, more), signal);
   }
 
-  /** Tokens of the answer to a conversation, as the model's chat template writes it, with the weights as they are now: as `sample` gives them. The token that ends a turn ends the answer too. */
+  /** Yields the tokens of the answer to a conversation, as `sample` does, with a prompt written by the chat template; the end of the turn ends it. */
   chat(messages: readonly ChatMessage[], options: ChatOptions = {}): AsyncGenerator<SampledToken, SampleEnd | undefined> {
     return chatted(this.#ask, messages, options);
   }
 
-  /** The probability of each token of a text, of token ids, or of messages as the template writes them, and the mean loss. */
+  /** Returns the probability of each token of a text, of token ids, or of messages as the chat template writes them, and the mean loss. */
   score(of: Scorable, options: ScoreOptions = {}): Promise<Score> {
     return scored(this.#ask, of, options);
   }
 
-  /** A metric of one's own: a figure of each row of these data, from the probabilities of its tokens, and the mean of all. */
+  /** Evaluates a custom metric: computes a number for each row of the data from the probabilities of its tokens, and the mean over all rows. */
   evaluateRows(data: DataInput, options: RowsOptions): Promise<RowsReport> {
     return evaluatedRows(this.#ask, data, options);
   }
 
-  /** The text of token ids, special tokens included. */
+  /** Returns the text of token ids, including special tokens. */
   detokenize(ids: readonly number[] | Uint32Array): Promise<string> {
     return detokenized(this.#ask, ids);
   }
 
-  /** Every step, evaluation and sample of the run so far, those before a resume too. */
+  /** Returns every step, evaluation and sample of the run so far, including those before a resume. */
   history(): Promise<HistoryEntry[]> {
     return this.#link.call('trainer.history', undefined);
   }
@@ -220,12 +223,12 @@ export class Trainer extends EventTarget {
     return this.checkpoints.save(options);
   }
 
-  /** The forms in which the weights can leave, what each keeps, and the files that training started from. */
+  /** Returns the formats in which the weights can be exported, the parts that each preserves, and the files that training started from. */
   details(): Promise<ModelDetails> {
     return this.#link.call('model.details', undefined);
   }
 
-  /** Settings, progress, model, adapter and base of the run. */
+  /** Returns settings, progress, model, adapter and base of the run. */
   inspect(): Promise<SessionInfo> {
     return this.#link.call('trainer.inspect', undefined);
   }

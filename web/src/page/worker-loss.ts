@@ -1,4 +1,4 @@
-/** What a trainer does and reports when its worker is lost. */
+/** A trainer's reactions and reports when its worker is lost. */
 import type { TabtuneError } from '../protocol/errors.js';
 import type { Owner } from './link.js';
 import type { RunLoop } from './loop.js';
@@ -9,14 +9,14 @@ import type { Connection } from './rpc.js';
 import type { RunStatus } from './status.js';
 
 export class WorkerLoss implements Owner {
-  /** The step at the end of the last call, after which a read has succeeded. */
+  /** Step at the end of the last call; a successful read has confirmed it. */
   #settled: number;
   readonly #told = new Set<string>();
   #stateBefore: TrainerState = 'ready';
   #restored: SessionInfo | undefined;
-  /** The step of the newest generation, as far as is known. */
+  /** Step of the newest generation, as far as is known. */
   #saved = 0;
-  /** Proposals for when memory was not enough. */
+  /** Suggestions for a run that did not have enough memory. */
   #advice = '';
 
   constructor(
@@ -30,7 +30,7 @@ export class WorkerLoss implements Owner {
     this.#saved = info.completedSteps;
   }
 
-  /** Warnings of the start, reported once. */
+  /** Reports warnings of the start, each only once. */
   tell(findings: readonly Finding[]): void {
     for (const { code, message } of findings) {
       if (this.#told.has(message)) continue;
@@ -39,12 +39,12 @@ export class WorkerLoss implements Owner {
     }
   }
 
-  /** A call has ended: its steps are confirmed. */
+  /** Notes that a call has ended, so that its steps are confirmed. */
   settle(): void {
     this.#settled = this.status.step;
   }
 
-  /** A generation was loaded in place of the live state. */
+  /** Notes that a generation was loaded in place of the live state. */
   loaded(info: SessionInfo): void {
     this.status.step = info.completedSteps;
     this.settle();
@@ -85,7 +85,7 @@ export class WorkerLoss implements Owner {
     this.#saved = completedSteps;
     this.tell(info.warnings);
     this.#advice = '';
-    // If memory was not enough, the same steps would fail again.
+    // After running out of memory the same steps would fail again.
     if (error.code === 'OUT_OF_MEMORY') this.#advice = proposals(info.config);
     else await this.recovery.repeat(connection, info, error.detail.step ?? completedSteps);
     this.#settled = this.status.step;

@@ -1,7 +1,7 @@
-/** Aborts of a call, on both sides. */
+/** Aborts of calls, on both sides of the protocol. */
 import { aborted } from './errors.js';
 
-/** Waits for `work` until `signal` aborts. The work itself goes on, and its end is nobody's fault. */
+/** Waits for `work` until `signal` aborts. The work itself continues, and an error that it throws later is ignored. */
 export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return work;
   return new Promise((resolve, reject) => {

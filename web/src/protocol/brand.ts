@@ -1,6 +1,6 @@
-/** What an object is, also one of another frame, whose classes are not this one's. */
+/** Classes of objects, also of those from another frame, whose classes differ from this frame's. */
 
-/** The platform's name of an object's class: `File`, `Response`, `Uint8Array`; a plain object is `Object`. */
+/** Returns the platform's name of an object's class: `File`, `Response`, `Uint8Array`; that of a plain object is `Object`. */
 export const brandOf = (value: unknown): string => Object.prototype.toString.call(value).slice(8, -1);
 
 interface Classes {
@@ -16,7 +16,7 @@ interface Classes {
   FileList: FileList;
 }
 
-/** Whether a value is of this class or one below it, of whichever frame. */
+/** Returns whether a value is an instance of this class or of a subclass, from any frame. */
 export function isOf<K extends keyof Classes>(value: unknown, name: K): value is Classes[K] {
   const brand = brandOf(value);
   if (brand === name || (name === 'Blob' && brand === 'File')) return true;

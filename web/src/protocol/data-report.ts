@@ -1,47 +1,47 @@
-/** What training data are learned as: forms, rows, tokens, lengths, warnings, and examples token by token. */
+/** Reports on training data: forms, rows, tokens, lengths, warnings, and examples token by token. */
 import { count, flag, listOf, nullable, number, oneOf, record, text, tableOf } from './parse.js';
 import type { Parsed } from './parse.js';
 
 const form = oneOf('text', 'jsonl', 'json', 'csv', 'tsv', 'tokens');
 
-/** A row: the index of its file in the report, the line at which it begins, and its number among the rows of the file. */
+/** Position of a row: the index of its file in the report, the line at which it begins, and its number among the rows of the file. */
 const rowPlace = record({ file: count, line: count, row: count });
 
 export const dataReport = record({
-  /** The files, each with the form that was found or given; streams have no rows. */
+  /** Files, each with the form that was detected or given; streams have no rows. */
   files: listOf(record({ name: text, form, rows: nullable(count) })),
-  /** Rows of each kind: chat, completion, text, tokens. */
+  /** Number of rows of each kind: chat, completion, text, tokens. */
   shapes: tableOf(count),
-  /** Chats by the way in which their learned tokens were found: generation, prefix, per-answer, all. */
+  /** Number of chats by the method that found their learned tokens: generation, prefix, per-answer, all. */
   rules: tableOf(count),
-  /** Examples that are trained on; 0 of a stream. */
+  /** Number of examples that are trained on; 0 for a stream. */
   examples: count,
-  /** Examples, or tokens of a stream, that are kept for evaluation. */
+  /** Number of examples, or tokens of a stream, that are kept for evaluation. */
   validation: count,
-  /** Tokens of the training part, and those that are learned. */
+  /** Number of tokens in the training part, and of those that are learned. */
   tokens: record({ total: count, learned: count }),
-  /** Tokens of an example; the histogram has bars of `histogramStep` tokens. Null of a stream. */
+  /** Distribution of the number of tokens per example; the histogram has bars of `histogramStep` tokens. Null for a stream. */
   lengths: nullable(record({ min: count, p50: count, p95: count, max: count, histogram: listOf(count), histogramStep: count })),
   seqLen: count,
-  /** Examples whose end is left out. */
+  /** Number of examples whose end is left out. */
   cut: count,
-  /** Examples that are left out: too long, or with nothing learned within `seqLen`. */
+  /** Number of examples that are left out: too long, or with nothing to learn within `seqLen`. */
   skipped: count,
-  /** Sequences of an epoch. */
+  /** Number of sequences per epoch. */
   windows: count,
-  /** Share of their positions that hold tokens. */
+  /** Share of the positions in these sequences that hold tokens. */
   packedFraction: number,
   stepsPerEpoch: count,
   /** Tokens that end a text or a turn. */
   end: listOf(text),
-  /** What a person should know, with the first rows of which it is so. */
+  /** Facts that a person should know, with the first rows that they concern. */
   warnings: listOf(record({ code: text, count, rows: listOf(rowPlace), message: text })),
   /** SHA-256 of the examples, or of the stream. */
   digest: text,
 });
 export type DataReport = Parsed<typeof dataReport>;
 
-/** Examples as a step learns them: runs of tokens that are learned, or read alone. The beginning of a stream has no row. */
+/** Examples as a step learns them: runs of tokens that are either learned or only read. The beginning of a stream has no row. */
 export const dataPreview = listOf(
   record({
     row: nullable(rowPlace),
@@ -50,7 +50,7 @@ export const dataPreview = listOf(
 );
 export type DataPreview = Parsed<typeof dataPreview>;
 
-/** A file by itself, without a tokenizer: rows of each kind, and those that are faulty; the keys of the rows. */
+/** Summary of a file without a tokenizer: rows of each kind, including faulty ones, and the keys of the rows. */
 export const fileSummaries = listOf(record({ name: text, form, rows: nullable(count), shapes: tableOf(count), columns: listOf(text), characters: count }));
 export type FileSummary = Parsed<typeof fileSummaries>[number];
 

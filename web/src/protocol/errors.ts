@@ -5,52 +5,52 @@ import { brandOf } from './brand.js';
 export { ERROR_CODES } from './generated/codes.js';
 export type { ErrorCode } from './generated/codes.js';
 
-/** Details beyond the message: the dotted word, and fields that belong to it. */
+/** Details of an error beyond its message: the dotted code, and the fields that belong to it. */
 export interface ErrorDetail {
-  /** Fixed dotted word, for example `safetensors.offset.overlap`. */
+  /** Fixed dotted code, for example `safetensors.offset.overlap`. */
   code?: string | undefined;
-  /** Path of the option, or name of the file, at fault. */
+  /** Path of the option or name of the file that is at fault. */
   path?: string | undefined;
-  /** Why a file was refused. */
+  /** Reason why a file was refused. */
   refusal?: unknown;
-  /** All reasons why it was refused; never empty. */
+  /** All reasons why a file was refused; never empty. */
   refusals?: unknown[] | undefined;
   need?: number | undefined;
   have?: number | undefined;
-  /** Of LIMIT_EXCEEDED: which limit. */
+  /** With LIMIT_EXCEEDED: name of the limit. */
   limit?: string | undefined;
-  /** Of MISSING_FEATURE. */
+  /** With MISSING_FEATURE: name of the feature. */
   feature?: string | undefined;
-  /** Of SHADER_FAILED. */
+  /** With SHADER_FAILED: name of the kernel. */
   kernel?: string | undefined;
-  /** Where in a file, in bytes. */
+  /** Position in a file, in bytes. */
   offset?: number | undefined;
-  /** Of INTEGRITY: the expected and the found digest. */
+  /** With INTEGRITY: expected (`want`) and found (`got`) digest. */
   want?: string | undefined;
   got?: string | undefined;
   reason?: string | undefined;
   /** The run that another tab holds. */
   run?: string | undefined;
-  /** Of CHECKPOINT_CORRUPT: which chunk. */
+  /** With CHECKPOINT_CORRUPT: number of the chunk. */
   chunk?: number | undefined;
-  /** Of NON_FINITE the step that was refused; of a GPU fault the last confirmed one. */
+  /** With NON_FINITE: the refused step; with a GPU fault: the last confirmed step. */
   step?: number | undefined;
-  /** Of NON_FINITE: `loss` or `grad_norm`. */
+  /** With NON_FINITE: `loss` or `grad_norm`. */
   tensor?: string | undefined;
-  /** The call was abandoned, and the trainer continues in another worker. */
+  /** True if the call was abandoned and the trainer continues in another worker. */
   recovered?: boolean | undefined;
 }
-/** @internal Details of an error that TypeScript raises: its code is in the list. */
+/** @internal Details of an error raised in TypeScript, whose code is in the list. */
 export type Detail = Omit<ErrorDetail, 'code'> & { code?: Word | undefined };
 
-/** The one error class. The message says what, why and what to do. */
+/** The only error class of the package. Its message says what failed, why, and what to do. */
 export class TabtuneError extends Error {
   readonly code: ErrorCode;
   readonly detail: ErrorDetail;
-  /** @internal */
+  /** @internal Creates an error; `fault` chooses the class by the code. */
   constructor(code: ErrorCode, message: string, detail: Detail = {}, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
-    // An abort must be recognisable as one everywhere that `signal` is: by its name.
+    // Every user of `signal` must be able to recognise an abort, by its name.
     this.name = code === 'ABORTED' ? 'AbortError' : 'TabtuneError';
     this.code = code;
     this.detail = detail;
@@ -58,15 +58,15 @@ export class TabtuneError extends Error {
 }
 
 type Raised = { [W in Word]: (typeof WORDS)[W] extends ErrorCode ? W : never }[Word];
-/** @internal The error of a word, in that word's class. */
+/** @internal Returns the error with this code, in the class that belongs to the code. */
 export const fault = (code: Raised, message: string, detail: Omit<Detail, 'code'> = {}, cause?: unknown): TabtuneError =>
   new TabtuneError(WORDS[code], message, { code, ...detail }, cause);
 
-/** @internal The same failure with more details. */
+/** @internal Returns the same error with more details. */
 export const withDetail = (error: TabtuneError, more: Omit<Detail, 'code'>, message = error.message): TabtuneError =>
   fromErrorData({ ...toErrorData(error), message, detail: { ...error.detail, ...more } });
 
-/** @internal An error as it crosses between page and worker. */
+/** @internal An error in the form in which it crosses between page and worker. */
 export interface ErrorData {
   code: ErrorCode;
   message: string;
@@ -74,25 +74,25 @@ export interface ErrorData {
   cause?: string | undefined;
 }
 
-/** @internal */
+/** @internal Returns whether a value is one of the error classes. */
 export const isErrorCode = (word: unknown): word is ErrorCode => ERROR_CODES.some((code) => code === word);
 
-/** @internal */
+/** @internal Returns the error of an aborted call. */
 export const aborted = (what = 'the call'): TabtuneError => fault('call.aborted', `${what} was aborted`);
-/** @internal */
+/** @internal Returns the error of an invalid option. */
 export const badOption = (path: string, expected: string, found: unknown): TabtuneError =>
   fault('option.invalid', `option ${path}: expected ${expected}, found ${named(found)}`, { path });
-/** @internal */
+/** @internal Returns the error of an invalid message. */
 export const protocolError = (message: string): TabtuneError => fault('protocol.invalid', message);
 
-/** An object or a function by its kind, everything else by its value. */
+/** Describes objects and functions by their class, everything else by its value. */
 function named(value: unknown): string {
   const brand = typeof value === 'function' ? 'function' : brandOf(value);
   const plain = brand !== 'function' && (typeof value !== 'object' || value === null || brand === 'Object' || brand === 'Array');
   return plain ? shown(value) : `${/^[AEIOU]/.test(brand) ? 'an' : 'a'} ${brand}`;
 }
 
-/** @internal A value in a message: short, and with control and bidi characters escaped. */
+/** @internal Returns a value as shown in a message: short, and with control and bidi characters escaped. */
 export function shown(value: unknown): string {
   let word: string;
   try {
@@ -103,7 +103,7 @@ export function shown(value: unknown): string {
   return escaped(word.length > 120 ? `${word.slice(0, 119)}…` : word);
 }
 
-/** File and tensor names are data: control and bidi characters are escaped. */
+/** Escapes control and bidi characters: file and tensor names are data and may contain any. */
 export function escaped(name: string): string {
   return name.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`);
 }
@@ -119,7 +119,7 @@ const CODES_BY_NAME = new Map<string, ErrorCode>([
 const NUMBERS = ['need', 'have', 'offset', 'step', 'chunk'] as const;
 const TEXTS = ['code', 'path', 'limit', 'feature', 'kernel', 'want', 'got', 'reason', 'run', 'tensor'] as const;
 
-/** The fields that the core throws beside kind and message. */
+/** Reads the fields that the core throws in addition to kind and message. */
 function detailOf(thrown: object): ErrorDetail {
   const detail: ErrorDetail = {};
   const given = (key: string): unknown => {
@@ -143,7 +143,10 @@ function detailOf(thrown: object): ErrorDetail {
   return detail;
 }
 
-/** @internal Any thrown value as a `TabtuneError`; wasm throws plain objects of `kind`, `code`, `message` and what belongs to them. */
+/**
+ * @internal Converts any thrown value to a `TabtuneError`; wasm throws plain objects with `kind`, `code`, `message` and the fields that belong to
+ * them.
+ */
 export function toTabtuneError(thrown: unknown, otherwise: ErrorCode = 'WORKER_CRASHED'): TabtuneError {
   if (thrown instanceof TabtuneError) return thrown;
   if (typeof thrown === 'object' && thrown !== null) {
@@ -158,15 +161,15 @@ export function toTabtuneError(thrown: unknown, otherwise: ErrorCode = 'WORKER_C
   return new TabtuneError(otherwise, String(thrown));
 }
 
-/** @internal */
+/** @internal Converts a thrown value to the form that crosses between page and worker. */
 export function toErrorData(thrown: unknown): ErrorData {
   const error = toTabtuneError(thrown);
   const cause = error.cause === undefined ? undefined : error.cause instanceof Error ? `${error.cause.name}: ${error.cause.message}` : shown(error.cause);
   return { code: error.code, message: error.message, detail: { ...error.detail }, cause };
 }
 
-/** @internal */
+/** @internal Rebuilds an error that crossed between page and worker. */
 export function fromErrorData({ code, message, detail, cause }: ErrorData): TabtuneError {
-  // The core lists its own words; here they are passed on.
+  // The core lists its own codes; here they are passed on.
   return new TabtuneError(code, message, detail as Detail, cause);
 }

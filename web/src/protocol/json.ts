@@ -1,8 +1,8 @@
 /** JSON of plain data. */
 
 /**
- * As `JSON.stringify` of plain values, but for methods called `toJSON`: libraries put some on the prototypes of lists and objects, which then
- * stand for what they hold.
+ * Works like `JSON.stringify` for plain values, but ignores `toJSON` methods: some libraries add them to the prototypes of lists and objects, which
+ * would then be replaced by their results.
  */
 export function json(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item: unknown) => json(item)).join()}]`;

@@ -1,6 +1,9 @@
-/** Waiting with a limit. */
+/** Waiting with a time limit. */
 
-/** What `work` gives, or after so many milliseconds what `late` gives or throws. The work itself goes on, and its end is nobody's fault. */
+/**
+ * Returns the result of `work`, or after `millis` milliseconds that of `late`, which may throw. The work itself continues, and an error that it
+ * throws later is ignored.
+ */
 export function limited<T>(work: PromiseLike<T>, millis: number, late: () => T): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const end = new Promise<void>((resolve) => (timer = setTimeout(resolve, millis)));

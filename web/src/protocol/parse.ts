@@ -1,6 +1,6 @@
 /**
- * Parsing of untrusted values: a `Parser` turns an unknown value into a typed one or throws an error with the path.
- * Everything that is sent between page and worker, or read from storage, is parsed with one.
+ * Parsing of untrusted values: a `Parser` turns an unknown value into a typed one or throws an error with the path. Everything that is sent between
+ * page and worker, or read from storage, is parsed with one.
  */
 import { isOf } from './brand.js';
 
@@ -8,7 +8,7 @@ export type Parser<T> = (value: unknown, path: string) => T;
 /** The type that a parser returns. */
 export type Parsed<S> = S extends Parser<infer T> ? T : never;
 
-/** A value of the wrong form. */
+/** Error for a value of the wrong form. */
 export class ParseError extends TypeError {
   constructor(path: string, expected: string, found: unknown) {
     super(`${path}: expected ${expected}, found ${found === null ? 'null' : typeof found}`);
@@ -24,7 +24,7 @@ const primitive =
   };
 
 export const text = primitive('a string', (v): v is string => typeof v === 'string');
-/** Any number; NaN and infinities are numbers too, since a loss can be one. */
+/** Any number, including NaN and infinities, since a loss can be one. */
 export const number = primitive('a number', (v): v is number => typeof v === 'number');
 export const count = primitive('an integer >= 0', (v): v is number => typeof v === 'number' && Number.isSafeInteger(v) && v >= 0);
 export const flag = primitive('a boolean', (v): v is boolean => typeof v === 'boolean');
@@ -32,17 +32,18 @@ export const blob = primitive('a Blob', (v): v is Blob => isOf(v, 'Blob'));
 export const buffer = primitive('an ArrayBuffer', (v): v is ArrayBuffer => isOf(v, 'ArrayBuffer'));
 /** A folder that the user picked. */
 export const directory = primitive('a directory handle', (v): v is FileSystemDirectoryHandle => typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'directory');
-/** Passed through unparsed: JSON of the Rust side, which is shown but never interpreted. */
+/** A file that the user picked. */
 export const fileHandle = primitive('a file handle', (v): v is FileSystemFileHandle => typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'file');
+/** Any value, passed through unparsed: JSON of the Rust side, which is shown but never interpreted. */
 export const anything: Parser<unknown> = (value) => value;
-/** A document of the core, under its own field names. */
+/** A JSON document of the core, under its own field names. */
 export const document = primitive('an object', (v): v is Readonly<Record<string, unknown>> => typeof v === 'object' && v !== null && !Array.isArray(v));
-/** Where an export goes: a folder, a file or a stream. */
+/** Target of an export: a folder, a file or a stream. */
 export const target = primitive(
   'a directory handle, a file handle or a WritableStream',
   (v): v is FileSystemDirectoryHandle | FileSystemFileHandle | WritableStream => isOf(v, 'WritableStream') || (typeof v === 'object' && v !== null && /^(file|directory)$/.test(String(Reflect.get(v, 'kind')))),
 );
-/** Without the type of its buffer, which TypeScript below 5.7 does not know. */
+/** Declared without the type of its buffer, which TypeScript below 5.7 does not know. */
 export const floats: Parser<Float32Array> = primitive('a Float32Array', (v): v is Float32Array => v instanceof Float32Array);
 export const nothing = primitive('nothing', (v): v is undefined => v === undefined);
 
@@ -51,13 +52,13 @@ export const optional =
   (value, path) =>
     value === undefined ? undefined : inner(value, path);
 
-/** The core has `null` for values that are absent. */
+/** A value that may be absent, for which the core writes `null`. */
 export const missing =
   <T>(inner: Parser<T>): Parser<T | undefined> =>
   (value, path) =>
     value === null || value === undefined ? undefined : inner(value, path);
 
-/** A value that older records lack. */
+/** A value that older records lack, with the value to use instead. */
 export const otherwise =
   <T>(inner: Parser<T>, value: T): Parser<T> =>
   (given, path) =>
@@ -75,7 +76,7 @@ export const listOf =
     return value.map((item, index) => inner(item, `${path}[${index}]`));
   };
 
-/** Values by names, which are data. */
+/** A table of values; its keys are data. */
 export const tableOf =
   <T>(item: Parser<T>): Parser<Readonly<Record<string, T>>> =>
   (value, path) =>
@@ -106,7 +107,7 @@ type Tagged<K extends string, V extends Record<string, Fields>> = {
   [T in keyof V & string]: { [P in K]: T } & Recorded<V[T]>;
 }[keyof V & string];
 
-/** A closed union told apart by the field `key`. */
+/** A closed union whose variants are distinguished by the field `key`. */
 export const variant = <K extends string, V extends Record<string, Fields>>(key: K, variants: V): Parser<Tagged<K, V>> => {
   const parsers = new Map(Object.entries(variants).map(([tag, fields]) => [tag, record(fields)]));
   return (value, path) => {

@@ -1,6 +1,6 @@
 /**
- * The protocol between page and worker. Both sides import this file; it imports neither.
- * Tags are noun.verb. Every request has an id and exactly one reply; events have no id.
+ * The protocol between page and worker. Both sides import this file; it imports neither. Tags are noun.verb. Every request has an id and exactly one
+ * reply; events have no id.
  */
 import { dataInspection, dataPreview, fileSummaries } from './data-report.js';
 import { ERROR_CODES } from './errors.js';
@@ -10,7 +10,7 @@ import { extractedFiles, verification, writtenFiles } from './written.js';
 import { anything, blob, buffer, count, directory, fileHandle, flag, listOf, nothing, nullable, number, oneOf, optional, otherwise, record, target, text, variant } from './parse.js';
 import type { Parsed, Parser } from './parse.js';
 
-/** Incremented whenever the form of a message changes. */
+/** Version of the protocol, incremented whenever the form of a message changes. */
 export const PROTOCOL = 9;
 
 const errorData = record({
@@ -40,7 +40,7 @@ const errorData = record({
 });
 
 const sourceSpec = variant('kind', {
-  /** `handle`: where the file can be had again. */
+  /** `handle` allows the file to be opened again. */
   blob: { name: text, blob, handle: optional(fileHandle) },
   bytes: { name: text, bytes: buffer },
   url: {
@@ -52,17 +52,20 @@ const sourceSpec = variant('kind', {
 });
 export type SourceSpec = Parsed<typeof sourceSpec>;
 
-/** Files of training data, those that are evaluated, and names of entries of folders that are not read. */
+/** Files of training and validation data, and the names of folder entries that are not read. */
 const dataSpec = record({ files: listOf(sourceSpec), validation: listOf(sourceSpec), passedOver: listOf(text) });
 export type DataSpec = Parsed<typeof dataSpec>;
 
 /** Files of a model, an import request as JSON, and the files of an adapter. */
 const opening = { sources: listOf(sourceSpec), request: optional(text), adapter: listOf(sourceSpec) };
 
-/** Where files go. */
+/** Destination of exported files. */
 const place = { container: oneOf('zip', 'files'), target: optional(target) };
 
-/** How the worker drives the loop; none of this changes what a step computes. Runs of version 0.1 lack some fields, imported folders lack all. */
+/**
+ * Settings of the loop in the worker, which do not affect the result of a step. Runs of version 0.1 lack some fields, imported folders lack all of
+ * them.
+ */
 export const driverParser = record({
   logEvery: otherwise(count, 8),
   evalEvery: otherwise(count, 0),
@@ -79,58 +82,64 @@ export const driverParser = record({
 export type Driver = Parsed<typeof driverParser>;
 
 const which = record({ run: text, generation: optional(count) });
-/** When something was done by hand: after this step, and after this generation was saved. */
+/** Moment of a manual change: after this step, and after this generation was saved. */
 const moment = record({ step: count, generation: optional(count) });
 export type Moment = Parsed<typeof moment>;
 
-/** Every request, with the parsers of its arguments and of its reply. */
+/** All requests, with the parsers of their arguments and replies. */
 export const REQUESTS = {
   'worker.hello': {
     ask: record({ protocol: count, version: text, wasmHash: text, wasmUrl: optional(text), wasmBinary: optional(buffer) }),
     reply: record({ protocol: count, version: text, wasmHash: text }),
   },
-  /** A read of the device: a frozen tab may have lost it without notice. */
+  /** Reads from the device, because a frozen tab may have lost it without notice. */
   'device.look': { ask: nothing, reply: nothing },
-  /** What the GPU does at most, and each kernel as a part of that. */
+  /** Measures the peak rates of the GPU, and each kernel as a share of them. */
   'device.measure': { ask: nothing, reply: gpu },
   'files.inspect': { ask: record({ ...opening, format: optional(text), read: flag }), reply: inspectReport },
-  /** What data are, without a model. */
+  /** Summarises data without a model. */
   'files.data': { ask: record({ data: dataSpec, config: text, partial: flag }), reply: fileSummaries },
   'files.verify': { ask: record({ sources: listOf(sourceSpec), receipt: optional(text) }), reply: verification },
-  /** An adapter of two models. `options` is the core's `ExtractOptions` as JSON. */
+  /** Extracts an adapter from two models. `options` is the core's `ExtractOptions` as JSON. */
   'files.extract': { ask: record({ tuned: listOf(sourceSpec), base: listOf(sourceSpec), options: text, ...place }), reply: extractedFiles },
-  /** The adapter is merged, with its larger tables if it may resize the vocabulary, or stays apart. */
+  /** Opens a model. With `apart`, the adapter stays separate; otherwise it is merged, with its larger tables if `resizeVocabulary`. */
   'model.open': { ask: record({ ...opening, apart: flag, resizeVocabulary: flag }), reply: modelInfo },
-  /** The base of the open model, without the adapter that stays apart; one without is left as it is. */
+  /** Drops the separate adapter of the open model, so that its base remains; a model without one is left as it is. */
   'model.detach': { ask: nothing, reply: modelInfo },
-  /** Of the trainer's weights, if there is one. */
+  /** Details of the trainer's weights, or of the model's if there is no trainer. */
   'model.details': { ask: nothing, reply: modelDetails },
   'model.tensor': { ask: record({ name: text }), reply: namedTensor },
-  /** Of the trainer's weights, if there is one. `options` is the core's `ExportOptions` as JSON; without `target` the files come back, without `base` it is that of the run. */
+  /**
+   * Exports the trainer's weights, or the model's if there is no trainer. `options` is the core's `ExportOptions` as JSON. Without `target` the reply
+   * contains the files; without `base` the run's base is used.
+   */
   'model.export': {
     ask: record({ options: text, base: optional(listOf(sourceSpec)), ...place }),
     reply: writtenFiles,
   },
-  /** `settings` say how the data are read. */
+  /** Creates a model with new weights; `settings` determine how the data are read. */
   'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: dataSpec, settings: text, partial: flag }), reply: modelInfo },
-  /** What a run with these settings would learn, with so many examples. */
+  /** Reports what a run with these settings would learn, with `show` examples. */
   'model.data': { ask: record({ data: dataSpec, config: text, partial: flag, show: count }), reply: dataInspection },
-  /** The examples of data, whole and token by token, as the trainer reads its own, if there is one. */
+  /** Returns all examples of the data token by token, read as the trainer reads its own data, if there is a trainer. */
   'model.rows': { ask: record({ data: dataSpec, config: text }), reply: dataPreview },
   'model.detokenize': { ask: record({ ids: listOf(count) }), reply: text },
-  /** Of the trainer's weights, if there is one; else those of the model are put on the device. `conversation` and `options` are JSON for the core; with `base` the base answers, without the adapter beside it. */
+  /**
+   * Generates an answer with the trainer's weights, or with those of the model, which are then loaded onto the device. `conversation` and `options`
+   * are JSON for the core; with `base` the base model answers, without its adapter.
+   */
   'model.chat': { ask: record({ conversation: text, options: text, base: flag }), reply: sampleEnd },
-  /** Of the same weights; `request` is JSON for the core. */
+  /** Scores with the same weights; `request` is JSON for the core. */
   'model.score': { ask: record({ request: text, base: flag }), reply: score },
   'model.tokenize': { ask: record({ text }), reply: listOf(count) },
-  /** `adapter`: the files of one that is trained on. */
+  /** Estimates memory; `adapter` contains the files of an adapter that is trained further. */
   'model.estimate': { ask: record({ config: text, adapter: listOf(sourceSpec) }), reply: estimate },
   'model.preview': { ask: record({ config: text, points: count, stride: count }), reply: listOf(number) },
   'trainer.create': {
     ask: record({ run: text, label: text, config: text, driver: driverParser, data: dataSpec, adapter: listOf(sourceSpec), keepData: flag, allowNonFinite: flag }),
     reply: sessionInfo,
   },
-  /** `changesUpTo`: a newer generation already contains the changes of `config` and `override`. */
+  /** Resumes a run; a generation newer than `changesUpTo` already contains the changes of `config` and `override`. */
   'trainer.resume': {
     ask: record({
       run: text,
@@ -140,23 +149,23 @@ export const REQUESTS = {
       changesUpTo: optional(count),
       driver: optional(driverParser),
       data: optional(dataSpec),
-      /** The files beside which an adapter is trained. */
+      /** Base model files of the adapter that is trained. */
       base: optional(listOf(sourceSpec)),
-      /** How much of them is compared. */
+      /** How thoroughly the base is compared. */
       verify: optional(oneOf('full', 'header')),
     }),
     reply: sessionInfo,
   },
-  /** As `trainer.resume`, in place of the live state. */
+  /** Like `trainer.resume`, in place of the live state. */
   'trainer.load': { ask: record({ generation: optional(count) }), reply: sessionInfo },
   'trainer.inspect': { ask: nothing, reply: sessionInfo },
-  /** The first `show` examples of the run, token by token. */
+  /** Returns the first `show` examples of the run, token by token. */
   'trainer.preview': { ask: record({ show: count }), reply: dataPreview },
   'trainer.history': { ask: nothing, reply: listOf(historyEntry) },
   'trainer.evaluate': { ask: record({ maxBatches: optional(count) }), reply: evaluation },
   'trainer.profile': { ask: record({ steps: count }), reply: profile },
   'trainer.sample': { ask: record({ prompt: text, options: text }), reply: sampleEnd },
-  /** `again`: lost steps are repeated, and no states are reported. */
+  /** Runs steps; with `again`, lost steps are repeated and no states are reported. */
   'loop.run': {
     ask: record({ maxSteps: optional(count), again: optional(flag) }),
     reply: record({ state: oneOf('paused', 'stopped', 'done'), step: count }),
@@ -167,7 +176,7 @@ export const REQUESTS = {
   'schedule.decay': { ask: nothing, reply: moment },
   'schedule.preview': { ask: record({ points: count, stride: count }), reply: listOf(number) },
   'checkpoint.save': { ask: nothing, reply: checkpointInfo },
-  /** Saves if that is due, without waiting for it: the page is being hidden. */
+  /** Starts a save if one is due, without waiting for it, because the page is being hidden. */
   'checkpoint.autosave': { ask: nothing, reply: nothing },
   'checkpoint.list': { ask: record({ run: optional(text) }), reply: listOf(checkpointInfo) },
   'checkpoint.history': { ask: which, reply: listOf(historyEntry) },
@@ -185,24 +194,24 @@ export type Reply<T extends Tag> = Parsed<(typeof REQUESTS)[T]['reply']>;
 
 export const isTag = (word: string): word is Tag => Object.hasOwn(REQUESTS, word);
 
-/** Page to worker. `ask` is parsed with the parser of the request. */
+/** Messages from page to worker. `ask` is parsed with the parser of the request. */
 export const pageMessage = variant('type', {
   request: { id: count, tag: text, ask: anything },
   cancel: { id: count },
 });
 export type PageMessage = Parsed<typeof pageMessage>;
 
-/** Worker to page. */
+/** Messages from worker to page. */
 export const workerMessage = variant('type', {
   reply: { id: count, reply: anything },
   error: { id: count, error: errorData },
   progress: { id: count, progress },
-  /** A token of the `trainer.sample` or `model.chat` of this id. */
+  /** A token of the `trainer.sample` or `model.chat` request with this id. */
   token: { id: count, token },
   events: { events: listOf(trainerEvent) },
-  /** A fault of the GPU, reported as soon as it is seen. */
+  /** A fault of the GPU, reported as soon as it is noticed. */
   fault: { error: errorData },
-  /** The worker cannot be used any more. */
+  /** The worker is unusable. */
   fatal: { error: errorData },
 });
 export type WorkerMessage = Parsed<typeof workerMessage>;

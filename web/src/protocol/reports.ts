@@ -1,10 +1,11 @@
-/** The worker's reports: models, sessions, checkpoints, and the events of a run. Both sides parse with these parsers. */
+/** The worker's reports: models, sessions, checkpoints, and the events of a run. Both sides parse them with these parsers. */
 import { anything, blob, count, document, flag, floats, listOf, missing, nullable, number, oneOf, optional, record, text, variant } from './parse.js';
 import { dataReport } from './data-report.js';
 import type { Parsed } from './parse.js';
 import { evaluationFields, stepFields, warning } from './generated/reports.js';
 import type { evaluation, gpu, profile, score, token } from './generated/reports.js';
 
+/** A warning about files or a run: a dotted code and a message. */
 export type Finding = Parsed<typeof warning>;
 
 const tensorFields = { name: text, dtype: text, shape: listOf(number) };
@@ -14,14 +15,14 @@ const tokenizer = record({ kind: text, eos: listOf(count), hasChatTemplate: flag
 const adapterInfo = record({ r: count, alpha: number, targets: listOf(text), parameters: count, bytes: count });
 export type AdapterInfo = Parsed<typeof adapterInfo>;
 
-/** The files that a run started from. */
+/** Files that a run started from. */
 export const baseInfo = record({
   name: text,
   format: text,
   files: listOf(record({ name: text, bytes: count, sha256: missing(text), headerSha256: missing(text), piecesSha256: missing(text) })),
-  /** Of an adapter's run: number of the base's matrices on the device by their storage types. */
+  /** For an adapter run: number of the base's matrices on the device, by storage type. */
   storage: document,
-  /** Of an adapter's run: bytes of the base on the device. */
+  /** For an adapter run: number of bytes of the base on the device. */
   bytes: count,
 });
 export type BaseInfo = Parsed<typeof baseInfo>;
@@ -34,7 +35,7 @@ export const modelInfo = record({
   vocabSize: count,
   tokenizer: nullable(tokenizer),
   sourceFormat: text,
-  /** The adapter beside it, if it was opened with one. */
+  /** The separate adapter of the model, if it was opened with one. */
   adapter: nullable(adapterInfo),
   /** Warnings about the files. */
   warnings: listOf(warning),
@@ -46,27 +47,27 @@ export const estimate = record({
   parts: record({ base: number, weights: number, adapter: number, grads: number, optimizer: number, activations: number }),
 });
 
-/** What the core tells of a session. */
+/** The core's description of a session. */
 const session = {
   completedSteps: count,
   totalSteps: count,
   config: anything,
   model: modelInfo,
-  /** What is trained in place of the weights, if anything is. */
+  /** The adapter that is trained in place of the weights, if there is one. */
   adapter: nullable(adapterInfo),
-  /** What the run started from; a fresh model has none. */
+  /** Files that the run started from; a new model has none. */
   base: nullable(baseInfo),
   dataTokens: count,
-  /** What the run learns, and how. */
+  /** Report on the training data and how they are learned. */
   data: dataReport,
   gpuBytes: missing(number),
-  /** Tensors that APOLLO leaves to AdamW: embeddings and head unless it projects them too, those of one dimension, and those whose shorter side is at most the rank. */
+  /** Tensors that APOLLO leaves to AdamW: embeddings and head unless also projected, vectors, and those with a shorter side of at most the rank. */
   fallbacks: listOf(text),
   /** Warnings about what a resume dropped or changed. */
   warnings: listOf(warning),
   /** Step after which a decay or an annealing begins, if one is planned or has begun. */
   scheduleStart: missing(count),
-  /** The current rate, if it was set by hand. */
+  /** Current learning rate, if it was set manually. */
   manualLearningRate: missing(number),
 };
 export const coreSession = record(session);
@@ -75,7 +76,7 @@ export const sessionInfo = record({
   run: text,
   /** Name of the GPU. */
   device: text,
-  /** The generation that this state was loaded from or last saved as. */
+  /** Generation that this state was loaded from or last saved as. */
   generation: optional(count),
 });
 export type SessionInfo = Parsed<typeof sessionInfo>;
@@ -98,11 +99,11 @@ export const checkpointInfo = record({
   label: text,
   dataName: text,
   hasData: flag,
-  /** Marked: retention never drops it. */
+  /** True if the checkpoint is marked, so that retention never drops it. */
   kept: flag,
-  /** The database, or the second home in the origin's private files. */
+  /** Storage location: the database, or the alternative in the origin's private file system. */
   home: oneOf('indexeddb', 'opfs'),
-  /** Why it cannot be resumed, as a dotted word. */
+  /** Reason why it cannot be resumed, as a dotted code. */
   fault: optional(text),
 });
 export type CheckpointInfo = Parsed<typeof checkpointInfo>;
@@ -110,14 +111,14 @@ export type CheckpointInfo = Parsed<typeof checkpointInfo>;
 export const namedFile = record({ name: text, blob });
 export type NamedFile = Parsed<typeof namedFile>;
 
-/** Why a file was refused (crate/FORMATS.md, "Refusals"). */
+/** Reason why a file was refused (crate/FORMATS.md, "Refusals"). */
 const refusal = record({
   code: text,
-  /** How far the file got: `open`, `bind` or `read`. */
+  /** Stage at which the file was refused: `open`, `bind` or `read`. */
   stage: text,
   /** Name of the file. */
   artifact: text,
-  /** Tensor, key or shard. */
+  /** Tensor, key or shard at fault. */
   subject: missing(text),
   expected: missing(text),
   found: missing(text),
@@ -126,55 +127,55 @@ const refusal = record({
 });
 export type Refusal = Parsed<typeof refusal>;
 
-/** The line that `tabtune inspect --json` prints of one file. */
+/** The line that `tabtune inspect --json` prints for one file. */
 export const fileReport = record({
-  /** Its name, escaped. */
+  /** Escaped name of the file. */
   file: text,
-  /** The format it was read as. */
+  /** Format as which the file was read. */
   format: missing(text),
   ok: flag,
-  /** Why it was refused. */
+  /** Code of the reason why the file was refused. */
   code: missing(text),
-  /** `ok`, or where it was refused: `open`, `bind`, `read`. */
+  /** `ok`, or the stage at which the file was refused: `open`, `bind`, `read`. */
   stage: text,
   /** Tensor, key or shard that was refused. */
   subject: missing(text),
   found: missing(text),
   message: missing(text),
-  /** What is unusual but allowed. */
+  /** Unusual but permitted properties of the file. */
   warnings: listOf(record({ code: text, subject: missing(text) })),
-  /** Tensor → number of NaN and infinite values; only after reading, only where there are any. */
+  /** Number of NaN and infinite values by tensor; present only if all bytes were read, and only for tensors that have some. */
   non_finite: missing(document),
   tensors: count,
   inventory: listOf(record(tensorFields)),
 });
 export type FileReport = Parsed<typeof fileReport>;
 
-/** The document `tabtune.receipt.json`, with its own field names: what was written, of what and how, with sums and digests. */
+/** The document `tabtune.receipt.json`, with its own field names: the files written, their source and method, with checksums and digests. */
 export const receipt = document;
 export type Receipt = Parsed<typeof receipt>;
 
-/** A format, and for GGUF a type of its matrices (of a folder, a dtype to ask for), that a model can or cannot leave in. */
+/** A format of export and whether the model supports it; `type` is a type of the matrices for GGUF, or a dtype to request for a folder. */
 const exportChoice = record({
   format: oneOf('safetensors', 'gguf', 'json', 'peft', 'gguf-adapter'),
   type: missing(text),
   ok: flag,
-  /** Of the files, as planned. */
+  /** Planned size of the files in bytes. */
   bytes: missing(number),
-  /** What is lost on the way. */
+  /** Information that the export loses. */
   lossy: missing(text),
-  /** Only with the files that the model came from, given as `base`. */
+  /** `base` if the export also needs the files that the model came from, given as that option. */
   needs: missing(oneOf('base')),
-  /** Why it is not possible. */
+  /** Reason why the export is not possible. */
   reason: missing(text),
 });
 export type ExportChoice = Parsed<typeof exportChoice>;
 
 const provenance = {
   exports: listOf(exportChoice),
-  /** What import, export and a round trip keep, for every form that a model can take. */
+  /** Parts of the model that import, export and a round trip preserve, for every format that a model can take. */
   contract: missing(document),
-  /** The files that training starts from, with their sums. */
+  /** Files that training starts from, with their checksums. */
   base: missing(document),
 };
 export const modelDetails = record({ ...provenance, receipt: missing(receipt) });
@@ -190,21 +191,21 @@ const inspected = {
   tensors: listOf(record(tensorFields)),
   config: anything,
   tokenizer: missing(tokenizer),
-  /** Which tensor comes from where. */
+  /** Mapping of each tensor to its source. */
   plan: missing(document),
   trainable: record({
     ok: flag,
     reason: missing(text),
-    /** GPU bytes of a step, by update rule and precision, with the default settings. */
+    /** GPU bytes needed by a step, by update rule and precision, with the default settings. */
     options: listOf(record({ optimizer: text, precision: text, bytes: number })),
   }),
-  /** Everything that is wrong with the files together; empty if nothing was refused. */
+  /** All faults of the files taken together; empty if nothing was refused. */
   refusals: listOf(refusal),
   warnings: listOf(warning),
 };
 /** The core's part of an inspection. */
 export const inspection = record(inspected);
-/** What a set of files is, and what can be done with it. */
+/** Result of an inspection: what the files form together, and what can be done with them. */
 export const inspectReport = record({ ...inspected, files: listOf(fileReport) });
 export type InspectReport = Parsed<typeof inspectReport>;
 
@@ -219,28 +220,28 @@ export const progress = record({
 export type Progress = Parsed<typeof progress>;
 export type OnProgress = (progress: Progress) => void;
 
-/** Why a text ended: a token that ends one, the number of tokens, or the model's context. */
+/** Reason why a text ended: a token that ends one, the number of tokens, or the model's context. */
 export const sampleEnd = oneOf('stop', 'length', 'context');
 export type SampleEnd = Parsed<typeof sampleEnd>;
 
 const historyFields = {
   step: stepFields,
-  /** `end`: of samples of earlier versions it is not known. */
+  /** `end` is missing in samples of earlier versions. */
   sample: { step: count, prompt: text, text, end: optional(sampleEnd) },
-  /** `accuracy`: of evaluations of earlier versions it is not known. */
+  /** `accuracy` is missing in evaluations of earlier versions. */
   eval: { step: count, ...evaluationFields, accuracy: optional(number) },
 };
-/** The history that is kept with a run's state: steps, evaluations and samples. */
+/** History stored with a run's state: steps, evaluations and samples. */
 export const historyEntry = variant('type', historyFields);
 export type HistoryEntry = Parsed<typeof historyEntry>;
 
-/** What `run` yields and the trainer dispatches. */
+/** Events that `run` yields and the trainer dispatches. */
 export const trainerEvent = variant('type', {
   ...historyFields,
   checkpoint: { step: count, generation: count, bytes: count, secs: number },
-  /** `code` is a dotted word. */
+  /** `code` is a dotted code. */
   warning: { step: count, code: text, message: text },
-  /** `recovering` has the step from which the run continues. */
+  /** With `recovering`, `step` is the step from which the run continues. */
   state: { state: oneOf('ready', 'running', 'paused', 'stopped', 'done', 'recovering', 'failed'), step: count },
 });
 export type TrainerEvent = Parsed<typeof trainerEvent>;

@@ -3,24 +3,24 @@ import { fault } from './errors.js';
 /** The lock of a run, held as long as the trainer exists; it is released automatically if the tab crashes. */
 export interface RunLock {
   readonly run: string;
-  /** False where the browser has no Web Locks: then nothing keeps a second tab out. */
+  /** False if the browser has no Web Locks, so that nothing keeps a second tab out. */
   readonly locked: boolean;
   release(): void;
 }
 
 const nameOfLock = (run: string): string => `tabtune:${run}`;
-/** Held around the run's own lock while left-overs are removed, so that a start can tell a sweep from a tab that trains. */
+/** Name of a lock held around the run's own lock while leftovers are removed, so that a start can distinguish a sweep from a tab that trains. */
 const nameOfSweep = (run: string): string => `tabtune-sweep:${run}`;
 const lockManager = (): LockManager | undefined => globalThis.navigator?.locks;
 
-/** Takes the run's Web Lock at once, or as soon as a sweep lets go of it; fails with BUSY if a tab holds it. */
+/** Takes the run's Web Lock immediately, or once a sweep releases it. Throws BUSY if a tab holds it. */
 export async function lockRun(run: string): Promise<RunLock> {
   const locks = lockManager();
   if (locks === undefined) return { run, locked: false, release: () => undefined };
   try {
     const free = await taken(locks, run);
     if (free) return free;
-    // Granted at once where nothing is swept.
+    // Granted immediately if no sweep is in progress.
     await locks.request(nameOfSweep(run), { mode: 'shared' }, () => undefined);
     const freed = await taken(locks, run);
     if (freed) return freed;
@@ -30,7 +30,7 @@ export async function lockRun(run: string): Promise<RunLock> {
   throw fault('run.locked', `run ${run} is being trained in another tab: pause and close it there first`);
 }
 
-/** The run's lock, or nothing if somebody has it. */
+/** Takes the run's lock; resolves to undefined if it is held elsewhere. */
 function taken(locks: LockManager, run: string): Promise<RunLock | undefined> {
   return new Promise((resolve, reject) => {
     locks
@@ -42,7 +42,7 @@ function taken(locks: LockManager, run: string): Promise<RunLock | undefined> {
   });
 }
 
-/** Sweeps with `work` under the run's lock if it is free. Without Web Locks that is unknown, so `work` is skipped. */
+/** Runs the sweep `work` under the run's lock if it is free. Without Web Locks that is unknown, so `work` is skipped. */
 export async function sweptIfFree(run: string, work: () => Promise<void>): Promise<boolean> {
   const locks = lockManager();
   if (locks === undefined) return false;

@@ -1,16 +1,16 @@
-/** Files of the origin in which tokens of large data are while a run needs them. */
+/** Files in the origin's private file system that hold the tokens of large data while a run needs them. */
 
 const FOLDER = 'tabtune-tokens';
-/** Milliseconds after which a file is tried again: a worker that was ended keeps its files open for a moment. */
+/** Delays in milliseconds before each attempt to remove files: a worker that was ended keeps its files open for a moment. */
 const AGAIN_MILLIS = [0, 200, 1000];
 
-/** @internal The folder of these files; `undefined` where it is not there, unless it is to be made. */
+/** @internal Returns the folder of these files; `undefined` if it does not exist, unless it is to be created. */
 export async function tokenFolder(create: boolean): Promise<FileSystemDirectoryHandle | undefined> {
   const origin = await globalThis.navigator?.storage?.getDirectory?.().catch(() => undefined);
   return origin?.getDirectoryHandle(FOLDER, { create }).catch(() => undefined);
 }
 
-/** @internal Removes the files that no worker has open. → whether some are left. */
+/** @internal Removes the files that no worker has open. Returns whether some remain. */
 export async function sweepTokens(): Promise<boolean> {
   const folder = await tokenFolder(false);
   if (folder === undefined) return false;

@@ -1,12 +1,12 @@
-/** The core's memory is at most 4 GiB, and running out of it would be a trap. */
+/** Checks that data fit into the core's memory, which is at most 4 GiB; running out of it would be a trap. */
 import { escaped, fault } from './errors.js';
 
-/** Memory that is left for data, apart from the core itself and the pieces of a checkpoint. */
+/** Memory available for data, apart from the core itself and the pieces of a checkpoint. */
 const MEMORY_BYTES = 3 * 2 ** 30;
-/** The ids of tokens, which may be single bytes of a text. */
+/** Bytes in memory per byte of the file: a token id takes 4 bytes, and a token may be a single byte of a text. */
 const bytesPerByte = (name: string): number => (name.endsWith('.tokens') ? 1 : 4);
 
-/** Refuses data whose tokens do not fit into the core's memory, where the browser has no files for them. */
+/** Refuses data whose tokens do not fit into the core's memory; used if the browser has no files for them. */
 export function checkWhole(name: string, size: number): void {
   const need = size * bytesPerByte(name);
   if (need > MEMORY_BYTES) {

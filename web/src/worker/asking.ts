@@ -1,14 +1,14 @@
-/** Weights that are asked, and the tokens that they make. */
+/** Generation and scoring with loaded weights. */
 import { aborted, protocolError } from '../protocol/errors.js';
 import type { SampledToken, SampleEnd } from '../protocol/reports.js';
 import { macrotask } from './pacing.js';
 import { parsed } from './wasm.js';
 import type { LoadedModel, ModelHandle, Session, TokenStream } from './wasm.js';
 
-/** Weights that can be asked. */
+/** Weights that can generate and score. */
 export type Askable = Pick<Session & LoadedModel, 'chat' | 'score'>;
 
-/** Hands over each token of the stream, and gives why the text ended. */
+/** Passes on each token of the stream, and returns the reason why the text ended. */
 export async function streamed(stream: TokenStream, signal: AbortSignal, onToken: (token: SampledToken) => void): Promise<SampleEnd> {
   try {
     for (;;) {
@@ -23,11 +23,11 @@ export async function streamed(stream: TokenStream, signal: AbortSignal, onToken
   }
 }
 
-/** The weights of the open model on the device, from the first question on. */
+/** Weights of the open model on the device, loaded at the first question. */
 export class Weights {
   #held: { of: ModelHandle; loaded: LoadedModel } | undefined;
 
-  /** Those of `model`, which must still be the open one. */
+  /** Returns the weights of `model`, which must still be the open one. */
   async of(model: ModelHandle, open: ModelHandle | undefined): Promise<LoadedModel> {
     if (model !== open) throw protocolError('another model was opened in this worker');
     if (this.#held?.of !== model) {
@@ -37,7 +37,7 @@ export class Weights {
     return this.#held.loaded;
   }
 
-  /** Takes them off the device. */
+  /** Removes the weights from the device. */
   drop(): void {
     this.#held?.loaded.free();
     this.#held = undefined;

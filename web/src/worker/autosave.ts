@@ -1,13 +1,13 @@
 /** Decides when an automatic save is due. */
 import type { Driver } from '../protocol/protocol.js';
 
-/** Saving costs at most a tenth of the time. */
+/** Minimum interval between saves, in durations of the last one: saving costs at most a tenth of the time. */
 const TIMES_LAST_SAVE = 10;
-/** Switching tabs back and forth should not save each time. */
+/** Minimum interval for a hidden page, so that switching tabs back and forth does not save each time. */
 const HIDDEN_MILLIS = 30_000;
 
 export class SaveClock {
-  /** The step of the newest generation. */
+  /** Step of the newest generation. */
   savedStep: number | undefined;
   #triedAt: number;
   #tookMillis = 0;
@@ -27,7 +27,7 @@ export class SaveClock {
     this.#tookMillis = millis;
   }
 
-  /** Whether unsaved steps exist. */
+  /** Returns whether there are unsaved steps. */
   needed(step: number): boolean {
     return this.driver.autosave && this.savedStep !== step;
   }

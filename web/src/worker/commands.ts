@@ -17,7 +17,7 @@ import type { Context, WorkerState } from './worker-state.js';
 
 export interface CallContext extends Context {
   onToken: (token: SampledToken) => void;
-  /** Buffers of the reply that are moved instead of copied. */
+  /** Buffers of the reply that are transferred instead of copied. */
   transfer: Transferable[];
 }
 export type Handlers = { [T in Tag]: (ask: Ask<T>, context: CallContext) => Promise<Reply<T>> };
@@ -27,7 +27,7 @@ const ALONE = /^(peft|gguf-adapter|json)$/;
 
 const nothing = (): undefined => undefined;
 
-/** Looks at data, whose storage goes afterwards. */
+/** Runs `work` on data and closes their storage afterwards. */
 async function looked<T>(data: RunData, work: (data: RunData) => Promise<T> | T): Promise<T> {
   try {
     return await work(data);
@@ -81,7 +81,7 @@ export function handlersOf(state: WorkerState): Handlers {
       if (signal.aborted) throw aborted('the opening');
       onProgress(phase('read'));
       const model = ModelHandle.open(files, request, added, apart, resizeVocabulary);
-      // Files that give the model back as they are.
+      // Files from which the model can be exported unchanged.
       const info = state.hold(model, request === undefined && (apart || added.length === 0) ? files : [], () => (apart ? ModelHandle.open(files, request, [], false, false) : undefined));
       onProgress(ready);
       return info;

@@ -1,4 +1,4 @@
-/** Training data as the core reads them: range by range, so that large files are never in memory as a whole. */
+/** Training data in the form in which the core reads them: range by range, so that large files are never in memory as a whole. */
 import { escaped, fault } from '../protocol/errors.js';
 import type { DataSpec, SourceSpec } from '../protocol/protocol.js';
 import type { OnProgress } from '../protocol/reports.js';
@@ -8,26 +8,26 @@ import { tokenStorage } from './storage/tokens.js';
 import type { TokenStorage } from './storage/tokens.js';
 import type { JsSource } from './wasm.js';
 
-/** The data of a run, and where tokens are that are too many for memory. */
+/** Data of a run, and the storage for tokens that are too many for memory. */
 export interface RunData {
   files: JsSource[];
   validation: JsSource[];
-  /** Names of entries of folders that are not read. */
+  /** Names of folder entries that are not read. */
   passedOver: string[];
   storage: TokenStorage | undefined;
 }
 
-/** Data of fewer bytes have tokens that fit into memory. */
+/** Size in bytes up to which the tokens of data fit into memory. */
 const SMALL_BYTES = 8 << 20;
 const GZIP = '31,139';
 const PARQUET = '80,65,82,49';
 
-/** Opens data: files of gzip are unpacked, those of Parquet become JSON lines. */
+/** Opens data: gzip files are unpacked, Parquet files become JSON lines. */
 export async function openData({ files, validation, passedOver }: DataSpec, signal: AbortSignal, onProgress: OnProgress): Promise<RunData> {
   return withStorage({ files: await opened(files, signal, onProgress), validation: await opened(validation, signal, onProgress), passedOver });
 }
 
-/** These data with storage for their tokens, if they may need it. */
+/** Adds storage for the tokens of the data, if they may need it. */
 export async function withStorage(data: Omit<RunData, 'storage'>): Promise<RunData> {
   const all = [...data.files, ...data.validation];
   const size = all.reduce((sum, file) => sum + file.size, 0);
@@ -36,7 +36,7 @@ export async function withStorage(data: Omit<RunData, 'storage'>): Promise<RunDa
   return { ...data, storage };
 }
 
-/** A file in the data that a run keeps. */
+/** Record of a file in the data that are stored with a run. */
 export interface KeptData {
   name: string;
   bytes: number;
@@ -46,7 +46,7 @@ export interface KeptData {
 export const keptOf = ({ files, validation }: RunData): KeptData[] =>
   [...files.map((file) => ({ file, validation: false })), ...validation.map((file) => ({ file, validation: true }))].map(({ file, ...of }) => ({ name: file.name, bytes: file.size, ...of }));
 
-/** The files in the bytes that a run has kept. */
+/** Splits the bytes that a run has stored into its data files. */
 export function dataIn(kept: Blob, list: readonly KeptData[]): Promise<RunData> {
   let at = 0;
   const sources = list.map(({ name, bytes, validation }) => {
@@ -69,7 +69,7 @@ async function readable(source: JsSource, signal: AbortSignal): Promise<JsSource
   return source;
 }
 
-/** The file that is in one of gzip; it keeps its name without the end. */
+/** Unpacks a gzip file; the result keeps its name without the extension. */
 async function unpacked(source: JsSource, signal: AbortSignal): Promise<JsSource> {
   try {
     const stream = streamOf(source).pipeThrough(new DecompressionStream('gzip'), { signal });
@@ -80,7 +80,7 @@ async function unpacked(source: JsSource, signal: AbortSignal): Promise<JsSource
   }
 }
 
-/** The rows of a file of Parquet as JSON lines. What reads them is a file of its own, which is loaded for them alone. */
+/** Converts the rows of a Parquet file to JSON lines. The Parquet reader is a separate module, loaded only when it is needed. */
 async function fromParquet(source: JsSource, signal: AbortSignal): Promise<JsSource> {
   try {
     const { jsonLines } = await import('./parquet.js');

@@ -10,19 +10,19 @@ export interface WatchedScope {
   navigator?: { gpu?: GPU };
 }
 
-/** CubeCL requires it at its first operation, but uses it only for profiling. */
+/** Feature that CubeCL requires at its first operation, but uses only for profiling. */
 const PRETENDED = 'timestamp-query';
-/** How long the browser may look for a GPU: its process starts in that time. */
+/** Time limit for the browser to find a GPU; its GPU process starts in that time. */
 const ADAPTER_MILLIS = 20_000;
-/** Steps that may wait on the GPU behind the one that runs. */
+/** Maximum number of steps that wait on the GPU behind the running one. */
 const MAX_WAITING = 2;
-/** The loss of a device is reported shortly after the read that it broke. */
+/** Time to wait for the report of a lost device, which comes shortly after the read that the loss broke. */
 const LOSS_MILLIS = 100;
 
-/** The features of an adapter or a device, as wgpu should see them. */
+/** Returns the features of an adapter or a device as wgpu should see them. */
 const withPretended = (features: Iterable<string>): Set<string> => new Set([...features, PRETENDED]);
 
-/** The first fault of the device, if any. A step counts only if a later read succeeded and this is still empty. */
+/** Records the first fault of the device, if any. A step counts only if a later read succeeded without a recorded fault. */
 export class DeviceWatch {
   #fault: TabtuneError | undefined;
   #adapter = '';
@@ -33,7 +33,7 @@ export class DeviceWatch {
   #scope: WatchedScope = {};
   #onFault: (error: TabtuneError) => void = () => undefined;
 
-  /** The adapter's name; the core gets none in a browser. */
+  /** Name of the adapter; the core receives none in a browser. */
   get adapter(): string {
     return this.#adapter;
   }
@@ -47,7 +47,7 @@ export class DeviceWatch {
     if (this.#fault) throw this.#fault;
   }
 
-  /** Whether the core was told of a feature that the device lacks. */
+  /** Returns whether the core was shown a feature that the device lacks. */
   hides(feature: string): boolean {
     return this.#hidden.has(feature);
   }
@@ -100,7 +100,7 @@ export class DeviceWatch {
     return device;
   }
 
-  /** Resolves when no more than two of the steps before are still on the GPU: without reads nothing else would hold the next one back. */
+  /** Resolves when at most two of the earlier steps are still on the GPU: without reads nothing else would hold the next one back. */
   async unhurried(): Promise<void> {
     if (this.#queue) this.#submitted.push(this.#queue.onSubmittedWorkDone().catch(() => undefined));
     if (this.#submitted.length > MAX_WAITING) await this.#submitted.shift();
@@ -137,7 +137,7 @@ export class DeviceWatch {
     }
   }
 
-  /** The cause of a failed read. */
+  /** Returns the cause of a failed read. */
   async explain(error: TabtuneError): Promise<TabtuneError> {
     if (this.#fault) return this.#fault;
     if (error.code !== 'DEVICE_LOST' && error.code !== 'WORKER_CRASHED') return error;

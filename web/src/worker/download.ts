@@ -7,7 +7,7 @@ import { nameOf, quoted } from './storage/faults.js';
 
 type Spec = Extract<SourceSpec, { kind: 'url' }>;
 
-/** Bytes gathered before they become a Blob, which can leave memory for disk. */
+/** Number of bytes gathered before they become a Blob, which the browser can move to disk. */
 const GATHERED_BYTES = 8 << 20;
 const REPORTED_BYTES = 1 << 20;
 /** Delays before a download that ended early is continued; any progress restarts the sequence. */
@@ -69,7 +69,7 @@ class Download {
     return response;
   }
 
-  /** The rest, from where the download broke off. */
+  /** Downloads the rest, from the byte at which the download broke off. */
   async #further(): Promise<boolean> {
     if (this.#validator === undefined) throw this.#truncated('the server does not say whether it is still the same file');
     let response: Response;
@@ -82,7 +82,7 @@ class Download {
     const now = validatorOf(response.headers);
     const changed = now !== undefined && now !== this.#validator;
     if (changed || response.status === 416) throw fault('source.changed', `${this.#url} changed while it was downloaded: try again`);
-    // Servers without ranges send all of it again.
+    // Servers without range support send the whole file again.
     if (response.status === 200) return this.#read(response, this.#loaded);
     if (response.status !== 206) throw this.#truncated(`HTTP ${response.status} for the rest`);
     this.#checkRange(response);
@@ -102,7 +102,7 @@ class Download {
     this.#total ??= total;
   }
 
-  /** Reads a body to its end, skipping what was read already. Returns whether the file is complete. */
+  /** Reads a body to its end, skipping bytes that were already read. Returns whether the file is complete. */
   async #read(response: Response, passed: number): Promise<boolean> {
     let skip = passed;
     const reader = response.body?.getReader();
@@ -118,7 +118,7 @@ class Download {
       if (this.signal.aborted) throw aborted('the download');
       return false;
     }
-    // More than was announced: the body was encoded, and its length hidden.
+    // More bytes than announced: the body was encoded, and its length hidden.
     if (this.#total !== undefined && this.#loaded > this.#total) this.#total = undefined;
     return this.#total === undefined ? skip === 0 : this.#loaded === this.#total;
   }

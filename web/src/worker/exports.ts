@@ -1,4 +1,4 @@
-/** Streams of files from the core on their way out, piece by piece: to files, to a stream, or gathered into Blobs, which the browser can move to disk. */
+/** Delivers file streams from the core piece by piece: to files, to a stream, or gathered into Blobs, which the browser can move to disk. */
 import { unlessAborted } from '../protocol/abort.js';
 import { aborted, fault, TabtuneError } from '../protocol/errors.js';
 import type { Ask, Reply } from '../protocol/protocol.js';
@@ -15,12 +15,12 @@ interface ExportCall {
   signal: AbortSignal;
   onProgress: OnProgress;
 }
-/** Gives the place of the file of this name. */
+/** Opens the sink for the file of this name. */
 type Open = (name: string) => Promise<Sink>;
 
-/** Written last: a folder without it was cut short. */
+/** Name of the file that is written last: a folder without it is incomplete. */
 const RECEIPT = 'tabtune.receipt.json';
-/** Most bytes of a zip without its extension for larger ones. */
+/** Maximum size of a zip file in bytes without the extension for larger ones. */
 const ZIP_BYTES = 2 ** 32;
 
 const ignored = async (): Promise<void> => undefined;
@@ -38,7 +38,7 @@ function streamSink(stream: WritableStream): Sink {
 
 type Place = Pick<Ask<'model.export'>, 'container' | 'target'>;
 
-/** Work that ends in files: who reads the other end hears of its failure, also where nothing was written. */
+/** Runs work that writes files; if it fails, the reader of the target stream receives the error, even if nothing was written. */
 export async function reaching<T>({ target }: Place, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -48,7 +48,7 @@ export async function reaching<T>({ target }: Place, work: () => Promise<T>): Pr
   }
 }
 
-/** Writes the files of `stream` to where the caller wants them, and ends it. What is given up leaves no receipt, and no file that looks whole. */
+/** Writes the files of `stream` to the requested target, and ends it. An aborted export leaves no receipt, and no file that looks complete. */
 export async function delivered(stream: FileStream, { container, target }: Place, { signal, onProgress }: ExportCall): Promise<Reply<'model.export'>> {
   const until = <T>(work: Promise<T>): Promise<T> => unlessAborted(work, signal);
   const listed = parsed.files(stream.files());
@@ -80,7 +80,7 @@ export async function delivered(stream: FileStream, { container, target }: Place
     for (const file of listed) await pour(await opened(open(file.name)), pieces(file), until);
   };
 
-  /** Everything into one file: the only one, else a zip. */
+  /** Writes everything into one file: the only one, or else a zip. */
   const asOne = async (place: Open): Promise<void> => {
     const [single, second] = listed.filter(({ name }) => name !== RECEIPT);
     if (single && !second) return each(async (name) => (name === RECEIPT ? NOWHERE : place(name)));
@@ -106,7 +106,7 @@ export async function delivered(stream: FileStream, { container, target }: Place
     } else await (container === 'zip' ? asOne : each)(async (name) => blobSink(name, done));
     return { files: done, receipt: parsed.receipt(stream.receipt()) };
   } catch (thrown) {
-    // The core throws plain objects; everything else is the target's.
+    // The core throws plain objects; all other errors come from the target.
     if (!(thrown instanceof Error) || thrown instanceof TabtuneError || thrown instanceof WebAssembly.RuntimeError) throw thrown;
     throw fault('sink.write', `the export could not be written: ${thrown.message}`, { reason: thrown.name }, thrown);
   } finally {

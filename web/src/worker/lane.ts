@@ -5,7 +5,7 @@ import { unlessAborted } from '../protocol/abort.js';
 import { macrotask } from './pacing.js';
 import { clearAbort, requestAbort, wasmError } from './wasm.js';
 
-/** A call of the core that `signal` can abort; the state is then that of the last whole step. */
+/** Runs a call of the core that `signal` can abort; an abort leaves the state of the last complete step. */
 export async function interruptible<T>(signal: AbortSignal | undefined, work: () => Promise<T> | T): Promise<T> {
   if (signal?.aborted) throw aborted();
   clearAbort();
@@ -29,8 +29,8 @@ export class Lane {
   }
 
   /**
-   * A turn that changes nothing: an abort settles at once, even while the device compiles kernels, which nothing interrupts. The turn
-   * ends when the core has stopped.
+   * Takes a turn that changes nothing: an abort settles at once, even while the device compiles kernels, which cannot be interrupted. The turn ends
+   * when the core has stopped.
    */
   look<T>(work: () => Promise<T> | T, signal: AbortSignal): Promise<T> {
     return unlessAborted(this.take(work, signal), signal);
@@ -48,7 +48,7 @@ export class Lane {
     }
   }
 
-  /** Reads after everything submitted before, then waits for a fault that this may have caused. */
+  /** Reads everything submitted so far, then waits for a fault that this may have caused. */
   confirm(read: () => Promise<void>): Promise<void> {
     return this.guard(async () => {
       await read();

@@ -15,15 +15,15 @@ import type { Word } from '../protocol/generated/codes.js';
 import { phase, ready, refuseSkip } from './worker-state.js';
 import type { Context, WorkerState } from './worker-state.js';
 
-/** The GPU has about half of the memory that the browser reports, in GiB; 4 if it reports none. */
+/** Estimated GPU memory per GiB of memory that the browser reports: about half. Without a report, 4 GiB are assumed. */
 const BYTES_PER_GIB = 2 ** 29;
 
 const sourcesOf = (files: Map<string, Blob>): JsSource[] => [...files].map(([name, blob]) => blobSource(name, blob));
 
-/** The open model for `work`; with the files of an adapter, its base with that adapter beside it instead. */
+/** Runs `work` with the open model; given the files of an adapter, with the model's base and that separate adapter instead. */
 export async function withAdapter<T>(state: WorkerState, adapter: SourceSpec[], { signal, onProgress }: Context, work: (model: ModelHandle) => Promise<T> | T): Promise<T> {
   const { model, files } = state;
-  // What its files alone do not give back has none: the core says that it can have no adapter.
+  // A model that its files alone do not describe has no `files`: the core then reports that it cannot have an adapter.
   if (adapter.length === 0 || files.length === 0) return work(model);
   const other = ModelHandle.open([...files], undefined, await openSources(adapter, signal, onProgress), true, false);
   try {
@@ -33,7 +33,7 @@ export async function withAdapter<T>(state: WorkerState, adapter: SourceSpec[], 
   }
 }
 
-/** The result of a start with these data, whose storage goes if it fails. */
+/** Returns the result of starting with these data, and closes their storage if it fails. */
 async function orClosed<T>(data: RunData, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -54,13 +54,13 @@ export async function createTrainer(state: WorkerState, ask: Ask<'trainer.create
     if (signal.aborted) throw aborted('the start');
     refuseSkip(ask.driver, given);
     onProgress(phase('upload'));
-    // A run needs the memory that questions took.
+    // A run needs the memory that the weights for questions occupy.
     state.asking.drop();
     return withAdapter(state, ask.adapter, { signal, onProgress }, (model) => interruptible(signal, () => Session.create(model, data, ask.config, ask.allowNonFinite)));
   });
   const { run, label, keepData, driver } = ask;
   const info = await state.install({ session, data, base, header: false, run, label, keepData, driver, newData: false });
-  // Only now, because after a refusal the model can be used again.
+  // Only at this point, because after a refusal the model can be used again.
   state.freeModel();
   state.sweep();
   onProgress(ready);
@@ -95,7 +95,7 @@ export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume
   const info = await state.install({ session, data, base, header, run, label, keepData: record.data !== undefined, driver, newData, generation });
   state.trainer.saver.loss = manifest.loss;
   const places = keptFiles(given ?? []);
-  // It only saves a question.
+  // A failure is harmless: the record only saves asking for the files later.
   if (places) await store.keepBase(run, places).catch(() => undefined);
   onProgress(ready);
   const passed = warnings.map(({ code, detail, message }) => ({ code: detail.code ?? code, message }));
@@ -105,12 +105,12 @@ export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume
 /** Compares the environments: the core compares versions, but in a browser only the worker knows the GPU. */
 function elsewhere(saved: string, device: string, { warnings }: SessionInfo): SessionInfo['warnings'] {
   const code = 'checkpoint.environment' satisfies Word;
-  // Not every browser tells it.
+  // Not every browser reports it.
   if (saved === '' || saved === device || warnings.some((warning) => warning.code === code)) return [];
   return [{ code, message: `saved on ${escaped(saved)}, going on with ${escaped(device)}: the next steps may differ from the unbroken run's in their last digits` }];
 }
 
-/** The live state is dropped only after the other one is verified; its memory is freed first if both do not fit. */
+/** Loads another generation. The live state is dropped only after the new one is verified; its memory is freed first if both do not fit. */
 export async function loadGeneration(state: WorkerState, ask: Ask<'trainer.load'>, { signal, onProgress }: Context): Promise<SessionInfo> {
   const { store, trainer } = state;
   const { run, data, base, header } = trainer.parts;

@@ -29,7 +29,7 @@ export class Outbox {
     this.#closed = true;
   }
 
-  /** Sends everything now: before a reply, so that the page never hears of a result before its events. */
+  /** Sends everything immediately. Called before a reply, so that the page never learns of a result before its events. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -1,16 +1,16 @@
-/** Files of Parquet as JSON lines. */
+/** Conversion of Parquet files to JSON lines. */
 import { decompress } from 'fzstd';
 import { parquetMetadataAsync, parquetReadObjects, parquetSchema } from 'hyparquet';
 import type { FileMetaData } from 'hyparquet';
 import type { JsSource } from './wasm.js';
 
-/** Integers as numbers, where those hold them, else as texts. */
+/** Writes integers as numbers if a number can represent them, otherwise as strings. */
 const plain = (_: string, value: unknown): unknown => (typeof value === 'bigint' ? (Number.isSafeInteger(Number(value)) ? Number(value) : String(value)) : value);
 
 type Node = ReturnType<typeof parquetSchema>;
 const leaves = ({ children, path }: Node): string[] => (children.length === 0 ? [path.join('.')] : children.flatMap(leaves));
 
-/** Refuses groups that have other columns than the schema: the reader would begin with some of them and leave their failures to nobody. */
+/** Refuses row groups whose columns differ from the schema: the reader would start reading some of them and leave their errors unhandled. */
 function checkColumns(metadata: FileMetaData): void {
   const expected = leaves(parquetSchema(metadata)).sort().join('\n');
   for (const { columns } of metadata.row_groups) {
@@ -19,9 +19,9 @@ function checkColumns(metadata: FileMetaData): void {
   }
 }
 
-/** The rows of a file, one group at a time, as a Blob, which the browser can move to disk. */
+/** Returns the rows of a file, one group at a time, as a Blob, which the browser can move to disk. */
 export async function jsonLines(source: JsSource, signal: AbortSignal): Promise<Blob> {
-  // As a promise also of what cannot be read, since the reader has begun with other columns then.
+  // Returns a promise even if reading fails, since the reader has already started on other columns by then.
   const slice = async (start: number, end = source.size): Promise<ArrayBuffer> => source.read(start, end - start).slice().buffer;
   const file = { byteLength: source.size, slice };
   const compressors = { ZSTD: (input: Uint8Array, length: number): Uint8Array => decompress(input, new Uint8Array(length)) };

@@ -1,4 +1,4 @@
-/** Prompts that give no text. */
+/** Prompts from which no text can be generated. */
 import { withDetail } from '../protocol/errors.js';
 import type { ErrorDetail } from '../protocol/errors.js';
 import type { Driver } from '../protocol/protocol.js';
@@ -6,10 +6,10 @@ import type { Finding } from '../protocol/reports.js';
 import { wasmError } from './wasm.js';
 import type { Session } from './wasm.js';
 
-/** The core's word for such a text. */
+/** The core's code for a prompt without tokens. */
 const UNWRITABLE = 'tokenizer.text';
 
-/** The refusal of a prompt names its field. */
+/** Names the field in the refusal of a prompt. */
 export function ofPrompt<T>(path: 'prompt' | 'samplePrompt', work: () => T): T {
   try {
     return work();
@@ -19,10 +19,10 @@ export function ofPrompt<T>(path: 'prompt' | 'samplePrompt', work: () => T): T {
   }
 }
 
-/** Of a prompt without tokens, and one that the model's context cannot hold. */
+/** Returns whether the fault is that of a prompt: without tokens, or too long for the model's context. */
 const isOfPrompt = ({ code, path }: ErrorDetail): boolean => code === UNWRITABLE || code === 'model.context' || path === 'prompt';
 
-/** Why a run takes no samples: no prompt is worth the run. Other options of samples are refused. */
+/** Returns the reason why a run takes no samples, because a bad prompt should not prevent the run. Other invalid sample options are refused. */
 export function sampleFault(session: Session, { sampleEvery, samplePrompt, sample }: Driver): Finding | undefined {
   if (sampleEvery === 0) return undefined;
   try {

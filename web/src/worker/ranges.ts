@@ -1,4 +1,4 @@
-/** A file behind a URL, read in ranges when they are asked for: what lies in its header is told without the rest of it. */
+/** A file behind a URL, read range by range on request, so that its header can be read without the rest. */
 import { aborted, fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import type { SourceSpec } from '../protocol/protocol.js';
@@ -8,17 +8,17 @@ import type { JsSource } from './wasm.js';
 
 type Spec = Extract<SourceSpec, { kind: 'url' }>;
 
-/** Ranges begin and end at multiples of this. */
+/** Size of a piece; ranges begin and end at multiples of it. */
 const PIECE_BYTES = 64 << 10;
-/** Most pieces of one request. */
+/** Maximum number of pieces in one request. */
 const REQUEST_PIECES = 128;
-/** Pieces that are kept, the newest. */
+/** Maximum number of pieces kept in memory; the newest are kept. */
 const KEPT_PIECES = 1024;
 
-/** Its reads are synchronous, as the core needs them; only a worker may do that. */
+/** A source whose reads are synchronous, as the core needs them; only a worker may do that. */
 export class RangedSource implements JsSource {
   readonly name: string;
-  /** Why a read failed, which the core passes on as mere words. */
+  /** Error of a failed read, which the core passes on only as text. */
   failure: TabtuneError | undefined;
   readonly #pieces = new Map<number, Uint8Array>();
   readonly #validator: string | undefined;
@@ -34,7 +34,7 @@ export class RangedSource implements JsSource {
     this.#keep(0, first);
   }
 
-  /** Arrow: the core calls it without its object. */
+  /** An arrow function, because the core calls it without its object. */
   read = (offset: number, length: number): Uint8Array => {
     try {
       return this.#read(offset, offset + length);
@@ -58,7 +58,7 @@ export class RangedSource implements JsSource {
     return bytes;
   }
 
-  /** The piece of this index, requested together with the absent ones behind it. */
+  /** Fetches the piece with this index, together with the missing ones that follow it. */
   #fetched(index: number, end: number): Uint8Array {
     let last = index + 1;
     while (last < Math.min(end, index + REQUEST_PIECES) && !this.#pieces.has(last)) last += 1;
@@ -103,7 +103,7 @@ export class RangedSource implements JsSource {
 
 const range = (from: number, end: number): [string, string] => ['range', `bytes=${from}-${end - 1}`];
 
-/** The file by its ranges; `undefined` where its server has none, or does not say how large the file is. */
+/** Opens a file for reading by ranges; `undefined` if its server does not support ranges or does not report the file's size. */
 export async function rangedSource(spec: Spec, signal: AbortSignal): Promise<RangedSource | undefined> {
   // A synchronous request to the page's own origin always carries credentials.
   if (spec.credentials === 'omit' && new URL(spec.url).origin === globalThis.location?.origin) return undefined;

@@ -1,4 +1,4 @@
-/** The saves of one run: the core's files into storage, with the history that belongs to them. */
+/** Saves of one run: writes the core's files into storage, with the history that belongs to them. */
 import { SaveClock } from './autosave.js';
 import { keptFiles } from './bases.js';
 import { keptOf } from './data.js';
@@ -14,7 +14,7 @@ import type { CheckpointStore } from './storage/checkpoints.js';
 import { parsed } from './wasm.js';
 import type { JsSource, Session } from './wasm.js';
 
-/** Training data up to this size are kept with the run, so that it can be resumed with one click. */
+/** Maximum size of training data that are stored with the run, so that it can be resumed with one click. */
 const KEPT_DATA_BYTES = 64 << 20;
 const OF_STORAGE = /^(QUOTA_EXCEEDED|STORAGE_|CHECKPOINT_)/;
 
@@ -25,10 +25,10 @@ export interface SaverParts {
   version: string;
   driver: Driver;
   data: RunData;
-  /** The files beside which an adapter is trained; of other runs none. */
+  /** Base files of the adapter that is trained; empty for other runs. */
   base: JsSource[];
   keepData: boolean;
-  /** The data differ from those that the run has kept. */
+  /** True if the data differ from those stored with the run. */
   newData: boolean;
   store: CheckpointStore;
 }
@@ -50,7 +50,7 @@ export class Saver {
     private readonly parts: SaverParts,
     private readonly lane: Lane,
     private readonly emit: (event: TrainerEvent) => void,
-    /** The generation that the state was loaded from or last saved as. */
+    /** Generation that the state was loaded from or last saved as. */
     public generation: number | undefined,
     private step: number | undefined,
   ) {
@@ -62,23 +62,23 @@ export class Saver {
     if (event.type === 'step') this.loss = event.loss;
     if (event.type !== 'eval') return;
     this.#lastEval = event;
-    // What was saved of this step lacks its evaluation.
+    // The saved state of this step lacks its evaluation.
     if (this.clock.savedStep === event.step) this.clock.savedStep = undefined;
   }
 
-  /** Whether no evaluation of the run so far had a lower loss. */
+  /** Returns whether no evaluation of the run so far had a lower loss. */
   async isBest(loss: number): Promise<boolean> {
     return (await this.history()).every((entry) => entry.type !== 'eval' || !(entry.loss <= loss));
   }
 
-  /** Everything since the first step of the run. */
+  /** Returns everything since the first step of the run. */
   async history(): Promise<HistoryEntry[]> {
     const { run, store } = this.parts;
     const saved = this.generation === undefined ? [] : await store.history(run, this.step ?? 0);
     return [...saved, ...this.#since];
   }
 
-  /** The live state is now that of this generation. */
+  /** Notes that the live state is that of this generation. */
   loaded(generation: number, step: number): void {
     this.generation = generation;
     this.step = step;
@@ -87,7 +87,7 @@ export class Saver {
     this.#lastEval = undefined;
   }
 
-  /** The run has no generations left. */
+  /** Notes that the run has no generations left. */
   removed(): void {
     this.generation = undefined;
     this.clock.savedStep = undefined;
@@ -137,7 +137,7 @@ export class Saver {
     }
   }
 
-  /** As `write`, but a failure of the storage is a warning, and the run continues. */
+  /** Like `write`, but a failure of the storage becomes a warning, and the run continues. */
   async tryWrite(session: Session, call: SaveCall = {}): Promise<void> {
     try {
       await this.write(session, call);
@@ -151,7 +151,7 @@ export class Saver {
     this.emit({ type: 'warning', step: this.clock.savedStep ?? 0, code: error.detail.code ?? error.code, message: error.message });
   }
 
-  /** The second home; `last` waits until it is written. */
+  /** Copies the newest generation to the alternative storage; `last` waits until it is written. */
   async mirror(last: boolean): Promise<void> {
     if (this.generation === undefined || !this.parts.driver.autosave) return;
     const { run, store } = this.parts;
@@ -163,13 +163,13 @@ export class Saver {
     if (last) await this.#mirroring;
   }
 
-  /** The run's record and, if small enough, its data: at the first save, so that unsaved runs leave nothing behind. */
+  /** Stores the run's record and, if small enough, its data: at the first save, so that unsaved runs leave nothing behind. */
   async #register(): Promise<void> {
     if (await this.parts.store.hasRun(this.parts.run)) return;
     await this.#putRecord();
   }
 
-  /** Other data replace those that the run has kept, after a generation that uses them was saved. */
+  /** Replaces the stored data of the run by new data, once a generation that uses them has been saved. */
   async #replaceData(): Promise<void> {
     if (!this.parts.newData || this.#replaced) return;
     this.#replaced = true;

@@ -1,4 +1,4 @@
-/** What a dedicated worker has and the DOM library does not declare. */
+/** Features of a dedicated worker that the DOM library does not declare. */
 declare class FileReaderSync {
   readAsArrayBuffer(blob: Blob): ArrayBuffer;
 }

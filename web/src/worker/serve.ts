@@ -79,7 +79,7 @@ async function answer<T extends Tag>(
     const error = toErrorData(wasmError(thrown));
     state.flush();
     post({ type: 'error', id, error });
-    // After a trap the wasm memory cannot be trusted any more.
+    // After a trap the wasm memory cannot be trusted.
     if (thrown instanceof WebAssembly.RuntimeError) post({ type: 'fatal', error });
   } finally {
     running.delete(id);

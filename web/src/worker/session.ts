@@ -1,4 +1,4 @@
-/** The worker's trainer: one run of the core, and when it is saved. All calls of the core go through one lane. */
+/** The worker's trainer: one run of the core, and the times at which it is saved. All calls of the core go through one lane. */
 import { fault, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import { streamed } from './asking.js';
@@ -16,15 +16,15 @@ import { parsed } from './wasm.js';
 import type { Session } from './wasm.js';
 
 export interface SessionParts extends SaverParts {
-  /** Of the base only headers are compared. */
+  /** True if only the headers of the base files are compared. */
   header: boolean;
   outbox: Outbox;
   watch: DeviceWatch;
-  /** The generation from which the state was loaded. */
+  /** Generation from which the state was loaded. */
   generation?: number | undefined;
 }
 
-/** The steps of a run by now, and how many reports have arrived in a call. */
+/** Number of completed steps, and number of reports that arrived during a call. */
 export type Advance = Record<'step' | 'told', number>;
 
 export interface Replacement {
@@ -36,11 +36,11 @@ export interface Replacement {
 export class TrainingSession {
   readonly lane: Lane;
   readonly saver: Saver;
-  /** The last step after which a read has succeeded without a fault. */
+  /** Last step after which a read has succeeded without a fault. */
   confirmed: number;
-  /** Whether a loop is making steps. */
+  /** True while a loop makes steps. */
   looping = false;
-  /** Where the schedule's decay begins, which is saved and kept. */
+  /** Step at which the schedule's decay begins, whose checkpoint is saved and kept. */
   scheduleStart: number | undefined;
   #loading = false;
 
@@ -76,8 +76,8 @@ export class TrainingSession {
   }
 
   /**
-   * Puts another state in place of the live one. `load` may free the live one first; then it gives a state in any
-   * case, and the failure beside it.
+   * Replaces the live state by another one. `load` may free the live one first; it must then return a state in any case, together with the failure,
+   * if there was one.
    */
   async replace(load: (free: () => void, present: SessionInfo) => Promise<Replacement>, call: SaveCall): Promise<SessionInfo> {
     this.refuseBusy();
@@ -119,7 +119,7 @@ export class TrainingSession {
     this.emit({ type: 'warning', step, code: detail.code ?? code, message });
   }
 
-  /** Reads while nothing runs; a loop reads by itself. */
+  /** Reads from the device if no loop is running; a loop reads by itself. */
   async look(): Promise<void> {
     if (!this.looping) await this.lane.take(() => this.lane.confirm(() => this.session.confirm()));
   }
@@ -129,27 +129,27 @@ export class TrainingSession {
     this.confirmed = step;
   }
 
-  /** Submits the next step of the core, when all but the last few are done on the GPU. */
+  /** Submits the next step of the core once the GPU has finished all but the last few steps. */
   async step(signal: AbortSignal): Promise<Advance> {
     await this.parts.watch.unhurried();
     return this.#told(await this.lane.take(async () => parsed.advanced(await this.session.step()), signal));
   }
 
-  /** Waits for the reports of all steps. The refusal of a step is thrown by the next. */
+  /** Waits for the reports of all steps. The refusal of a step is thrown by the next call of `step`. */
   async settle(): Promise<Advance> {
     return this.lane.take(() => this.#settled());
   }
 
   #told({ completedSteps, reports }: ReturnType<typeof parsed.advanced>): Advance {
     for (const report of reports) {
-      // Its loss was read after the update before it.
+      // Its loss was read after the update of the previous step.
       this.confirmed = report.step - 1;
       this.emit({ type: 'step', ...report });
     }
     return { step: completedSteps, told: reports.length };
   }
 
-  /** Inside a turn: what is saved is the state of steps whose reports were read. */
+  /** Settles inside a turn, so that the saved state is one of steps whose reports were read. */
   async #settled(): Promise<Advance> {
     return this.#told(parsed.advanced(await this.session.settle()));
   }
@@ -170,12 +170,12 @@ export class TrainingSession {
     return this.lane.look(async () => parsed.evaluation(await this.session.evaluate(maxBatches)), signal);
   }
 
-  /** Generates text from the current weights; no step is made meanwhile. */
+  /** Generates text from the current weights; no step is made in the meantime. */
   sample(prompt: string, options: string, signal: AbortSignal, onToken: (token: SampledToken) => void): Promise<SampleEnd> {
     return this.lane.look(() => streamed(ofPrompt('prompt', () => this.session.generate(prompt, options)), signal, onToken), signal);
   }
 
-  /** A turn with the weights as they are now, which changes nothing. */
+  /** Runs a turn with the current weights that changes nothing. */
   asked<T>(work: (core: Askable) => Promise<T> | T, signal: AbortSignal): Promise<T> {
     return this.lane.look(() => work(this.session), signal);
   }
@@ -184,7 +184,7 @@ export class TrainingSession {
     return this.lane.take(() => this.session.detokenize(Uint32Array.from(ids)));
   }
 
-  /** The current position of the run, for changes made by hand. */
+  /** Returns the current position of the run, for manual changes. */
   #moment(): Moment {
     return { step: parsed.session(this.session.info()).completedSteps, generation: this.saver.generation };
   }
@@ -196,7 +196,7 @@ export class TrainingSession {
     });
   }
 
-  /** The state right before is saved and kept, so that one run can be annealed more than once. */
+  /** Starts the decay. The state immediately before it is saved and kept, so that one run can be annealed more than once. */
   startDecay(): Promise<Moment> {
     return this.lane.take(async () => {
       await this.#settled();
@@ -215,7 +215,7 @@ export class TrainingSession {
     return this.saver.history();
   }
 
-  /** An automatic save; a failure of the storage is a warning. */
+  /** Saves automatically; a failure of the storage becomes a warning. */
   async autosave(step: number, signal?: AbortSignal): Promise<void> {
     if (!this.parts.driver.autosave) return;
     const mark = step === this.scheduleStart ? 'decay' : undefined;
@@ -225,7 +225,7 @@ export class TrainingSession {
     }, signal);
   }
 
-  /** The last save for now, in both homes. */
+  /** Makes the last save of this call, in both storage locations. */
   async finalSave(step: number): Promise<void> {
     if (this.saver.clock.needed(step)) await this.autosave(step);
     await this.saver.mirror(true);
@@ -242,7 +242,7 @@ export class TrainingSession {
     return info;
   }
 
-  /** A turn with the weights as they are now. */
+  /** Runs a turn with the current weights. */
   weights<T>(work: (session: Session) => Promise<T> | T, signal?: AbortSignal): Promise<T> {
     return this.lane.take(() => work(this.session), signal);
   }

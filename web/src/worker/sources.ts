@@ -9,7 +9,7 @@ import { CHUNK_BYTES } from './storage/database.js';
 import { quoted } from './storage/faults.js';
 import type { JsSource } from './wasm.js';
 
-/** A source over a Blob; it reads one range at a time, so a weight file is never in memory as a whole. */
+/** Returns a source over a Blob; it reads one range at a time, so that a weight file is never in memory as a whole. */
 export function blobSource(name: string, blob: Blob, origin?: JsSource['origin']): JsSource {
   const reader = new FileReaderSync();
   return {
@@ -41,7 +41,7 @@ export function bytesSource(name: string, bytes: Uint8Array): JsSource {
 
 const readError = (name: string, reason: string): TabtuneError => fault('source.read', `cannot read ${quoted(name)}: ${reason}`, { path: name, reason });
 
-/** Opens an input; a URL is downloaded to a Blob first, unless its ranges are enough. */
+/** Opens an input; a URL is downloaded to a Blob first, unless reading by ranges is possible and allowed. */
 export async function openSource(spec: SourceSpec, signal: AbortSignal, onProgress: OnProgress, ranged = false): Promise<JsSource> {
   switch (spec.kind) {
     case 'blob':
@@ -61,7 +61,7 @@ export async function openSources(specs: SourceSpec[], signal: AbortSignal, onPr
   return sources;
 }
 
-/** A call of the core on these sources: where one of them failed, with that failure instead of what the core made of it. */
+/** Runs a call of the core on these sources. If reading one of them failed, throws that error instead of the one that the core made of it. */
 export function reading<T>(sources: readonly JsSource[], work: () => T): T {
   let result: { value: T } | { thrown: unknown };
   try {
@@ -74,7 +74,7 @@ export function reading<T>(sources: readonly JsSource[], work: () => T): T {
   return result.value;
 }
 
-/** The bytes of sources one after the other, in chunks of storage's size; `undefined` at the end. */
+/** Returns the bytes of the sources one after the other, in chunks of the storage's size; `undefined` at the end. */
 export function inPieces(sources: readonly JsSource[]): () => Promise<Uint8Array | undefined> {
   const left = sources.map((source) => ({ source, at: 0 }));
   return async () => {

@@ -5,13 +5,13 @@ import type { Profile } from '../protocol/reports.js';
 import type { Advance, TrainingSession } from './session.js';
 
 const OF_THE_DEVICE = /^(ABORTED|DEVICE_LOST|GPU_UNAVAILABLE|OUT_OF_MEMORY|SHADER_FAILED|WORKER_CRASHED)$/;
-/** More refused steps in a row are not a transient problem. */
+/** Maximum number of consecutive refused steps; more are not a transient problem. */
 const MAX_SKIPS = 10;
 
 type LoopEnd = { state: 'paused' | 'stopped' | 'done'; step: number };
 interface LoopCall {
   maxSteps?: number | undefined;
-  /** Lost steps are repeated: their states were reported before. */
+  /** True if lost steps are repeated, whose states were already reported. */
   again?: boolean | undefined;
 }
 
@@ -23,7 +23,7 @@ export class StepLoop {
 
   constructor(private readonly trainer: TrainingSession) {}
 
-  /** Steps until paused, stopped, done, or `maxSteps` of them are made. */
+  /** Makes steps until paused, stopped, done, or `maxSteps` steps are made. */
   async run(call: LoopCall, signal: AbortSignal): Promise<LoopEnd> {
     this.trainer.refuseBusy();
     this.trainer.looping = true;
@@ -48,7 +48,7 @@ export class StepLoop {
     const last = maxSteps === undefined ? totalSteps : Math.min(totalSteps, step + maxSteps);
     if (!again) this.trainer.announce('running', step);
     try {
-      // Saved before the first step, because without a checkpoint a loss would cost everything.
+      // Saved before the first step, because without a checkpoint a loss of the worker would cost everything.
       if (this.trainer.saver.generation === undefined && step < last) await this.#autosave(step, signal);
       for (;;) {
         if (step >= last || this.#asked !== undefined || signal.aborted) {
@@ -76,7 +76,7 @@ export class StepLoop {
     return { state, step };
   }
 
-  /** One step. Where one is refused and its batches are skipped, the run is where it was before that step. */
+  /** Makes one step. If it is refused and its batches are skipped, the run returns to its state before that step. */
   async #step(signal: AbortSignal): Promise<number> {
     try {
       return this.#counted(await this.trainer.step(signal));
@@ -94,15 +94,15 @@ export class StepLoop {
     return this.#counted(await this.trainer.settle());
   }
 
-  /** A step that was taken ends a row of refused ones. */
+  /** Resets the count of consecutive refused steps if a step was taken. */
   #counted({ step, told }: Advance): number {
     if (told > 0) this.#skips = 0;
     return step;
   }
 
   /**
-   * What is due after a new step: save, evaluation, sample, in this order, so that nothing costs a step. It waits for the reports until then; a
-   * step may be refused by one.
+   * Does the work due after a new step: save, evaluation, sample, in this order, so that a failure costs no step. It first waits for all reports, one
+   * of which may refuse a step.
    */
   async #between(step: number, ends: boolean, signal: AbortSignal): Promise<number> {
     const { evalEvery, sampleEvery } = this.trainer.parts.driver;
@@ -122,7 +122,7 @@ export class StepLoop {
     return step;
   }
 
-  /** Does what the run can go on without: a failure is told. One of the GPU or the worker is not of its own. */
+  /** Does work that the run does not depend on: its failure becomes a warning, unless it is one of the GPU or the worker. */
   async #orWarn(code: 'run.evaluation' | 'run.sample', step: number, signal: AbortSignal, work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -135,7 +135,7 @@ export class StepLoop {
     }
   }
 
-  /** The best so far is saved, so that it can be kept. */
+  /** Evaluates; the best state so far is saved, so that it can be kept. */
   async #evaluate(step: number, signal: AbortSignal): Promise<void> {
     const report = await this.trainer.evaluate(this.trainer.parts.driver.evalBatches || undefined, signal);
     const best = await this.trainer.saver.isBest(report.loss);
@@ -155,7 +155,7 @@ export class StepLoop {
     void this.trainer.saver.mirror(false);
   }
 
-  /** The page is hidden: saves after the current step, or now. */
+  /** Saves because the page is hidden: after the current step, or immediately if no loop is running. */
   async saveHidden(): Promise<void> {
     if (this.#looping) {
       this.#saveSoon = true;
@@ -178,7 +178,7 @@ export class StepLoop {
     }
   }
 
-  /** Time of each kernel in the next `steps` steps. */
+  /** Returns the time of each kernel in the next `steps` steps. */
   async profile(steps: number, signal: AbortSignal): Promise<Profile> {
     if (this.trainer.parts.watch.hides('timestamp-query')) {
       throw fault('device.feature', 'this browser has no GPU timestamps (timestamp-query), so kernels cannot be timed', { feature: 'timestamp-query' });

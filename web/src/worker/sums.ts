@@ -1,11 +1,11 @@
-/** Sums of the files that an adapter is trained beside: its checkpoints name every piece of them, and a resume compares them. */
+/** Checksums of an adapter's base files: its checkpoints record every piece of them, and a resume compares them. */
 import { aborted } from '../protocol/errors.js';
 import type { OnProgress } from '../protocol/reports.js';
 import { inPieces } from './sources.js';
 import { exactBuffer, sha256 } from './storage/chunks.js';
 import type { JsSource } from './wasm.js';
 
-/** Sums the weights among the sources, piece by piece, so that the core need not do it without a pause. */
+/** Computes the checksums of the weight files among the sources, piece by piece, so that the core need not do it without a pause. */
 export async function summed(sources: readonly JsSource[], signal: AbortSignal, onProgress: OnProgress): Promise<JsSource[]> {
   const weights = sources.filter(({ name, pieces }) => pieces === undefined && /\.(gguf|safetensors)$/i.test(name));
   const total = weights.reduce((sum, { size }) => sum + size, 0);

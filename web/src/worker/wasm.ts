@@ -24,7 +24,7 @@ function construct(exports: unknown): void {
   if (typeof constructors === 'function') Reflect.apply(constructors, undefined, []);
 }
 
-/** Loads the module once. Without `url` or `binary` it is the file beside this script. */
+/** Loads the module once. Without `url` or `binary`, the file next to this script is loaded. */
 export async function loadWasm(url: string | undefined, binary: ArrayBuffer | undefined): Promise<string> {
   const source = binary ?? url;
   try {
@@ -44,7 +44,7 @@ export async function loadWasm(url: string | undefined, binary: ArrayBuffer | un
 const device = record({ adapter: text, backend: text });
 const files = listOf(record({ name: text, bytes: count }));
 
-/** Parses one report of the core; an invalid one is a bug of ours, and is reported as such. */
+/** Parses one report of the core; an invalid one is a bug of the package, and is reported as such. */
 const report =
   <T>(parser: Parser<T>, name: string) =>
   (value: unknown): T =>
@@ -76,7 +76,7 @@ export const parsed = {
   verification: report(verification, 'Verification'),
 };
 
-/** A failure of the core; a trap leaves the instance unusable, so it is named as the crash it is. */
+/** Converts a failure of the core; a trap leaves the instance unusable, so it is reported as a crash. */
 export function wasmError(thrown: unknown): TabtuneError {
   if (thrown instanceof WebAssembly.RuntimeError) {
     return fault('core.panic', `the training core crashed: ${thrown.message}`, {}, thrown);

@@ -41,9 +41,9 @@ export class WorkerState {
   #adapter: Promise<string> | undefined;
   #model: ModelHandle | undefined;
   readonly asking = new Weights();
-  /** The files that alone give the model back. */
+  /** Files that suffice to reproduce the model. */
   #files: JsSource[] = [];
-  /** Opens the base of a model with an adapter beside it. */
+  /** Opens the base of a model that has a separate adapter. */
   #base: () => ModelHandle | undefined = () => undefined;
   #trainer: TrainingSession | undefined;
   #loop: StepLoop | undefined;
@@ -58,7 +58,7 @@ export class WorkerState {
     this.#watch.install(scope, (error) => this.#fault(error));
   }
 
-  /** Reports a fault to the page as soon as it is seen; nothing is reported after it. */
+  /** Reports a fault to the page as soon as it is noticed; nothing is reported after it. */
   #fault(error: TabtuneError): void {
     this.#outbox?.close();
     this.post({ type: 'fault', error: toErrorData(this.#known(error)) });
@@ -68,7 +68,7 @@ export class WorkerState {
     return this.#trainer ? withDetail(error, { step: this.#trainer.confirmed }) : error;
   }
 
-  /** The message of a panic, which the trap after it does not contain. */
+  /** Reports the message of a panic, which the trap after it does not contain. */
   #panic(message: string): void {
     this.#outbox?.close();
     this.post({ type: 'fatal', error: toErrorData(this.#known(fault('core.panic', `the training core crashed: ${message}`))) });
@@ -92,9 +92,9 @@ export class WorkerState {
     return this.#wasm;
   }
 
-  /** The adapter's name; a device that could not be opened is requested again. */
+  /** Opens the device and returns the adapter's name; a device that could not be opened is requested again. */
   device(): Promise<string> {
-    // The browser's process for the GPU starts, which takes a while, beside the compilation of the module.
+    // The browser's GPU process, which takes a while to start, does so during the compilation of the module.
     this.#adapter ??= Promise.all([this.core(), this.#watch.present()])
       .then(() => initDevice())
       .then((info) => parsed.device(info).adapter || this.#watch.adapter || 'an unnamed adapter')
@@ -105,7 +105,7 @@ export class WorkerState {
     return this.#adapter;
   }
 
-  /** How fast the GPU is. */
+  /** Measures the speed of the GPU. */
   async measure({ signal, onProgress }: Context): Promise<GpuReport> {
     const adapter = await this.device();
     const told = (loaded: number, total: number): void => onProgress({ phase: 'measure', file: undefined, loaded, total, fraction: loaded / total });
@@ -113,7 +113,7 @@ export class WorkerState {
     return this.#lane.take(async () => ({ ...parsed.gpu(await measureGpu(timestamps, told)), adapter }), signal);
   }
 
-  /** Removes what crashed tabs left behind, once per worker. */
+  /** Removes leftovers of crashed tabs, once per worker. */
   sweep(): void {
     if (this.#swept) return;
     this.#swept = true;
@@ -129,7 +129,7 @@ export class WorkerState {
     return this.#files;
   }
 
-  /** The files beside which an adapter is trained, if one is. */
+  /** Base files of the adapter that is trained, if there is one. */
   get base(): JsSource[] {
     return this.#trainer?.parts.base ?? [];
   }
@@ -145,12 +145,12 @@ export class WorkerState {
     return this.#loop;
   }
 
-  /** A turn with the trainer's weights, or before there is a trainer with the model's. */
+  /** Runs a turn with the trainer's weights, or with the model's before there is a trainer. */
   weights<T>(work: (core: Pick<Session & ModelHandle, 'details' | 'exportModel' | 'rows'>) => Promise<T> | T, signal?: AbortSignal): Promise<T> {
     return this.#trainer ? this.#trainer.weights(work, signal) : this.#lane.take(() => work(this.model), signal);
   }
 
-  /** A turn with weights that are asked, and not changed: the trainer's, or those of the model, which the first question puts on the device. */
+  /** Runs a turn that uses weights without changing them: the trainer's, or those of the model, which the first question loads onto the device. */
   async asked<T>(work: (core: Askable) => Promise<T> | T, signal: AbortSignal): Promise<T> {
     if (this.#trainer) return this.#trainer.asked(work, signal);
     const { model } = this;
@@ -162,12 +162,12 @@ export class WorkerState {
     return this.#trainer ? this.#trainer.detokenize(ids) : this.model.detokenize(Uint32Array.from(ids));
   }
 
-  /** The trainer, if it is of this run. */
+  /** Returns the trainer, if it belongs to this run. */
   trainerOf(run: string): TrainingSession | undefined {
     return this.#trainer?.parts.run === run ? this.#trainer : undefined;
   }
 
-  /** Holds a model that these files alone give back; `base` opens it without the adapter beside it, if it has one. */
+  /** Makes `model` the open model. `files` suffice to reproduce it; `base` opens it without its separate adapter, if it has one. */
   hold(model: ModelHandle, files: JsSource[] = [], base: () => ModelHandle | undefined = () => undefined): ModelInfo {
     this.asking.drop();
     this.#model?.free();
@@ -177,7 +177,7 @@ export class WorkerState {
     return parsed.model(model.info());
   }
 
-  /** Holds the base of the open model in its place. */
+  /** Replaces the open model by its base. */
   detach(): ModelInfo {
     const base = this.#base();
     return base ? this.hold(base, this.#files) : parsed.model(this.model.info());
@@ -189,7 +189,7 @@ export class WorkerState {
     this.#model = undefined;
   }
 
-  /** Warnings about the safety of a run before it starts. */
+  /** Returns warnings about the safety of a run before it starts. */
   async #storageFindings({ autosave }: Driver): Promise<Finding[]> {
     const found: Finding[] = [];
     if (!autosave) found.push({ code: 'run.unprotected', message: 'autosave is off: what is not saved by hand is lost with the tab' });
@@ -197,7 +197,7 @@ export class WorkerState {
     return found;
   }
 
-  /** The page receives no result before the events that belong to it. */
+  /** Sends all events, so that the page receives no result before the events that belong to it. */
   flush(): void {
     this.#outbox?.flush();
   }
@@ -211,7 +211,7 @@ export class WorkerState {
     try {
       const info = await trainer.inspect();
       refuseSkip(rest.driver, info.config);
-      // What a new run could not evaluate or sample is refused now, and not hours later.
+      // A new run that could not evaluate or sample is refused here, and not hours later.
       if (rest.generation === undefined && rest.driver.evalEvery > 0) session.checkEvaluation();
       const unsampled = rest.generation === undefined ? sampleFault(session, rest.driver) : undefined;
       if (unsampled) rest.driver.sampleEvery = 0;
@@ -227,17 +227,17 @@ export class WorkerState {
   }
 }
 
-/** How long the browser may take to say so. */
+/** Time limit for the browser's reply. */
 const FILES_MILLIS = 3000;
 
-/** A private window refuses file storage; one that does not cannot be told from a normal window. */
+/** Returns whether file storage is refused, as in a private window; one that allows it cannot be distinguished from a normal window. */
 const filesRefused = async (): Promise<boolean> => {
   const storage: Partial<StorageManager> | undefined = globalThis.navigator?.storage;
   const asked = storage?.getDirectory?.().then(() => false, () => true);
   return asked ? limited(asked, FILES_MILLIS, () => false) : false;
 };
 
-/** With gradient release a step whose norm is not finite has changed parameters: there is nothing to skip. */
+/** Refuses to skip steps with gradient release, where a step with a norm that is not finite has already changed parameters. */
 export function refuseSkip(driver: Driver, config: unknown): void {
   const release: unknown = Reflect.get(Object(config), 'gradient_release');
   if (driver.onNonFinite === 'skip' && release === true) throw badOption('onNonFinite', "'stop' with gradientRelease, which updates parameters before the norm is known", 'skip');

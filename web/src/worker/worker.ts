@@ -1,4 +1,4 @@
-/** Entry of the module worker. */
+/** Entry point of the module worker. */
 import { serve } from './serve.js';
 
 serve(globalThis);

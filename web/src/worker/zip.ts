@@ -1,21 +1,21 @@
-/** A zip that is written as its files come, stored without compression, since weights do not compress (PKWARE's APPNOTE.TXT 6.3.10). */
+/** A zip archive written as its files arrive, stored without compression, since weights do not compress (PKWARE's APPNOTE.TXT 6.3.10). */
 import { exactBuffer } from './storage/chunks.js';
 import type { Sink } from './storage/sinks.js';
 
-/** Sizes and sum stand behind the bytes (bit 3), names are UTF-8 (bit 11). */
+/** Sizes and checksum follow the bytes (bit 3), names are UTF-8 (bit 11). */
 const FLAGS = 0x0808;
-/** 1 January 1980: equal files give equal zips. */
+/** 1 January 1980, so that equal files give equal archives. */
 const DATE = 0x21;
 const VERSION = 20;
 
-/** The remainders of all bytes, for CRC-32 with the polynomial 0xEDB88320. */
+/** Remainders of all bytes, for CRC-32 with the polynomial 0xEDB88320. */
 const REMAINDERS = Uint32Array.from({ length: 256 }, (_, byte) => {
   let remainder = byte;
   for (let bit = 0; bit < 8; bit++) remainder = remainder & 1 ? (remainder >>> 1) ^ 0xedb88320 : remainder >>> 1;
   return remainder;
 });
 
-/** Numbers as little-endian bytes; `widths` has a digit for each. */
+/** Returns numbers as little-endian bytes; `widths` has a digit for each. */
 const packed = (widths: string, ...values: number[]): number[] => values.flatMap((value, at) => Array.from({ length: Number(widths[at]) }, (_, byte) => (value >>> (8 * byte)) & 255));
 
 interface Entry {
@@ -25,7 +25,7 @@ interface Entry {
   facts: number[];
 }
 
-/** The files that are opened go into `out`, one after the other; it stays open. Their bytes with the rest must be less than 4 GiB. */
+/** Writes the opened files into `out`, one after the other; `out` stays open. The archive must be smaller than 4 GiB. */
 export class Zip {
   #offset = 0;
   readonly #entries: Entry[] = [];
@@ -38,7 +38,7 @@ export class Zip {
     this.#offset += buffer.byteLength;
   }
 
-  /** Arrow: handed over as a callback. */
+  /** An arrow function, because it is passed as a callback. */
   readonly open = async (file: string): Promise<Sink> => {
     const name = [...new TextEncoder().encode(file)];
     const offset = this.#offset;

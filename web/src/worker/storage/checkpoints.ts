@@ -1,4 +1,4 @@
-/** The checkpoints of this origin and the operations on them, in all of their homes. */
+/** The checkpoints of this origin and the operations on them, in all storage locations. */
 import { fault } from '../../protocol/errors.js';
 import type { CheckpointInfo, HistoryEntry, NamedFile, OnProgress } from '../../protocol/reports.js';
 import { writeChunks, putChunk } from './chunks.js';
@@ -29,7 +29,7 @@ import { sweepRuns } from './sweep.js';
 export type { Loaded, SaveRequest };
 export { infoOf } from './manifest.js';
 
-/** The fallback for a damaged database: the second home is tried next. */
+/** Returns a fallback for a damaged database, so that the alternative storage is tried next. */
 const unlessFailed =
   <T>(instead: T) =>
   (thrown: unknown): T => {
@@ -55,12 +55,12 @@ export class CheckpointStore {
     return known;
   }
 
-  /** Whether the run is registered. */
+  /** Returns whether the run is registered. */
   hasRun(run: string): Promise<boolean> {
     return this.#connection.hold(async () => (await this.#connection.use((database) => database.getKey('runs', run))) !== undefined);
   }
 
-  /** Registers a run, with its training data if that is to be kept. */
+  /** Registers a run, with its training data if they are to be stored. */
   registerRun(record: Omit<RunRecord, 'data'>, data?: { bytes: number; next: NextChunk }): Promise<void> {
     const { run } = record;
     return this.#connection.hold(async () => {
@@ -82,7 +82,7 @@ export class CheckpointStore {
     });
   }
 
-  /** Other places where the base of an adapter can be had again. */
+  /** Records other locations from which the base of an adapter can be opened again. */
   keepBase(run: string, base: KeptFile[]): Promise<void> {
     return this.#connection.hold(async () => {
       const record = await this.#record(run);
@@ -90,7 +90,7 @@ export class CheckpointStore {
     });
   }
 
-  /** The record of the run, from the database or else from its second home. */
+  /** Returns the record of the run, from the database or else from the alternative storage. */
   runRecord(run: string): Promise<RunRecord> {
     return this.#connection.hold(() => this.#record(run));
   }
@@ -109,7 +109,7 @@ export class CheckpointStore {
     throw absent(run);
   }
 
-  /** The run's kept training data, verified. */
+  /** Returns the run's stored training data after verifying them. */
   runData(run: string): Promise<Blob | undefined> {
     return this.#connection.hold(async () => {
       const record = await this.#record(run);
@@ -140,7 +140,7 @@ export class CheckpointStore {
     });
   }
 
-  /** The given generation, or the newest whole one. */
+  /** Loads the given generation, or the newest complete one. */
   load(run: string, generation?: number, signal?: AbortSignal, onProgress?: OnProgress): Promise<Loaded> {
     return this.#connection.hold(async () => {
       const onDamaged = (found: number): unknown => this.#damagedOf(run).add(found);
@@ -151,7 +151,7 @@ export class CheckpointStore {
     });
   }
 
-  /** Steps, evaluations and samples up to a step, along the branch that was loaded or saved last. */
+  /** Returns steps, evaluations and samples up to a step, along the branch that was loaded or saved last. */
   history(run: string, upToStep: number): Promise<HistoryEntry[]> {
     return this.#connection.hold(() => this.#history(run, upToStep, this.#present.get(run)));
   }
@@ -163,7 +163,7 @@ export class CheckpointStore {
     return (housed?.parcel.history ?? []).filter(({ step }) => step <= upToStep);
   }
 
-  /** Every generation, newest first; those that cannot be read with their `fault`. */
+  /** Lists all generations, newest first; those that cannot be read have a `fault`. */
   list(run?: string): Promise<CheckpointInfo[]> {
     return this.#connection.hold(() => listAll(this.#connection, run));
   }
@@ -175,7 +175,7 @@ export class CheckpointStore {
     });
   }
 
-  /** A generation with its run's record and history, to be written elsewhere. */
+  /** Collects a generation with its run's record and history, to be written elsewhere. */
   async #parcel(run: string, generation: number | undefined, signal?: AbortSignal, onProgress?: OnProgress): Promise<Parcel> {
     const onDamaged = (found: number): unknown => this.#damagedOf(run).add(found);
     const { manifest, files, home } = await loadNewest(this.#connection, { run, generation, signal, onProgress, onDamaged });
@@ -202,7 +202,7 @@ export class CheckpointStore {
     });
   }
 
-  /** The checkpoint as one file. */
+  /** Exports the checkpoint as one file. */
   exportFile(run: string, generation?: number, signal?: AbortSignal, onProgress?: OnProgress): Promise<NamedFile> {
     return this.#connection.hold(async () => {
       const parcel = await this.#parcel(run, generation, signal, onProgress);
@@ -211,7 +211,7 @@ export class CheckpointStore {
     });
   }
 
-  /** The checkpoint's files in a folder that the user picked; `checkpoint.json` comes last. */
+  /** Writes the checkpoint's files to a folder that the user picked; `checkpoint.json` comes last. */
   exportFolder(run: string, generation: number | undefined, folder: FileSystemDirectoryHandle, signal?: AbortSignal, onProgress?: OnProgress): Promise<void> {
     return this.#connection.hold(async () => writeFolder(await this.#parcel(run, generation, signal), folder, signal, onProgress));
   }
@@ -226,12 +226,12 @@ export class CheckpointStore {
     });
   }
 
-  /** Removes what crashed tabs left behind, of all runs whose lock is free. */
+  /** Removes leftovers of crashed tabs from all runs whose lock is free. */
   sweep(): Promise<void> {
     return this.#connection.hold(() => sweepRuns(this.#connection));
   }
 
-  /** Writes the newest generation to its second home: at most every 10 minutes unless forced, and only where there is room for two. */
+  /** Writes the newest generation to the alternative storage: at most every 10 minutes unless forced, and only if there is room for two. */
   mirror(run: string, force: boolean): Promise<boolean> {
     return this.#connection.hold(() => mirrorNewest(this.#connection, run, force));
   }

@@ -6,22 +6,22 @@ import type { ChunkKey, Database } from './database.js';
 import { broken, corrupt, nameOf, quoted } from './faults.js';
 import type { ChunkRecord, FileRecord } from './manifest.js';
 
-/** A file on its way into storage. */
+/** A file that is being written to storage. */
 export interface Incoming {
   name: string;
   bytes: number;
 }
-/** Gives the chunks of all files in order: 8 MiB each, the last of a file shorter. */
+/** Returns the chunks of all files in order: 8 MiB each, except that the last chunk of a file is shorter. */
 export type NextChunk = () => Promise<Uint8Array | undefined>;
 
-/** Lower-case hex SHA-256. */
+/** Returns the SHA-256 in lower-case hex. */
 export async function sha256(bytes: ArrayBuffer): Promise<string> {
   return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));
 }
 
 const hex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 
-/** The bytes of a view as an ArrayBuffer of exactly its length, copied out of wasm memory. */
+/** Copies the bytes of a view out of wasm memory, to an ArrayBuffer of exactly its length. */
 export function exactBuffer(view: Uint8Array): ArrayBuffer {
   return new Uint8Array(view).buffer;
 }
@@ -56,7 +56,7 @@ export async function writeChunks(files: readonly Incoming[], next: NextChunk, {
     for (const file of files) {
       const chunks: ChunkRecord[] = [];
       written.push({ name: file.name, bytes: file.bytes, chunks });
-      // The last file of a checkpoint holds the hashes of those before it.
+      // The last file of a checkpoint contains the hashes of the files before it.
       await flying;
       for (let at = 0; at < file.bytes; at += CHUNK_BYTES) {
         if (signal?.aborted) throw aborted('the save');
@@ -76,7 +76,7 @@ export async function writeChunks(files: readonly Incoming[], next: NextChunk, {
   }
 }
 
-/** Reads a chunk and verifies that it is as it was written. */
+/** Reads a chunk and verifies that it is unchanged. */
 export async function readChunk(connection: Connection, [run, generation]: [string, number], chunk: ChunkRecord): Promise<ArrayBuffer> {
   const where = `chunk ${chunk.index} of run ${quoted(run)}, generation ${generation}`;
   const bytes: unknown = await connection.use((database) =>

@@ -1,4 +1,4 @@
-/** The only connection of a worker: opened at first use, reopened after a loss, closed for a newer version. */
+/** The only database connection of a worker: opened at first use, reopened after a loss, closed for a newer version. */
 import { TabtuneError } from '../../protocol/errors.js';
 import { limited } from '../../protocol/limited.js';
 import { wait } from '../wait.js';
@@ -6,12 +6,12 @@ import { openDatabase } from './database.js';
 import type { Database } from './database.js';
 import { closed, Foreign, hanging, nameOf, storageError } from './faults.js';
 
-/** How long the browser may take to open the database: it can hang, and a run must go on. */
+/** Time limit for the browser to open the database: it can hang, and a run must continue. */
 const OPEN_MILLIS = 10_000;
 
 export class Connection {
   #database: Promise<Database> | undefined;
-  /** When its opening began. */
+  /** Time at which the opening began. */
   #begun = 0;
   #held = 0;
   #closing: 'newer' | 'deleted' | undefined;
@@ -34,7 +34,7 @@ export class Connection {
     return opening;
   }
 
-  /** Waits for an opening so long from its beginning; one that takes longer is used when it has ended. */
+  /** Waits for an opening, with a time limit counted from its start; one that takes longer is used once it has finished. */
   #opened(opening: Promise<Database>): Promise<Database> {
     return limited(opening, Math.max(0, this.#begun + OPEN_MILLIS - performance.now()), () => {
       throw hanging(OPEN_MILLIS);
@@ -58,7 +58,7 @@ export class Connection {
     else this.#closing = undefined;
   }
 
-  /** One call of the store: other uses of the database wait for its end. */
+  /** Runs one call of the store; the connection is not closed before its end. */
   async hold<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closing === 'newer') throw closed();
     this.#held += 1;
@@ -73,7 +73,7 @@ export class Connection {
     }
   }
 
-  /** `work` on the database, and once more on a new connection if this one was lost: so it must be one transaction. */
+  /** Runs `work` on the database, and once more on a new connection if this one was lost; therefore `work` must be a single transaction. */
   async use<T>(work: (database: Database) => Promise<T>): Promise<T> {
     const opening = this.#open();
     const database = await this.#opened(opening);
@@ -82,7 +82,7 @@ export class Connection {
     } catch (thrown) {
       const name = thrown instanceof TabtuneError ? undefined : nameOf(thrown);
       if (name !== 'InvalidStateError' && name !== 'AbortError') throw thrown;
-      // The transactions of a lost connection end before its own event comes.
+      // The transactions of a lost connection end before its own event arrives.
       await wait(0);
       if (name === 'AbortError' && this.#database === opening) throw thrown;
       this.#forget(opening);

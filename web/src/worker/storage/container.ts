@@ -1,4 +1,4 @@
-/** A checkpoint as one file: `TABTUNE1`, u64 length of the JSON head, the head, then every chunk in its order, then the run's data. */
+/** A checkpoint as one file: `TABTUNE1`, u64 length of the JSON head, the head, then every chunk in order, then the run's data. */
 import type { Word } from '../../protocol/generated/codes.js';
 import type { OnProgress } from '../../protocol/reports.js';
 import { CHUNK_BYTES } from './database.js';
@@ -16,7 +16,7 @@ const FRONT_BYTES = 16;
 /** Maximum size of a head, which lists chunks and holds a history. */
 const MAX_HEAD_BYTES = 256 << 20;
 
-/** Composes the file of Blobs, so that memory holds one chunk at a time; each chunk is verified. */
+/** Composes the file from Blobs, so that memory holds one chunk at a time; each chunk is verified. */
 export async function writeContainer(parcel: Parcel, signal?: AbortSignal, onProgress?: OnProgress): Promise<Blob> {
   const head = headJson(parcel);
   const front = new ArrayBuffer(FRONT_BYTES);

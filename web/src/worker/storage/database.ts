@@ -6,16 +6,16 @@ import { wait } from '../wait.js';
 import { blocked, storageError } from './faults.js';
 
 /**
- * A piece of a file: at most this long, always an ArrayBuffer. In a private window of Chromium a value above 127 MiB aborts its
- * transaction, and in a normal one a Blob of 512 MiB does.
+ * Maximum length of a chunk, a piece of a file that is always stored as an ArrayBuffer. In a private window of Chromium a value above 127 MiB aborts
+ * its transaction, and in a normal one a Blob of 512 MiB does.
  */
 export const CHUNK_BYTES = 8 << 20;
 const NAME = 'tabtune';
 const VERSION = 2;
-/** How long another tab may take to finish its save and close an older version. */
+/** Time limit for another tab to finish its save and close an older version. */
 const BLOCKED_MILLIS = 3000;
 
-/** `[run, generation, index]`; generation 0 holds the run's training data. */
+/** Key `[run, generation, index]`; generation 0 holds the run's training data. */
 export type ChunkKey = [string, number, number];
 
 interface Stores extends DBSchema {
@@ -23,14 +23,14 @@ interface Stores extends DBSchema {
   manifests: { key: [string, number]; value: unknown };
   heads: { key: string; value: unknown };
   runs: { key: string; value: unknown };
-  /** `[run, generation it was saved with]` */
+  /** Key `[run, generation with which the block was saved]`. */
   history: { key: [string, number]; value: unknown };
 }
 export type Database = IDBPDatabase<Stores>;
 export const STORES = ['chunks', 'manifests', 'heads', 'runs', 'history'] as const;
 export const STRICT = { durability: 'strict' } as const;
 
-/** What may happen to an open connection. */
+/** Events of an open connection. */
 export interface Watch {
   /** Another tab opens a newer version. */
   newer(): void;
@@ -42,13 +42,13 @@ export interface Watch {
 
 /** A database that exists only while `startNewLog` runs. */
 const MOMENTARY = 'tabtune-log';
-/** How long the storage waits for the new log: a tab that is frozen may hold that database. */
+/** Time limit for starting the new log: a frozen tab may hold that database. */
 const LOG_MILLIS = 1000;
 
 /**
- * Makes Chromium start a new log for the databases of this origin, as it does when one of them is deleted. If it is killed in the middle
- * of a record, half of that stays at the end of the log. After its next start it would write behind that half, and at the start after
- * that take the log for damaged and delete all databases (`tests/torture/kills.mjs` shows it). The storage opens even if this fails.
+ * Makes Chromium start a new log for the databases of this origin, as it does when one of them is deleted. If Chromium is killed in the middle of
+ * writing a record, half of the record remains at the end of the log. After its next start it would append behind that half, and at the start after
+ * that regard the log as damaged and delete all databases (shown by `tests/torture/kills.mjs`). The storage opens even if this fails.
  */
 async function startNewLog(): Promise<void> {
   const renew = async (): Promise<void> => {
@@ -89,12 +89,12 @@ export async function openDatabase(watch: Watch): Promise<Database> {
   });
 }
 
-/** The key range of all generations of a run, including its data. */
+/** Returns the key range of all generations of a run, including its data. */
 export const everyGeneration = (run: string): IDBKeyRange => IDBKeyRange.bound([run, 0], [run, Number.MAX_SAFE_INTEGER]);
 export const everyChunk = (run: string, generation?: number): IDBKeyRange =>
   IDBKeyRange.bound([run, generation ?? 0, 0], [run, generation ?? Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]);
 
-/** Resolves when the transaction is on disk. A request that failed gives the reason, which the transaction itself does not have. */
+/** Resolves when the transaction is on disk. A failed request provides the error, which the transaction itself does not have. */
 export async function committed(transaction: { done: Promise<void> }, request: Promise<unknown>): Promise<void> {
   await Promise.all([request, transaction.done]);
 }

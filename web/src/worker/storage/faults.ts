@@ -1,8 +1,8 @@
-/** Errors of the storage: turns what IndexedDB and OPFS throw into a `TabtuneError`. */
+/** Errors of the storage: converts what IndexedDB and OPFS throw to a `TabtuneError`. */
 import { escaped, fault, TabtuneError, toTabtuneError } from '../../protocol/errors.js';
 import type { Word } from '../../protocol/generated/codes.js';
 
-/** A name from a file or a database, made safe for a message. */
+/** Returns a name from a file or a database in a form that is safe in a message. */
 export const quoted = (name: string): string => escaped(name.length > 64 ? `${name.slice(0, 63)}…` : name);
 
 export const nameOf = (thrown: unknown): unknown => (typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'name') : undefined);
@@ -39,7 +39,7 @@ export const hanging = (millis: number): TabtuneError =>
 export const closed = (cause?: unknown): TabtuneError =>
   fault('storage.closed', 'a newer version of this page has taken the checkpoint storage over: reload this tab', {}, cause);
 
-/** Translates failures of IndexedDB. An error of the core, which has a `kind`, is passed on unchanged. */
+/** Converts failures of IndexedDB. An error of the core, which has a `kind`, is passed on unchanged. */
 export function storageError(thrown: unknown): TabtuneError {
   if (thrown instanceof TabtuneError) return thrown;
   const error = toTabtuneError(thrown, 'STORAGE_FAILED');
@@ -51,7 +51,7 @@ export function storageError(thrown: unknown): TabtuneError {
   return failed(error.message || error.detail.reason || 'no reason given', thrown);
 }
 
-/** Wraps what a function of the caller threw, so that it passes through the storage unchanged. */
+/** Wraps an error thrown by a caller's function, so that it passes through the storage unchanged. */
 export class Foreign {
   constructor(readonly thrown: unknown) {}
 }

@@ -1,4 +1,4 @@
-/** A checkpoint as a folder of files: what the native runner writes and reads, and what a user may pick. */
+/** A checkpoint as a folder of files, as the native runner writes and reads it, and as a user may pick it. */
 import type { NamedFile, OnProgress } from '../../protocol/reports.js';
 import { count, listOf, record, ParseError, text } from '../../protocol/parse.js';
 import type { Parsed } from '../../protocol/parse.js';
@@ -12,7 +12,7 @@ import { bytesOf, carried, chunksIn } from './parcel.js';
 import type { Parcel } from './parcel.js';
 import { drop, fileSink, pour } from './sinks.js';
 
-/** The version of `checkpoint.json` that is read. */
+/** Version of `checkpoint.json` that can be read. */
 const DOCUMENT_VERSION = 1;
 const MAX_DOCUMENT_BYTES = 64 << 20;
 

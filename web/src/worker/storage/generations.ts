@@ -8,10 +8,10 @@ import { readManifest } from './manifest.js';
 import type { Manifest, RunRecord } from './manifest.js';
 import { beyondLimit, nextToGo } from './retention.js';
 
-/** The facts about a run that a save needs. */
+/** Facts about a run that a save needs. */
 export interface RunStatus {
   registered: boolean;
-  /** The highest generation number that may still be referenced. */
+  /** Highest generation number that may still be referenced. */
   highest: number;
   generations: number[];
 }
@@ -29,7 +29,7 @@ export async function generationsOf(database: Database, run: string): Promise<Ru
   return { registered: record !== undefined, highest, generations };
 }
 
-/** The readable manifests of a run, and the generations with a damaged manifest. A manifest of a newer format is neither. */
+/** Returns the readable manifests of a run, and the generations with a damaged manifest. A manifest of a newer format is neither. */
 async function sorted(stored: { keys: [string, number][]; values: unknown[] }, run: string): Promise<{ whole: Manifest[]; damaged: number[] }> {
   const whole: Manifest[] = [];
   const damaged: number[] = [];
@@ -50,11 +50,11 @@ export interface Publication {
   limit: number;
   /** Generations that are known to be damaged, and do not count as kept. */
   damaged: ReadonlySet<number>;
-  /** The record of a run that is registered with this, its first generation. */
+  /** Record of a run that is registered together with this, its first generation. */
   record?: RunRecord | undefined;
 }
 
-/** The single transaction that publishes a generation; repeating it changes nothing. */
+/** Publishes a generation in a single transaction; repeating it changes nothing. */
 export async function publish(database: Database, { manifest, block, limit, damaged, record }: Publication): Promise<void> {
   const { run, generation } = manifest;
   const transaction = database.transaction(STORES, 'readwrite', STRICT);
@@ -87,7 +87,7 @@ export async function publish(database: Database, { manifest, block, limit, dama
   });
 }
 
-/** Damaged generations are removed once there is another whole one in addition to the new one. */
+/** Returns the damaged generations to remove: all, once there is another complete one in addition to the new one. */
 const beyondBad = (whole: number, bad: readonly number[]): readonly number[] => (whole > 0 ? bad : []);
 
 /** Removes the generation that retention would remove next. Returns its bytes, or `undefined` if all must be kept. */

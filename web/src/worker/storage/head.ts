@@ -5,7 +5,7 @@ import type { Parsed } from '../../protocol/parse.js';
 import { MANIFEST_FORMAT, manifestParser, runParser } from './manifest.js';
 import type { Parcel } from './parcel.js';
 
-/** Format 1 had no history. */
+/** Parser of this JSON, whose format 1 had no history. */
 export const headParser = record({ format: count, manifest: manifestParser, run: optional(runParser), history: optional(listOf(historyEntry)) });
 export type Head = Parsed<typeof headParser>;
 
@@ -22,5 +22,5 @@ export function headJson({ manifest, record: run, history }: Pick<Parcel, 'manif
   return new TextEncoder().encode(JSON.stringify({ format: MANIFEST_FORMAT, manifest, run: run && { ...run, base: undefined }, history }, spelled));
 }
 
-/** Any JSON value, with losses that are not finite restored; it is not checked yet. */
+/** Parses any JSON value and restores losses that are not finite; the value is not checked yet. */
 export const parsedJson = (json: string): unknown => JSON.parse(json, restored);

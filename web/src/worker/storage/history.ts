@@ -6,12 +6,12 @@ import type { Parsed } from '../../protocol/parse.js';
 import { everyGeneration } from './database.js';
 import type { Database } from './database.js';
 
-/** What happened between the generation `after` and the one at `step`. A run put back to an older generation branches there. */
+/** History between the generation `after` and the one at `step`. A run returned to an older generation branches there. */
 const blockParser = record({ after: optional(count), step: count, entries: listOf(historyEntry) });
 export type HistoryBlock = Parsed<typeof blockParser>;
 export type Blocks = Map<number, HistoryBlock>;
 
-/** The blocks of a run by generation. Damaged blocks are left out: curves with a gap are better than none. */
+/** Reads the blocks of a run by generation. Damaged blocks are left out: curves with a gap are better than none. */
 export async function readBlocks(database: Database, run: string): Promise<Blocks> {
   const transaction = database.transaction('history');
   const [keys, values] = await Promise.all([transaction.store.getAllKeys(everyGeneration(run)), transaction.store.getAll(everyGeneration(run))]);
@@ -26,14 +26,14 @@ export async function readBlocks(database: Database, run: string): Promise<Block
   return blocks;
 }
 
-/** The last step before `entries` began. */
+/** Returns the last step before `entries` began. */
 export function startOf(entries: readonly HistoryEntry[], step: number): number {
   return entries.reduce((least, entry) => (entry.type === 'step' ? Math.min(least, entry.step - 1) : least), step);
 }
 
 export const upTo = (entries: readonly HistoryEntry[], step: number): HistoryEntry[] => entries.filter((entry) => entry.step <= step);
 
-/** The generation at `step`, the `preferred` one if there are several; otherwise the last before it. */
+/** Returns the generation at `step`, the `preferred` one if there are several; otherwise the last one before it. */
 function generationAt(steps: ReadonlyMap<number, number>, step: number, preferred: number | undefined): number | undefined {
   if (preferred !== undefined && steps.get(preferred) === step) return preferred;
   const reached = [...steps].filter(([, at]) => at <= step).sort(([a, x], [b, y]) => y - x || b - a);
@@ -42,19 +42,19 @@ function generationAt(steps: ReadonlyMap<number, number>, step: number, preferre
 
 const stepsOf = (blocks: Blocks): Map<number, number> => new Map([...blocks].map(([generation, { step }]) => [generation, step]));
 
-/** A block for a save: it follows the generation that its first entry follows. */
+/** Returns a new block for a save, which follows the generation that its first entry follows. */
 export function newBlock(blocks: Blocks, entries: readonly HistoryEntry[], step: number, preferred: number | undefined): HistoryBlock {
   return { after: generationAt(stepsOf(blocks), startOf(entries, step), preferred), step, entries: [...entries] };
 }
 
-/** All entries up to a step, oldest first, along the branch that leads to it. */
+/** Returns all entries up to a step, oldest first, along the branch that leads to it. */
 export function historyOf(blocks: Blocks, upToStep: number, preferred: number | undefined): HistoryEntry[] {
   const chain: HistoryEntry[][] = [];
   const beyond = [...blocks].filter(([, { step }]) => step > upToStep).sort(([a], [b]) => b - a)[0]?.[0];
   const at = generationAt(stepsOf(blocks), upToStep, preferred);
   const exact = at !== undefined && blocks.get(at)?.step === upToStep;
   const seen = new Set<number>();
-  // If no generation ends at the step, the newest one beyond it has more of the history than the last before it.
+  // If no generation ends at the step, the newest one beyond it has more of the history than the last one before it.
   for (let next = exact ? at : (beyond ?? at); next !== undefined && !seen.has(next); ) {
     seen.add(next);
     const block = blocks.get(next);

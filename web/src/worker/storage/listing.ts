@@ -1,4 +1,4 @@
-/** Lists the existing checkpoints, whole or not. */
+/** Lists the existing checkpoints, complete or not. */
 import { TabtuneError } from '../../protocol/errors.js';
 import type { CheckpointInfo } from '../../protocol/reports.js';
 import type { Connection } from './connection.js';
@@ -7,7 +7,7 @@ import { infoOf, readManifest, readRun, unreadable } from './manifest.js';
 import type { RunRecord } from './manifest.js';
 import { resident, residents } from './opfs.js';
 
-/** Every generation, newest first. A run that exists only in its second home is listed from there. */
+/** Lists all generations, newest first. A run that exists only in the alternative storage is listed from there. */
 export async function listAll(connection: Connection, run: string | undefined): Promise<CheckpointInfo[]> {
   let failure: TabtuneError | undefined;
   const found = await inDatabase(connection, run).catch((thrown: unknown) => {

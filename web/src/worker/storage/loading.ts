@@ -1,4 +1,4 @@
-/** Loads the newest whole generation of a run, with a warning for each that is skipped. */
+/** Loads the newest complete generation of a run, with a warning for each one that is skipped. */
 import { TabtuneError } from '../../protocol/errors.js';
 import type { OnProgress } from '../../protocol/reports.js';
 import type { Connection } from './connection.js';
@@ -13,7 +13,7 @@ export interface Loaded {
   manifest: Manifest;
   files: Map<string, Blob>;
   home: 'indexeddb' | 'opfs';
-  /** Why a newer generation, or the database, was skipped. */
+  /** Reasons why a newer generation, or the database, was skipped. */
   warnings: TabtuneError[];
 }
 
@@ -25,7 +25,7 @@ interface Asked {
   onDamaged: (generation: number) => void;
 }
 
-/** Errors after which an older generation, and finally the second home, is tried. */
+/** Returns whether an older generation, and finally the alternative storage, is tried after this error. */
 const passable = (error: TabtuneError): boolean => error.code === 'CHECKPOINT_CORRUPT' || error.code === 'STORAGE_FAILED';
 
 const asPassable = (thrown: unknown): TabtuneError => {

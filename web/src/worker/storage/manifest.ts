@@ -1,13 +1,13 @@
-/** The stored records of generations and of runs. */
+/** Stored records of generations and of runs. */
 import type { CheckpointInfo } from '../../protocol/reports.js';
 import { count, fileHandle, flag, listOf, number, oneOf, optional, record, text } from '../../protocol/parse.js';
 import type { Parsed, Parser } from '../../protocol/parse.js';
 import { corrupt, quoted, tooNew } from './faults.js';
 
-/** Written in every manifest and every exported file; 1 had no history and no marks. A newer one is CHECKPOINT_VERSION. */
+/** Format version in every manifest and every exported file. Version 1 had no history and no marks; a newer one is CHECKPOINT_VERSION. */
 export const MANIFEST_FORMAT = 2;
 
-/** The document that makes a checkpoint's files a checkpoint. */
+/** Name of the document that makes a folder of files a checkpoint. */
 export const CHECKPOINT_JSON = 'checkpoint.json';
 
 const chunkParser = record({ index: count, bytes: count, sha256: text });
@@ -18,7 +18,7 @@ export type FileRecord = Parsed<typeof fileParser>;
 /** JSON of format 1 has null for a loss that was not finite. */
 const loss: Parser<number | undefined> = (value, path) => (value === null ? undefined : optional(number)(value, path));
 
-/** The list of chunks that make a generation, with the hash of each. Its presence is what makes the generation exist. */
+/** The list of chunks that make a generation, with the hash of each. A generation exists if and only if its manifest does. */
 export const manifestParser = record({
   format: count,
   run: text,
@@ -30,7 +30,7 @@ export const manifestParser = record({
   validationLoss: loss,
   savedAt: number,
   bytes: count,
-  /** Never removed by retention, because the user wants to keep it or because a decay starts here. */
+  /** True if retention never removes the generation, because the user wants to keep it or because a decay starts here. */
   kept: optional(flag),
   mark: optional(oneOf('decay')),
   environment: record({ version: text, adapter: text }),
@@ -43,25 +43,28 @@ const runFields = {
   label: text,
   createdAt: number,
   dataName: text,
-  /** The files in the kept data, one after the other. Older records have one. */
+  /** Files in the stored data, one after the other. Older records have a single one. */
   dataFiles: optional(listOf(record({ name: text, bytes: count, validation: flag }))),
   driver: text,
   data: optional(record({ bytes: count, chunks: listOf(chunkParser) })),
 };
-/** The record of a run as it leaves the database. */
+/** The record of a run in the form in which it leaves the database. */
 export const runParser = record(runFields);
 
 const origin: Parser<FileSystemFileHandle | string> = (value, path) => (typeof value === 'string' ? value : fileHandle(value, path));
 const keptFile = record({ name: text, from: origin });
 export type KeptFile = Parsed<typeof keptFile>;
 
-/** The record of a run, in addition to its generations: its name, the training data if they are kept, and where the base of an adapter is, which does not leave the database. */
+/**
+ * The record of a run, in addition to its generations: its name, the training data if they are stored, and the location of an adapter's base, which
+ * does not leave the database.
+ */
 const storedRun = record({ ...runFields, base: optional(listOf(keptFile)) });
 export type RunRecord = Parsed<typeof storedRun>;
 
 const reasonOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
 
-/** A stored manifest, checked for consistency and against its key. */
+/** Parses a stored manifest, and checks its consistency and its key. */
 export function readManifest(stored: unknown, run: string, generation: number): Manifest {
   const where = `manifest of run ${quoted(run)}, generation ${generation}`;
   const format: unknown = typeof stored === 'object' && stored !== null ? Reflect.get(stored, 'format') : undefined;
@@ -80,7 +83,7 @@ export function readManifest(stored: unknown, run: string, generation: number): 
   return manifest;
 }
 
-/** A stored run record, checked. */
+/** Parses and checks a stored run record. */
 export function readRun(stored: unknown, run: string): RunRecord {
   try {
     const found = storedRun(stored, 'run');
@@ -93,14 +96,14 @@ export function readRun(stored: unknown, run: string): RunRecord {
 
 export const sumOf = (chunks: readonly { bytes: number }[]): number => chunks.reduce((sum, chunk) => sum + chunk.bytes, 0);
 
-/** The entry of a checkpoint in a list. */
+/** Returns the list entry of a checkpoint. */
 export function infoOf(manifest: Manifest, known: RunRecord | undefined, home: 'indexeddb' | 'opfs' = 'indexeddb', fault?: string): CheckpointInfo {
   const { run, generation, step, totalSteps, loss, validationLoss, bytes, savedAt, label, kept = false } = manifest;
   const data = { dataName: known?.dataName ?? '', hasData: known?.data !== undefined };
   return { run, generation, step, totalSteps, loss, validationLoss, bytes, savedAt, label, kept, home, fault, ...data };
 }
 
-/** The entry of a generation that cannot be read. */
+/** Returns the list entry of a generation that cannot be read. */
 export function unreadable(run: string, generation: number, known: RunRecord | undefined, fault: string): CheckpointInfo {
   const nothing = { step: 0, totalSteps: 0, bytes: 0, savedAt: known?.createdAt ?? 0, label: known?.label ?? run };
   return { run, generation, ...nothing, kept: false, home: 'indexeddb', fault, dataName: known?.dataName ?? '', hasData: known?.data !== undefined };

@@ -1,4 +1,4 @@
-/** Copies between the database and the second home, in both directions. */
+/** Copies between the database and the alternative storage, in both directions. */
 import { TabtuneError } from '../../protocol/errors.js';
 import { putChunk } from './chunks.js';
 import type { Connection } from './connection.js';
@@ -13,7 +13,7 @@ import { freeBytes } from './room.js';
 
 const MIRROR_EVERY_MILLIS = 10 * 60_000;
 
-/** Writes the newest generation to its second home; false if that is not due, or if there is no room for two. */
+/** Writes the newest generation to the alternative storage; returns false if that is not due, or if there is no room for two. */
 export async function mirrorNewest(connection: Connection, run: string, force: boolean): Promise<boolean> {
   const keys = await connection.use((database) => database.getAllKeys('manifests', everyGeneration(run)));
   const generation = keys.at(-1)?.[1];
@@ -34,7 +34,7 @@ export async function mirrorNewest(connection: Connection, run: string, force: b
     await writeResident({ manifest, record: readRun(known, run), history, ...chunksOf(connection, run, generation) });
   } catch (thrown) {
     if (nameOf(thrown) === 'QuotaExceededError' || nameOf(thrown) === 'NotSupportedError') return false;
-    // A generation that was removed meanwhile needs no second home.
+    // A generation that was removed in the meantime needs no copy.
     if (thrown instanceof TabtuneError && !(await isThere())) return false;
     throw thrown;
   }
@@ -43,7 +43,7 @@ export async function mirrorNewest(connection: Connection, run: string, force: b
   return false;
 }
 
-/** Restores what the database lacks of a run that came from its second home, except for the generation itself: the next save adds one. */
+/** Restores the data that the database lacks of a run read from the alternative storage, except for the generation itself: the next save adds one. */
 export async function restoreRun(connection: Connection, run: string): Promise<boolean> {
   const there = await resident(run);
   if (there?.head.run === undefined) return false;

@@ -1,12 +1,12 @@
-/** Names from files: they are used as names of files again, but never as paths. */
+/** Names from files, which may become names of files again, but never paths. */
 
-/** Whether a name is a plain file name, without a path, on every system. */
+/** Returns whether a name is a plain file name, without a path, on every system. */
 export function isFileName(name: string): boolean {
   return name !== '' && name.length <= 255 && name !== '.' && !name.includes('..') && !/[/\\\0]|^[A-Za-z]:/.test(name);
 }
 
-/** Whether an id may be that of a run: it is used as a key, as the name of a lock, and as the name of a folder. */
+/** Returns whether an id may be that of a run: it is used as a key, as the name of a lock, and as the name of a folder. */
 export const isRunId = (id: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(id);
 
-/** A label made safe for use in a file name. */
+/** Returns a label in a form that is safe in a file name. */
 export const asFileName = (label: string): string => label.replace(/[/\\:*?"<>|\p{Cc}\p{Cf}]/gu, '-').replace(/^\.+/, '-').slice(0, 100) || 'run';

@@ -1,4 +1,4 @@
-/** The second home: the newest generation as a checkpoint folder in the origin's file system, `tabtune/<run>/<generation>/`. */
+/** The alternative storage: the newest generation as a checkpoint folder in the origin's private file system, `tabtune/<run>/<generation>/`. */
 import { headJson, headParser, parsedJson } from './head.js';
 import type { Head } from './head.js';
 import { nameOf } from './faults.js';
@@ -8,7 +8,7 @@ import type { Parcel } from './parcel.js';
 import { accessSink, pour } from './sinks.js';
 
 const ROOT = 'tabtune';
-/** File with the database's records of run and generation, in addition to the checkpoint's own files. */
+/** Name of the file with the database's records of run and generation, in addition to the checkpoint's own files. */
 const HEAD = 'tabtune.json';
 const DATA = 'data';
 
@@ -47,13 +47,13 @@ async function namesIn(folder: FileSystemDirectoryHandle): Promise<string[]> {
 const generationsIn = async (folder: FileSystemDirectoryHandle): Promise<number[]> =>
   (await namesIn(folder)).filter((name) => /^[1-9][0-9]{0,15}$/.test(name)).map(Number).sort((a, b) => b - a);
 
-/** The runs that have a second home. */
+/** Lists the runs that have a copy in the alternative storage. */
 export async function residents(): Promise<string[]> {
   const folder = await root(false);
   return folder === undefined ? [] : namesIn(folder);
 }
 
-/** The newest generation there that is complete by its lengths; its bytes are verified as they are read. */
+/** Returns the newest generation there whose files have their full lengths; their bytes are verified as they are read. */
 export async function resident(run: string, generation?: number): Promise<Resident | undefined> {
   const folder = await root(false).then((home) => home && inside(home, run, false));
   if (folder === undefined) return undefined;
@@ -93,7 +93,7 @@ export async function writeResident(parcel: Parcel): Promise<void> {
     await writeData(folder, parcel);
     const inner = await folder.getDirectoryHandle(String(generation), { create: true });
     await writeFile(inner, HEAD, [headJson(parcel).buffer]);
-    // A checkpoint is complete when its checkpoint.json is there.
+    // A checkpoint is complete once its checkpoint.json exists.
     const last = files.filter(({ name }) => name === CHECKPOINT_JSON);
     const sealed = [...files.filter(({ name }) => name !== CHECKPOINT_JSON), ...last];
     for (const file of sealed) {
@@ -107,7 +107,7 @@ export async function writeResident(parcel: Parcel): Promise<void> {
   for (const older of await generationsIn(folder)) if (older !== generation) await leave(folder, String(older));
 }
 
-/** The data of a run never changes: it is written once. */
+/** Writes the data of a run, only once because they never change. */
 async function writeData(folder: FileSystemDirectoryHandle, { record, data }: Parcel): Promise<void> {
   if (record?.data === undefined || (await fileIn(folder, DATA))?.size === record.data.bytes) return;
   const { chunks } = record.data;
@@ -130,7 +130,7 @@ async function leave(folder: FileSystemDirectoryHandle, name: string): Promise<v
   });
 }
 
-/** Removes a run, or one generation of it, from its second home. */
+/** Removes a run, or one generation of it, from the alternative storage. */
 export async function evict(run: string, generation?: number): Promise<void> {
   const home = await root(false);
   if (home === undefined) return;
@@ -139,7 +139,7 @@ export async function evict(run: string, generation?: number): Promise<void> {
   if (folder !== undefined) await leave(folder, String(generation));
 }
 
-/** Removes what an interrupted copy left; the checkpoint.json of a generation is written last. */
+/** Removes the remains of an interrupted copy; the checkpoint.json of a generation is written last. */
 export async function tidy(run: string): Promise<void> {
   const home = await root(false);
   const folder = home && (await inside(home, run, false));

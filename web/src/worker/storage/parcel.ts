@@ -1,4 +1,4 @@
-/** A generation that is copied from one home to another. */
+/** A generation that is copied from one storage location to another. */
 import { aborted } from '../../protocol/errors.js';
 import type { HistoryEntry, OnProgress, Progress } from '../../protocol/reports.js';
 import { checked, readChunk } from './chunks.js';
@@ -11,15 +11,15 @@ export interface Parcel {
   manifest: Manifest;
   record: RunRecord | undefined;
   history: HistoryEntry[];
-  /** The bytes of the chunk that begins at `offset` of the file. */
+  /** Returns the bytes of the chunk that begins at `offset` of the file. */
   chunk: (file: FileRecord, offset: number, chunk: ChunkRecord) => Promise<ArrayBuffer>;
-  /** The same for the run's kept data. */
+  /** Returns the same for the run's stored data. */
   data: (offset: number, chunk: ChunkRecord) => Promise<ArrayBuffer>;
   /** The files, if every chunk was already verified. */
   verified?: ReadonlyMap<string, Blob>;
 }
 
-/** How to read the chunks of a generation in the database. */
+/** Returns readers for the chunks of a generation in the database. */
 export function chunksOf(connection: Connection, run: string, generation: number): Pick<Parcel, 'chunk' | 'data'> {
   return {
     chunk: (_file, _offset, chunk) => readChunk(connection, [run, generation], chunk),
@@ -27,7 +27,7 @@ export function chunksOf(connection: Connection, run: string, generation: number
   };
 }
 
-/** How to read the chunks of files; `refuse` makes the error for bytes that differ from the expected ones. */
+/** Returns readers for the chunks of files; `refuse` makes the error for bytes that differ from the expected ones. */
 export function chunksIn(files: ReadonlyMap<string, Blob>, data: Blob | undefined, refuse?: (where: string) => Error): Pick<Parcel, 'chunk' | 'data'> {
   const read = async (blob: Blob | undefined, name: string, offset: number, chunk: ChunkRecord): Promise<ArrayBuffer> => {
     const where = `${quoted(name)}, bytes ${offset} to ${offset + chunk.bytes}`;
@@ -51,12 +51,12 @@ interface Carried {
   record: ChunkRecord;
 }
 
-/** The bytes alone. */
+/** Yields only the bytes of the chunks. */
 export async function* bytesOf(chunks: AsyncIterable<Pick<Carried, 'bytes'>>): AsyncGenerator<ArrayBuffer> {
   for await (const { bytes } of chunks) yield bytes;
 }
 
-/** Every chunk of the files in order, with progress, and a check of the signal before each. */
+/** Yields every chunk of the files in order, with progress, checking the signal before each. */
 export async function* carried(parcel: Pick<Parcel, 'manifest' | 'chunk'>, phase: Progress['phase'], signal?: AbortSignal, onProgress?: OnProgress): AsyncGenerator<Carried> {
   const total = parcel.manifest.bytes;
   let loaded = 0;
@@ -72,14 +72,14 @@ export async function* carried(parcel: Pick<Parcel, 'manifest' | 'chunk'>, phase
   }
 }
 
-/** The files as Blobs, which the browser may move to disk, after every chunk was verified. */
+/** Returns the files as Blobs, which the browser may move to disk, after verifying every chunk. */
 export async function filesOf(parcel: Pick<Parcel, 'manifest' | 'chunk'>, phase: Progress['phase'], signal?: AbortSignal, onProgress?: OnProgress): Promise<Map<string, Blob>> {
   const pieces = new Map<string, Blob[]>(parcel.manifest.files.map((file) => [file.name, []]));
   for await (const { bytes, file } of carried(parcel, phase, signal, onProgress)) pieces.get(file.name)?.push(new Blob([bytes]));
   return new Map([...pieces].map(([name, blobs]) => [name, new Blob(blobs)]));
 }
 
-/** The run's kept data, verified. */
+/** Returns the run's stored data after verifying them. */
 export async function dataOf({ record, data }: Pick<Parcel, 'record' | 'data'>): Promise<Blob | undefined> {
   if (record?.data === undefined) return undefined;
   const pieces: Blob[] = [];

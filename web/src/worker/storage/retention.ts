@@ -1,6 +1,6 @@
 /** Decides which generations of a run are kept. */
 
-/** The facts that the choice depends on. */
+/** Facts that the choice depends on. */
 export interface Candidate {
   generation: number;
   savedAt: number;
@@ -8,17 +8,17 @@ export interface Candidate {
   validationLoss?: number | undefined;
 }
 
-/** At least two are kept, because with one a single bad disk block could end a run. */
+/** Minimum number of generations to keep: with only one, a single bad disk block could end a run. */
 export const LEAST_KEPT = 2;
 
-/** Those of `candidates`, given in the order of their generations, that are kept whatever the limit and the free space. */
+/** Returns the generations that are kept regardless of the limit and the free space. `candidates` are in the order of their generations. */
 function alwaysKept(candidates: readonly Candidate[]): Set<number> {
   const newest = candidates.slice(-LEAST_KEPT);
   const best = candidates.filter(({ validationLoss = NaN }) => Number.isFinite(validationLoss)).sort((a, b) => (a.validationLoss ?? 0) - (b.validationLoss ?? 0)).slice(0, 1);
   return new Set([...newest, ...best, ...candidates.filter(({ kept }) => kept)].map(({ generation }) => generation));
 }
 
-/** The next one to remove: the one whose neighbours are closest in time. The first has no predecessor, so it is removed last. */
+/** Returns the next generation to remove: the one whose neighbours are closest in time. The first has no predecessor, so it is removed last. */
 export function nextToGo(candidates: readonly Candidate[]): number | undefined {
   const sorted = [...candidates].sort((a, b) => a.generation - b.generation);
   const always = alwaysKept(sorted);
@@ -32,7 +32,7 @@ export function nextToGo(candidates: readonly Candidate[]): number | undefined {
   return found?.generation;
 }
 
-/** Those to remove so that `limit` are left, or as many as are always kept, which is at least two. */
+/** Returns the generations to remove so that `limit` remain, or as many as are always kept, which is at least two. */
 export function beyondLimit(candidates: readonly Candidate[], limit: number): number[] {
   let left = [...candidates];
   const gone: number[] = [];

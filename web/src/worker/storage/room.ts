@@ -1,13 +1,13 @@
 /** Free space on the disk, as the browser reports it. */
 import { noRoom } from './faults.js';
 
-/** Free bytes according to the browser's estimate, if it gives one. */
+/** Returns the free bytes according to the browser's estimate, if it gives one. */
 export async function freeBytes(): Promise<number | undefined> {
   const estimate = await globalThis.navigator?.storage?.estimate?.().catch(() => undefined);
   return estimate?.quota === undefined ? undefined : Math.max(0, estimate.quota - (estimate.usage ?? 0));
 }
 
-/** Makes room before the first byte is written. `drop` removes one thing that may go, and returns its bytes. */
+/** Makes room before the first byte is written. `drop` removes one removable item and returns its number of bytes. */
 export async function makeRoom(need: number, drop: () => Promise<number | undefined>): Promise<void> {
   let free = await freeBytes();
   while (free !== undefined && need > free) {

@@ -1,4 +1,4 @@
-/** A save: write chunks, read one back, check the GPU once more, and then publish in one transaction. */
+/** A save: writes chunks, reads one back, checks the GPU once more, and then publishes in one transaction. */
 import { aborted, TabtuneError } from '../../protocol/errors.js';
 import type { HistoryEntry, OnProgress } from '../../protocol/reports.js';
 import { dropUnpublished, putChunk, readChunk, writeChunks } from './chunks.js';
@@ -18,9 +18,9 @@ export interface SaveMeta {
   loss?: number | undefined;
   validationLoss?: number | undefined;
   environment: Manifest['environment'];
-  /** Number of generations to keep of the run; at least two. */
+  /** Number of generations of the run to keep; at least two. */
   saveTotalLimit: number;
-  /** A decay or annealing starts here: the generation is kept for further ones. */
+  /** 'decay' if a decay or annealing starts here: the generation is kept for further ones. */
   mark?: 'decay' | undefined;
 }
 
@@ -28,23 +28,23 @@ export interface SaveRequest {
   run: string;
   label: string;
   files: readonly Incoming[];
-  /** Pieces of 8 MiB, the last of a file shorter; each is copied before the next is asked for. */
+  /** Returns pieces of 8 MiB, the last one of a file shorter; each is copied before the next is requested. */
   next: NextChunk;
   /** Receives the SHA-256 of each piece, in order. */
   hashed?: ((sha256: string) => unknown) | undefined;
   /** Called before the generation is published; a fault of the GPU that it throws is passed on unchanged. */
   confirm?: (() => Promise<void>) | undefined;
   meta: SaveMeta;
-  /** What happened since the last generation. */
+  /** History since the last generation. */
   history?: readonly HistoryEntry[] | undefined;
   signal?: AbortSignal | undefined;
   onProgress?: OnProgress | undefined;
 }
 
-/** What the store knows of the run in addition to the database. */
+/** Facts about the run that the store knows in addition to the database. */
 export interface SaveContext {
   damaged: ReadonlySet<number>;
-  /** The generation that was loaded or saved last. */
+  /** Generation that was loaded or saved last. */
   present: number | undefined;
 }
 
@@ -53,7 +53,7 @@ export async function saveGeneration(connection: Connection, request: SaveReques
   const { saveTotalLimit: limit, mark, ...rest } = meta;
   const status = await connection.use((database) => generationsOf(database, run));
   if (!status.registered) throw vanished(run, 'the record');
-  // A run whose database was deleted continues with the number and the history of its second home.
+  // A run whose database was deleted continues with the number and the history of the alternative storage.
   const housed = status.generations.length === 0 ? await resident(run) : undefined;
   const generation = Math.max(status.highest, housed?.generation ?? 0) + 1;
   const bytes = sumOf(files);

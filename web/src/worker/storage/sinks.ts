@@ -1,13 +1,13 @@
-/** Where the bytes of one file go: a file that the user picked, one of the origin's private files, or a stream. */
+/** Destination for the bytes of one file: a file that the user picked, one of the origin's private files, or a stream. */
 
 export interface Sink {
   write(bytes: ArrayBuffer): Promise<unknown>;
   close(): Promise<unknown>;
-  /** Gives up: what was written so far does not become the file. */
+  /** Gives up: the bytes written so far do not become the file. */
   abort(): Promise<unknown>;
 }
 
-/** Available in dedicated workers; the DOM library does not declare it. */
+/** Synchronous access to a file; available in dedicated workers, but not declared by the DOM library. */
 interface AccessHandle {
   truncate(size: number): void;
   write(bytes: ArrayBuffer, options: { at: number }): number;
@@ -15,7 +15,7 @@ interface AccessHandle {
   close(): void;
 }
 
-/** Synchronous access, which only the origin's private files have. */
+/** Opens a sink with synchronous access, which only the origin's private files have. */
 export async function accessSink(handle: FileSystemFileHandle): Promise<Sink> {
   const open: unknown = Reflect.get(handle, 'createSyncAccessHandle');
   if (typeof open !== 'function') throw new DOMException('no synchronous access to files here', 'NotSupportedError');
@@ -39,7 +39,7 @@ export async function accessSink(handle: FileSystemFileHandle): Promise<Sink> {
   };
 }
 
-/** A file that is replaced when the sink is closed, where the browser can do that. */
+/** Opens a sink for a file; if the browser supports it, the file is replaced only when the sink is closed. */
 export const fileSink = (handle: FileSystemFileHandle): Promise<Sink> => ('createWritable' in handle ? handle.createWritable() : accessSink(handle));
 
 export async function pour(sink: Sink, pieces: AsyncIterable<ArrayBuffer> | Iterable<ArrayBuffer>, until: <T>(work: Promise<T>) => Promise<T> = (work) => work): Promise<void> {
@@ -52,7 +52,7 @@ export async function pour(sink: Sink, pieces: AsyncIterable<ArrayBuffer> | Iter
   }
 }
 
-/** Removes a file, if it is there. */
+/** Removes a file, if it exists. */
 export async function drop(folder: FileSystemDirectoryHandle, name: string): Promise<void> {
   await folder.removeEntry(name).catch((thrown: unknown) => {
     if (!(thrown instanceof DOMException && thrown.name === 'NotFoundError')) throw thrown;

@@ -1,4 +1,4 @@
-/** Imports a generation as a new run: its last transaction makes it visible, and without that it is removed without a trace. */
+/** Imports a generation as a new run: the last transaction makes it visible, and without it everything is removed. */
 import { aborted, TabtuneError } from '../../protocol/errors.js';
 import type { OnProgress } from '../../protocol/reports.js';
 import { putChunk } from './chunks.js';
@@ -23,7 +23,7 @@ export interface Staged {
 }
 
 interface Wish {
-  /** The preferred id, used if no run has it. */
+  /** Preferred id, used if no run has it. */
   run?: string | undefined;
   label: string;
   phase: 'import' | 'save';
@@ -31,7 +31,7 @@ interface Wish {
   onProgress?: OnProgress | undefined;
 }
 
-/** Chunks are stored under the new run's id, without record and manifest, so a sweep removes those of a tab that crashed. */
+/** Imports the chunks. They are stored under the new run's id, without record and manifest, so that a sweep removes those of a crashed tab. */
 export async function takeIn(connection: Connection, parcel: Parcel, wish: Wish): Promise<Staged> {
   const need = parcel.manifest.bytes + (parcel.record?.data?.bytes ?? 0);
   await makeRoom(need, async () => undefined);
@@ -47,7 +47,7 @@ export async function takeIn(connection: Connection, parcel: Parcel, wish: Wish)
   }
 }
 
-/** An unused run id, locked against the sweep of another tab. */
+/** Returns an unused run id, locked against the sweep of another tab. */
 async function newRun(connection: Connection, wished: string | undefined): Promise<RunLock> {
   if (wished !== undefined && isRunId(wished) && !(await isKnown(connection, wished))) {
     const lock = await lockRun(wished).catch(() => undefined);

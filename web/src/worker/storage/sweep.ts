@@ -1,4 +1,4 @@
-/** Removes what crashed tabs left behind: chunks that no manifest names, and runs that never had a generation. */
+/** Removes leftovers of crashed tabs: chunks that no manifest names, and runs that never had a generation. */
 import type { Connection } from './connection.js';
 import { everyChunk, everyGeneration, STORES, within } from './database.js';
 import type { Database } from './database.js';
@@ -13,7 +13,7 @@ export async function sweepRuns(connection: Connection): Promise<void> {
   for (const run of housed) await sweptIfFree(run, () => tidy(run));
 }
 
-/** Runs with something that no manifest names. */
+/** Returns the runs with data that no manifest names. */
 async function suspectRuns(database: Database): Promise<string[]> {
   const transaction = database.transaction(STORES);
   const [chunks, manifests, heads, runs, history] = await Promise.all([
@@ -30,7 +30,7 @@ async function suspectRuns(database: Database): Promise<string[]> {
   return [...new Set([...orphaned, ...all.filter((run) => !withManifest.has(run))])];
 }
 
-/** A run that still exists in its second home keeps its record, its data and its history. */
+/** Sweeps one run; if it still exists in the alternative storage, it keeps its record, its data and its history. */
 async function sweepRun(database: Database, run: string, housed: boolean): Promise<void> {
   const transaction = database.transaction(STORES, 'readwrite');
   await within(transaction, async () => {

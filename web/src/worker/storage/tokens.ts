@@ -1,10 +1,10 @@
-/** Storage for tokens that are too many for memory: a file of the origin's private files, which goes with its run. */
+/** Storage for tokens that are too many for memory: one of the origin's private files, which is removed with its run. */
 import { sweepTokens, tokenFolder } from '../../protocol/token-files.js';
 import { drop } from './sinks.js';
 
-/** The core appends to it and reads from it. */
+/** A file to which the core appends, and from which it reads. */
 export interface TokenStorage {
-  /** → the offset of the bytes. */
+  /** Appends bytes and returns their offset. */
   append(bytes: Uint8Array): number;
   read(offset: number, length: number): Uint8Array;
   /** Removes the file. */
@@ -19,7 +19,7 @@ interface AccessHandle {
   close(): void;
 }
 
-/** A new storage; none where the browser has no synchronous files. What crashed tabs have left goes first. */
+/** Creates a new storage, after removing those of crashed tabs; returns undefined if the browser has no synchronous files. */
 export async function tokenStorage(): Promise<TokenStorage | undefined> {
   await sweepTokens().catch(() => undefined);
   const folder = await tokenFolder(true);
