@@ -2,8 +2,8 @@
 // or packed bf16, in place.
 //   S = Σ row    r = √(Σp²/N)    η ← relative_step ? max(ε₂, r)·η : η    d = 1 − η·λ
 //   u = (g·1/√(row/S))·1/√col    c = max(√(Σu²/N)/clip, 1), Σu² = S·Σa²    x = p·d − η·(u/c)    store by stream p
-// Every workgroup adds the 3·L sums of pass 3 itself (16 threads, then one), then updates 2048 pairs. `noise`: recorded
-// replays only, 16 bits of element i in word i.
+// Every workgroup adds the 3·L sums of pass 3 itself (by 16 threads, then by one) and updates 2048 pairs. `noise` is
+// read in recorded replays only: 16 bits of element i in word i.
 // Twin: optim/adafactor/apply.rs
 struct Params {
   rows: u32,

@@ -1,9 +1,9 @@
-// Adafactor, pass 3 of 4 (shaders/README.md, "Adafactor"; arXiv:1804.04235): what the update's size needs, over a
+// Adafactor, pass 3 of 4 (shaders/README.md, "Adafactor"; arXiv:1804.04235): the sums for the size of the update of a
 // matrix [rows, cols].
 // Workgroup ℓ of L = min(256, tiles) takes the tiles (32 × 64) ℓ, ℓ + L, … and writes Σ a², a = (g·1/√row)·1/√col, to
 // sums[ℓ]; Σ p² to sums[L + ℓ] (relative_step only, else 0); and Σ row over the rows of its blocks of 256 to sums[2L +
-// ℓ]. Lane k of 256 has column k % 64 and each fourth row of a tile; the lanes go through strides 128 … 1: a thread has
-// the four lanes of a column.
+// ℓ]. Lane k of 256 sums column k % 64 and every fourth row of a tile; the lanes are added by strides 128 … 1. A thread
+// has the four lanes of a column.
 // Twin: optim/adafactor/norm.rs
 struct Params {
   rows: u32,

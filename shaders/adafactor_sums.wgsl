@@ -1,7 +1,7 @@
 // Adafactor, pass 1 of 4 (shaders/README.md, "Adafactor"; arXiv:1804.04235): row and column sums of q = g² + ε₁ of a
 // matrix [rows, cols], from one read of g. By tiles of 32 rows × 64 columns: column partials add the rows from top to
-// bottom, row partials the columns by strides 32 … 1 ("Block tree" there). 8 threads sum a tile, each of them the 8
-// columns k, k + 8, …: strides 32, 16, 8 in registers; then a thread adds the 8 leaves of a row, 8 rows per round.
+// bottom, row partials the columns by strides 32 … 1 ("Block tree" there). 8 threads sum a tile. Thread k adds its 8
+// columns k, k + 8, … by strides 32, 16, 8 in registers; then a thread adds the 8 leaves of a row, 8 rows per round.
 // row_sums [rows, tiles across], col_sums [tiles down, cols].
 // Twin: optim/adafactor/sums.rs
 struct Params {

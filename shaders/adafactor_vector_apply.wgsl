@@ -2,8 +2,8 @@
 // bf16, in place. `Params` are those of a matrix [n, 1].
 //   r = √(Σp²/N)    η ← relative_step ? max(ε₂, r)·η : η    d = 1 − η·λ
 //   u = g/√row    c = max(√(Σu²/N)/clip, 1)    x = p·d − η·(u/c)
-// Every workgroup adds the 2·L sums of pass 1 itself (16 threads, then one), then updates 2048 pairs. `noise`: recorded
-// replays only, 16 bits of element i in word i.
+// Every workgroup adds the 2·L sums of pass 1 itself (by 16 threads, then by one) and updates 2048 pairs. `noise` is
+// read in recorded replays only: 16 bits of element i in word i.
 // Twin: optim/adafactor/vector_apply.rs
 struct Params {
   rows: u32,

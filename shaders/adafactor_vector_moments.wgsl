@@ -1,8 +1,8 @@
 // Adafactor on a vector of n elements, pass 1 of 2 (shaders/README.md, "Adafactor"; arXiv:1804.04235): row ← lerp(row,
 // g² + ε₁, w).
 // Workgroup ℓ of L = min(256, ⌈n/2048⌉) takes the chunks of 2048 elements ℓ, ℓ + L, … and writes Σ g²/row to sums[ℓ],
-// and Σ p² (relative_step only, else 0) to sums[L + ℓ]. Lane k of 256 has every 256th element of a chunk; the lanes go
-// through strides 128 … 1: a thread has the four lanes k, k + 64, ….
+// and Σ p² (relative_step only, else 0) to sums[L + ℓ]. Lane k of 256 sums every 256th element of a chunk; the lanes
+// are added by strides 128 … 1. A thread has the four lanes k, k + 64, ….
 // Twin: optim/adafactor/vector_moments.rs
 struct Params {
   n: u32,

@@ -1,6 +1,6 @@
 // AdamW on a packed bf16 tensor of n elements with bf16 m and v and an f32 gradient, in place (shaders/README.md,
-// "AdamW"; arXiv:1711.05101, 2010.06192). One thread per word, that is two elements; all arithmetic f32, the three
-// writes rounded (nearest, or stochastic with one Philox call a word).
+// "AdamW"; arXiv:1711.05101, 2010.06192). One thread per word, that is per two elements; all arithmetic is f32, and the
+// three writes are rounded (to nearest, or stochastically with one Philox call per word).
 //   g ← bounded(g)·factor    m′ = lerp(m, g, w1)    v′ = lerp(v, g², w2)    x = p·d − α·m′/(√v′ + ε)    store m′, v′, x
 // `noise` is read in recorded replays only: for stream s (m, v, p) and element i the 16 bits in word s·n + i.
 // Twin: optim/adamw/packed.rs

@@ -1,7 +1,7 @@
 // AdamW on two packed bf16 tensors of n and other_n elements with bf16 m and v and f32 gradients, in place
 // (shaders/README.md, "AdamW"; arXiv:1711.05101, 2010.06192). s0, s1: m of a tensor from the first word on, v from the
-// word `second` on. One thread per word, that is two elements; all arithmetic f32, the three writes rounded (nearest,
-// or stochastic with one Philox call a word).
+// word `second` on. One thread per word, that is per two elements; all arithmetic is f32, and the three writes are
+// rounded (to nearest, or stochastically with one Philox call per word).
 //   g ← bounded(g)·factor    m′ = lerp(m, g, w1)    v′ = lerp(v, g², w2)    x = p·d − α·m′/(√v′ + ε)    store m′, v′, x
 // Twin: optim/adamw/two.rs
 struct Params {
@@ -48,12 +48,12 @@ struct Rule {
   eps: f32,
 }
 
-// Two values, or one and zero.
+// Two values, or the first one and zero.
 fn of_pair(values: vec2<f32>, paired: bool) -> vec2<f32> {
   return select(vec2<f32>(values.x, 0.0), values, paired);
 }
 
-// The words of m′, v′ and x from those of p, m and v and the gradients of two elements, or of the last one.
+// The words of m′, v′ and x of two elements, or of the last one, from the words of p, m and v and the gradients.
 fn updated(words: vec3<u32>, gradients: vec2<f32>, paired: bool, rule: Rule, noise: Noise, pair: u32) -> vec3<u32> {
   let g = vec2<f32>(bounded(gradients.x), bounded(gradients.y)) * gate.factor;
   let p = vec2<f32>(bf16_low(words.x), bf16_high(words.x));

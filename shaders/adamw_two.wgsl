@@ -1,5 +1,5 @@
 // AdamW on two f32 tensors of n and other_n elements, multiples of 4, in place (shaders/README.md, "AdamW";
-// arXiv:1711.05101). s0, s1: m of a tensor from the first element on, v from that which `second` counts in vectors. One
+// arXiv:1711.05101). s0, s1: m of a tensor from the first element on, v from the vector of index `second` on. One
 // thread: four elements.
 //   g ← bounded(g)·factor    m ← lerp(m, g, w1)    v ← lerp(v, g², w2)    p ← p·d − α·m/(√v + ε)
 // w1 = 1 − β1, w2 = 1 − β2, d = 1 − ηλ, α = η·√(1 − β2ᵗ)/(1 − β1ᵗ). Twin: optim/adamw/two.rs

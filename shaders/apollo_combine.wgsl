@@ -1,7 +1,7 @@
 // APOLLO, the last pass but one (shaders/README.md, "APOLLO", 3 and 4; limiter: arXiv:2410.01623): the tensor's scale
 // (mini) and the growth limiter.
-// One workgroup; the channels c, c + 256, … make lane c of 256, the lanes go through strides 128 … 1: a thread has the
-// four lanes k, k + 64, ….
+// One workgroup. Lane c of 256 sums the channels c, c + 256, …; the lanes are added by strides 128 … 1. A thread has
+// the four lanes k, k + 64, ….
 //   mini: s = √Σ‖R̃‖²/(√Σ‖R‖² + 1e-8)    n = front·√Σ(s·‖g‖)²
 //   ℓ = N ≥ threshold ? max(n/(N + 1e-8), γ)/γ : 1    N ← n/ℓ
 // stats [4, channels] as apollo_project writes them; norm [1] = N; factors [2] = s (mini), ℓ.
@@ -25,7 +25,7 @@ const SIZE: u32 = 64u;
 const SMALL: f32 = 0x1p-40f;
 var<workgroup> part: array<vec3<f32>, 64>;
 
-// What channel c adds.
+// The terms that channel c adds to the sums.
 fn channel(c: u32) -> vec3<f32> {
   if (c >= params.channels) {
     return vec3<f32>(0.0);

@@ -1,5 +1,5 @@
-// APOLLO from rank 8 on, pass 3 of 5 (shaders/README.md, "APOLLO"; arXiv:2412.05270): the moments of what pass 2
-// projected, and the scales, by channels.
+// APOLLO from rank 8 on, pass 3 of 5 (shaders/README.md, "APOLLO"; arXiv:2412.05270): the moments of the projection
+// of pass 2, and the scales, by channels.
 //   R = σ·(projected·factor)    m ← lerp(m, R, w1)    v ← lerp(v, R², w2)    R̃ = m/(√v + ε)
 // projected, m, v [rank, channels]; lengths [parts, channels] of apollo_prepare; stats [4, channels] = s = ‖R̃‖/(‖R‖ +
 // 1e-8), ‖g‖², ‖R̃‖², ‖R‖².

@@ -1,9 +1,9 @@
 // APOLLO from rank 8 on, pass 1 of 5 (shaders/README.md, "APOLLO"; arXiv:2412.05270): the gradient bounded in place,
 // the squared length of each channel in parts, and the projector.
 //   g ← bounded(g)    lengths[part, c] = Σ g² of channel c    pt[j, i] = P[i, j]
-// A channel is a row of G [rows, cols] where by_row is 1, else a column. The first `lines` workgroups: one row each
-// (one part), or 64 columns of 32 rows each (⌈rows / 32⌉ parts). The threads of the others: two entries of P [dim,
-// rank], dim = cols or rows, from `given` or made here: z·unit, z a sum of 63 signs ("APOLLO projectors" there).
+// A channel is a row of G [rows, cols] where by_row is 1, else a column. Each of the first `lines` workgroups takes one
+// row (one part), or 64 columns of 32 rows (⌈rows / 32⌉ parts). A thread of the others makes two entries of P [dim,
+// rank], dim = cols or rows, from `given` or as z·unit, z a sum of 63 signs ("APOLLO projectors" there).
 // Twin: optim/apollo/prepare.rs
 struct Params {
   rows: u32,
@@ -29,7 +29,7 @@ const SIZE: u32 = 64u;
 const PART: u32 = 32u;
 var<workgroup> squares: array<f32, 64>;
 
-// The square of an entry, which is bounded in place.
+// The square of an entry of g, which is bounded in place.
 fn square(at: u32) -> f32 {
   let raw = g[at];
   let x = bounded(raw);
@@ -39,7 +39,7 @@ fn square(at: u32) -> f32 {
   return x * x;
 }
 
-// Entry i·rank + j of P, by its place.
+// Writes entry e = i·rank + j of P to pt.
 fn entry(e: u32, bits: vec2<u32>) {
   let i = e / params.rank;
   let j = e % params.rank;

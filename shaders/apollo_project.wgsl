@@ -80,7 +80,7 @@ fn add_product(sum: vec3<f32>, p: f32, x: vec2<f32>, zero: u32) -> vec3<f32> {
   return add(add(add(add(sum, high * x.x, zero), high * x.y, zero), low * x.x, zero), low * x.y, zero);
 }
 
-// The words in one.
+// The three words of a sum as one value.
 fn whole(sum: vec3<f32>, zero: u32) -> f32 {
   let a = two_sum(sum.x, sum.y, zero);
   return a.x + (a.y + sum.z);
@@ -127,7 +127,7 @@ fn main(
     }
     if (live) {
       for (var j = 0u; j < width; j++) {
-        // Scaled after the sum: where it cancels, entries rounded before would show.
+        // Scaled after the sum: where terms cancel, the rounding of entries scaled before would show.
         let x = params.sigma * (whole(r[j], zero) * gate.factor);
         let at = (first_j + j) * params.channels + c;
         let mi = lerp(m[at], x, params.w1);

@@ -57,7 +57,7 @@ fn main(
   }
   var total = 0.0;
   for (var j = first; j < keys; j += 4u) {
-    // Past the last key it is read again with weight zero.
+    // Past the last key, that key is read again with weight zero.
     let rows = base + min(vec4<u32>(j, j + 1u, j + 2u, j + 3u), vec4<u32>(keys - 1u)) * step;
     var s = vec4<f32>();
     for (var c = 0u; c < width4; c++) {

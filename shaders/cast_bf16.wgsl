@@ -1,5 +1,5 @@
-// y = bf16(x), packed, n elements (shaders/README.md, "Rounding to bf16"): nearest, or stochastic with the noise of one
-// stream (0 m, 1 v, 2 p), or with given noise, 16 bits of element i in word i. One thread per word.
+// y = bf16(x), packed, n elements (shaders/README.md, "Rounding to bf16"): rounded to nearest, or stochastically with
+// the noise of one stream (0 m, 1 v, 2 p) or with given noise, 16 bits of element i in word i. One thread per word.
 // Twin: ops/cast_bf16.rs
 struct Params {
   n: u32,

@@ -1,5 +1,5 @@
-// Prepended to every kernel: indices past 65,535 workgroups, tests of NaN and Inf on bits, bf16 and f16 in halves of a
-// word.
+// Text in front of every kernel: indices past 65,535 workgroups, tests of NaN and Inf on bits, bf16 and f16 in halves
+// of a word, Philox noise, rounding, the gate of a step.
 
 // Number of this workgroup in the folded grid (x <= 65535).
 fn group_index(group: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -34,7 +34,7 @@ fn bf16_four(words: vec2<u32>) -> vec4<f32> {
   return vec4<f32>(bf16_low(words.x), bf16_high(words.x), bf16_low(words.y), bf16_high(words.y));
 }
 
-// Half precision as f32, by integers: a shader may take a subnormal half, which the scale of a block can be, as zero.
+// Half precision as f32, by integers: a shader may treat a subnormal half, which the scale of a block can be, as zero.
 fn f16_value(bits: u32) -> f32 {
   let rest = bits & 0x7fffu;
   // 112 more in the exponent; Infinity and NaN keep all of its bits.
@@ -53,7 +53,7 @@ fn f16_high(word: u32) -> f32 {
   return f16_value(word >> 16u);
 }
 
-// f32 bits to bf16, nearest even; NaN becomes the quiet NaN of its sign.
+// f32 bits to bf16, to nearest even; NaN becomes the quiet NaN of its sign.
 fn bf16_nearest(bits: u32) -> u32 {
   let rounded = (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
   return select(rounded, ((bits >> 16u) & 0x8000u) | 0x7fc0u, is_nan_bits(bits));
@@ -94,14 +94,14 @@ fn bf16_stochastic(bits: u32, noise: u32) -> u32 {
   return select(rounded, high, (rounded & 0x7fffu) == 0x7f80u);
 }
 
-// Whether a step writes (0), or has found what is not finite, as the steps after it; and the factor of its gradients,
-// which clips them. Twin: optim/gate.rs
+// The gate of a step. `closed` is 0 if the step writes; it is not 0 once a loss or norm is not finite, in this step and
+// the following ones. `factor` is the factor of the gradients, which clips them. Twin: optim/gate.rs
 struct Gate {
   closed: u32,
   factor: f32,
 }
 
-// What rounds the writes of one step of one parameter. The last field of `Params`, at a multiple of 16 bytes.
+// The source of the rounding of one step of one parameter. The last field of `Params`, at a multiple of 16 bytes.
 // Twin: random.rs
 struct Noise {
   key: vec2<u32>,
@@ -110,18 +110,18 @@ struct Noise {
   rounding: u32,
 }
 
-// The words of elements 2·pair and 2·pair + 1, two halves each: streams m, v, p.
+// The noise words of elements 2·pair and 2·pair + 1, one word of two halves for each of the streams m, v, p.
 fn noise_words(noise: Noise, pair: u32) -> vec4<u32> {
   return philox(vec4<u32>(pair, 0u, noise.step), noise.key);
 }
 
-// How a write is rounded: random.rs, Rounding. F32 means that the tensor is not packed.
+// The rounding of a write: random.rs, Rounding. F32 means that the tensor is not packed.
 const ROUND_F32: u32 = 0u;
 const ROUND_NEAREST: u32 = 1u;
 const ROUND_STOCHASTIC: u32 = 2u;
 const ROUND_GIVEN: u32 = 3u;
 
-// Two f32 values to one packed word; noise holds the low element's 16 bits in the low half.
+// Two f32 values as one packed word; the low half of `noise` holds the 16 bits of the low element.
 fn bf16_pair(low: f32, high: f32, noise: u32, rounding: u32) -> u32 {
   let a = bitcast<u32>(low);
   let b = bitcast<u32>(high);
@@ -131,7 +131,7 @@ fn bf16_pair(low: f32, high: f32, noise: u32, rounding: u32) -> u32 {
   return bf16_stochastic(a, noise & 0xffffu) | (bf16_stochastic(b, noise >> 16u) << 16u);
 }
 
-// A finite gradient beyond 1e15 is taken as 1e15 of its sign; NaN and Inf pass.
+// Bounds a finite gradient by ±1e15; NaN and Inf pass.
 fn bounded(g: f32) -> f32 {
   let bits = bitcast<u32>(g);
   // One test for 1e15 < |g| < ∞: for smaller values the difference wraps around.
@@ -139,7 +139,7 @@ fn bounded(g: f32) -> f32 {
   return select(g, bitcast<f32>((bits & 0x80000000u) | 0x58635fa9u), beyond);
 }
 
-// a + w (b - a), from the nearer end, so that w = 0 and w = 1 are exact.
+// a + w (b - a), computed from the nearer end, so that w = 0 and w = 1 give a and b exactly.
 fn lerp(a: f32, b: f32, w: f32) -> f32 {
   if (w < 0.5) {
     return a + w * (b - a);

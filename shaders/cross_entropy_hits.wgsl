@@ -1,6 +1,6 @@
-// Per row: whether the target is the arg max of the logits, the lowest id of equal ones, and whether it is an id.
+// For each row: if the target is the arg max of the logits (the lowest id of equal ones), and if it is an id.
 // logits [n, stride], targets [n] i32, partials [n, P, 2] of cross_entropy_partials; hits [n, 2] = 1 or 0 each. One
-// workgroup: one row, of which only the logits below a target that is a maximum are read.
+// workgroup: one row. If the target's logit is a maximum, the logits of lower ids are read, else no others.
 // Twin: ops/loss/cross_entropy.rs
 struct Params {
   n: u32,

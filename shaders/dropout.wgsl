@@ -1,6 +1,6 @@
 // Dropout: y[e] = keep ? x[e]·scale : 0. x, y [n], scale = 1/(1 − p), threshold = p·2³².
 // keep: the first word of Philox at the counter (e, micro-batch, step) is at least the threshold, so that the backward
-// pass and a block that is run again draw the same. One thread: one element. Twin: ops/dropout.rs
+// pass and a block that is run again draw the same mask. One thread: one element. Twin: ops/dropout.rs
 struct Params {
   n: u32,
   threshold: u32,

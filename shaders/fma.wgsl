@@ -1,6 +1,6 @@
-// y[i] = Σ_j c_j of 16 chains of multiply-adds: c_j begins as x[i] + j / 16 and becomes a c_j + b, 8 times a round.
-// Each link needs the one before it, and the chains do not need each other: arithmetic and nothing else, the most that
-// a device can do. x, y [n]. One thread per element. Twin: gpu/fma.rs
+// y[i] = Σ_j c_j of 16 chains of multiply-adds: c_j begins as x[i] + j / 16 and becomes a c_j + b, 8 times per round.
+// Each link needs the one before it, and the chains do not need each other: this is pure arithmetic, at the highest
+// rate of a device. x, y [n]. One thread per element. Twin: gpu/fma.rs
 struct Params {
   n: u32,
   rounds: u32,

@@ -1,5 +1,5 @@
 // Sums of squares of six gradients, one for each block of 256 of their elements (chunks/norm_blocks.wgsl). The
-// workgroups of one follow those of the one before. Twin: optim/norm/blocks.rs
+// workgroups of a gradient follow those of the one before. Twin: optim/norm/blocks.rs
 struct Params {
   n0: u32,
   n1: u32,
@@ -24,7 +24,7 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> partials: array<f32>;
 @group(0) @binding(7) var<storage, read_write> params: Params;
 
-// The workgroups of a gradient of n elements.
+// The number of workgroups of a gradient of n elements.
 fn parts(n: u32) -> u32 {
   return (n + 2047u) / 2048u;
 }

@@ -1,5 +1,5 @@
-// Gradients of keys and values by query head → by the head that these share: y[r, h] = Σ_g x[r, h group + g], z
-// likewise of w, in the order of g. x, w [n, heads, H], y, z [n, heads / group, H]; H = 4 width4.
+// Adds gradients of keys and values by query head up to those by the head that query heads share: y[r, h] = Σ_g x[r,
+// h group + g], z likewise of w, in the order of g. x, w [n, heads, H], y, z [n, heads / group, H]; H = 4 width4.
 // One thread: four elements of y and of z. Twin: ops/attention/kernels.rs
 struct Params {
   // Total number of heads of y.

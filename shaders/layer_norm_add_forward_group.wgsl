@@ -1,5 +1,5 @@
-// sum = x + (sum + bias), the bias only where biased is 1; y = (sum − mean) r w + b with r = 1 / sqrt(var + eps): what
-// a layer adds to the residual stream, and the norm that reads it, in one dispatch. x, sum, y [n, C], bias, w, b [C],
+// sum = x + (sum + bias), the bias only where biased is 1; y = (sum − mean) r w + b with r = 1 / sqrt(var + eps): the
+// residual stream after a layer, and the norm that reads it, in one dispatch. x, sum, y [n, C], bias, w, b [C],
 // stats [n, 2] = mean, r; C a multiple of 4. For GPUs: one workgroup per row. Twin: ops/norm/layer.rs
 struct Params {
   n: u32,
@@ -19,7 +19,7 @@ struct Params {
 
 var<workgroup> lanes: array<f32, 64>;
 
-// Over the lanes, each of which has four sums.
+// The total over the lanes, each of which has four sums.
 fn total(lane: u32, sums: vec4<f32>) -> f32 {
   lanes[lane] = (sums.x + sums.y) + (sums.z + sums.w);
   workgroupBarrier();

@@ -16,7 +16,7 @@ struct Params {
 
 var<workgroup> lanes: array<f32, 64>;
 
-// Over the lanes, each of which has four sums.
+// The total over the lanes, each of which has four sums.
 fn total(lane: u32, sums: vec4<f32>) -> f32 {
   lanes[lane] = (sums.x + sums.y) + (sums.z + sums.w);
   workgroupBarrier();

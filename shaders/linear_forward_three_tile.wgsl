@@ -3,7 +3,7 @@
 // Twin: ops/linear/joint.rs
 struct Params {
   n: u32,
-  // Columns of all.
+  // Number of columns of all y.
   m: u32,
   k4: u32,
   m0: u32,
@@ -27,7 +27,7 @@ fn put(row: u32, column: u32, value: f32) {
   }
 }
 
-// The sums end with the products of x and w.
+// Nothing is added to the sums after the products of x and w.
 fn more() -> u32 {
   return 0u;
 }

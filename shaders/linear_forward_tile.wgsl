@@ -17,7 +17,7 @@ fn put(row: u32, column: u32, value: f32) {
   y[row * params.stride + column] = value;
 }
 
-// The sums end with the products of x and w.
+// Nothing is added to the sums after the products of x and w.
 fn more() -> u32 {
   return 0u;
 }

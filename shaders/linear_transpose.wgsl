@@ -1,5 +1,5 @@
-// A part of w, transposed and in f32: y[4 i + j, r] = w[first + r, 4 (first4 + i) + j] for r < n and i < m4, and zeros
-// after them up to the next multiple of 4. w [rows, 4 k4], y [4 m4, 4 ⌈n / 4⌉]. One thread: 4 rows by 4 columns.
+// A part of w, transposed and in f32: y[4 i + j, r] = w[first + r, 4 (first4 + i) + j] for r < n and i < m4; rows of y
+// end with zeros up to a multiple of 4. w [rows, 4 k4], y [4 m4, 4 ⌈n / 4⌉]. One thread: 4 rows by 4 columns.
 // Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,

@@ -13,7 +13,7 @@ var<workgroup> sums: array<f32, SIZE>;
 
 @compute @workgroup_size(SIZE)
 fn main(@builtin(local_invocation_index) lane: u32) {
-  // Four partial sums of each thread, by strides 128, 64.
+  // Adds the four partial sums of each thread, by strides 128, 64.
   var sum = 0.0;
   for (var near = 0u; near < 128u; near += 64u) {
     var pair = 0.0;

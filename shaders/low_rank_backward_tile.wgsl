@@ -10,7 +10,7 @@ struct Params {
   add: u32,
   // 1 where the factor is f32, 0 where it is packed bf16.
   wide: u32,
-  // s.
+  // s, the scale of the low-rank part.
   scale: f32,
   // Where the second plane of w begins.
   plane: u32,

@@ -2,7 +2,7 @@
 // Twin: ops/thirds.rs
 struct Params {
   n: u32,
-  // C.
+  // C, the width of a third.
   width: u32,
 }
 

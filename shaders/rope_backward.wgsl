@@ -1,5 +1,5 @@
-// Gradients of queries, keys and values one after another, as one product reads them: those of heads of queries that
-// share a head of keys are added up, in their order, and queries and keys are turned back by their angle.
+// Gradients of queries, keys and values, one after another as one product reads them: dk and dv of query heads that
+// share a head are added up in the order of the heads, and those of queries and keys are rotated back.
 // dq, dk, dv [rows, heads · 2 half], half = 4 half4; dy: [rows, heads · 2 half], [rows, kv_heads · 2 half] twice. Row r
 // has position offset + r mod len; cosines, sines [positions, half].
 // One thread: four pairs of a query or a key, or four elements of a value. Twin: ops/rope.rs

@@ -1,6 +1,7 @@
-// Whether a step writes, decided on the device (shaders/README.md, "A step without a wait"). One workgroup.
-//   bad = a loss or Σg² is not finite    closed ← closed or bad    factor = max_norm > 0 and √Σg² > max_norm ?
-//   max_norm/√Σg² : 1    row = status, first partial of Σg² that is not finite, Σg², losses
+// Decides on the device if a step writes (shaders/README.md, "A step without a wait"). One workgroup.
+//   bad = a loss or Σg² is not finite    closed ← closed or bad
+//   factor = max_norm > 0 and √Σg² > max_norm ? max_norm/√Σg² : 1
+//   row = status, first partial of Σg² that is not finite, Σg², losses
 // losses [k], sum [1] = Σg², partials [n] of global_norm; status: 0 taken, 1 bad, 2 closed before.
 // Twin: optim/gate.rs
 struct Params {
@@ -20,7 +21,7 @@ struct Params {
 // Few threads, since a software adapter compiles a store for each word of workgroup memory.
 const SIZE: u32 = 64u;
 const NONE: u32 = 0xffffffffu;
-// Of each thread: its first partial that is not finite, and whether one of its losses is not.
+// For each thread: its first partial that is not finite, and 1 if a loss or Σg² is not finite.
 var<workgroup> found: array<vec2<u32>, SIZE>;
 
 fn is_finite(x: f32) -> bool {

@@ -10,8 +10,8 @@ struct Params {
 
 const SIZE: u32 = 64u;
 var<workgroup> leaves: array<f32, SIZE>;
-// The blocks j, j + 64, j + 128 and j + 192 of 256, added up. Workgroup memory and text are short: a software adapter
-// compiles a store for each word, and hundreds of instructions for each load in the text.
+// The sums of the blocks j, j + 64, j + 128 and j + 192 of 256. Workgroup memory and text are kept short: a software
+// adapter compiles a store for each word, and hundreds of instructions for each load in the text.
 var<workgroup> fourths: array<f32, 64>;
 var<workgroup> rounds: u32;
 
@@ -31,7 +31,7 @@ fn four(i: u32) -> f32 {
   return sum;
 }
 
-// A block from its eight leaves, by strides 4, 2, 1.
+// The sum of a block from its eight leaves, by strides 4, 2, 1.
 fn block(first: u32) -> f32 {
   let even = (leaves[first] + leaves[first + 4u]) + (leaves[first + 2u] + leaves[first + 6u]);
   let odd = (leaves[first + 1u] + leaves[first + 5u]) + (leaves[first + 3u] + leaves[first + 7u]);

@@ -1,5 +1,5 @@
 // y[y_start + i] = x[x_start + i] for i below n, word for word, whatever the words mean (packed bf16 too); the rest of
-// y stays. One thread per word.
+// y is unchanged. One thread per word.
 // Twin: gpu/copy.rs
 struct Params {
   n: u32,

@@ -1,12 +1,13 @@
 // The entry point of the first stage of the gradient norm: sums of squares of blocks of 256 elements
-// (shaders/README.md, "Block tree"). The stem says which gradient a workgroup has, and its elements.   partials[first
-// + block] = Σ bounded(g)² A workgroup sums 8 blocks; 8 threads per block, each with 32 elements in registers:
-// strides 128 … 8, and the first of them 4, 2, 1. NaN and Inf pass into the sum.
+// (shaders/README.md, "Block tree"). The stem gives the gradient of a workgroup, and its elements.
+//   partials[first + block] = Σ bounded(g)²
+// A workgroup sums 8 blocks, with 8 threads per block. Each adds its 32 elements by strides 128 … 8 in registers; then
+// the first thread of the block adds by strides 4, 2, 1. NaN and Inf pass into the sum.
 const SIZE: u32 = 64u;
 var<workgroup> leaves: array<f32, SIZE>;
 
-// The share of a workgroup: which gradient, of n elements, whose partials begin at first; the number of the workgroup
-// among those of this gradient.
+// The share of a workgroup: the index of the gradient, its n elements, the index `first` of its first partial, and the
+// index `part` of the workgroup among those of this gradient.
 struct Share {
   gradient: u32,
   n: u32,
@@ -36,7 +37,7 @@ fn main(
   let share = share_of(group_index(group, groups));
   let block = share.part * (SIZE / 8u) + lane / 8u;
   let i = block * 256u + lane % 8u;
-  // By strides 8, 16 and 32. In loops, since a software adapter's compiler takes long for text that reads buffers.
+  // By strides 32, 16 and 8. In loops, since a software adapter's compiler takes long for text that reads buffers.
   var sum = 0.0;
   for (var near = 0u; near < 2u; near++) {
     var part = 0.0;

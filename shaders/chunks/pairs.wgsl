@@ -1,5 +1,5 @@
-// The entry point of an update that writes one buffer, p [n], and that its stem defines by element: x = element(p, i).
-// One thread: two elements, one packed word of p (bf16) or two (f32). x is stored by stream p.
+// The entry point of an update that writes one buffer, p [n]. The stem defines it for one element: x = element(p, i).
+// One thread: two elements, one packed word of p (bf16) or two (f32). x is rounded with stream p.
 @compute @workgroup_size(256)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,

@@ -1,5 +1,5 @@
-// Q4_K: 256 weights (d·s)·q − e·t. A block: 4 words of scales, 32 words of q, of which 8 have two runs: the low four
-// bits of the bytes are those of the even run, the high ones those of the odd one. One plane.
+// Q4_K: 256 weights (d·s)·q − e·t. A block has 4 words of scales and 32 words of q, of which each 8 hold two runs: the
+// low four bits of the bytes are the even run, the high ones the odd run. One plane.
 fn fours(at: u32) -> vec4<f32> {
   let first = 36u * (at / 64u);
   let run = at % 64u / 8u;

@@ -1,5 +1,5 @@
-// Q5_1: 32 weights q·d + m. A block: a word with the high bits of q, 4 words with the others, of which the low four
-// bits of a byte are element j, the high ones element j + 16; d and m in the second plane.
+// Q5_1: 32 weights q·d + m. A block has a word with the high bits of q, 4 words with the others (the low four bits of
+// byte j are element j, the high ones element j + 16), and d and m in the second plane.
 fn fours(at: u32) -> vec4<f32> {
   let block = at / 8u;
   let high = vec4<u32>(w[5u * block]) >> (vec4<u32>(0u, 1u, 2u, 3u) + 4u * (at % 8u));

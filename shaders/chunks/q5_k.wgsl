@@ -1,6 +1,6 @@
-// Q5_K: 256 weights (d·s)·q − e·t. A block: 4 words of scales, 8 words with the high bits of q, bit n of a byte for
-// run n, 32 words with the others, of which 8 have two runs: the low four bits of the bytes are those of the even run,
-// the high ones those of the odd one. One plane.
+// Q5_K: 256 weights (d·s)·q − e·t. A block has 4 words of scales, 8 words with the high bits of q (bit n of a byte is
+// that of run n), and 32 words with the others, of which each 8 hold two runs: the low four bits of the bytes are the
+// even run, the high ones the odd run. One plane.
 fn fours(at: u32) -> vec4<f32> {
   let first = 44u * (at / 64u);
   let run = at % 64u / 8u;

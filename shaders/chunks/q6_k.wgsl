@@ -1,7 +1,7 @@
-// Q6_K: 256 weights (d·s)·(q − 32), in two halves of four runs of 32. A block: 32 words with the low four bits of q, 16
-// of a half: in 8 words the runs 0 and 2, in 8 the runs 1 and 3, in the low and high bits of the bytes; 16 words with
-// the high two bits, 8 of a half: bits 2n of a byte are those of run n; 4 words of s, a signed byte for 16 weights; d
-// in the second plane.
+// Q6_K: 256 weights (d·s)·(q − 32), in two halves of four runs of 32. A block has 32 words with the low four bits of q,
+// 16 per half: 8 words hold the runs 0 and 2, 8 the runs 1 and 3, in the low and high bits of the bytes; 16 words with
+// the high two bits, 8 per half: the bits from 2n on of a byte are those of run n; 4 words of s, a signed byte for each
+// 16 weights; and d in the second plane.
 fn fours(at: u32) -> vec4<f32> {
   let block = at / 64u;
   let first = 52u * block;

@@ -1,6 +1,7 @@
-// What Q4_K and Q5_K share: a block of 8 runs of 32 weights begins with a word of the halves d and e and three words
-// of six-bit numbers s and t of the runs: the bytes of the first word have s of the runs 0 … 3, those of the second
-// one t; the third one has the low four bits of both for the runs 4 … 7, whose high ones are above those of 0 … 3.
+// Scales of Q4_K and Q5_K: a block of 8 runs of 32 weights begins with a word of the halves d and e and three words
+// of six-bit numbers s and t of the runs. The bytes of the first word have s of the runs 0 … 3, those of the second
+// one t. The third one has the low four bits of both for the runs 4 … 7, whose high two bits lie above the six bits
+// of the runs 0 … 3 in the first two words.
 
 // d·s and e·t of a run of the block that begins with the word `first`.
 fn run_scales(first: u32, run: u32) -> vec2<f32> {

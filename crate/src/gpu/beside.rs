@@ -1,4 +1,4 @@
-//! Two tensors side by side in one buffer, so that a kernel binds them as one.
+//! Pairs of tensors that lie side by side in one buffer, so that a kernel binds them as one.
 
 use burn::backend::{DispatchDevice, TensorMetadata};
 use burn::tensor::{DType, Device};
@@ -8,19 +8,24 @@ use crate::gpu::launch::{CubeTensor, is_software, words_for};
 use crate::gpu::transfer;
 use crate::gpu::{Buffer, graph};
 
-/// Words to a multiple of which a tensor begins in the buffer of another one: 256 bytes, which every device allows.
+/// Alignment of the second tensor in words: 256 bytes, which every device accepts as an offset of a binding.
 const ALIGNMENT: usize = 64;
 
-/// Most bytes of both: a buffer of twice the size is harder to find room for, and long updates need no company.
+/// Maximum number of bytes of both tensors. It is harder to find room for a buffer of twice the size, and long updates gain nothing by sharing a
+/// dispatch.
 const MOST: usize = 32 << 20;
 
-/// Words from the first to the second of two tensors with so many elements.
+/// Returns the distance in words from the start of the first tensor to that of the second, for two tensors `[elements]`.
 pub fn distance(elements: usize, dtype: DType) -> usize {
     words_for(elements, dtype).next_multiple_of(ALIGNMENT)
 }
 
-/// Zeros for two tensors `[elements]`, F32 or BF16, side by side on a GPU. `None` on the CPU and on software adapters, where what binds them
-/// as one would execute the branches of all its tensors for each element, and where they would be large.
+/// Allocates zeros for two tensors `[elements]`, F32 or BF16, side by side on a GPU. Returns `None` if they would be large, on the CPU, and on
+/// software adapters, where a kernel for several tensors would execute the branches of all of them for each element.
+///
+/// # Errors
+///
+/// As [`transfer::zeros`].
 pub fn zeros_beside(elements: usize, dtype: DType, device: &Device) -> Result<Option<Buffer>> {
     let words = 2 * distance(elements, dtype);
     let small = words > 0 && words * 4 <= MOST;
@@ -29,7 +34,7 @@ pub fn zeros_beside(elements: usize, dtype: DType, device: &Device) -> Result<Op
 }
 
 impl Buffer {
-    /// The two tensors in a buffer of [`zeros_beside`] for so many elements.
+    /// Splits a buffer of [`zeros_beside`] into its two tensors `[elements]`.
     pub fn halves(self, elements: usize, dtype: DType) -> [Self; 2] {
         let words = words_for(elements, dtype);
         let Some(whole) = self.cube() else { return [self.clone(), self] };
@@ -40,7 +45,8 @@ impl Buffer {
         })
     }
 
-    /// The buffer of both, uniquely owned when they are gone and nobody else has a part of it. `None` if they are not halves of one.
+    /// Returns the buffer of which both are halves, or `None` if they are not halves of one. It is uniquely owned once they are dropped and no other
+    /// handle to a part of it exists.
     pub fn whole(first: &Self, second: &Self) -> Option<Self> {
         let (a, b) = (first.cube()?, second.cube()?);
         let bytes = 4 * distance(a.shape().num_elements(), a.dtype) as u64;

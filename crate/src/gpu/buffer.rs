@@ -1,4 +1,4 @@
-//! Tensors as arguments and results of kernels, of any device, dtype and rank.
+//! Buffers: tensors of any device, dtype and rank as arguments and results of kernels.
 
 use std::fmt::Debug;
 
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::gpu::launch::{CubeBackend, CubeDevice, CubeTensor, Launch};
 use crate::gpu::{AnyKernel, Kernel, KernelParams, graph};
 
-/// What the kernels run on: Burn's tensors themselves.
+/// A backend whose tensors the kernels can write directly, because no operation on them is deferred.
 #[diagnostic::on_unimplemented(
     message = "tabtune cannot be built with Burn's feature `fusion`: its kernels write to tensors in place, which fusion would defer",
     label = "turn the feature `fusion` of burn off (`default-features = false`)"
@@ -55,7 +55,7 @@ impl<const D: usize> From<Tensor<D>> for Buffer {
 impl<const D: usize> From<Tensor<D, Int>> for Buffer {
     /// # Panics
     ///
-    /// On a tensor of a backend without these kernels.
+    /// On a tensor of a backend without kernels of this crate.
     fn from(tensor: Tensor<D, Int>) -> Self {
         let held = Self::of_kind(tensor.into_dispatch().kind).expect("a tensor of a device that this crate opened");
         Self(match held.0 {
@@ -67,7 +67,11 @@ impl<const D: usize> From<Tensor<D, Int>> for Buffer {
 }
 
 impl Buffer {
-    /// The buffer of `tensor`. A tensor of a backend without these kernels, which a dependent crate may build Burn with, is an error.
+    /// Returns the buffer of `tensor`.
+    ///
+    /// # Errors
+    ///
+    /// `kernel.foreign-backend` for a tensor of a backend without kernels of this crate; a dependent crate may build Burn with such backends.
     pub fn of<const D: usize>(tensor: Tensor<D>) -> Result<Self> {
         Self::of_kind(tensor.into_dispatch().kind)
     }
@@ -86,7 +90,7 @@ impl Buffer {
         }
     }
 
-    /// Back to a float tensor (f32 or packed bf16) of rank `D`.
+    /// Returns the buffer as a float tensor (f32 or packed bf16) of rank `D`.
     pub fn float<const D: usize>(self) -> Tensor<D> {
         match self.0 {
             Held::Cube(tensor) => Tensor::from_primitive::<CubeBackend>(tensor),
@@ -95,7 +99,7 @@ impl Buffer {
         }
     }
 
-    /// The same elements in another shape.
+    /// Returns the same elements in another shape.
     pub(crate) fn reshaped(self, shape: impl Into<Shape>) -> Self {
         use burn::backend::ops::FloatTensorOps;
         Self(match self.0 {
@@ -105,7 +109,7 @@ impl Buffer {
         })
     }
 
-    /// An identifier of the underlying allocation, valid while a handle exists: writing in place does not change it.
+    /// Returns an identifier of the underlying allocation, valid while a handle exists: writing in place does not change it.
     pub fn place(&self) -> usize {
         match &self.0 {
             Held::Cube(tensor) => graph::place_of(&tensor.handle),
@@ -114,7 +118,7 @@ impl Buffer {
         }
     }
 
-    /// The kind of device it is on: `GPU` (which may be a software adapter), or `CPU`, where twins run.
+    /// Returns the kind of the buffer's device: `GPU` (which may be a software adapter), or `CPU`, where twins run.
     pub fn device_kind(&self) -> &'static str {
         match &self.0 {
             Held::Cube(_) => "GPU",
@@ -123,7 +127,7 @@ impl Buffer {
         }
     }
 
-    /// The tensor of a GPU; `None` on the CPU.
+    /// Returns the tensor on a GPU; `None` on the CPU.
     pub(super) fn cube(&self) -> Option<&CubeTensor> {
         match &self.0 {
             Held::Cube(tensor) => Some(tensor),
@@ -132,17 +136,17 @@ impl Buffer {
         }
     }
 
-    /// The buffer of a tensor of a GPU.
+    /// Returns the buffer of a tensor on a GPU.
     pub(super) fn of_cube(tensor: CubeTensor) -> Self {
         Self(Held::Cube(tensor))
     }
 
-    /// The GPU it is on; `None` on the CPU.
+    /// Returns the GPU that has the buffer; `None` on the CPU.
     fn device(&self) -> Option<&<CubeBackend as BackendTypes>::Device> {
         self.cube().map(|tensor| &tensor.device)
     }
 
-    /// Whether it is on a device with the [kernels for software adapters](crate::gpu::launch::is_software).
+    /// Returns true on a device with the [kernels for software adapters](crate::gpu::launch::is_software).
     pub fn on_software(&self) -> bool {
         match &self.0 {
             Held::Cube(tensor) => CubeBackend::software(tensor),
@@ -151,7 +155,7 @@ impl Buffer {
         }
     }
 
-    /// An uninitialised tensor on the device of this one.
+    /// Allocates an uninitialised tensor on the device of this one.
     pub fn empty_like(&self, shape: impl Into<Shape>, dtype: DType) -> Self {
         Self(match &self.0 {
             Held::Cube(tensor) => Held::Cube(CubeBackend::empty(tensor, shape.into(), dtype)),
@@ -165,15 +169,16 @@ fn foreign(device: &impl Debug) -> Error {
     Error::ForeignBackend { found: format!("{device:?}") }
 }
 
-/// Whether a device runs WGSL: to Burn the devices of all of CubeCL's runtimes, CUDA's too, have one type.
+/// Returns true if a device runs WGSL. In Burn the devices of all of CubeCL's runtimes, including CUDA's, have one type.
 fn runs_wgsl(device: &CubeDevice) -> bool {
     matches!(device, CubeDevice::Wgpu(_))
 }
 
-/// Refuses a device without these kernels.
+/// Checks that a device can run the kernels of this crate.
 ///
 /// # Errors
-/// `kernel.foreign-backend`.
+///
+/// `kernel.foreign-backend` if it cannot.
 pub fn check_device(device: &Device) -> Result<()> {
     match device.clone().inner().as_dispatch() {
         DispatchDevice::Cube(device) if runs_wgsl(device) => Ok(()),
@@ -184,7 +189,11 @@ pub fn check_device(device: &Device) -> Result<()> {
     }
 }
 
-/// Refuses buffers of different devices for the kernel of this name; each comes with its name in the refusal.
+/// Checks that the buffers for the kernel of this name, each with its own name, are all on one device.
+///
+/// # Errors
+///
+/// `kernel.mixed-devices`, with the device of each buffer.
 pub fn check_devices<'a>(kernel: &'static str, buffers: impl Iterator<Item = (&'a str, &'a Buffer)> + Clone) -> Result<()> {
     let mut devices = buffers.clone().map(|(_, buffer)| buffer.device());
     let first = devices.next();
@@ -198,8 +207,12 @@ pub fn check_devices<'a>(kernel: &'static str, buffers: impl Iterator<Item = (&'
     Err(Error::MixedDevices { kernel, found: found.collect() })
 }
 
-/// Runs `kernel` on tensors without autodiff; returns the written buffers. A written tensor is changed in place if it is uniquely owned (see
-/// [`Launch::launch`]). Buffers of different devices are an error that names them.
+/// Runs `kernel` over `groups` workgroups on tensors without autodiff and returns the written buffers. A written tensor is changed in place if it
+/// is uniquely owned (see [`Launch::launch`]).
+///
+/// # Errors
+///
+/// `kernel.mixed-devices` for buffers of different devices.
 pub fn run<P: KernelParams, const R: usize, const W: usize>(
     kernel: &'static Kernel<P, R, W>,
     read: [Buffer; R],
@@ -212,11 +225,15 @@ pub fn run<P: KernelParams, const R: usize, const W: usize>(
     Ok([(); W].map(|()| written.next().expect("a kernel gives back what it writes")))
 }
 
-/// [`run`] of a kernel without types, for launches that were recorded: buffers in binding order, the parameters as words.
+/// Runs a kernel without types, for launches that were recorded: as [`run`], with the buffers in binding order and the parameters as words.
+///
+/// # Errors
+///
+/// As [`run`].
 ///
 /// # Panics
 ///
-/// On another number of buffers than the kernel has.
+/// If the number of buffers is not that of the kernel.
 pub fn run_any(kernel: &'static AnyKernel, buffers: Vec<Buffer>, params: &[u32], groups: u32) -> Result<Vec<Buffer>> {
     assert_eq!(buffers.len(), kernel.bindings.len(), "buffers of {}", kernel.name);
     check_devices(kernel.name, kernel.bindings.iter().map(|binding| binding.name).zip(&buffers))?;

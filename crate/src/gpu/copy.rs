@@ -1,5 +1,5 @@
-//! `y[y_start ..] = x[x_start ..]`, word for word: the copy for tensors whose dtype the compiler does not know (packed bf16), and for parts of
-//! tensors that go to the device and back piece by piece.
+//! A copy word for word, `y[y_start ..] = x[x_start ..]`: for tensors of a dtype that WGSL does not have (packed bf16), and for tensors that go
+//! to the device and back in pieces.
 
 use crate::gpu::Kernels;
 
@@ -7,15 +7,15 @@ use crate::gpu::Kernels;
 pub(crate) static KERNELS: Kernels = &[&KERNEL.all()];
 
 crate::kernel! {
-    /// `x [x_start .. x_start + n] → y [y_start .. y_start + n]`; the rest of y stays.
+    /// Copies `x [x_start .. x_start + n] → y [y_start .. y_start + n]`; the rest of y is unchanged.
     pub KERNEL = "u32_copy" [256], (x) -> (mut y),
-    /// Words to copy.
+    /// The words to copy.
     struct Params {
         /// Number of words.
         n: u32,
-        /// First word of x.
+        /// Index of the first word that is read from x.
         x_start: u32,
-        /// First word of y.
+        /// Index of the first word that is written to y.
         y_start: u32,
     },
     twin |[x], [y], p| {
@@ -25,7 +25,7 @@ crate::kernel! {
 }
 
 impl Params {
-    /// The first `n` words.
+    /// Returns the parameters that copy the first `n` words.
     pub fn whole(n: u32) -> Self {
         Self { n, x_start: 0, y_start: 0 }
     }

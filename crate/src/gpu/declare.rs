@@ -1,19 +1,19 @@
-//! The form in which kernels are declared.
+//! The macro that declares kernels.
 
-/// Declares a [`Kernel`](crate::gpu::Kernel): its stem (the text is `shaders/<stem>.wgsl`), the invocations of a workgroup, the buffers
-/// it reads `->` those it writes (`mut` where it reads them too), its parameters, and its twin. Variants may follow, which share all but the
-/// shader, the entry point and the workgroup where those are given.
+/// Declares a [`Kernel`](crate::gpu::Kernel): its stem (the text is `shaders/<stem>.wgsl`), the number of invocations per workgroup, the buffers
+/// that it reads `->` those that it writes (`mut` where it reads them too), its parameters, and its twin. Variants may follow: they share
+/// everything with the kernel except for the shader and, where these are given, the entry point and the size of a workgroup.
 ///
-/// A stem that reads weights says which chunk it calls, `of weight4` or `of weight1`, and has `w` as its first buffer: it becomes a kernel
-/// for each storage type ([`Stored`](crate::gpu::Stored)), and its twin sees the weights in f32. `of two4` and `of three4` are for several
-/// matrices in f32 or bf16, the first buffers.
+/// A stem that reads weights names the chunk that it calls, `of weight4` or `of weight1`, and has `w` as its first buffer: it becomes one kernel
+/// for each storage type ([`Stored`](crate::gpu::Stored)), and its twin sees the weights in f32. `of two4` and `of three4` are for stems with
+/// several matrices in f32 or bf16, which are the first buffers.
 ///
-/// Parameters of which one differs from step to step, as a rate does, are declared as `varying`: `struct Params { … } varying`. A recorded
-/// step has all others as they were when it was recorded, and refuses a step in which one of them is another (`kernel.parameter`).
+/// A parameter struct with a field that differs from step to step, as a rate does, is declared as `varying`: `struct Params { … } varying`. All
+/// other parameters keep the values with which a step was recorded; a step that would change one of them is refused (`kernel.parameter`).
 ///
-/// Stems that share an entry point name its text, `through "chunks/pairs"`.
+/// Stems that share an entry point name its text, as in `through "chunks/pairs"`.
 ///
-/// A kernel of one's own comes with its text, which is compiled behind `common.wgsl` ([`COMMON`](crate::gpu::COMMON)):
+/// A kernel of your own comes with its text, which is compiled after `common.wgsl` ([`COMMON`](crate::gpu::COMMON)):
 ///
 /// ```
 /// use burn::tensor::{DType, Tensor, TensorData};
@@ -90,17 +90,17 @@ macro_rules! kernel {
         [$stem, $(concat!($stem, "_", $storage)),+]
     };
 
-    // Whether parameters differ from step to step.
+    // True if parameters differ from step to step.
     (@varies varying) => {
         true
     };
 
-    // How many buffers there are; `mut` belongs to the one after it.
+    // The number of buffers; `mut` belongs to the name after it.
     (@count $($($name:ident)+),*) => {
         <[&str]>::len(&[$(stringify!($($name)+)),*])
     };
 
-    // The type of a kernel, or of one for each storage type of the weights.
+    // The type of a kernel, or of kernels for each storage type of the weights.
     (@type $params:ty, ($($read:ident),*) -> ($($($written:ident)+),+)) => {
         $crate::gpu::Kernel<$params, { $crate::kernel!(@count $($read),*) }, { $crate::kernel!(@count $($($written)+),+) }>
     };
@@ -117,7 +117,7 @@ macro_rules! kernel {
         $crate::gpu::Stored<$params, { $crate::kernel!(@count $($read),*) }, { $crate::kernel!(@count $($($written)+),+) }>
     };
 
-    // A kernel as it is, or for each storage type of the weights.
+    // A kernel itself, or kernels for each storage type of the weights.
     (@made $stem:literal, $kernel:expr) => {
         $kernel
     };
@@ -135,7 +135,7 @@ macro_rules! kernel {
         $crate::gpu::Stored::new(&$kernel, $crate::kernel!(@name $stem of three4), &$crate::gpu::THREE4)
     };
 
-    // How a written buffer is bound.
+    // The binding of a written buffer.
     (@written mut $name:ident) => {
         $crate::gpu::Binding { name: stringify!($name), access: $crate::gpu::Access::Update }
     };
@@ -143,7 +143,7 @@ macro_rules! kernel {
         $crate::gpu::Binding { name: stringify!($name), access: $crate::gpu::Access::Write }
     };
 
-    // Kernels with the type of the one that they share all else with.
+    // Variants, which have the type of the kernel that they are variants of.
     (@variants $kernel:ty {$(
         $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(of $weights:ident)? $(through $entry:literal)? $(text ($text:expr))? $([$group:literal])?
         as $base:ident;

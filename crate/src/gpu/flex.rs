@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::gpu::launch::{Launch, words_for};
 use crate::gpu::{Access, AnyKernel};
 
-/// A tensor's bytes while its twin runs; `copy` where they cannot be seen as words in place (odd bf16 counts).
+/// The bytes of a tensor while a twin runs; `copy` is set where they cannot be read as words in place (an odd number of bf16 elements).
 struct TwinBuffer {
     bytes: Arc<Bytes>,
     copy: Option<Vec<u32>>,

@@ -1,29 +1,29 @@
-//! Chains of multiply-adds that depend on nothing but themselves: what a device can do at most, by which the other kernels are measured as
-//! they are by [`copy`](crate::gpu::copy) for its bandwidth.
+//! Chains of multiply-adds that depend on nothing but themselves. They measure the peak arithmetic rate of a device, with which the other
+//! kernels are compared, as they are with [`copy`](crate::gpu::copy) for the bandwidth.
 
 use crate::gpu::{Kernels, Words};
 
 /// The kernels of this file.
 pub(crate) static KERNELS: Kernels = &[&KERNEL.all()];
 
-/// Chains of a thread.
+/// Number of chains per thread.
 const CHAINS: usize = 16;
 
-/// Links of each chain in a round.
+/// Number of links (multiply-adds) of each chain in a round.
 const LINKS: u32 = 8;
 
 crate::kernel! {
-    /// `y = Σ c` of chains `c ← a c + b` that begin at `x`, and sixteenths above it.
+    /// Computes `y = Σ c` of 16 chains `c ← a c + b`, which begin at `x` and at each of the 15 sixteenths above it.
     pub KERNEL = "fma" [64], (x) -> (y),
-    /// Shapes, and the multiply-add.
+    /// Sizes of a launch, and the two constants of the multiply-add.
     struct Params {
-        /// Elements.
+        /// Number of elements of x and y.
         n: u32,
-        /// Rounds of 8 links of each chain.
+        /// Number of rounds, of 8 links of each chain.
         rounds: u32,
-        /// The factor.
+        /// Factor a.
         a: f32,
-        /// What is added.
+        /// Addend b.
         b: f32,
     },
     twin |[x], [y], p| {
@@ -37,12 +37,12 @@ crate::kernel! {
 }
 
 impl Params {
-    /// A factor that never lets a chain come to rest nor leave what x spans; a launch of `n` threads.
+    /// Returns the parameters of a launch of `n` threads, with constants by which a chain neither comes to rest nor leaves the range of x.
     pub fn of(n: u32, rounds: u32) -> Self {
         Self { n, rounds, a: -0.999_9, b: 1.0 }
     }
 
-    /// Floating point operations of a launch: two for each link.
+    /// Returns the number of floating point operations of a launch: two for each link.
     pub fn flops(&self) -> f64 {
         f64::from(self.n) * f64::from(self.rounds) * f64::from(2 * LINKS) * CHAINS as f64
     }

@@ -1,5 +1,5 @@
-//! Launches that are recorded once and run again, without the host's work for each: buffers and workgroups stay the same, and what differs
-//! from run to run is written into one buffer before each.
+//! Launches that are recorded once and run again, without the host's work for each: buffers and workgroups stay the same, and the values that
+//! differ from run to run are written into one buffer before each run.
 
 use std::cell::RefCell;
 
@@ -13,30 +13,30 @@ use crate::error::{Error, Refusal, Result, word};
 use crate::gpu::launch::{CubeBackend, CubeTensor, count_dispatches, dispatches};
 use crate::gpu::{AnyKernel, Buffer};
 
-/// Bytes from one part of a [`RunBuffer`] to the next: a multiple of what every device aligns bindings to.
+/// Alignment of the parts of a [`RunBuffer`] in bytes: no device requires more of a binding.
 const ALIGNMENT: usize = 256;
 
 fn aligned(bytes: usize) -> usize {
     bytes.next_multiple_of(ALIGNMENT)
 }
 
-/// A launch, with its parameters in one run.
+/// A launch with its parameters in one run.
 struct Run {
     kernel: &'static AnyKernel,
     params: Vec<u32>,
 }
 
-/// Parameters of launches, in their order.
+/// The parameters of a sequence of launches, in launch order.
 #[derive(Default)]
 pub struct Varied(Vec<Run>);
 
 impl Varied {
-    /// The parameters that differ from run to run.
+    /// Returns the launches whose parameters differ from run to run.
     fn varying(&self) -> impl Iterator<Item = &Run> {
         self.0.iter().filter(|run| run.kernel.varies)
     }
 
-    /// Refuses parameters that are not declared as varying and differ in another run of the same launches.
+    /// Checks that parameters which are not declared as varying are the same in `other`, another run of the same launches.
     fn check(&self, other: &Self) -> Result<()> {
         let fixed = self.0.iter().zip(&other.0).filter(|(run, _)| !run.kernel.varies);
         for (run, other) in fixed {
@@ -51,13 +51,13 @@ impl Varied {
     }
 }
 
-/// What becomes of this thread's launches.
+/// The treatment of this thread's launches while a tape is set.
 enum Fate {
-    /// They are recorded, with the parameters that vary in slots.
+    /// They are recorded; varying parameters are read from slots.
     Recorded(Slots),
-    /// They are gone through.
+    /// They are rehearsed: their parameters are collected and nothing is launched.
     Rehearsed {
-        /// Whether a buffer that is updated in place has other owners, who keep its contents: it would have been copied first.
+        /// True if a buffer that is updated in place has other owners, who keep its contents: a launch would have copied it first.
         shared: bool,
     },
 }
@@ -77,17 +77,17 @@ thread_local! {
     static TAPE: RefCell<Option<Tape>> = const { RefCell::new(None) };
 }
 
-/// Where a launch has its parameters.
+/// The place of a launch's parameters.
 pub(super) enum Params {
-    /// In a buffer of their own.
+    /// A buffer of their own.
     Own,
-    /// In this part of a [`RunBuffer`].
+    /// This part of a [`RunBuffer`].
     Slot(Handle),
-    /// It is not launched.
+    /// No place, since nothing is launched.
     Nowhere,
 }
 
-/// Whether launches are only gone through: a buffer that is to be updated is left as it is.
+/// Returns true if launches are only rehearsed, in which case the buffer `update` is left as it is, and notes whether that buffer is shared.
 pub(super) fn rehearses(update: &CubeTensor) -> bool {
     TAPE.with_borrow_mut(|tape| match tape {
         Some(Tape { fate: Fate::Rehearsed { shared }, .. }) => {
@@ -98,12 +98,12 @@ pub(super) fn rehearses(update: &CubeTensor) -> bool {
     })
 }
 
-/// Whether this thread's launches are recorded or gone through.
+/// Returns true if this thread's launches are recorded or rehearsed.
 pub(super) fn records() -> bool {
     TAPE.with_borrow(Option::is_some)
 }
 
-/// Where a launch of this thread has its parameters.
+/// Returns the place of the parameters of a launch of this thread, and adds them to the tape if there is one.
 pub(super) fn place(kernel: &'static AnyKernel, params: &[u32]) -> Params {
     TAPE.with_borrow_mut(|tape| {
         let Some(Tape { fate, varied }) = tape else { return Params::Own };
@@ -119,20 +119,20 @@ pub(super) fn place(kernel: &'static AnyKernel, params: &[u32]) -> Params {
     })
 }
 
-/// An identifier of the underlying allocation, valid while a handle exists.
+/// Returns an identifier of the underlying allocation, valid while a handle exists.
 pub(super) fn place_of(handle: &Handle) -> usize {
     std::ptr::from_ref(handle.memory.descriptor()).addr()
 }
 
-/// A part of a buffer: its first byte, its length in words.
+/// Returns a part of a buffer, given by its first byte and its length in words.
 pub(super) fn part(whole: &Handle, first: usize, words: usize) -> Handle {
     let (first, bytes) = (first as u64, words as u64 * 4);
     whole.clone().offset_start(first).offset_end(whole.size() - first - bytes)
 }
 
-/// Runs `work` with a tape; returns it as well.
+/// Runs `work` with a tape; returns the result and the tape.
 fn with_tape<T>(fate: Fate, work: impl FnOnce() -> T) -> (T, Option<Tape>) {
-    /// Takes the tape away on a panic too.
+    /// Removes the tape on a panic too.
     struct Taped;
     impl Drop for Taped {
         fn drop(&mut self) {
@@ -145,21 +145,21 @@ fn with_tape<T>(fate: Fate, work: impl FnOnce() -> T) -> (T, Option<Tape>) {
     (result, TAPE.take())
 }
 
-/// What differs between the runs of recordings: inputs as words, and after them the parameters of launches that vary.
+/// The values that differ between the runs of recordings: inputs as words, and after them the parameters of launches that vary.
 pub struct RunBuffer {
     whole: CubeTensor,
-    /// Words of each input.
+    /// Number of words of each input.
     inputs: Vec<usize>,
     slots: usize,
 }
 
 impl RunBuffer {
-    /// Room for inputs of so many words, and for the parameters of so many launches, on the device of `like`; `None` on the CPU. To be made
-    /// before the last run of what will be recorded.
+    /// Reserves room for inputs of these numbers of words, and for the parameters of `slots` launches, on the device of `like`; `None` on the CPU.
+    /// Call it before the last unrecorded run of the launches that will be recorded.
     pub fn new(like: &Buffer, inputs: Vec<usize>, slots: usize) -> Option<Self> {
         let like = like.cube()?;
-        // The allocator's pages have grown with the largest buffer. A recording begins by moving what lies in smaller ones, into memory that
-        // its launches would need, while nothing may be allocated; so it is moved now. Closing what was only prepared is an error.
+        // The allocator's pages have grown with the largest buffer. A recording begins by moving the contents of smaller pages into memory that
+        // its launches would need, while nothing may be allocated; so they are moved here. Closing a recording that was only prepared is an error.
         if like.client.graph_prepare().is_ok() {
             let _never_opened = like.client.stop_capture();
         }
@@ -173,7 +173,7 @@ impl RunBuffer {
         self.inputs[..input].iter().map(|words| aligned(words * 4)).sum()
     }
 
-    /// Input of this index, as the launches see it.
+    /// Returns the input of this index `[words]`, as the launches see it.
     pub fn input(&self, index: usize) -> Tensor<1, Int> {
         let (whole, words) = (&self.whole, self.inputs[index]);
         let handle = part(&whole.handle, self.first(index), words);
@@ -181,7 +181,7 @@ impl RunBuffer {
         Tensor::from_primitive::<CubeBackend>(tensor)
     }
 
-    /// The input of this index as one number, whose bits it has. → [1].
+    /// Returns the first word of the input of this index as an f32 with its bits, `[1]`.
     pub fn number(&self, index: usize) -> Tensor<1> {
         let whole = &self.whole;
         let handle = part(&whole.handle, self.first(index), 1);
@@ -189,7 +189,8 @@ impl RunBuffer {
         Tensor::from_primitive::<CubeBackend>(tensor)
     }
 
-    /// Uploads what the next run reads. `false`, and nothing is written, if there are more parameters than slots.
+    /// Uploads the inputs and the varying parameters of the next run. Returns `false`, and writes nothing, if there are more of these parameters
+    /// than slots.
     pub fn write(&self, inputs: &[&[i32]], varied: &Varied) -> bool {
         if varied.varying().count() > self.slots {
             return false;
@@ -207,15 +208,15 @@ impl RunBuffer {
         true
     }
 
-    /// Records the launches of `work` without running them. It reads its inputs from [`RunBuffer::input`], and what it reads from the host
-    /// beside them is the same in every run; it neither reads back nor writes from the host. No other thread may use the device meanwhile.
+    /// Records the launches of `work` without running them. `work` reads its inputs from [`RunBuffer::input`]; all else that it takes from the host
+    /// must be the same in every run. It neither reads back nor writes from the host. No other thread may use the device meanwhile.
     ///
-    /// `None` where the device cannot record, or another run of `work` has not left the memory that this one takes: what it would have
-    /// written is lost then, and nothing else.
+    /// Returns `None` where the device cannot record, or where earlier runs of `work` have not left the memory that this one takes: only its
+    /// output is lost then.
     ///
     /// # Errors
     ///
-    /// Those of `work`.
+    /// The errors of `work`.
     pub fn record<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<Option<(Recording, T)>> {
         let client = &self.whole.client;
         if let Err(error) = client.graph_prepare().and_then(|()| client.start_capture()) {
@@ -242,26 +243,26 @@ impl RunBuffer {
     }
 }
 
-/// Launches that run again. The memory that they use is kept for them as long as this exists.
+/// Recorded launches that can run again. The memory that they use is kept for them as long as this exists.
 pub struct Recording {
     graph: Graph,
-    /// Parameters of the launches that vary, as they were when it was recorded.
+    /// The parameters of the launches, as they were when it was recorded.
     varied: Varied,
     dispatches: u64,
 }
 
 impl Recording {
-    /// The parameters with which it was recorded.
+    /// Returns the parameters with which it was recorded.
     pub fn varied(&self) -> &Varied {
         &self.varied
     }
 
-    /// Goes through `work` without launching anything: the parameters that the launches have in this run. `None` if `work` would launch
-    /// others than were recorded, or would copy a buffer that somebody else holds.
+    /// Goes through `work` without launching anything and returns the parameters that its launches have in this run. `None` if `work` would launch
+    /// other kernels than were recorded, or would copy a buffer that has other owners.
     ///
     /// # Errors
     ///
-    /// `kernel.parameter` for a parameter that is not declared as varying and is another than it was recorded, and those of `work`.
+    /// `kernel.parameter` for a parameter that is not declared as varying and differs from the recorded one, and the errors of `work`.
     pub fn rehearse(&self, work: impl FnOnce() -> Result<()>) -> Result<Option<Varied>> {
         let (result, tape) = with_tape(Fate::Rehearsed { shared: false }, work);
         result?;
@@ -274,7 +275,11 @@ impl Recording {
         Ok(Some(varied))
     }
 
-    /// Runs the launches.
+    /// Runs the recorded launches.
+    ///
+    /// # Errors
+    ///
+    /// `device.lost`.
     #[allow(unsafe_code, reason = "the call that runs a recording is unsafe")]
     pub fn run(&self) -> Result<()> {
         count_dispatches(self.dispatches);

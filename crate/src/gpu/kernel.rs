@@ -1,17 +1,17 @@
-//! What a kernel is: its WGSL, its bindings, its parameters, and the twin that defines it.
+//! The definition of a kernel: its WGSL, its bindings, its parameters, and the twin that defines its results.
 
 use std::marker::PhantomData;
 
 use crate::gpu::{Chunk, KernelParams};
 
-/// What a kernel does with a buffer.
+/// The way a kernel uses a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Only read; may be shared.
+    /// It is only read, and may be shared.
     Read,
-    /// Every element is written and none is read before; the old contents do not matter.
+    /// Every element is written and none is read before that, so the old contents do not matter.
     Write,
-    /// Read and written in place.
+    /// It is read and written in place.
     Update,
 }
 
@@ -20,17 +20,17 @@ pub enum Access {
 pub struct Binding {
     /// The variable's name in the shader.
     pub name: &'static str,
-    /// What the kernel does with it.
+    /// The way the kernel uses it.
     pub access: Access,
 }
 
-/// A buffer's raw 32-bit words as its twin sees them.
+/// The raw 32-bit words of a buffer, as a twin sees them.
 pub trait Words {
-    /// The words as f32.
+    /// Returns the words as f32.
     fn floats(&self) -> &[f32];
-    /// The words as i32.
+    /// Returns the words as i32.
     fn ints(&self) -> &[i32];
-    /// The words as writable f32.
+    /// Returns the words as writable f32.
     fn floats_mut(&mut self) -> &mut [f32];
 }
 
@@ -48,18 +48,18 @@ impl Words for [u32] {
     }
 }
 
-/// The CPU function that defines a kernel: the buffers that it reads, those that it writes, and its parameters.
+/// The CPU function that defines a kernel. Its arguments are the buffers that the kernel reads, those that it writes, and its parameters.
 pub type Twin<P, const R: usize, const W: usize> = fn([&[u32]; R], [&mut [u32]; W], &P);
 
-/// A [`Twin`] of a kernel without types: the parameters as words.
+/// A [`Twin`] of a kernel without types, which takes the parameters as words.
 pub type AnyTwin = fn(Vec<&[u32]>, Vec<&mut [u32]>, &[u32]);
 
-/// Calls a twin of which only the number of buffers is not known to the compiler.
+/// Calls a twin with buffers whose number is not known to the compiler.
 ///
 /// # Panics
 ///
-/// On another number of buffers, or fewer words of parameters; and always without the feature `cpu`, where nothing calls twins and a browser need
-/// not download them.
+/// If the number of buffers is not that of the twin, or there are too few words of parameters. Always without the feature `cpu`: nothing calls
+/// twins there, and a browser need not download them.
 pub fn apply<P: KernelParams, const R: usize, const W: usize>(
     twin: Twin<P, R, W>,
     read: Vec<&[u32]>,
@@ -74,10 +74,10 @@ pub fn apply<P: KernelParams, const R: usize, const W: usize>(
     twin(read, written, &P::from_words(params));
 }
 
-/// One kernel: a WGSL file and the twin of the same stem. `P` are its parameters, `R` buffers are only read, `W` are written. Made by
-/// [`kernel!`](crate::kernel).
+/// One kernel: a WGSL file, its stem, and the twin that defines it. `P` is the type of its parameters; it only reads `R` buffers and writes `W`.
+/// Declared by [`kernel!`](crate::kernel).
 ///
-/// A launch gives each buffer and the parameters, and has back what was written:
+/// A launch takes each buffer and the parameters, and returns the written buffers:
 ///
 /// ```
 /// use burn::backend::tensor::FloatTensor;
@@ -89,7 +89,7 @@ pub fn apply<P: KernelParams, const R: usize, const W: usize>(
 /// }
 /// ```
 ///
-/// Another number of buffers does not compile:
+/// A wrong number of buffers does not compile:
 ///
 /// ```compile_fail
 /// # use burn::backend::tensor::FloatTensor;
@@ -111,7 +111,7 @@ pub fn apply<P: KernelParams, const R: usize, const W: usize>(
 /// }
 /// ```
 ///
-/// Nor does a twin that writes to what the kernel only reads. This one is right:
+/// Nor does a twin that writes to a buffer which the kernel only reads. This one is right:
 ///
 /// ```
 /// # use tabtune::{gpu::{Twin, Words}, ops::scale};
@@ -128,33 +128,33 @@ pub struct Kernel<P, const R: usize, const W: usize> {
     types: PhantomData<fn(&P)>,
 }
 
-/// A [`Kernel`] without its types: what a list of all of them, a trace and a recorded launch hold.
+/// A [`Kernel`] without its types, as a list of all kernels, a trace and a recorded launch hold it.
 #[derive(Debug, Clone, Copy)]
 pub struct AnyKernel {
-    /// Stem of the shader, with the storage type of the weights unless that is f32.
+    /// Stem of the shader, followed by the storage type of the weights unless that is f32.
     pub name: &'static str,
     /// Text of the stem, without `common.wgsl`.
     pub source: &'static str,
-    /// Text of the entry point, where stems share one.
+    /// Text of the entry point, if the stem shares one with others.
     pub entry: Option<&'static str>,
-    /// What reads the weights, if the kernel has any: its first buffers.
+    /// The chunk that reads the weights, if the kernel has weights: they are its first buffers.
     pub chunk: Option<&'static Chunk>,
-    /// Storage buffers in binding order: those that are read, then those that are written; the parameters follow as the last one.
+    /// Storage buffers in binding order: first those that are only read, then those that are written. The parameters follow as the last binding.
     pub bindings: &'static [Binding],
     /// Fields of the parameters in order: name and WGSL type.
     pub params: &'static [(&'static str, &'static str)],
-    /// True if they change from step to step, declared as `varying`: caching them would gain nothing.
+    /// True if the parameters change from step to step (declared as `varying`), so that caching them would gain nothing.
     pub varies: bool,
-    /// Invocations of a workgroup.
+    /// Number of invocations per workgroup.
     pub workgroup: u32,
-    /// The definition on weights in f32; [`Self::define`] decodes them first.
+    /// The twin, for weights in f32; [`Self::define`] decodes them first.
     pub twin: AnyTwin,
 }
 
-/// The kernels that a file declares, each with those that it has for other storage types of the weights.
+/// The kernels that a file declares. Each entry is one stem with its kernels for all storage types of the weights.
 pub type Kernels = &'static [&'static [&'static AnyKernel]];
 
-/// Text put in front of every shader.
+/// Text that is put in front of every shader.
 pub const COMMON: &str = crate::kernel!(@source "common");
 
 impl<P, const R: usize, const W: usize> Clone for Kernel<P, R, W> {
@@ -166,7 +166,7 @@ impl<P, const R: usize, const W: usize> Clone for Kernel<P, R, W> {
 impl<P, const R: usize, const W: usize> Copy for Kernel<P, R, W> {}
 
 impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
-    /// For [`kernel!`](crate::kernel), which counts the bindings.
+    /// Makes a kernel. For [`kernel!`](crate::kernel), which counts the bindings.
     pub const fn new(name: &'static str, source: &'static str, bindings: &'static [Binding], workgroup: u32, twin: AnyTwin) -> Self {
         assert!(bindings.len() == R + W);
         Self {
@@ -175,53 +175,53 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
         }
     }
 
-    /// The same with another shader.
+    /// Returns the same kernel with another shader.
     pub const fn variant(&self, name: &'static str, source: &'static str) -> Self {
         Self { any: AnyKernel { name, source, ..self.any }, types: PhantomData }
     }
 
-    /// The same with an entry point that stems share.
+    /// Returns the same kernel with an entry point that stems share.
     pub const fn with_entry(&self, entry: &'static str) -> Self {
         Self { any: AnyKernel { entry: Some(entry), ..self.any }, types: PhantomData }
     }
 
-    /// The same with a chunk that reads the weights.
+    /// Returns the same kernel with a chunk that reads the weights.
     pub(crate) const fn with_chunk(&self, name: &'static str, chunk: &'static Chunk) -> Self {
         Self { any: AnyKernel { name, chunk: Some(chunk), ..self.any }, types: PhantomData }
     }
 
-    /// The same with workgroups of another size.
+    /// Returns the same kernel with workgroups of another size.
     pub const fn in_groups_of(&self, workgroup: u32) -> Self {
         Self { any: AnyKernel { workgroup, ..self.any }, types: PhantomData }
     }
 
-    /// The kernel without its types.
+    /// Returns the kernel without its types.
     pub const fn any(&self) -> &AnyKernel {
         &self.any
     }
 
-    /// The same, for a list of [`Kernels`].
+    /// Returns the kernel without its types as an array, for a list of [`Kernels`].
     pub const fn all(&self) -> [&AnyKernel; 1] {
         [&self.any]
     }
 
-    /// Number of workgroups that cover `threads`.
+    /// Returns the number of workgroups that cover `threads`.
     pub fn groups(&self, threads: usize) -> u32 {
         threads.div_ceil(self.any.workgroup as usize) as u32
     }
 }
 
 impl AnyKernel {
-    /// How many bindings are only read; the others follow them.
+    /// Returns the number of bindings that are only read; they come first.
     pub fn reads(&self) -> usize {
         self.bindings.iter().take_while(|binding| binding.access == Access::Read).count()
     }
 
-    /// Computes what the kernel defines: the buffers that it reads, those that it writes, and its parameters as words.
+    /// Runs the twin on the buffers that the kernel reads, after decoding the weights, on those that it writes, and on its parameters as words.
     ///
     /// # Panics
     ///
-    /// On another number of buffers, or fewer words of parameters.
+    /// If the number of buffers is not that of the kernel, or there are too few words of parameters.
     #[cfg(feature = "cpu")]
     pub fn define(&self, read: Vec<&[u32]>, written: Vec<&mut [u32]>, params: &[u32]) {
         let (matrices, storage) = self.chunk.map_or((0, crate::gpu::StorageType::F32), |chunk| (chunk.matrices, chunk.storage));
@@ -230,14 +230,14 @@ impl AnyKernel {
         (self.twin)(read, written, params);
     }
 
-    /// The WGSL as it is compiled: `common.wgsl`, the chunk and the shared entry point if there are any, the stem.
+    /// Returns the WGSL as it is compiled: `common.wgsl`, the chunk and the shared entry point if there are any, the stem.
     pub fn assembled(&self) -> String {
         let chunk = self.chunk.map_or(&[][..], |chunk| chunk.texts).iter().copied();
         [COMMON].into_iter().chain(chunk).chain(self.entry).chain([self.source]).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// Number of workgroups of 64 invocations that cover `threads`.
+/// Returns the number of workgroups of 64 invocations that cover `threads`.
 pub fn groups_of_64(threads: usize) -> u32 {
     threads.div_ceil(64) as u32
 }

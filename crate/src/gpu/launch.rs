@@ -1,4 +1,4 @@
-//! Running kernels: WGSL on wgpu, twins on the CPU backend.
+//! Runs kernels: WGSL on wgpu, twins on the CPU backend.
 
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, TensorMetadata};
@@ -21,7 +21,7 @@ use crate::gpu::{Access, AnyKernel, Kernel, KernelParams, copy as u32_copy, grap
 /// Maximum number of workgroups in one dimension of a dispatch (WebGPU's default limit).
 const MAX_GROUPS: u32 = 65_535;
 
-/// Maximum number of words of parameters that CubeCL caches on the device for another launch with the same ones: 2048 bytes.
+/// Maximum number of words of parameters that CubeCL caches on the device, for later launches with the same values: 2048 bytes.
 const LONGEST_KEPT: usize = 256;
 
 thread_local! {
@@ -31,31 +31,31 @@ thread_local! {
     static LAUNCHED: RefCell<std::collections::HashSet<&'static str>> = RefCell::default();
 }
 
-/// The devices whose adapter is a CPU that runs shaders.
+/// The devices whose adapter is a software adapter: a CPU that runs shaders.
 static SOFTWARE: RwLock<Vec<CubeDevice>> = RwLock::new(Vec::new());
 
-/// Number of kernels of the catalogue that this thread has launched on wgpu: for the dispatch budget of a step.
+/// Returns how many kernels of the catalogue this thread has launched on wgpu, for the dispatch budget of a step.
 pub fn dispatches() -> u64 {
     DISPATCHES.get()
 }
 
-/// Number of those whose parameters [vary](AnyKernel::varies).
+/// Returns how many of these launches have parameters that [vary](AnyKernel::varies).
 pub fn varying_dispatches() -> usize {
     VARYING.get()
 }
 
-/// Counts launches that run again.
+/// Adds to the number of launches, for recorded ones that run again.
 pub(super) fn count_dispatches(count: u64) {
     DISPATCHES.set(DISPATCHES.get().wrapping_add(count));
 }
 
-/// Records the adapter of a device; to be called before its first launch.
+/// Records the adapter kind of a device. Call it before the device's first launch.
 pub fn set_adapter(device: &burn::tensor::Device, kind: cubecl::wgpu::wgpu::DeviceType) {
     set_software(device, kind == cubecl::wgpu::wgpu::DeviceType::Cpu);
 }
 
-/// Selects the kernels of a device: those for software adapters, or those for GPUs, which are what a device has by default. To be called
-/// before its first launch.
+/// Selects the kernels of a device: those for software adapters, or those for GPUs, which are the default. Call it before the device's first
+/// launch.
 pub fn set_software(device: &burn::tensor::Device, software: bool) {
     let burn::backend::DispatchDevice::Cube(device) = device.as_dispatch() else { return };
     let mut list = SOFTWARE.write().unwrap_or_else(PoisonError::into_inner);
@@ -65,8 +65,8 @@ pub fn set_software(device: &burn::tensor::Device, software: bool) {
     }
 }
 
-/// Whether a device has the kernels for software adapters (llvmpipe, SwiftShader): there a load costs about as much as twenty products, so
-/// that kernels with large register blocks pay off; a GPU would spill them.
+/// Returns true if a device has the kernels for software adapters (llvmpipe, SwiftShader). There a load costs about as much as twenty products,
+/// so kernels with large register blocks pay off; a GPU would spill such blocks.
 pub fn is_software(device: &burn::tensor::Device) -> bool {
     match device.as_dispatch() {
         burn::backend::DispatchDevice::Cube(device) => in_software(device),
@@ -80,24 +80,24 @@ fn in_software(device: &CubeDevice) -> bool {
 
 /// A backend that can run a [`Kernel`].
 pub trait Launch: Backend {
-    /// Whether kernels run as their twins on the CPU.
+    /// True if kernels run as their twins on the CPU.
     const TWINS: bool;
 
-    /// [`is_software`] of the device of a tensor. The choice of a kernel asks this and shapes, nothing else.
+    /// Returns [`is_software`] of the device of a tensor. The choice of a kernel depends on this and on shapes alone.
     fn software(of: &FloatTensor<Self>) -> bool;
 
-    /// An uninitialised contiguous tensor on the device of `like`.
+    /// Allocates an uninitialised contiguous tensor on the device of `like`.
     fn empty(like: &FloatTensor<Self>, shape: Shape, dtype: DType) -> FloatTensor<Self>;
 
-    /// Tensors of these shapes that lie one after another in `whole`, each of a multiple of 256 bytes. None of them is uniquely owned while
-    /// another one exists.
+    /// Returns the tensors of these shapes that lie one after another in `whole`, each of a multiple of 256 bytes. None of them is uniquely owned
+    /// while another one exists.
     fn parts<const N: usize>(whole: FloatTensor<Self>, shapes: [Shape; N]) -> [FloatTensor<Self>; N];
 
-    /// Token ids as a buffer of i32 words.
+    /// Returns token ids as a buffer of i32 words.
     fn ids(ids: IntTensor<Self>) -> FloatTensor<Self>;
 
-    /// Runs `kernel` over `groups` workgroups and returns the written buffers. A shared `Update` buffer is copied first, a shared `Write`
-    /// buffer is replaced by a new one; buffers held once are written in place.
+    /// Runs `kernel` over `groups` workgroups and returns the written buffers. Uniquely owned buffers are written in place. A shared `Update`
+    /// buffer is copied first, a shared `Write` buffer is replaced by a new one.
     fn launch<P: KernelParams, const R: usize, const W: usize>(
         kernel: &'static Kernel<P, R, W>,
         read: [FloatTensor<Self>; R],
@@ -110,11 +110,11 @@ pub trait Launch: Backend {
         [(); W].map(|()| written.next().expect("a kernel gives back what it writes"))
     }
 
-    /// [`Launch::launch`] of a kernel without types, for launches that were recorded: buffers in binding order, the parameters as words.
+    /// Runs a kernel without types, for launches that were recorded: as [`Launch::launch`], with buffers in binding order and parameters as words.
     fn launch_any(kernel: &'static AnyKernel, buffers: Vec<FloatTensor<Self>>, params: &[u32], groups: u32) -> Vec<FloatTensor<Self>>;
 }
 
-/// Configures a single stream, so that work is ordered and a run repeats bit for bit. To be called before the first tensor is made.
+/// Configures a single stream, so that work is ordered and a run repeats bit for bit. Call it before the first tensor is made.
 pub fn configure_runtime() {
     let mut config = CubeClRuntimeConfig::default();
     config.streaming.max_streams = 1;
@@ -123,7 +123,7 @@ pub fn configure_runtime() {
     }
 }
 
-/// Name of the runtime and compiler behind a device; kernels need `wgpu<wgsl>`; `none` on the CPU.
+/// Returns the name of the runtime and compiler of a device. Kernels need `wgpu<wgsl>`; on the CPU it is `none`.
 pub fn compiler_of(device: &burn::tensor::Device) -> String {
     match device.as_dispatch() {
         burn::backend::DispatchDevice::Cube(device) => device.client().name().to_string(),
@@ -135,8 +135,8 @@ thread_local! {
     static LOOPS: Cell<ExecutionMode> = const { Cell::new(ExecutionMode::Unchecked) };
 }
 
-/// Runs `work` with loops that the shader compiler bounds, as browsers may, and as the native program does not: no kernel has a loop
-/// that may not end (tests/suite/shader_lint). For comparisons of the two; of launches of this thread.
+/// Runs `work` with loops that the shader compiler bounds, as browsers may do and the native program does not, since every loop of a kernel ends
+/// (tests/suite/shader_lint). Applies to launches of this thread; for comparisons of both.
 pub fn with_bounded_loops<T>(work: impl FnOnce() -> T) -> T {
     let before = LOOPS.replace(ExecutionMode::Checked);
     let result = work();
@@ -144,7 +144,7 @@ pub fn with_bounded_loops<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// A kernel, and whether the compiler bounds its loops.
+/// A kernel as source for CubeCL, and the mode in which the compiler bounds its loops or does not.
 struct Wgsl(&'static AnyKernel, ExecutionMode);
 
 impl KernelSource for Wgsl {
@@ -152,7 +152,7 @@ impl KernelSource for Wgsl {
         SourceTemplate::new(self.0.assembled())
     }
     fn id(&self) -> KernelId {
-        // By the text's place too: kernels of two crates may have one name.
+        // The text's address is a part of the id, since kernels of two crates may have one name.
         KernelId::new::<Self>().info((self.0.name, self.0.source.as_ptr().addr())).mode(self.1)
     }
     fn lang(&self) -> &'static str {
@@ -160,12 +160,12 @@ impl KernelSource for Wgsl {
     }
 }
 
-/// Number of 32-bit words that hold `n` elements of `dtype`.
+/// Returns the number of 32-bit words that hold `n` elements of `dtype`.
 pub fn words_for(n: usize, dtype: DType) -> usize {
     (n * dtype.size()).div_ceil(4)
 }
 
-/// All leading dimensions as rows, and the last one.
+/// Returns a shape as a matrix: the product of all leading dimensions as rows, and the last dimension as columns.
 pub fn rows_columns(shape: &Shape) -> (usize, usize) {
     let columns = shape.last().copied().unwrap_or(1);
     (shape.num_elements().checked_div(columns).unwrap_or(0), columns)
@@ -188,7 +188,7 @@ fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], 
         Launched { kernel, words, params: params.to_vec(), groups }
     });
     let x = groups.min(MAX_GROUPS);
-    // Each binding says what the kernel does with it: should a launch fail, what it only reads is still what it was.
+    // Each binding says how the kernel uses it: if a launch fails, the buffers that it only reads are still intact.
     let uses = kernel.bindings.iter().map(|binding| match binding.access {
         Access::Read => BufferIOAttr::ReadOnly,
         Access::Write => BufferIOAttr::WriteOnly,
@@ -199,18 +199,18 @@ fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], 
     match slot {
         Some(slot) => arguments = arguments.with_buffer_io(slot.binding(), BufferIOAttr::ReadOnly),
         None => {
-            // The parameters travel as CubeCL's info buffer: bound last, cached by value, and no submit as a buffer write would cost.
+            // The parameters travel as CubeCL's info buffer: bound last, cached by value, and without the submit that a buffer write would cost.
             let mut info: Vec<u64> =
                 params.chunks(2).map(|pair| u64::from(pair[0]) | (u64::from(pair.get(1).copied().unwrap_or(0)) << 32)).collect();
             if kernel.varies {
-                // Cached, they would evict those that are used again. Longer ones are not cached.
+                // In the cache they would evict parameters that are used again. Longer ones are not cached.
                 info.resize(LONGEST_KEPT + 1, 0);
             }
             arguments.info = MetadataBindingInfo::custom(info);
         }
     }
     if !graph::records() && LAUNCHED.with_borrow_mut(|launched| launched.insert(kernel.name)) {
-        // What was launched before runs while this kernel is compiled. A fault of the device shows when something is read.
+        // Earlier launches run while this kernel is compiled. A fault of the device is reported by the next read.
         let _ = first.client.flush();
     }
     let source = SourceKernel::new(Wgsl(kernel, LOOPS.get()), CubeDim::new_1d(kernel.workgroup));
@@ -221,7 +221,7 @@ fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], 
     });
 }
 
-/// The first words of an f32 tensor, as of the first poll. The read holds no handle then: the tensor may be written in place meanwhile.
+/// Reads the first words of an f32 tensor, as of the first poll. From then on the read holds no handle: the tensor may be written in place.
 pub(super) fn read_first(tensor: &CubeTensor, words: usize) -> impl Future<Output = Result<Vec<f32>, String>> + use<> {
     let end = tensor.handle.size_in_used() - 4 * words as u64;
     let (client, part) = (tensor.client.clone(), tensor.handle.clone().offset_end(end));
@@ -233,7 +233,7 @@ pub(super) fn read_first(tensor: &CubeTensor, words: usize) -> impl Future<Outpu
 }
 
 fn new_like(like: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
-    // A buffer of zero bytes cannot be bound.
+    // An empty buffer cannot be bound.
     let bytes = (words_for(shape.num_elements(), dtype) * 4).max(4);
     let handle = like.client.empty(bytes);
     CubeTensor::new_contiguous(like.client.clone(), like.device.clone(), shape, handle, dtype)

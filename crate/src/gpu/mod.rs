@@ -1,8 +1,8 @@
-//! Kernels: WGSL with the twin that defines it, how they are declared, launched and observed, and the buffers they work on. Two kernels are of
-//! no operation and stand here: [`copy`], and [`fma`] to measure a device by.
+//! Kernels: WGSL shaders with the twins that define them, their declaration, launch and observation, and the buffers they work on. Two kernels
+//! belong to no operation and are therefore defined here: [`copy`], and [`fma`], which measures a device.
 //!
-//! *In place if uniquely owned*: a buffer that a kernel writes is changed where it lies if no other handle shares it, and copied first or
-//! replaced if one does.
+//! *In place if uniquely owned*: a buffer that a kernel writes is changed where it lies if no other handle shares it. If one does, the buffer is
+//! copied first, or replaced by a new one where the kernel does not read its old contents.
 
 pub mod beside;
 mod buffer;

@@ -1,24 +1,24 @@
-//! What rounds the writes of a step (shaders/README.md, "Rounding to bf16"): a part of `Params`, and how twins write.
+//! The noise that rounds the writes of a step (shaders/README.md, "Rounding to bf16"): a part of `Params`, and the rounded writes of twins.
 
 use super::params::Field;
 use crate::bf16::{get, put, round_nearest, round_stochastic};
 use crate::random::{Stream, select, words};
 
-/// How a value is written back to its tensor.
+/// The rounding of a value that is written back to its tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
-    /// The tensor is f32.
+    /// None, since the tensor is f32.
     None,
-    /// bf16, nearest even.
+    /// To the nearest bf16, ties to even.
     Nearest,
-    /// bf16, stochastic, noise from Philox.
+    /// To bf16, stochastically, with noise from Philox.
     Stochastic,
-    /// bf16, stochastic, noise from a buffer (recorded vectors).
+    /// To bf16, stochastically, with noise from a buffer (recorded vectors).
     Given,
 }
 
 impl Rounding {
-    /// The word that the shaders compare with.
+    /// Returns the word that the shaders compare with.
     pub fn word(self) -> u32 {
         match self {
             Rounding::None => 0,
@@ -28,7 +28,7 @@ impl Rounding {
         }
     }
 
-    /// The rounding of this word; the shaders take every other word for given noise of zero.
+    /// Returns the rounding of this word; every other word is taken for `Given`, and by the shaders for given noise of zero.
     pub fn from_word(word: u32) -> Self {
         match word {
             0 => Rounding::None,
@@ -39,14 +39,14 @@ impl Rounding {
     }
 }
 
-/// What rounds the writes of one step of one parameter: the last field of a kernel's parameters, `@align(16) noise: Noise` in its shader.
+/// The source of the rounding of one step of one parameter: the last field of a kernel's parameters, `@align(16) noise: Noise` in its shader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Noise {
-    /// Philox key of the parameter: [`key`].
+    /// Philox key of the parameter ([`key`](crate::random::key)).
     pub key: [u32; 2],
     /// The parameter's step, counted from 1.
     pub step: u64,
-    /// How values are written back.
+    /// The rounding of values that are written back.
     pub rounding: Rounding,
 }
 
@@ -68,35 +68,35 @@ impl Field for Noise {
     }
 }
 
-/// How a twin rounds the writes of one step.
+/// The rounded writes of one step, for twins.
 pub(crate) struct Writes {
     noise: Noise,
     first_pair: u64,
 }
 
 impl Writes {
-    /// The writes of a whole tensor.
+    /// Returns the writes of a whole tensor.
     pub(crate) fn new(noise: Noise) -> Self {
         Self { noise, first_pair: 0 }
     }
 
-    /// Writes whose first two elements are this pair (low, high word) of the noise.
+    /// Returns writes whose first two elements take this pair (low, high word) of the noise.
     pub(crate) fn from_pair(noise: Noise, [low, high]: [u32; 2]) -> Self {
         Self { noise, first_pair: u64::from(low) | u64::from(high) << 32 }
     }
 
-    /// True where the tensor is f32.
+    /// Returns true if the tensor is f32.
     pub(crate) fn is_f32(&self) -> bool {
         self.noise.rounding == Rounding::None
     }
 
-    /// The Philox words of element `i`'s pair.
+    /// Returns the Philox words of the pair of element `i`.
     pub(crate) fn words(&self, i: usize) -> [u32; 4] {
         let Noise { key, step, rounding } = self.noise;
         if rounding == Rounding::Stochastic { words(key, self.first_pair + i as u64 / 2, step) } else { [0; 4] }
     }
 
-    /// bf16 bits of `value`, with the noise of `stream` or the given one.
+    /// Rounds `value` to bf16 bits, with the noise of `stream` or the given noise.
     pub(crate) fn round(&self, value: f32, words: [u32; 4], stream: Stream, i: usize, given: Option<&u32>) -> u16 {
         match self.noise.rounding {
             Rounding::Nearest => round_nearest(value),

@@ -1,4 +1,4 @@
-//! Moves the blocks of a matrix to the device in pieces, where they lie in planes of words.
+//! Moves the blocks of a packed matrix to the device in pieces. On the device they lie in planes of words.
 
 use burn::tensor::{DType, Device, Tensor};
 
@@ -7,13 +7,13 @@ use crate::gpu::transfer::{PIECE_BYTES, copied, settled};
 use crate::gpu::{Buffer, StoredMatrix};
 use crate::interrupt::Interrupt;
 
-/// A packed matrix on its way to the device. Its bytes are added in the order of the file, in runs of any length; the device has them in a
-/// buffer of exactly their size, which no pool rounds up.
+/// A packed matrix on its way to the device. Its bytes are added in the order of the file, in runs of any length. The device stores them in a
+/// buffer of exactly their size, which no memory pool rounds up.
 #[derive(Debug)]
 pub struct PackedUpload {
     device: Device,
     form: StoredMatrix,
-    /// `Some` once the first piece was sent.
+    /// The matrix on the device; `Some` once the first piece was sent.
     target: Option<Buffer>,
     sent_blocks: usize,
     pending: Vec<u8>,
@@ -21,23 +21,27 @@ pub struct PackedUpload {
 }
 
 impl PackedUpload {
-    /// The upload of a matrix.
+    /// Begins the upload of a matrix.
     pub fn new(form: StoredMatrix, device: &Device) -> Self {
         Self { device: device.clone(), form, target: None, sent_blocks: 0, pending: Vec::new(), unsettled: false }
     }
 
-    /// How the matrix is stored, with its shape.
+    /// Returns the storage type and shape of the matrix.
     pub fn form(&self) -> StoredMatrix {
         self.form
     }
 
-    /// Bytes of a piece: an even number of blocks, so that it ends with a word in both planes.
+    /// Returns the size of a piece in bytes: an even number of blocks, so that it ends with a whole word in both planes.
     fn piece_bytes(&self) -> usize {
         let pair = 2 * self.form.storage.block().1;
         PIECE_BYTES / pair * pair
     }
 
-    /// Adds the next bytes.
+    /// Adds the next bytes of the file, and sends each piece as soon as it is full.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](crate::gpu::run), which copies a piece to its place.
     pub fn put_bytes(&mut self, mut bytes: &[u8]) -> Result<()> {
         let piece = self.piece_bytes();
         while !bytes.is_empty() {
@@ -58,7 +62,7 @@ impl PackedUpload {
     fn send(&mut self) -> Result<()> {
         let (_, block) = self.form.storage.block();
         let blocks = std::mem::take(&mut self.pending);
-        // Both planes of what was sent end with a word: only the last piece may have an odd number of blocks.
+        // Both planes of the pieces sent before end with a whole word: only the last piece may have an odd number of blocks.
         let [first, second] = self.form.storage.words(self.sent_blocks);
         let starts = [first, self.form.plane() as usize + second];
         let (device, words) = (&self.device, self.form.words());
@@ -74,7 +78,11 @@ impl PackedUpload {
         Ok(())
     }
 
-    /// Waits until what was sent is on the device, so that no queue holds it, and pauses. To be called between pieces.
+    /// Waits until the sent pieces are on the device, so that no queue holds them, and pauses. Call it between pieces.
+    ///
+    /// # Errors
+    ///
+    /// `device.lost`; `call.aborted` if the interrupt was requested.
     pub async fn settle(&mut self, interrupt: &Interrupt) -> Result<()> {
         if std::mem::take(&mut self.unsettled)
             && let Some(target) = &self.target
@@ -85,7 +93,15 @@ impl PackedUpload {
         Ok(())
     }
 
-    /// The words of the matrix, after all its bytes were added.
+    /// Sends the rest and returns the words of the matrix `[words]`, once all its bytes were added.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::put_bytes`].
+    ///
+    /// # Panics
+    ///
+    /// If bytes are missing, or there are too many.
     pub fn finish(mut self) -> Result<Tensor<1>> {
         self.send()?;
         assert_eq!(self.sent_blocks, self.form.blocks(), "the pieces of a matrix hold its blocks");

@@ -1,32 +1,32 @@
-//! The parameters of kernels, as Rust structs and as words of a buffer.
+//! The parameters of kernels: as Rust structs, and as words of a buffer.
 
 /// The parameters of a kernel: a struct with the fields of the shader's `Params`, in their order.
 pub trait KernelParams: Copy {
     /// Names and WGSL types of the fields.
     const FIELDS: &'static [(&'static str, &'static str)];
-    /// True if the fields change from step to step, as rates and noise do. A recorded step has all others as they were when it was recorded.
+    /// True if the fields change from step to step, as rates and noise do. All other parameters keep the values with which a step was recorded.
     const VARIES: bool;
-    /// The struct as words.
+    /// Returns the struct as words.
     fn words(&self) -> Vec<u32>;
-    /// The struct from words.
+    /// Makes the struct from words.
     ///
     /// # Panics
     ///
-    /// On fewer words than it has fields.
+    /// If there are fewer words than the fields have.
     fn from_words(words: &[u32]) -> Self;
 }
 
-/// A type that a field of `Params` may have: a [`Word`], or as the last one a [`Noise`](crate::gpu::noise::Noise).
+/// A type that a field of `Params` may have: a [`Word`], or for the last field a [`Noise`](crate::gpu::noise::Noise).
 pub trait Field: Copy {
-    /// Its WGSL name.
+    /// The name of the type in WGSL.
     const WGSL: &'static str;
-    /// Adds its words, at the place that the shader expects.
+    /// Appends the words of the field, at the place where the shader expects them.
     fn put(self, words: &mut Vec<u32>);
-    /// From its words at `at`, which moves past them.
+    /// Makes the field from the words at `at`, and moves `at` past them.
     ///
     /// # Panics
     ///
-    /// On fewer words than it has.
+    /// If there are fewer words than the field has.
     fn take(words: &[u32], at: &mut usize) -> Self;
 }
 
@@ -45,11 +45,11 @@ impl<W: Word> Field for W {
 
 /// A type of one 32-bit word.
 pub trait Word: Copy {
-    /// Its WGSL name.
+    /// The name of the type in WGSL.
     const WGSL: &'static str;
-    /// Its bits.
+    /// Returns the bits of the value.
     fn to_word(self) -> u32;
-    /// From bits.
+    /// Makes the value from its bits.
     fn from_word(word: u32) -> Self;
 }
 

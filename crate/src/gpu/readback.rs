@@ -9,18 +9,26 @@ use burn::tensor::{Tensor, TensorData};
 use crate::error::{Error, Result};
 use crate::gpu::{Buffer, launch};
 
-/// The stored bytes of a tensor, with its shape and dtype.
+/// Reads the stored bytes of a tensor, with its shape and dtype.
+///
+/// # Errors
+///
+/// `device.lost` if the read fails.
 pub async fn read_data<const D: usize>(tensor: Tensor<D>) -> Result<TensorData> {
     tensor.into_data_async().await.map_err(Error::device_lost)
 }
 
-/// The values of an f32 tensor, row-major.
+/// Reads the values of an f32 tensor, row-major.
+///
+/// # Errors
+///
+/// `device.lost` if the read fails, or the tensor is not f32.
 pub async fn read_f32<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>> {
     let data = read_data(tensor).await?;
     data.try_to_vec().map_err(|error| Error::DeviceLost { reason: format!("{error:?}") })
 }
 
-/// A read of an f32 tensor that was already submitted to the device: it does not wait for what is submitted later.
+/// A read of an f32 tensor that was already submitted to the device: it does not wait for work that is submitted later.
 pub struct StartedRead(Reading);
 
 enum Reading {
@@ -29,12 +37,12 @@ enum Reading {
 }
 
 impl StartedRead {
-    /// Submits the read.
+    /// Submits a read of all values of `tensor [n]`.
     pub async fn of(tensor: Tensor<1>) -> Self {
         Self::started(read_f32(tensor)).await
     }
 
-    /// Submits the read of the first `words` of an f32 buffer, which may be written in place from then on.
+    /// Submits a read of the first `words` of an f32 buffer, which may be written in place from then on.
     pub async fn of_first(buffer: &Buffer, words: usize) -> Self {
         let Some(tensor) = buffer.cube() else {
             return Self::of(buffer.clone().float::<1>().narrow(0, 0, words)).await;
@@ -52,7 +60,11 @@ impl StartedRead {
         })
     }
 
-    /// Waits for the values.
+    /// Waits for the values and returns them.
+    ///
+    /// # Errors
+    ///
+    /// `device.lost` if the read fails.
     pub async fn values(self) -> Result<Vec<f32>> {
         match self.0 {
             Reading::Done(values) => values,

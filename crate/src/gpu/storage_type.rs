@@ -1,5 +1,5 @@
-//! How the weights of a matrix lie in memory. A product, a lookup or a head is one stem for all of them: the chunk of a storage type, WGSL
-//! text between `common.wgsl` and the stem, reads the weights.
+//! Storage types: the layout of a matrix's weights in memory. A product, a lookup or a head is one stem for all of them: the weights are read by
+//! the chunk of the storage type, WGSL text between `common.wgsl` and the stem.
 
 use burn::tensor::DType;
 
@@ -7,50 +7,49 @@ use super::{AnyKernel, Kernel, KernelParams};
 use crate::formats::blocks::Block;
 use crate::formats::{Planes, blocks};
 
-/// How the weights of a matrix lie in memory: as plain elements, or as ggml's blocks in planes of words (shaders/README.md, "Storage
-/// types").
+/// The layout of a matrix's weights in memory: plain elements, or ggml's blocks in planes of words (shaders/README.md, "Storage types").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StorageType {
-    /// One word an element.
+    /// One word per element.
     F32,
-    /// Two elements in a word, the even one in the low half.
+    /// Two elements per word, the even one in the low half.
     Bf16,
-    /// As [`StorageType::Bf16`], half precision.
+    /// As [`StorageType::Bf16`], but in half precision.
     F16,
-    /// 32 weights of 8 bits.
+    /// Blocks of 32 weights of 8 bits.
     Q8_0,
-    /// 32 weights of 4 bits around zero.
+    /// Blocks of 32 weights of 4 bits around zero.
     Q4_0,
-    /// 256 weights of 4 bits, with a scale and a minimum for each 32.
+    /// Blocks of 256 weights of 4 bits, with a scale and a minimum for each 32.
     Q4K,
-    /// 256 weights of 6 bits, with a scale for each 16.
+    /// Blocks of 256 weights of 6 bits, with a scale for each 16.
     Q6K,
-    /// 32 weights of 4 bits above a minimum.
+    /// Blocks of 32 weights of 4 bits above a minimum.
     Q4_1,
-    /// 32 weights of 5 bits around zero.
+    /// Blocks of 32 weights of 5 bits around zero.
     Q5_0,
-    /// 32 weights of 5 bits above a minimum.
+    /// Blocks of 32 weights of 5 bits above a minimum.
     Q5_1,
-    /// 256 weights of 5 bits, with a scale and a minimum for each 32.
+    /// Blocks of 256 weights of 5 bits, with a scale and a minimum for each 32.
     Q5K,
 }
 
 /// Number of storage types.
 const COUNT: usize = StorageType::ALL.len();
 
-/// What is known of a storage type.
+/// The properties of a storage type.
 struct Row {
     name: &'static str,
     block: Block,
     planes: Planes,
 }
 
-/// `second` are the bytes of a block in the second plane of words; all others are in the first one.
+/// Makes a row; `second` is the range of a block's bytes that lie in the second plane of words, all others lie in the first one.
 const fn row(name: &'static str, block: Block, second: std::ops::Range<usize>) -> Row {
     Row { name, block, planes: Planes { block: block.bytes, second } }
 }
 
-/// The storage types, in their order.
+/// The rows of the storage types, in the order of the enum.
 static ROWS: [Row; COUNT] = [
     row("f32", blocks::F32, 0..0),
     row("bf16", blocks::BF16, 0..2),
@@ -66,26 +65,26 @@ static ROWS: [Row; COUNT] = [
 ];
 
 impl StorageType {
-    /// All of them, in the order of a [`Stored`] kernel.
+    /// All storage types, in the order of the kernels of a [`Stored`].
     pub const ALL: [Self; 11] =
         [Self::F32, Self::Bf16, Self::F16, Self::Q8_0, Self::Q4_0, Self::Q4K, Self::Q6K, Self::Q4_1, Self::Q5_0, Self::Q5_1, Self::Q5K];
 
-    /// That of a tensor.
+    /// Returns the storage type of a tensor of this dtype.
     pub fn of(dtype: DType) -> Self {
         if dtype == DType::BF16 { Self::Bf16 } else { Self::F32 }
     }
 
-    /// That of a ggml type's number, where a device reads the type as it is.
+    /// Returns the storage type of a ggml type by its number, or `None` if a device cannot read that type as it is.
     pub fn of_ggml(id: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|storage| storage.row().block.id == id)
     }
 
-    /// ggml's name, in small letters.
+    /// Returns ggml's name of the type, in lower case.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// Elements and bytes of a block, which is a single element of the plain types.
+    /// Returns the number of elements and of bytes of a block; a block of a plain type is a single element.
     pub fn block(self) -> (usize, usize) {
         (self.row().block.elements, self.row().block.bytes)
     }
@@ -94,17 +93,17 @@ impl StorageType {
         &ROWS[self as usize]
     }
 
-    /// Words of both planes of so many blocks.
+    /// Returns the number of words of each plane of `blocks` blocks.
     pub fn words(self, blocks: usize) -> [usize; 2] {
         self.row().planes.words(blocks)
     }
 
-    /// The bytes of both planes of some whole blocks. The second plane of an odd number of blocks may end in half a word.
+    /// Splits whole blocks into the bytes of both planes. The second plane of an odd number of blocks may end in half a word.
     pub fn split(self, blocks: &[u8]) -> [Vec<u8>; 2] {
         self.row().planes.split(blocks)
     }
 
-    /// Number of blocks, among whole ones, with a scale that is NaN or infinite: so are all their weights.
+    /// Counts the blocks, among whole ones, with a scale that is NaN or infinite: so are all their weights.
     pub fn non_finite_scales(self, blocks: &[u8]) -> u64 {
         let scales: &[usize] = match self {
             Self::F32 | Self::Bf16 => &[],
@@ -116,7 +115,7 @@ impl StorageType {
         blocks.chunks_exact(self.row().block.bytes).filter(|block| infinite(block)).count() as u64
     }
 
-    /// The weights of a matrix as words of f32; where its last word is half empty, one more.
+    /// Decodes the weights of a matrix into words of f32; where its last word is half empty, there is one weight more.
     pub fn decode(self, words: &[u32]) -> Vec<u32> {
         let Row { block, planes, .. } = self.row();
         if self == Self::F32 {
@@ -129,53 +128,53 @@ impl StorageType {
     }
 }
 
-/// A matrix as it lies in memory: the rows of a file one after another, each of whole blocks.
+/// A matrix in memory: the rows of a file one after another, each of whole blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredMatrix {
-    /// How its weights are stored.
+    /// Storage type of its weights.
     pub storage: StorageType,
     /// Number of rows.
     pub rows: usize,
-    /// Weights of a row.
+    /// Number of weights in a row.
     pub columns: usize,
 }
 
 impl StoredMatrix {
-    /// A matrix `[rows, columns]`; `None` where a row does not end with a block.
+    /// Describes a matrix `[rows, columns]`; `None` where a row does not end with a block.
     pub fn new(storage: StorageType, [rows, columns]: [usize; 2]) -> Option<Self> {
         columns.is_multiple_of(storage.block().0).then_some(Self { storage, rows, columns })
     }
 
-    /// Number of its blocks.
+    /// Returns the number of its blocks.
     pub fn blocks(self) -> usize {
         self.rows * self.columns / self.storage.block().0
     }
 
-    /// Words on the device.
+    /// Returns the number of its words on the device.
     pub fn words(self) -> usize {
         self.storage.words(self.blocks()).iter().sum()
     }
 
-    /// The word at which the second plane begins, as the `plane` of a kernel's parameters; 0 for what has one plane.
+    /// Returns the index of the word at which the second plane begins, the `plane` of a kernel's parameters; 0 where there is one plane.
     pub fn plane(self) -> u32 {
         let [first, second] = self.storage.words(self.blocks());
-        // Fewer than 2³² words: a buffer that can be bound.
+        // A buffer that can be bound has fewer than 2³² words.
         if second == 0 { 0 } else { first as u32 }
     }
 }
 
-/// What reads the weights of a storage type. It owns binding 0, `w`, or those of several matrices, `w0`, `w1` …
+/// The WGSL that reads the weights of a storage type. It owns binding 0, `w`, or the bindings of several matrices, `w0`, `w1` …
 #[derive(Debug)]
 pub struct Chunk {
     /// The texts of `shaders/chunks/` that it consists of.
     pub texts: &'static [&'static str],
     /// Number of matrices.
     pub matrices: usize,
-    /// How the weights are stored; the twin, which knows no type but f32, sees them decoded.
+    /// Storage type of the weights; the twin, which knows only f32, sees them decoded.
     pub storage: StorageType,
 }
 
-/// Chunks that read one to four weights, in the order of [`StorageType::ALL`].
+/// The chunks of one reading function, one for each of the first `N` storage types in the order of [`StorageType::ALL`].
 pub type Chunks<const N: usize = COUNT> = [Chunk; N];
 
 macro_rules! chunks {
@@ -187,7 +186,7 @@ macro_rules! chunks {
     };
 }
 
-/// Four neighbours in a row, `weight4(row, i)`: the length of a row is a multiple of 4, `4 k4`.
+/// Chunks that read four neighbours in a row, `weight4(row, i)`: the length of a row is a multiple of 4, `4 k4`.
 pub static WEIGHT4: Chunks = chunks! {
     F32 = "chunks/weight4_f32",
     Bf16 = "chunks/weight4_bf16",
@@ -202,7 +201,7 @@ pub static WEIGHT4: Chunks = chunks! {
     Q5K = "chunks/blocks" "chunks/runs_k" "chunks/q5_k" "chunks/weight4_blocks",
 };
 
-/// One element of a row, `weight1(row, i)`: the length of a row is any, `k`.
+/// Chunks that read one element of a row, `weight1(row, i)`: a row may have any length, `k`.
 pub static WEIGHT1: Chunks = chunks! {
     F32 = "chunks/weight1_f32",
     Bf16 = "chunks/weight1_bf16",
@@ -217,19 +216,19 @@ pub static WEIGHT1: Chunks = chunks! {
     Q5K = "chunks/blocks" "chunks/runs_k" "chunks/q5_k" "chunks/weight1_blocks",
 };
 
-/// [`WEIGHT4`] for the rows of two matrices of the same width in f32 or bf16, one after the other.
+/// As [`WEIGHT4`], for the rows of two matrices of the same width in f32 or bf16, one after the other.
 pub static TWO4: Chunks<2> = chunks! { of 2; F32 = "chunks/two_f32", Bf16 = "chunks/two_bf16", };
 
-/// [`TWO4`] for three matrices.
+/// As [`TWO4`], for three matrices.
 pub static THREE4: Chunks<2> = chunks! { of 3; F32 = "chunks/three_f32", Bf16 = "chunks/three_bf16", };
 
-/// A kernel for each storage type of the weights, its first buffers, or for the first `N` types. Its twin is defined on f32: it sees the
-/// weights decoded.
+/// A kernel for each of the first `N` storage types of its weights, by default for all of them. The weights are its first buffers. Its twin is
+/// defined on f32 and sees the weights decoded.
 #[derive(Debug)]
 pub struct Stored<P, const R: usize, const W: usize, const N: usize = COUNT>([Kernel<P, R, W>; N]);
 
 impl<P: KernelParams, const R: usize, const W: usize, const N: usize> Stored<P, R, W, N> {
-    /// For [`kernel!`](crate::kernel), which names the kernels, in the order of [`StorageType::ALL`].
+    /// Makes the kernels. For [`kernel!`](crate::kernel), which names them in the order of [`StorageType::ALL`].
     pub const fn new(f32: &Kernel<P, R, W>, names: [&'static str; N], chunks: &'static Chunks<N>) -> Self {
         let mut kernels = [*f32; N];
         let mut i = 0;
@@ -240,7 +239,7 @@ impl<P: KernelParams, const R: usize, const W: usize, const N: usize> Stored<P, 
         Self(kernels)
     }
 
-    /// The same with another shader.
+    /// Returns the same kernels with another shader.
     pub const fn variant(&self, names: [&'static str; N], source: &'static str) -> Self {
         let mut kernels = self.0;
         let mut i = 0;
@@ -251,7 +250,7 @@ impl<P: KernelParams, const R: usize, const W: usize, const N: usize> Stored<P, 
         Self(kernels)
     }
 
-    /// The same with an entry point that stems share.
+    /// Returns the same kernels with an entry point that stems share.
     pub const fn with_entry(&self, entry: &'static str) -> Self {
         let mut kernels = self.0;
         let mut i = 0;
@@ -262,7 +261,7 @@ impl<P: KernelParams, const R: usize, const W: usize, const N: usize> Stored<P, 
         Self(kernels)
     }
 
-    /// The same with workgroups of another size.
+    /// Returns the same kernels with workgroups of another size.
     pub const fn in_groups_of(&self, workgroup: u32) -> Self {
         let mut kernels = self.0;
         let mut i = 0;
@@ -273,12 +272,12 @@ impl<P: KernelParams, const R: usize, const W: usize, const N: usize> Stored<P, 
         Self(kernels)
     }
 
-    /// The kernel for weights of a storage type, one of the `N`.
+    /// Returns the kernel for weights of a storage type, which must be one of the `N`.
     pub const fn of(&self, storage: StorageType) -> &Kernel<P, R, W> {
         &self.0[storage as usize]
     }
 
-    /// All of them, without their types.
+    /// Returns all kernels, without their types.
     pub const fn all(&self) -> [&AnyKernel; N] {
         let mut kernels = [self.0[0].any(); N];
         let mut i = 0;

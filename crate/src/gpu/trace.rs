@@ -1,4 +1,4 @@
-//! Records the launches of a thread, for counting and for timing each kernel by itself, and the bytes in use meanwhile.
+//! Records the launches of a thread, for counting and for timing each kernel by itself, and the number of bytes in use meanwhile.
 
 use std::cell::RefCell;
 
@@ -9,11 +9,11 @@ use crate::gpu::AnyKernel;
 pub struct Launched {
     /// The kernel that ran.
     pub kernel: &'static AnyKernel,
-    /// Words of each buffer, in binding order.
+    /// Number of words of each buffer, in binding order.
     pub words: Vec<usize>,
-    /// Words of its parameters.
+    /// Its parameters, as words.
     pub params: Vec<u32>,
-    /// Workgroups.
+    /// Number of workgroups.
     pub groups: u32,
 }
 
@@ -27,17 +27,17 @@ pub fn start() {
     TRACE.set(Some(Vec::new()));
 }
 
-/// Ends recording. Returns the launches since [`start`], in order.
+/// Stops recording and returns the launches since [`start`], in order.
 pub fn finish() -> Vec<Launched> {
     TRACE.take().unwrap_or_default()
 }
 
-/// Whether launches or the bytes in use are being observed: each has to be launched by itself then.
+/// Returns true while launches or the bytes in use are observed: each kernel then has to be launched by itself.
 pub fn observing() -> bool {
     TRACE.with_borrow(Option::is_some) || PEAK.with_borrow(Option::is_some)
 }
 
-/// Called at each launch.
+/// Adds a launch to the trace, if there is one. Called at each launch.
 pub(crate) fn record(launched: impl FnOnce() -> Launched) {
     TRACE.with_borrow_mut(|list| {
         if let Some(list) = list {
@@ -46,34 +46,34 @@ pub(crate) fn record(launched: impl FnOnce() -> Launched) {
     });
 }
 
-/// Bytes on a device: those used by tensors, and those reserved by the allocator.
+/// Number of bytes on a device: those used by tensors, and those reserved by the allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bytes {
-    /// Bytes of buffers that are in use.
+    /// Number of bytes of the buffers in use.
     pub in_use: u64,
-    /// Bytes of all pages of the allocator.
+    /// Number of bytes of all pages of the allocator.
     pub reserved: u64,
 }
 
 impl Bytes {
-    /// The larger of each.
+    /// Returns the larger value of each field.
     pub fn larger(self, other: Self) -> Self {
         Self { in_use: self.in_use.max(other.in_use), reserved: self.reserved.max(other.reserved) }
     }
 }
 
-/// Starts to query the allocator at each launch of this thread. What a launch reads and writes is in use then, so the
-/// observed peak is the true peak, except for what Burn's own operations allocate and free between two launches.
+/// Starts to query the allocator at each launch of this thread. The buffers of a launch are in use at that time, so the observed peak is the true
+/// peak, except for memory that Burn's own operations allocate and free between two launches.
 pub fn watch_memory() {
     PEAK.set(Some(Bytes::default()));
 }
 
-/// Ends the queries. Returns the peak since [`watch_memory`].
+/// Stops the queries and returns the peak since [`watch_memory`].
 pub fn watched_memory() -> Bytes {
     PEAK.take().unwrap_or_default()
 }
 
-/// Called at each launch.
+/// Raises the observed peak to `now`, if memory is watched. Called at each launch.
 pub(crate) fn measure(now: impl FnOnce() -> Option<Bytes>) {
     PEAK.with_borrow_mut(|most| {
         if let Some(most) = most

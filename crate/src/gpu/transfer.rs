@@ -1,4 +1,4 @@
-//! Moves tensors to the device and back in pieces: the host holds a piece, never a whole tensor.
+//! Moves tensors to the device and back in pieces: the host holds one piece at a time, never a whole large tensor.
 
 use std::ops::Range;
 
@@ -11,17 +11,17 @@ use crate::gpu::launch::words_for;
 use crate::gpu::{Buffer, read_data, run};
 use crate::interrupt::Interrupt;
 
-/// Maximum size of a piece.
+/// Maximum size of a piece in bytes.
 pub const PIECE_BYTES: usize = 8 << 20;
 
-/// Bytes that are read from a file, or computed, at a time before they are added to a piece.
+/// Number of bytes that are read from a file, or computed, at a time before they are added to a piece.
 pub const RUN_BYTES: usize = 2 << 20;
 
 fn staged(mut bytes: Vec<u8>, device: &Device) -> (Buffer, u32) {
     let words = bytes.len().div_ceil(4);
     bytes.resize(words * 4, 0);
     let data = TensorData::from_bytes_vec(bytes, [words], DType::F32);
-    // Fewer than 2³² words: a piece.
+    // A piece has fewer than 2³² words.
     (Tensor::<1>::from_data(data, (device, DType::F32)).into(), words as u32)
 }
 
@@ -30,7 +30,7 @@ fn copy(x: Buffer, y: Buffer, params: Params) -> Result<Buffer> {
     Ok(y)
 }
 
-/// The buffer with these bytes from the word `start` on, the last one filled up with zeros.
+/// Copies these bytes into `target` from the word `start` on, the last word filled up with zeros.
 pub(super) fn copied(bytes: Vec<u8>, device: &Device, target: Buffer, start: u32) -> Result<Buffer> {
     let (staging, n) = staged(bytes, device);
     copy(staging, target, Params { n, x_start: 0, y_start: start })
@@ -42,9 +42,9 @@ pub struct Upload {
     device: Device,
     elements: usize,
     dtype: DType,
-    /// `Some` once the first piece was sent.
+    /// The tensor on the device; `Some` once the first piece was sent.
     target: Option<Buffer>,
-    /// The word of the target that the first value goes to.
+    /// Index of the word of the target that the first value goes to.
     first: u32,
     sent_words: u32,
     pending: Vec<u8>,
@@ -52,23 +52,27 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// The upload of a tensor `[elements]` of F32 or BF16.
+    /// Begins the upload of a tensor `[elements]`, F32 or BF16.
     pub fn new(elements: usize, dtype: DType, device: &Device) -> Self {
         Self { device: device.clone(), elements, dtype, target: None, first: 0, sent_words: 0, pending: Vec::new(), unsettled: false }
     }
 
-    /// The upload of a tensor `[elements]` of F32 or BF16 into `target`, from its word `first` on. [`Upload::finish`] gives back all of it.
+    /// Begins the upload of a tensor `[elements]`, F32 or BF16, into `target` from its word `first` on. [`Upload::finish`] returns all of `target`.
     pub fn into(target: Buffer, first: usize, elements: usize, dtype: DType, device: &Device) -> Self {
         // Fewer than 2³² words: a buffer that can be bound.
         Self { target: Some(target), first: first as u32, ..Self::new(elements, dtype, device) }
     }
 
-    /// Bytes of the tensor.
+    /// Returns the size of the tensor in bytes.
     fn bytes(&self) -> usize {
         self.elements * self.dtype.size()
     }
 
-    /// Adds the next values; for bf16 they are rounded to nearest.
+    /// Adds the next values; for a bf16 tensor they are rounded to nearest.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::put_bytes`].
     pub fn put(&mut self, values: &[f32]) -> Result<()> {
         match self.dtype {
             DType::BF16 => values.chunks(PIECE_BYTES / 2).try_for_each(|values| {
@@ -79,7 +83,11 @@ impl Upload {
         }
     }
 
-    /// Adds the next values, little-endian, as the device stores them.
+    /// Adds the next values as the device stores them, little-endian, and sends each piece of a large tensor as soon as it is full.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`], which copies a piece to its place.
     pub fn put_bytes(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             if self.pending.is_empty() {
@@ -105,7 +113,11 @@ impl Upload {
         Ok(())
     }
 
-    /// Waits until what was sent is on the device, so that no queue holds it, and pauses. To be called between pieces.
+    /// Waits until the sent pieces are on the device, so that no queue holds them, and pauses. Call it between pieces.
+    ///
+    /// # Errors
+    ///
+    /// `device.lost`; `call.aborted` if the interrupt was requested.
     pub async fn settle(&mut self, interrupt: &Interrupt) -> Result<()> {
         if std::mem::take(&mut self.unsettled)
             && let Some(target) = &self.target
@@ -116,7 +128,15 @@ impl Upload {
         Ok(())
     }
 
-    /// The tensor, after all its values were added.
+    /// Sends the rest and returns the tensor `[elements]`, once all its values were added.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::put_bytes`].
+    ///
+    /// # Panics
+    ///
+    /// If values are missing, or there are too many.
     pub fn finish(mut self) -> Result<Tensor<1>> {
         let whole = 4 * self.sent_words as usize + self.pending.len();
         assert_eq!(whole, self.bytes(), "the pieces of a tensor hold its elements");
@@ -134,11 +154,19 @@ impl Upload {
 }
 
 /// Waits until all work submitted before is done on the device of `tensor`, which must not be empty.
+///
+/// # Errors
+///
+/// `device.lost`.
 pub async fn settled(tensor: Tensor<1>) -> Result<()> {
     read_parts(&[Part { tensor, bytes: 0..4 }]).await.map(drop)
 }
 
-/// Zeros `[elements]`, F32 or BF16.
+/// Allocates zeros `[elements]`, F32 or BF16.
+///
+/// # Errors
+///
+/// As [`run`], which copies the zeros of a large tensor to their places.
 pub fn zeros(elements: usize, dtype: DType, device: &Device) -> Result<Tensor<1>> {
     let mut upload = Upload::new(elements, dtype, device);
     if upload.bytes() <= PIECE_BYTES {
@@ -157,7 +185,7 @@ pub fn zeros(elements: usize, dtype: DType, device: &Device) -> Result<Tensor<1>
     Ok(target.float())
 }
 
-/// Some bytes of a tensor on the device, as they are stored.
+/// A range of bytes of a tensor on the device, as they are stored.
 #[derive(Debug, Clone)]
 pub struct Part {
     /// The tensor.
@@ -167,14 +195,18 @@ pub struct Part {
 }
 
 impl Part {
-    /// The first of the 32-bit words that hold the bytes, and their number.
+    /// Returns the index of the first 32-bit word that holds the bytes, and the number of words.
     fn words(&self) -> (u64, u64) {
         let first = self.bytes.start / 4;
         (first, self.bytes.end.div_ceil(4) - first)
     }
 }
 
-/// Reads the bytes of `parts`, one after another, at once. All are on one device; their total should be small.
+/// Reads the bytes of all `parts` in one read and returns them one after another. The tensors must be on one device; the total should be small.
+///
+/// # Errors
+///
+/// `kernel.mixed-devices` for tensors of different devices; `device.lost`.
 pub async fn read_parts(parts: &[Part]) -> Result<Vec<u8>> {
     let Some(first) = parts.first() else { return Ok(Vec::new()) };
     if let [part] = parts
@@ -189,7 +221,7 @@ pub async fn read_parts(parts: &[Part]) -> Result<Vec<u8>> {
     let mut at = 0;
     for part in parts {
         let (first, n) = part.words();
-        // Word indices of a tensor of fewer than 2³² elements; a staging buffer is a few pieces.
+        // Word indices fit: a tensor has fewer than 2³² elements, and a staging buffer is as long as a few pieces.
         let params = Params { n: n as u32, x_start: first as u32, y_start: at };
         staging = copy(part.tensor.clone().into(), staging, params)?;
         at += n as u32;

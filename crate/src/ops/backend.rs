@@ -1,4 +1,4 @@
-//! The operations as a Burn backend extension: [`Launch`] backends run kernels, autodiff records our gradients.
+//! The operations as a Burn backend extension: [`Launch`] backends run kernels, and autodiff backends record our gradients.
 
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, backend_extension};
@@ -14,28 +14,28 @@ use crate::ops::rope::{self, Positions};
 use crate::ops::weights::Weights;
 use crate::ops::{blocks, elementwise, embedding, linear, thirds};
 
-/// Operations of the model, differentiable on an autodiff backend. [`crate::ops`], which wraps them, states the shapes.
+/// The operations of models, differentiable on an autodiff backend. [`crate::ops`] wraps them and states all shapes.
 #[backend_extension(Cube, Flex: cfg(feature = "cpu"), Autodiff)]
 pub trait ModelOps: Backend {
-    /// `x [n, k] · w [m, k]ᵀ`
+    /// Computes `x [n, k] · w [m, k]ᵀ`.
     fn linear(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self>;
-    /// `x [n, k] · w [k, m]`
+    /// Computes `x [n, k] · w [k, m]`.
     fn conv1d(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self>;
-    /// `x [n, C] + b [C]`
+    /// Computes `x [n, C] + b [C]`.
     fn bias_add(x: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self>;
-    /// `x + y`
+    /// Computes `x + y`.
     fn residual_add(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self>;
-    /// Rows of a table.
+    /// Looks up rows of a table.
     fn embedding(w: FloatTensor<Self>, ids: IntTensor<Self>) -> FloatTensor<Self>;
-    /// The gradient of the table, added to `sum`; itself not differentiable.
+    /// Adds the gradient of the table to `sum`; not differentiable itself.
     fn embedding_backward(sum: FloatTensor<Self>, ids: IntTensor<Self>, dy: FloatTensor<Self>) -> FloatTensor<Self>;
-    /// `Σ loss` of the rows of x under the head w.
+    /// Computes `Σ loss` of the rows of x under the head w.
     fn head_loss(x: FloatTensor<Self>, w: FloatTensor<Self>, targets: IntTensor<Self>, plan: HeadPlan) -> FloatTensor<Self>;
-    /// [`ModelOps::linear`] by the words of a packed matrix, which are a constant.
+    /// Computes [`ModelOps::linear`] by the words of a packed matrix, which are a constant.
     fn packed_linear(x: FloatTensor<Self>, words: FloatTensor<Self>, form: StoredMatrix) -> FloatTensor<Self>;
-    /// [`ModelOps::conv1d`] by the words of a packed matrix, which are a constant.
+    /// Computes [`ModelOps::conv1d`] by the words of a packed matrix, which are a constant.
     fn packed_conv1d(x: FloatTensor<Self>, words: FloatTensor<Self>, form: StoredMatrix) -> FloatTensor<Self>;
-    /// A product with a constant matrix, and what the factors of an adapter add.
+    /// Computes a product with a constant matrix, plus the low-rank part of an adapter.
     fn low_rank(
         x: FloatTensor<Self>,
         words: FloatTensor<Self>,
@@ -44,9 +44,9 @@ pub trait ModelOps: Backend {
         b: FloatTensor<Self>,
         adapted: Adapted,
     ) -> FloatTensor<Self>;
-    /// Rows of a packed table.
+    /// Looks up rows of a packed table.
     fn packed_embedding(words: FloatTensor<Self>, ids: IntTensor<Self>, form: StoredMatrix) -> FloatTensor<Self>;
-    /// [`ModelOps::head_loss`] under a packed head, which is a constant.
+    /// Computes [`ModelOps::head_loss`] under a packed head, which is a constant.
     fn packed_head_loss(
         x: FloatTensor<Self>,
         words: FloatTensor<Self>,
@@ -54,7 +54,7 @@ pub trait ModelOps: Backend {
         form: StoredMatrix,
         plan: HeadPlan,
     ) -> FloatTensor<Self>;
-    /// `[Σ loss, number of targets that are the arg max]` of the rows of x under a head of any form; itself not differentiable.
+    /// Computes `[Σ loss, number of targets that are the arg max]` of the rows of x under a head of any form; not differentiable itself.
     fn head_evaluation(
         x: FloatTensor<Self>,
         words: FloatTensor<Self>,
@@ -62,13 +62,13 @@ pub trait ModelOps: Backend {
         form: StoredMatrix,
         rows: usize,
     ) -> FloatTensor<Self>;
-    /// RMSNorm.
+    /// Computes RMSNorm.
     fn rms_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> FloatTensor<Self>;
-    /// `x + y`, and its RMSNorm.
+    /// Computes `x + y`, and its RMSNorm.
     fn add_rms_norm(x: FloatTensor<Self>, y: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> (FloatTensor<Self>, FloatTensor<Self>);
-    /// LayerNorm.
+    /// Computes LayerNorm.
     fn layer_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>, eps: f32) -> FloatTensor<Self>;
-    /// Rotary embedding of queries and keys.
+    /// Applies the rotary embedding to queries and keys.
     fn rope(
         q: FloatTensor<Self>,
         k: FloatTensor<Self>,
@@ -76,7 +76,7 @@ pub trait ModelOps: Backend {
         sines: FloatTensor<Self>,
         positions: Positions,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
-    /// Causal attention. `starts` is read only with documents.
+    /// Computes causal attention. `starts` is read only with documents.
     fn attention(
         q: FloatTensor<Self>,
         k: FloatTensor<Self>,
@@ -85,7 +85,7 @@ pub trait ModelOps: Backend {
         documents: bool,
         shape: AttentionShape,
     ) -> FloatTensor<Self>;
-    /// Attention between the rows of x. `starts` is read only with documents.
+    /// Computes attention between the rows of x. `starts` is read only with documents.
     #[allow(clippy::too_many_arguments, reason = "a tensor in an array would not reach the backend")]
     fn self_attention(
         x: FloatTensor<Self>,

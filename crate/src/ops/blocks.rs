@@ -1,5 +1,5 @@
-//! What a block of a Llama does between its norms, as one operation each: products of one input that belong together are one dispatch on a
-//! GPU, forward and back, where their shapes and storage types allow it (`linear/joint.rs`).
+//! The two parts of a Llama block between its norms, as one operation each: self-attention and the gated products. Products of one input that
+//! belong together are one dispatch on a GPU, forward and backward, where their shapes and storage types allow it (`linear/joint.rs`).
 
 use burn::backend::tensor::FloatTensor;
 
@@ -11,7 +11,7 @@ use crate::ops::rope::{self, Positions};
 use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
 
-/// What the backward pass of self-attention needs.
+/// The backward pass of self-attention.
 #[derive(Debug, Clone)]
 pub struct SelfAttention<T> {
     of: Joint<T, 3>,
@@ -20,7 +20,8 @@ pub struct SelfAttention<T> {
     attention: Attention<T>,
 }
 
-/// Attention between the rows of x: `x [B·T, C]`, the matrices of queries, keys and values, the tables of the rotation. → `[B·T, heads·H]`
+/// Computes attention between the rows of `x [B·T, C]` by the matrices of queries `[heads·H, C]`, keys and values `[kv_heads·H, C]` and the
+/// tables of the rotation `[positions, H/2]` → `[B·T, heads·H]`, and the inputs of the backward pass.
 pub fn self_attention<B: Launch>(
     x: FloatTensor<B>,
     ws: [Weights<FloatTensor<B>>; 3],
@@ -36,7 +37,7 @@ pub fn self_attention<B: Launch>(
     (y, SelfAttention { of: Joint { x, ws }, tables, positions, attention })
 }
 
-/// The gradients of x and the three matrices; that of x is added to `sum`.
+/// Computes the gradients of x and the three matrices; that of x is added to `sum`.
 fn attention_gradients<B: Launch>(
     SelfAttention { of, tables, positions, attention }: SelfAttention<FloatTensor<B>>,
     dy: FloatTensor<B>,
@@ -67,21 +68,21 @@ impl<B: Launch> Vjp<B, 4> for SelfAttention<FloatTensor<B>> {
     }
 }
 
-/// What the backward pass of the gated products needs.
+/// The backward pass of the gated products.
 #[derive(Debug, Clone)]
 pub struct Gated<T> {
     of: Joint<T, 2>,
     swiglu: Swiglu<T>,
 }
 
-/// `silu(x Wgᵀ) · (x Wuᵀ)`: `x [n, C]`, the matrices of gate and up.
+/// Computes `silu(x Wgᵀ) · (x Wuᵀ)`: `x [n, C]`, the matrices of gate and up `[F, C]` → `[n, F]`, and the inputs of the backward pass.
 pub fn gated<B: Launch>(x: FloatTensor<B>, ws: [Weights<FloatTensor<B>>; 2]) -> (FloatTensor<B>, Gated<FloatTensor<B>>) {
     let [gate, up] = joint::forward::<B, 2>(x.clone(), ws.clone());
     let y = elementwise::swiglu::<B>(gate.clone(), up.clone());
     (y, Gated { of: Joint { x, ws }, swiglu: Swiglu { gate, up } })
 }
 
-/// The gradients of x and the two matrices; that of x is added to `sum`.
+/// Computes the gradients of x and the two matrices; that of x is added to `sum`.
 fn gated_gradients<B: Launch>(
     Gated { of, swiglu }: Gated<FloatTensor<B>>,
     dy: FloatTensor<B>,

@@ -1,4 +1,4 @@
-//! f32 → packed bf16, nearest or stochastic (shaders/README.md, "Rounding to bf16").
+//! The conversion from f32 to packed bf16, to nearest or stochastic (shaders/README.md, "Rounding to bf16").
 
 use crate::bf16::put;
 use crate::gpu::noise::{Noise, Writes};
@@ -9,19 +9,19 @@ use crate::random::Stream;
 pub(crate) static KERNELS: Kernels = &[&KERNEL.all()];
 
 crate::kernel! {
-    /// `x [n]` f32, `noise [n]` u32 (one word where it is not read) `→ y [n]` packed.
+    /// Rounds `x [n]` f32 to `y [n]` packed bf16; `noise [n]` u32 (one word where it is not read).
     pub KERNEL = "cast_bf16" [256], (x, noise) -> (y),
-    /// The rounding and the place of its noise.
+    /// Parameters of the rounding and the place of its noise.
     struct Params {
-        /// Elements.
+        /// Number of elements.
         n: u32,
-        /// `Stream`: 0 m, 1 v, 2 p.
+        /// Stream of the noise, a `Stream`: 0 m, 1 v, 2 p.
         stream: u32,
-        /// Pair index of word 0, low word.
+        /// Index in the noise of the first pair of elements, low word.
         first_pair_low: u32,
-        /// Pair index of word 0, high word.
+        /// Index in the noise of the first pair of elements, high word.
         first_pair_high: u32,
-        /// What rounds the writes.
+        /// Source of the rounding of the writes.
         noise: Noise,
     } varying,
     twin twin

@@ -1,4 +1,4 @@
-//! Sums over rows: the gradient of a bias, and the last pass of the norms' weight gradients.
+//! Sums over rows, for the gradient of a bias and the last pass of the norms' weight gradients.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -7,40 +7,40 @@ use burn::tensor::DType;
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
 
-/// Rows that one thread adds up.
+/// Number of rows that one thread adds up.
 const ROWS: usize = 64;
 
-/// On a GPU one dispatch adds up as many rows, with workgroups of 16 columns.
+/// Maximum number of rows that one dispatch adds up on a GPU, with workgroups of 16 columns.
 const ROWS_OF_A_GROUP: usize = 8192;
 
 /// The kernels of this file.
 pub(crate) static KERNELS: Kernels = &[&KERNEL.all(), &GROUP.all()];
 
 crate::kernel! {
-    /// `y[p, c] = Σ x[r, c]` over the rows of part p.
+    /// Computes `y[p, c] = Σ x[r, c]` over the rows of part p.
     pub KERNEL = "column_sum" [64], (x) -> (y),
-    /// Shapes of a sum in parts.
+    /// Shape of x, and its cut into parts.
     struct Params {
-        /// Rows.
+        /// Number of rows.
         n: u32,
-        /// Columns.
+        /// Number of columns.
         width: u32,
-        /// Rows of a part.
+        /// Number of rows of a part.
         rows: u32,
-        /// Parts.
+        /// Number of parts.
         parts: u32,
     },
     twin twin
 }
 
 crate::kernel! {
-    /// `y[c] = Σ x[r, c]` by workgroups of 16 columns.
+    /// Computes `y[c] = Σ x[r, c]` by workgroups of 16 columns.
     pub GROUP = "column_sum_group" [256], (x) -> (y),
     /// Shape of x.
     struct GroupParams {
-        /// Rows.
+        /// Number of rows.
         n: u32,
-        /// Columns.
+        /// Number of columns.
         width: u32,
     },
     twin |[x], [y], p| {
@@ -58,13 +58,13 @@ impl Params {
         Self { n: n as u32, width: width as u32, rows: ROWS as u32, parts }
     }
 
-    /// The range of rows of a part, for the twins.
+    /// Returns the range of rows of a part, for the twins.
     pub fn part(&self, part: usize) -> std::ops::Range<usize> {
         let first = part * self.rows as usize;
         first..(first + self.rows as usize).min(self.n as usize)
     }
 
-    /// Workgroups for one thread per column of each part.
+    /// Returns the number of workgroups for one thread per column of each part.
     pub fn groups(&self) -> u32 {
         groups_of_64((self.parts * self.width) as usize)
     }
@@ -78,7 +78,7 @@ fn twin([x]: [&[u32]; 1], [y]: [&mut [u32]; 1], p: &Params) {
     }
 }
 
-/// `x [n, C] → [C]`
+/// Sums the rows of `x [n, C] → [C]`.
 pub fn column_sum<B: Launch>(mut x: FloatTensor<B>) -> FloatTensor<B> {
     loop {
         let (n, width) = rows_columns(&x.shape());

@@ -1,4 +1,4 @@
-//! The operations on an autodiff backend, which records our gradients.
+//! The operations on an autodiff backend, which records our gradients on its tape.
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::{FloatTensor, IntTensor};

@@ -1,4 +1,4 @@
-//! Dropout whose mask is a function of the run's seed, a name, the step and the micro-batch: run again, it is the same.
+//! Dropout with a mask that is a function of the run's seed, a name, the step and the micro-batch: computed again, it is the same.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -13,25 +13,25 @@ use crate::random::philox;
 pub(crate) static KERNELS: Kernels = &[&KERNEL.all()];
 
 crate::kernel! {
-    /// `y ← keep ? x·scale : 0`
+    /// Computes `y ← keep ? x·scale : 0`.
     pub KERNEL = "dropout" [64], (x) -> (y),
-    /// Elements and what decides which are kept.
+    /// Number and scale of the elements, and the values that decide which are kept.
     struct Params {
         /// Number of elements.
         n: u32,
-        /// An element is kept if its word is at least this.
+        /// Threshold of the random word of an element: it is kept if the word is at least this.
         threshold: u32,
-        /// Factor of what is kept.
+        /// Factor of the elements that are kept.
         scale: f32,
         /// Micro-batch of the step, counted from 0.
         micro_batch: u32,
-        /// Philox key.
+        /// Philox key, low word.
         key_low: u32,
-        /// Its high word.
+        /// Philox key, high word.
         key_high: u32,
-        /// Step, counted from 1.
+        /// Step, counted from 1, low word.
         step_low: u32,
-        /// Its high word.
+        /// Step, high word.
         step_high: u32,
     } varying,
     twin |[x], [y], p| {
@@ -42,7 +42,7 @@ crate::kernel! {
     }
 }
 
-/// Where a run is while it draws masks.
+/// The point of a run at which masks are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// The step, counted from 1.
@@ -51,18 +51,18 @@ pub struct Moment {
     pub micro_batch: u32,
 }
 
-/// Which values a dropout takes away.
+/// The choice of the values that a dropout sets to 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mask {
     /// Share of the values that become 0, in 0 ≤ p < 1; the others are divided by 1 − p.
     pub probability: f64,
     /// Philox key of the place in the model.
     pub key: [u32; 2],
-    /// When.
+    /// The point of the run at which the mask is drawn.
     pub moment: Moment,
 }
 
-/// `x`, some of its values 0 and the others scaled; any shape
+/// Returns `x` with some values set to 0 and the others scaled, in any shape.
 pub fn dropout<B: Launch>(x: FloatTensor<B>, mask: Mask) -> FloatTensor<B> {
     let n = x.shape().num_elements();
     let Mask { probability, key: [key_low, key_high], moment: Moment { step, micro_batch } } = mask;
@@ -81,10 +81,10 @@ pub fn dropout<B: Launch>(x: FloatTensor<B>, mask: Mask) -> FloatTensor<B> {
     y
 }
 
-/// The gradient of a dropout: the same dropout of the gradient.
+/// The backward pass of a dropout: the same dropout of the gradient.
 #[derive(Debug, Clone)]
 pub struct Dropout {
-    /// That of the forward pass.
+    /// The mask of the forward pass.
     pub mask: Mask,
 }
 

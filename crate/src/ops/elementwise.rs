@@ -1,4 +1,4 @@
-//! Operations of one thread per element: SwiGLU, GELU, the bias, the residual stream.
+//! Elementwise operations: SwiGLU, GELU, the addition of a bias, the residual stream.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -23,27 +23,27 @@ pub(crate) static KERNELS: Kernels = &[
 ];
 
 crate::kernel! {
-    /// `y = silu(gate) up`
+    /// Computes `y = silu(gate) up`.
     pub SWIGLU_FORWARD = "swiglu_forward" [64], (gate, up) -> (y),
-    /// Elements.
+    /// The elements of an operation.
     struct Params {
-        /// Their number.
+        /// Number of elements.
         n: u32,
     },
     twin swiglu_twin;
 
-    /// [`SWIGLU_FORWARD`] of a multiple of 4 elements.
+    /// [`SWIGLU_FORWARD`] for a multiple of 4 elements.
     pub SWIGLU_FORWARD_WIDE = "swiglu_forward_wide" as SWIGLU_FORWARD;
 }
 crate::kernel! {
-    /// `gate ← dgate`, `up ← dup`
+    /// Computes the gradients `gate ← dgate`, `up ← dup`.
     pub SWIGLU_BACKWARD = "swiglu_backward" [64], (dy) -> (mut gate, mut up), Params, twin swiglu_backward_twin;
 
-    /// [`SWIGLU_BACKWARD`] of a multiple of 4 elements.
+    /// [`SWIGLU_BACKWARD`] for a multiple of 4 elements.
     pub SWIGLU_BACKWARD_WIDE = "swiglu_backward_wide" as SWIGLU_BACKWARD;
 }
 crate::kernel! {
-    /// `y = x (1 + tanh(…)) / 2`
+    /// Computes GELU, `y = x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2`.
     pub GELU_FORWARD = "gelu_forward" through "chunks/gelu" [64], (x) -> (y), Params, twin |[x], [y], p| {
         for i in 0..p.n as usize {
             let v = f64::from(x.floats()[i]);
@@ -52,7 +52,7 @@ crate::kernel! {
     }
 }
 crate::kernel! {
-    /// `x ← dy gelu'(x)`
+    /// Computes the gradient `x ← dy gelu'(x)`.
     pub GELU_BACKWARD = "gelu_backward" through "chunks/gelu" [64], (dy) -> (mut x), Params, twin |[dy], [x], p| {
         for i in 0..p.n as usize {
             let v = f64::from(x.floats()[i]);
@@ -63,13 +63,13 @@ crate::kernel! {
     }
 }
 crate::kernel! {
-    /// `x[r, c] ← x[r, c] + b[c]`
+    /// Computes `x[r, c] ← x[r, c] + b[c]`.
     pub BIAS_ADD = "bias_add" [64], (b) -> (mut x),
-    /// Shape of rows that share a bias.
+    /// Shape of x, whose rows share a bias.
     struct BiasParams {
-        /// Rows.
+        /// Number of rows.
         n: u32,
-        /// Columns.
+        /// Number of columns.
         width: u32,
     },
     twin |[b], [x], p| {
@@ -79,7 +79,7 @@ crate::kernel! {
     }
 }
 crate::kernel! {
-    /// `x ← x + b`, and [`GELU_FORWARD`] of it.
+    /// Computes `x ← x + b`, and [`GELU_FORWARD`] of the sum.
     pub GELU_BIAS_FORWARD = "gelu_bias_forward" through "chunks/gelu" [64], (b) -> (mut x, y), BiasParams, twin |[b], [x, y], p| {
         for i in 0..(p.n * p.width) as usize {
             x.floats_mut()[i] += b.floats()[i % p.width as usize];
@@ -89,7 +89,7 @@ crate::kernel! {
     }
 }
 crate::kernel! {
-    /// `x ← x + y`
+    /// Computes `x ← x + y`.
     pub RESIDUAL_ADD = "residual_add" [64], (y) -> (mut x), Params, twin |[y], [x], p| {
         for i in 0..p.n as usize {
             x.floats_mut()[i] += y.floats()[i];
@@ -97,7 +97,7 @@ crate::kernel! {
     }
 }
 
-/// √(2/π)
+/// √(2/π).
 const ROOT_2_PI: f64 = 0.797_884_560_802_865_4;
 
 fn sigmoid(x: f64) -> f64 {
@@ -140,19 +140,19 @@ fn fresh<B: Launch, const R: usize>(
     y
 }
 
-/// `silu(gate) up`, any shape
+/// Computes `silu(gate) up`, both of any one shape.
 pub fn swiglu<B: Launch>(gate: FloatTensor<B>, up: FloatTensor<B>) -> FloatTensor<B> {
     let wide = gate.shape().num_elements().is_multiple_of(4);
     let (kernel, per_thread) = if wide { (&SWIGLU_FORWARD_WIDE, 4) } else { (&SWIGLU_FORWARD, 1) };
     fresh::<B, 2>(kernel, [gate, up], per_thread)
 }
 
-/// GELU in its tanh form, any shape
+/// Computes GELU in its tanh form, for x of any shape.
 pub fn gelu<B: Launch>(x: FloatTensor<B>) -> FloatTensor<B> {
     fresh::<B, 1>(&GELU_FORWARD, [x], 1)
 }
 
-/// `x + b`, in place of x if it is uniquely owned, and its GELU: `x [n, C]`, `b [C]`
+/// Computes `x [n, C] + b [C]`, in place of x if it is uniquely owned, and the GELU of the sum `[n, C]`.
 pub fn gelu_bias<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> [FloatTensor<B>; 2] {
     let (n, width) = rows_columns(&x.shape());
     let y = B::empty(&x, x.shape(), DType::F32);
@@ -160,7 +160,7 @@ pub fn gelu_bias<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> [FloatTenso
     B::launch(&GELU_BIAS_FORWARD, [b], [x, y], &params, groups_of_64(n * width))
 }
 
-/// `x [n, C] + b [C]`, in place of x if it is uniquely owned
+/// Computes `x [n, C] + b [C]`, in place of x if it is uniquely owned.
 pub fn bias_add<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
     let (n, width) = rows_columns(&x.shape());
     let params = BiasParams { n: n as u32, width: width as u32 };
@@ -168,7 +168,7 @@ pub fn bias_add<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<
     x
 }
 
-/// `x + y`, in place of one of them if it is uniquely owned
+/// Computes `x + y`, both of any one shape, in place of one of them if it is uniquely owned.
 pub fn residual_add<B: Launch>(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B> {
     let (x, y) = if x.can_mut() || !y.can_mut() { (x, y) } else { (y, x) };
     let (params, groups) = params_of::<B>(&x);
@@ -176,12 +176,12 @@ pub fn residual_add<B: Launch>(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTen
     x
 }
 
-/// Gradients of SwiGLU, in place of the inputs if they are uniquely owned.
+/// The backward pass of SwiGLU, in place of the inputs if they are uniquely owned.
 #[derive(Debug, Clone)]
 pub struct Swiglu<T> {
-    /// Before the SiLU.
+    /// The input of the SiLU.
     pub gate: T,
-    /// The factor.
+    /// The factor of the SiLU.
     pub up: T,
 }
 
@@ -193,7 +193,7 @@ impl<B: Launch> Vjp<B, 2> for Swiglu<FloatTensor<B>> {
     }
 }
 
-/// Gradient of GELU, in place of the input if it is uniquely owned.
+/// The backward pass of GELU, in place of the input if it is uniquely owned.
 #[derive(Debug, Clone)]
 pub struct Gelu<T> {
     /// The input.
@@ -207,10 +207,10 @@ impl<B: Launch> Vjp<B, 1> for Gelu<FloatTensor<B>> {
     }
 }
 
-/// Gradients of [`gelu_bias`].
+/// The backward pass of [`gelu_bias`].
 #[derive(Debug, Clone)]
 pub struct GeluBias<T> {
-    /// The sum.
+    /// The sum of input and bias.
     pub x: T,
 }
 
@@ -224,7 +224,7 @@ impl<B: Launch> Vjp<B, 2> for GeluBias<FloatTensor<B>> {
     }
 }
 
-/// Gradients of `x + b`.
+/// The backward pass of `x + b`.
 #[derive(Debug, Clone)]
 pub struct Bias;
 
@@ -235,7 +235,7 @@ impl<B: Launch> Vjp<B, 2> for Bias {
     }
 }
 
-/// Gradients of `x + (y + b)`.
+/// The backward pass of `x + (y + b)`.
 #[derive(Debug, Clone)]
 pub struct BiasedResidual;
 
@@ -247,7 +247,7 @@ impl<B: Launch> Vjp<B, 3> for BiasedResidual {
     }
 }
 
-/// Gradients of `x + y`: the same one twice.
+/// The backward pass of `x + y`: both gradients are that of the sum.
 #[derive(Debug, Clone)]
 pub struct Residual;
 

@@ -1,4 +1,4 @@
-//! Rows of a table, and the gradient of the table: summed along chains of equal ids, in one order and without atomics.
+//! Lookup of rows of a table, and the gradient of the table: summed along chains of equal ids, in a fixed order and without atomics.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -13,43 +13,43 @@ use crate::ops::weights::Weights;
 pub(crate) static KERNELS: Kernels = &[&FORWARD.all(), &LINKS.all(), &BACKWARD.all()];
 
 crate::kernel! {
-    /// `y[r] = w[ids[r]]`
+    /// Computes `y[r] = w[ids[r]]`, the rows of a table at `ids`.
     pub FORWARD = "embedding_forward" of weight1 [64], (w, ids) -> (y),
-    /// Shapes of the gather.
+    /// Shapes of the lookup.
     struct ForwardParams {
-        /// Ids.
+        /// Number of ids.
         n: u32,
-        /// Rows of the table.
+        /// Number of rows of the table.
         vocab: u32,
-        /// Columns of the table.
+        /// Number of columns of the table.
         k: u32,
-        /// The word at which the weights' second plane begins.
+        /// Index of the word at which the second plane of the weights begins.
         plane: u32,
     },
     twin forward_twin
 }
 crate::kernel! {
-    /// First row and next row of each id.
+    /// Finds the first row of each id, and for each row the next one with the same id.
     pub LINKS = "embedding_links" [64], (ids) -> (links),
     /// Shapes of the chains.
     struct LinksParams {
-        /// Ids.
+        /// Number of ids.
         n: u32,
-        /// Rows of the table.
+        /// Number of rows of the table.
         vocab: u32,
     },
     twin links_twin
 }
 crate::kernel! {
-    /// `dw[v] += Σ dy[r]` along the chain of v.
+    /// Computes `dw[v] += Σ dy[r]` along the chain of v.
     pub BACKWARD = "embedding_backward" [64], (links, dy) -> (mut dw),
     /// Shapes of the gradient.
     struct BackwardParams {
-        /// Ids.
+        /// Number of ids.
         n: u32,
-        /// Rows of the table.
+        /// Number of rows of the table.
         vocab: u32,
-        /// Columns of the table.
+        /// Number of columns of the table.
         width: u32,
     },
     twin backward_twin
@@ -95,7 +95,7 @@ fn backward_twin([links, dy]: [&[u32]; 2], [dw]: [&mut [u32]; 1], p: &BackwardPa
     }
 }
 
-/// `w [V, C]`, ids `[n]` as words → `[n, C]`, f32
+/// Looks up rows: `w [V, C]`, ids `[n]` as words → `[n, C]`, f32.
 pub fn forward<B: Launch>(w: Weights<FloatTensor<B>>, ids: FloatTensor<B>) -> FloatTensor<B> {
     let StoredMatrix { storage, rows, columns } = w.form;
     let n = ids.shape().num_elements();
@@ -105,14 +105,14 @@ pub fn forward<B: Launch>(w: Weights<FloatTensor<B>>, ids: FloatTensor<B>) -> Fl
     y
 }
 
-/// All rows of `w [V, C]`, f32: for products on the CPU, and for tests. No product on a GPU needs them.
+/// Decodes all rows of `w [V, C]` to f32 `[V, C]`, for products on the CPU and for tests. Products on a GPU do not need it.
 pub fn decoded<B: Launch>(w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
     let (device, rows) = (w.words.device(), w.form.rows);
     let ids = B::int_arange(0..rows as i64, &device, IntDType::I32);
     forward::<B>(w, B::ids(ids))
 }
 
-/// The gradient of the table `[V, C]` from that of its rows `dy [n, C]`, added to `sum` (in place if it is uniquely owned)
+/// Adds the gradient of the table, from that of its rows `dy [n, C]` at ids `[n]`, to `sum [V, C]` (in place if it is uniquely owned).
 pub fn backward<B: Launch>(sum: FloatTensor<B>, ids: FloatTensor<B>, dy: FloatTensor<B>) -> FloatTensor<B> {
     let (vocab, width) = rows_columns(&sum.shape());
     let n = ids.shape().num_elements();
@@ -124,12 +124,12 @@ pub fn backward<B: Launch>(sum: FloatTensor<B>, ids: FloatTensor<B>, dy: FloatTe
     sum
 }
 
-/// Gradient of the table, dense f32 `[V, C]`.
+/// The backward pass of a lookup, which makes a dense f32 gradient `[V, C]` of the table.
 #[derive(Debug, Clone)]
 pub struct Embedding<T> {
-    /// Ids as words.
+    /// Ids `[n]` as words.
     pub ids: T,
-    /// V and C.
+    /// The shape `[V, C]` of the table.
     pub shape: [usize; 2],
 }
 

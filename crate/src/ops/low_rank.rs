@@ -1,7 +1,7 @@
-//! A product with a constant matrix, and what an adapter adds to it (arXiv:2106.09685): `y = x Wᵀ + s·(d(x) Aᵀ) Bᵀ`, d the dropout.
+//! A product with a constant matrix and the low-rank part of an adapter (arXiv:2106.09685): `y = x Wᵀ + s·(d(x) Aᵀ) Bᵀ`, d the dropout.
 //!
-//! By tiles the second part is r more products of each sum, in the same dispatch, and so is that of the gradient of x; elsewhere it takes
-//! dispatches of its own. Which way is taken asks the shape and the device, never how the matrix is stored.
+//! By tiles the low-rank part is r more products of each sum, in the same dispatch; so it is in the gradient of x. Elsewhere it takes dispatches
+//! of its own. The choice depends on the shape and the device, never on how the matrix is stored.
 
 use burn::backend::TensorMetadata;
 use burn::backend::ops::FloatTensorOps;
@@ -21,23 +21,23 @@ use crate::ops::weights::Weights;
 pub(crate) static KERNELS: Kernels = &[&FORWARD_TILE.all(), &FORWARD_TILE_SMALL.all(), &BACKWARD_TILE.all(), &BACKWARD_TILE_SMALL.all()];
 
 crate::kernel! {
-    /// `y = x Wᵀ + s z Bᵀ` by tiles in workgroup memory, k and r multiples of 4.
+    /// Computes `y = x Wᵀ + s z Bᵀ` by tiles in workgroup memory, k and r multiples of 4.
     pub FORWARD_TILE = "low_rank_forward_tile" of weight4 through "chunks/forward_tile" [64], (w, x, z, factor) -> (y),
-    /// Shapes of a product and its low-rank part.
+    /// Shapes and scale of a product and its low-rank part.
     struct ForwardParams {
-        /// Rows of x, z and y.
+        /// Number of rows of x, z and y.
         n: u32,
-        /// Columns of y, rows of w and of the factor B.
+        /// Number of columns of y, and of rows of w and of the factor B.
         m: u32,
-        /// Columns of x and w, divided by 4.
+        /// Number of columns of x and w, divided by 4.
         k4: u32,
-        /// Columns of z and of the factor, divided by 4.
+        /// Number of columns of z and of the factor, divided by 4.
         r4: u32,
         /// 1 where the factor is f32, 0 where it is packed bf16.
         wide: u32,
-        /// s.
+        /// s, the scale of the low-rank part.
         scale: f32,
-        /// The word at which the weights' second plane begins.
+        /// Index of the word at which the second plane of the weights begins.
         plane: u32,
     },
     twin |[w, x, z, factor], [y], p| {
@@ -55,27 +55,27 @@ crate::kernel! {
 }
 
 crate::kernel! {
-    /// `dx (+)= dy W + s dz A` by tiles in workgroup memory, m, k and r multiples of 4.
+    /// Computes `dx (+)= dy W + s dz A` by tiles in workgroup memory, m, k and r multiples of 4.
     pub BACKWARD_TILE = "low_rank_backward_tile" of weight4 through "chunks/input_tile" [64], (w, dy, dz, factor) -> (mut dx),
-    /// Shapes of the gradient of a product's input, in slices of dy's columns.
+    /// Shapes and scale of the gradient of the product's input, in slices of dy's columns.
     struct BackwardParams {
-        /// Rows of dx, dy and dz.
+        /// Number of rows of dx, dy and dz.
         n: u32,
-        /// Columns of dy, rows of w, divided by 4.
+        /// Number of columns of dy and of rows of w, divided by 4.
         m4: u32,
-        /// Columns of dx, w and the factor A, divided by 4.
+        /// Number of columns of dx, w and the factor A, divided by 4.
         k4: u32,
-        /// Columns of dz, rows of the factor, divided by 4.
+        /// Number of columns of dz and of rows of the factor, divided by 4.
         r4: u32,
-        /// Columns of a slice, divided by 4.
+        /// Number of columns of a slice, divided by 4.
         slice4: u32,
         /// 1 where dx holds a sum that the gradient is added to.
         add: u32,
         /// 1 where the factor is f32, 0 where it is packed bf16.
         wide: u32,
-        /// s.
+        /// s, the scale of the low-rank part.
         scale: f32,
-        /// The word at which the weights' second plane begins.
+        /// Index of the word at which the second plane of the weights begins.
         plane: u32,
     },
     twin |[w, dy, dz, factor], [dx], p| {
@@ -101,31 +101,31 @@ crate::kernel! {
         text (crate::kernel!(@source "low_rank_backward_tile")) as BACKWARD_TILE;
 }
 
-/// The values of a factor, f32 or packed bf16.
+/// Decodes a factor, f32 or packed bf16.
 fn factor_values(words: &[u32], wide: u32) -> Vec<f32> {
     let storage = if wide == 1 { StorageType::F32 } else { StorageType::Bf16 };
     storage.decode(words).into_iter().map(f32::from_bits).collect()
 }
 
-/// `(row, column) → Σ_i x[row, i] w[column, i]` over k products.
+/// Returns the function `(row, column) → Σ_i x[row, i] w[column, i]`, a sum of k products.
 fn product<'a>(x: &'a [f32], w: &'a [f32], k: usize) -> impl Fn(usize, usize) -> f64 + 'a {
     move |row, column| (0..k).map(|i| f64::from(x[row * k + i]) * f64::from(w[column * k + i])).sum()
 }
 
-/// What a matrix with factors is.
+/// The description of a matrix with the factors of an adapter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Adapted {
-    /// How the matrix is stored.
+    /// Storage type and shape of the matrix.
     pub form: StoredMatrix,
-    /// Whether it is `[k, m]`, as GPT-2's files have it, instead of `[m, k]`.
+    /// True if the matrix is `[k, m]`, as in GPT-2's files, instead of `[m, k]`.
     pub conv1d: bool,
-    /// s.
+    /// s, the scale of the low-rank part.
     pub scale: f32,
-    /// Which inputs of the factors are taken away.
+    /// The dropout of the factors' inputs, if there is one.
     pub mask: Option<Mask>,
 }
 
-/// What the gradients of `y = x Wᵀ + s·(d(x) Aᵀ) Bᵀ` need.
+/// The inputs of the gradients of `y = x Wᵀ + s·(d(x) Aᵀ) Bᵀ`.
 #[derive(Debug, Clone)]
 pub struct LowRank<T> {
     /// Input rows `[n, k]`.
@@ -138,12 +138,12 @@ pub struct LowRank<T> {
     pub a: T,
     /// B `[m, r]`, f32 or packed bf16.
     pub b: T,
-    /// What W is.
+    /// The description of W and its factors.
     pub adapted: Adapted,
 }
 
 impl<T: TensorMetadata> LowRank<T> {
-    /// Whether the low-rank part is a part of the big sums.
+    /// Returns true if the low-rank part is computed in the sums of the large product.
     fn fused<B: Launch<FloatTensorPrimitive = T>>(&self) -> bool {
         let Adapted { form, conv1d, mask, .. } = self.adapted;
         let (n, r) = rows_columns(&self.z.shape());
@@ -155,13 +155,13 @@ impl<T: TensorMetadata> LowRank<T> {
     }
 }
 
-/// Whether tiles compute n rows of a product of these widths m, k and r, without dropout and not in GPT-2's layout.
+/// Returns true if tiles compute a product of n rows and these widths m, k and r, without dropout and not in GPT-2's layout.
 fn fuses(software: bool, n: usize, widths: [usize; 3]) -> bool {
     widths.iter().all(|width| width.is_multiple_of(4)) && linear::tiled(software, n)
 }
 
-/// Bytes that the gradients of y `[n, m]` take at most in addition to dy and to what the forward pass has kept, on a software adapter or a GPU;
-/// `plain` is a product without dropout and not in GPT-2's layout.
+/// Returns the maximum number of bytes that the gradients of y `[n, m]` take in addition to dy and to the tensors that the forward pass has kept, on
+/// a software adapter or a GPU. `plain` is a product without dropout and not in GPT-2's layout.
 pub fn work_bytes(software: bool, plain: bool, [n, m, k, r]: [usize; 4]) -> u64 {
     let [factors, dx] = [r * (m + k), n * k].map(|values| 4 * values as u64);
     let of_input = input_work_bytes(software, [n, m, k]);
@@ -172,7 +172,7 @@ pub fn work_bytes(software: bool, plain: bool, [n, m, k, r]: [usize; 4]) -> u64 
     dx + of_input.max(factors + weight_work_bytes(software, [n, r, k]))
 }
 
-/// `x [n, k] · Wᵀ + s·z·Bᵀ → [n, m]`
+/// Computes `x [n, k] · Wᵀ + s·z·Bᵀ → [n, m]`, with `z [n, r]` and B `[m, r]`.
 pub fn forward<B: Launch>(of: &LowRank<FloatTensor<B>>) -> FloatTensor<B> {
     let Adapted { form, conv1d, scale, .. } = of.adapted;
     let (n, r) = rows_columns(&of.z.shape());
@@ -202,7 +202,7 @@ fn scaled<B: Launch>(x: FloatTensor<B>, scale: f32) -> FloatTensor<B> {
     if scale.to_bits() == 1f32.to_bits() { x } else { <B as FloatTensorOps<B>>::float_mul_scalar(x, Scalar::from(scale)) }
 }
 
-/// The gradients by tiles.
+/// Computes the gradients of x, A and B by tiles; that of x is added to `sum`.
 fn by_tiles<B: Launch>(
     of: LowRank<FloatTensor<B>>,
     dy: FloatTensor<B>,
@@ -242,7 +242,7 @@ fn by_tiles<B: Launch>(
     [dx, da, needs[2].then_some(db)]
 }
 
-/// The gradients by a product for each part.
+/// Computes the gradients of x, A and B by a product for each part; that of x is added to `sum`.
 fn by_parts<B: Launch>(
     of: LowRank<FloatTensor<B>>,
     dy: FloatTensor<B>,

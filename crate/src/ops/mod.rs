@@ -1,8 +1,8 @@
-//! The operations that models are built of: a kernel or several, with its gradient.
+//! The operations that models are built of. Each is one kernel or several, with its gradient.
 //!
 //! The functions here work on tensors of any device; on an autodiff device they are differentiable. A buffer is changed in place only if it
 //! is uniquely owned, that is, if no other handle shares it. Rows are tokens: `[B·T, C]`, so that nothing is ever transposed. Weights may
-//! be f32 or packed bf16 (storage only), everything else is f32.
+//! be f32 or packed bf16 (for storage only); everything else is f32.
 
 #![allow(clippy::needless_range_loop, reason = "twins index as their formula does")]
 
@@ -58,90 +58,90 @@ use burn::backend::Dispatch;
 use burn::tensor::{DType, Int, Tensor};
 use loss::head::HeadPlan;
 
-/// `x [n, k] · w [m, k]ᵀ → [n, m]`. The weights are f32 or packed bf16; their gradient is f32.
+/// Computes `x [n, k] · w [m, k]ᵀ → [n, m]`. The weights are f32 or packed bf16; their gradient is f32.
 pub fn linear(x: Tensor<2>, w: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::linear(x.into_dispatch(), w.into_dispatch()))
 }
 
-/// `x [n, k] · w [k, m] → [n, m]`, the layout of GPT-2's Conv1D. The weights are f32 or packed bf16; their gradient is f32.
+/// Computes `x [n, k] · w [k, m] → [n, m]`, the layout of GPT-2's Conv1D. The weights are f32 or packed bf16; their gradient is f32.
 pub fn conv1d(x: Tensor<2>, w: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::conv1d(x.into_dispatch(), w.into_dispatch()))
 }
 
-/// `x [n, k] · Wᵀ + s·z·Bᵀ → [n, m]`, by the words of a constant matrix W that `adapted` describes, and the factors `a [r, k]`, `b [m, r]` of an
-/// adapter (f32 or packed bf16). `z [n, r]` is `d(x)·Aᵀ` with the dropout d of `adapted`, computed before and not recorded: the gradients of
-/// x and A, which pass through it, are made here.
+/// Computes `x [n, k] · Wᵀ + s·z·Bᵀ → [n, m]` by the words of a constant matrix W, which `adapted` describes, and the factors `a [r, k]`, `b [m, r]`
+/// of an adapter (f32 or packed bf16). `z [n, r]` is `d(x)·Aᵀ` with the dropout d of `adapted`, computed before and not recorded: the gradients
+/// of x and A, which pass through it, are computed here.
 pub fn low_rank(x: Tensor<2>, words: Tensor<1>, z: Tensor<2>, [a, b]: [Tensor<2>; 2], adapted: Adapted) -> Tensor<2> {
     let [words, z] = [words.into_dispatch(), z.into_dispatch()];
     Tensor::from_dispatch(Dispatch::low_rank(x.into_dispatch(), words, z, a.into_dispatch(), b.into_dispatch(), adapted))
 }
 
-/// `x [n, C] + b [C]`, in place of x if it is uniquely owned.
+/// Computes `x [n, C] + b [C]`, in place of x if it is uniquely owned.
 pub fn bias_add(x: Tensor<2>, b: Tensor<1>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::bias_add(x.into_dispatch(), b.into_dispatch()))
 }
 
-/// `x + y`, both `[n, C]`, in place of one of them if it is uniquely owned.
+/// Computes `x + y`, both `[n, C]`, in place of one of them if it is uniquely owned.
 pub fn residual_add(x: Tensor<2>, y: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::residual_add(x.into_dispatch(), y.into_dispatch()))
 }
 
-/// Rows of `w [V, C]` (f32 or packed bf16) at `ids [n]` → `[n, C]`, f32; an id outside the table gives zeros. The gradient is
-/// dense, f32.
+/// Looks up the rows of `w [V, C]` (f32 or packed bf16) at `ids [n]` → `[n, C]`, f32; an id outside the table gives zeros. The gradient is dense
+/// and f32.
 pub fn embedding(w: Tensor<2>, ids: Tensor<1, Int>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::embedding(w.into_dispatch(), ids.into_dispatch()))
 }
 
-/// The gradient of [`embedding`]'s table from that of its output: `sum [V, C]`, with each row of `dy [n, C]` added to that of its id. It is
-/// computed in place if the sum is uniquely owned, so that a tied table's gradient never exists twice. Not differentiable.
+/// Computes the gradient of [`embedding`]'s table from that of its output: adds each row of `dy [n, C]` to the row of its id in `sum [V, C]`. It is
+/// computed in place if the sum is uniquely owned, so that the gradient of a tied table never exists twice. Not differentiable.
 pub fn embedding_backward(sum: Tensor<2>, ids: Tensor<1, Int>, dy: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::embedding_backward(sum.into_dispatch(), ids.into_dispatch(), dy.into_dispatch()))
 }
 
-/// `Σ loss` in nats, `[1]`: rows of `x [n, C]` under the head `w [V, C]` (f32 or packed bf16), targets `[n]`; targets that are not an id
-/// (IGNORE_INDEX) count nothing. No more than `rows` rows of logits exist at once, nor of their gradient.
+/// Computes `Σ loss` in nats, `[1]`, of the rows of `x [n, C]` under the head `w [V, C]` (f32 or packed bf16) with targets `[n]`. Targets that are
+/// not an id (IGNORE_INDEX) do not count. At most `rows` rows of the logits, and of their gradient, exist at once.
 pub fn head_loss(x: Tensor<2>, w: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
     let plan = HeadPlan { rows: rows.max(1), needs: [x.is_tracked(), w.is_tracked()] };
     Tensor::from_dispatch(Dispatch::head_loss(x.into_dispatch(), w.into_dispatch(), targets.into_dispatch(), plan))
 }
 
-/// `[Σ loss in nats, number of targets that are the arg max of their logits, the lowest id of equal ones] → [2]`, of what [`head_loss`] takes.
-/// Not differentiable.
+/// Computes `[Σ loss in nats, number of targets that are the arg max of their logits, the lowest id of equal ones] → [2]`, from the arguments of
+/// [`head_loss`]: `x [n, C]`, `w [V, C]`, targets `[n]`. Not differentiable.
 pub fn head_evaluation(x: Tensor<2>, w: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
     let [vocab, width] = w.dims();
     let form = StoredMatrix { storage: StorageType::of(w.dtype()), rows: vocab, columns: width };
     Tensor::from_dispatch(Dispatch::head_evaluation(x.into_dispatch(), w.into_dispatch(), targets.into_dispatch(), form, rows.max(1)))
 }
 
-/// RMSNorm of the rows of `x [n, C]` with `weight [C]`. For norms of heads, `x` is `[n · heads, H]`.
+/// Computes the RMSNorm of the rows of `x [n, C]` with `weight [C]`. For norms of heads, `x` is `[n · heads, H]`.
 pub fn rms_norm(x: Tensor<2>, weight: Tensor<1>, eps: f64) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::rms_norm(x.into_dispatch(), weight.into_dispatch(), eps as f32))
 }
 
-/// `x + y`, both `[n, C]`, and its RMSNorm with `weight [C]`. The sum is computed in place of y if it is uniquely owned.
+/// Computes `x + y`, both `[n, C]`, and its RMSNorm with `weight [C]`. The sum is computed in place of y if it is uniquely owned.
 pub fn add_rms_norm(x: Tensor<2>, y: Tensor<2>, weight: Tensor<1>, eps: f64) -> (Tensor<2>, Tensor<2>) {
     let (x, y, weight) = (x.into_dispatch(), y.into_dispatch(), weight.into_dispatch());
     let (sum, normed) = Dispatch::add_rms_norm(x, y, weight, eps as f32);
     (Tensor::from_dispatch(sum), Tensor::from_dispatch(normed))
 }
 
-/// LayerNorm of the rows of `x [n, C]` with `weight` and `bias [C]`.
+/// Computes the LayerNorm of the rows of `x [n, C]` with `weight` and `bias [C]`.
 pub fn layer_norm(x: Tensor<2>, weight: Tensor<1>, bias: Tensor<1>, eps: f64) -> Tensor<2> {
     let (weight, bias) = (weight.into_dispatch(), bias.into_dispatch());
     Tensor::from_dispatch(Dispatch::layer_norm(x.into_dispatch(), weight, bias, eps as f32))
 }
 
-/// Rotary embedding of `q [B·T, heads·H]` and `k [B·T, kv_heads·H]`, half-split pairing, by tables `[positions, H/2]` that need no gradient. In
-/// place of each if it is uniquely owned.
+/// Applies the rotary embedding to `q [B·T, heads·H]` and `k [B·T, kv_heads·H]`, in half-split pairing, by tables `[positions, H/2]` that need no
+/// gradient. Each is changed in place if it is uniquely owned.
 pub fn rope(q: Tensor<2>, k: Tensor<2>, cosines: Tensor<2>, sines: Tensor<2>, positions: Positions) -> (Tensor<2>, Tensor<2>) {
     let [cosines, sines] = [cosines.into_dispatch(), sines.into_dispatch()];
     let (q, k) = Dispatch::rope(q.into_dispatch(), k.into_dispatch(), cosines, sines, positions);
     (Tensor::from_dispatch(q), Tensor::from_dispatch(k))
 }
 
-/// Causal attention: `q [B·T, heads·H]`, `k`, `v [B·(offset + T), kv_heads·H]` → `[B·T, heads·H]`; query t sees the keys
-/// `start ..= offset + t` of its sequence, scores are divided by √H. `starts [B·T]` are key indices that grow with t, at most `offset + t`;
-/// if they are `None`, each is 0.
+/// Computes causal attention: `q [B·T, heads·H]`, `k`, `v [B·(offset + T), kv_heads·H]` → `[B·T, heads·H]`. Query t sees the keys
+/// `start ..= offset + t` of its sequence; scores are divided by √H. `starts [B·T]` are key indices that grow with t and are at most `offset + t`;
+/// if `starts` is `None`, each is 0.
 pub fn attention(q: Tensor<2>, k: Tensor<2>, v: Tensor<2>, starts: Option<Tensor<1, Int>>, shape: AttentionShape) -> Tensor<2> {
     let documents = starts.is_some();
     // A binding cannot be omitted: without documents this one is not read.
@@ -150,8 +150,8 @@ pub fn attention(q: Tensor<2>, k: Tensor<2>, v: Tensor<2>, starts: Option<Tensor
     Tensor::from_dispatch(Dispatch::attention(q, k, v, starts.into_dispatch(), documents, shape))
 }
 
-/// [`attention`] between the rows of `x [B·T, C]`, with queries and keys that are rotated as by [`rope`]: `x · wᵀ` of the matrices `[heads·H, C]`,
-/// `[kv_heads·H, C]` and `[kv_heads·H, C]` of `ws`, queries, keys and values.
+/// Computes [`attention`] between the rows of `x [B·T, C]` → `[B·T, heads·H]`. Queries, keys and values are `x · wᵀ` with the matrices
+/// `[heads·H, C]`, `[kv_heads·H, C]` and `[kv_heads·H, C]` of `ws`; queries and keys are rotated as by [`rope`].
 pub fn self_attention(
     x: Tensor<2>,
     ws: [Tensor<2>; 3],
@@ -166,19 +166,21 @@ pub fn self_attention(
     Tensor::from_dispatch(Dispatch::self_attention(x, q, k, v, cosines, sines, starts, documents, shape))
 }
 
-/// `silu(x · Wgᵀ) · (x · Wuᵀ)`: `x [n, C]`, gate and up `[F, C]` → `[n, F]`.
+/// Computes `silu(x · Wgᵀ) · (x · Wuᵀ)`: `x [n, C]`, gate and up `[F, C]` → `[n, F]`.
 pub fn gated(x: Tensor<2>, [gate, up]: [Tensor<2>; 2]) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::gated(x.into_dispatch(), gate.into_dispatch(), up.into_dispatch()))
 }
 
-/// [`attention`] between the rows of `x + b`, `x [B·T, 3·C]`, `b [3·C]`, whose thirds are queries, keys and values of as many heads. → `[B·T, C]`
+/// Computes [`attention`] from the rows of `x + b`, `x [B·T, 3·C]`, `b [3·C]` → `[B·T, C]`. The thirds of a row are queries, keys and values, of
+/// equally many heads.
 pub fn attention_of_thirds(x: Tensor<2>, b: Tensor<1>, starts: Option<Tensor<1, Int>>, shape: AttentionShape) -> Tensor<2> {
     let documents = starts.is_some();
     let starts = starts.unwrap_or_else(|| Tensor::empty([1], (&x.device(), DType::I32))).into_dispatch();
     Tensor::from_dispatch(Dispatch::attention_of_thirds(x.into_dispatch(), b.into_dispatch(), starts, documents, shape))
 }
 
-/// `x + (y + bias)`, `x` and `y [n, C]`, and its LayerNorm with `weight` and `b [C]`. The sum is computed in place of y if it is uniquely owned.
+/// Computes `x + (y + bias)`, `x` and `y [n, C]`, `bias [C]`, and its LayerNorm with `weight` and `b [C]`. The sum is computed in place of y if it is
+/// uniquely owned.
 pub fn add_layer_norm(
     x: Tensor<2>,
     y: Tensor<2>,
@@ -194,22 +196,22 @@ pub fn add_layer_norm(
     (Tensor::from_dispatch(sum), Tensor::from_dispatch(normed))
 }
 
-/// `silu(gate) · up`, both `[n, C]`. Their gradients are computed in place if they are uniquely owned.
+/// Computes `silu(gate) · up`, both `[n, C]`. Their gradients are computed in place of them if they are uniquely owned.
 pub fn swiglu(gate: Tensor<2>, up: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::swiglu(gate.into_dispatch(), up.into_dispatch()))
 }
 
-/// `x [n, C]` with some values 0 and the others divided by 1 − p, as `mask` says.
+/// Returns `x [n, C]` with some values set to 0 and the others divided by 1 − p, as `mask` says.
 pub fn dropout(x: Tensor<2>, mask: Mask) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::dropout(x.into_dispatch(), mask))
 }
 
-/// [`gelu`] of `x + b`, `x [n, C]`, `b [C]`, the sum in place of x if it is uniquely owned.
+/// Computes [`gelu`] of `x + b`, `x [n, C]`, `b [C]`, with the sum in place of x if it is uniquely owned.
 pub fn gelu_bias(x: Tensor<2>, b: Tensor<1>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::gelu_bias(x.into_dispatch(), b.into_dispatch()))
 }
 
-/// GELU in its tanh form, `[n, C]`; finite for every finite input. The gradient is computed in place of x if it is uniquely owned.
+/// Computes GELU in its tanh form, `[n, C]`, finite for every finite input. The gradient is computed in place of x if it is uniquely owned.
 pub fn gelu(x: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::gelu(x.into_dispatch()))
 }

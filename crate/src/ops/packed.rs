@@ -1,5 +1,5 @@
-//! Matrices that stay on the device as their file stores them, and what is computed with them. They are constants: no gradient, no
-//! unpacked copy; a product or a row reads the blocks. Each has the bits that the operation of the same name gives on the decoded weights.
+//! Matrices that stay on the device as their file stores them, and the operations on them. They are constants without a gradient and without
+//! an unpacked copy: products and lookups read the blocks. Each result has the bits of the unpacked operation on the decoded weights.
 
 use burn::backend::Dispatch;
 use burn::tensor::kind::Autodiff;
@@ -20,7 +20,11 @@ pub struct PackedMatrix {
 }
 
 impl PackedMatrix {
-    /// The matrix of these blocks, whole and in the order of the file: the rows one after another.
+    /// Uploads a matrix from all of its blocks, in the order of the file: the rows one after another.
+    ///
+    /// # Errors
+    ///
+    /// As [`PackedUpload::put_bytes`] and [`PackedUpload::settle`].
     pub async fn upload(blocks: &[u8], form: StoredMatrix, device: &Device) -> Result<Self> {
         let mut upload = PackedUpload::new(form, device);
         upload.put_bytes(blocks)?;
@@ -28,70 +32,74 @@ impl PackedMatrix {
         Self::of(upload)
     }
 
-    /// The matrix of an upload that has all of its bytes.
+    /// Returns the matrix of an upload that has all of its bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`PackedUpload::finish`].
     pub fn of(upload: PackedUpload) -> Result<Self> {
         let form = upload.form();
         Ok(Self { words: upload.finish()?, form })
     }
 
-    /// How it is stored, with its shape.
+    /// Returns the storage type and shape of the matrix.
     pub fn form(&self) -> StoredMatrix {
         self.form
     }
 
-    /// `[rows, columns]`
+    /// Returns the shape `[rows, columns]`.
     pub fn shape(&self) -> [usize; 2] {
         [self.form.rows, self.form.columns]
     }
 
-    /// Bytes on the device.
+    /// Returns the number of bytes on the device.
     pub fn bytes(&self) -> usize {
         4 * self.form.words()
     }
 
-    /// The same on another device.
+    /// Moves the matrix to another device.
     pub fn to_device(self, device: &Device) -> Self {
         Self { words: self.words.to_device(device), ..self }
     }
 
-    /// The words in an operation with `x`: a constant of the graph that x is in.
+    /// Returns the words for an operation with `x`, as a constant of the autodiff graph that x belongs to.
     fn beside<const E: usize, K: Autodiff>(&self, x: &Tensor<E, K>) -> Tensor<1> {
         let words = self.words();
         if x.is_autodiff() { Tensor::from_inner(words) } else { words }
     }
 
-    /// The raw words on the device, `[words]`.
+    /// Returns the raw words on the device, `[words]`.
     pub fn words(&self) -> Tensor<1> {
         self.words.clone()
     }
 
-    /// The weights in f32, `[rows, columns]`: for tests and for what compares; no training needs them.
+    /// Decodes the weights to f32, `[rows, columns]`. For tests and comparisons; training does not need it.
     pub fn decoded(&self) -> Tensor<2> {
         let ids = Tensor::<1, Int>::arange(0..self.form.rows as i64, &self.words.device());
         packed_embedding(self, ids)
     }
 }
 
-/// `x [n, k] · w [m, k]ᵀ → [n, m]`
+/// Computes `x [n, k] · w [m, k]ᵀ → [n, m]`.
 pub fn packed_linear(x: Tensor<2>, w: &PackedMatrix) -> Tensor<2> {
     let words = w.beside(&x);
     Tensor::from_dispatch(Dispatch::packed_linear(x.into_dispatch(), words.into_dispatch(), w.form))
 }
 
-/// `x [n, k] · w [k, m] → [n, m]`, the layout of GPT-2's Conv1D.
+/// Computes `x [n, k] · w [k, m] → [n, m]`, the layout of GPT-2's Conv1D.
 pub fn packed_conv1d(x: Tensor<2>, w: &PackedMatrix) -> Tensor<2> {
     let words = w.beside(&x);
     Tensor::from_dispatch(Dispatch::packed_conv1d(x.into_dispatch(), words.into_dispatch(), w.form))
 }
 
-/// Rows of `w [V, C]` at `ids [n]` → `[n, C]`, f32; an id outside the table gives zeros.
+/// Looks up the rows of `w [V, C]` at `ids [n]` → `[n, C]`, f32; an id outside the table gives zeros.
 pub fn packed_embedding(w: &PackedMatrix, ids: Tensor<1, Int>) -> Tensor<2> {
     let words = w.beside(&ids);
     Tensor::from_dispatch(Dispatch::packed_embedding(words.into_dispatch(), ids.into_dispatch(), w.form))
 }
 
-/// `Σ loss` in nats, `[1]`: rows of `x [n, C]` under the head `w [V, C]`, targets `[n]`, as [`head_loss`](super::head_loss); no more than
-/// `rows` rows of logits exist at once.
+/// Computes `Σ loss` in nats, `[1]`, of the rows of `x [n, C]` under the head `w [V, C]` with targets `[n]`, as [`head_loss`](super::head_loss).
+/// At most `rows` rows of logits exist at once.
 pub fn packed_head_loss(x: Tensor<2>, w: &PackedMatrix, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
     let plan = HeadPlan { rows: rows.max(1), needs: [x.is_tracked(), false] };
     let words = w.beside(&x);
@@ -99,7 +107,7 @@ pub fn packed_head_loss(x: Tensor<2>, w: &PackedMatrix, targets: Tensor<1, Int>,
     Tensor::from_dispatch(Dispatch::packed_head_loss(x, words, targets, w.form, plan))
 }
 
-/// What [`head_evaluation`](super::head_evaluation) gives, under a packed head.
+/// Evaluates `x [n, C]` under the packed head `w [V, C]` with targets `[n]`, as [`head_evaluation`](super::head_evaluation) → `[2]`.
 pub fn packed_head_evaluation(x: Tensor<2>, w: &PackedMatrix, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
     let words = w.beside(&x);
     let (x, words, targets) = (x.into_dispatch(), words.into_dispatch(), targets.into_dispatch());

@@ -1,4 +1,4 @@
-//! Rotary position embedding, half-split pairing (arXiv:2104.09864), from tables made on the host.
+//! Rotary position embedding in half-split pairing (arXiv:2104.09864), by tables that are made on the host.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -12,47 +12,47 @@ use crate::ops::tape::JointVjp;
 pub(crate) static KERNELS: Kernels = &[&KERNEL.all(), &WIDE.all(), &BACKWARD.all()];
 
 crate::kernel! {
-    /// `(a, b) ← (a c − b s, b c + a s)` of queries and keys
+    /// Rotates the pairs of queries and keys: `(a, b) ← (a c − b s, b c + a s)`.
     pub KERNEL = "rope" [64], (cosines, sines) -> (mut q, mut k),
-    /// Shapes, the position of the first row, the direction.
+    /// Shapes, the position of the first row, and the direction of the rotation.
     struct Params {
         /// Total number of pairs of q.
         pairs: u32,
         /// Total number of pairs of k.
         kv_pairs: u32,
-        /// Heads of a row of q.
+        /// Number of heads of a row of q.
         heads: u32,
-        /// Heads of a row of k.
+        /// Number of heads of a row of k.
         kv_heads: u32,
         /// Half the width of a head.
         half: u32,
-        /// Rows of a sequence.
+        /// Number of rows of a sequence.
         len: u32,
         /// Position of the first row of each sequence.
         offset: u32,
-        /// 1, or −1 to turn back.
+        /// Direction: 1, or −1 to rotate back.
         sign: f32,
     },
     twin twin;
 
-    /// The same for halves that are a multiple of 4, with four pairs per thread.
+    /// [`KERNEL`] for halves that are a multiple of 4, with four pairs per thread.
     pub WIDE = "rope_wide" as KERNEL;
 }
 
 crate::kernel! {
-    /// Gradients of attention's inputs by query head → of queries, keys and values before the rotation, one after another.
+    /// Turns the gradients of attention's inputs by query head into those of queries, keys and values before the rotation, one after another.
     pub BACKWARD = "rope_backward" [64], (cosines, sines, dq, dk, dv) -> (dy),
     /// Shapes, and the position of the first row.
     struct BackwardParams {
-        /// Rows of dq, dk and dv.
+        /// Number of rows of dq, dk and dv.
         rows: u32,
-        /// Heads of a row of queries.
+        /// Number of heads of a row of queries.
         heads: u32,
-        /// Heads of a row of keys, a divisor of it.
+        /// Number of heads of a row of keys, a divisor of `heads`.
         kv_heads: u32,
         /// Half the width of a head, divided by 4.
         half4: u32,
-        /// Rows of a sequence.
+        /// Number of rows of a sequence.
         len: u32,
         /// Position of the first row of each sequence.
         offset: u32,
@@ -101,14 +101,14 @@ fn twin([cosines, sines]: [&[u32]; 2], [q, k]: [&mut [u32]; 2], p: &Params) {
 /// The positions of the rows of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Positions {
-    /// Rows of a sequence; sequences follow each other.
+    /// Number of rows of a sequence; sequences follow each other.
     pub len: usize,
     /// Position of the first row of each sequence.
     pub offset: usize,
 }
 
-/// Rotates `q [rows, heads · H]` and `k [rows, kv_heads · H]` by the tables `[positions, H / 2]`, with the sign −1 back; in place of each if it is
-/// uniquely owned.
+/// Rotates `q [rows, heads · H]` and `k [rows, kv_heads · H]` by the tables `[positions, H / 2]`, or back with the sign −1. Each is changed in place
+/// if it is uniquely owned.
 pub fn rope<B: Launch>(of: [FloatTensor<B>; 2], tables: [FloatTensor<B>; 2], positions: Positions, sign: f32) -> [FloatTensor<B>; 2] {
     let half = rows_columns(&tables[0].shape()).1.max(1);
     let [(pairs, heads), (kv_pairs, kv_heads)] =
@@ -128,8 +128,8 @@ pub fn rope<B: Launch>(of: [FloatTensor<B>; 2], tables: [FloatTensor<B>; 2], pos
     B::launch(kernel, tables, of, &params, groups_of_64(threads))
 }
 
-/// Gradients of rotated queries, and of keys and values by query head, all `[rows, heads · H]`, H a multiple of 8 → of queries
-/// `[rows, heads · H]`, keys and values `[rows, kv_heads · H]` before the rotation, one after another.
+/// Turns the gradients of rotated queries, and of keys and values by query head, all `[rows, heads · H]`, H a multiple of 8, into those of queries
+/// `[rows, heads · H]`, keys and values `[rows, kv_heads · H]` before the rotation, one after another in one buffer.
 pub fn backward<B: Launch>(
     by_head: [FloatTensor<B>; 3],
     tables: [FloatTensor<B>; 2],
@@ -153,10 +153,10 @@ pub fn backward<B: Launch>(
     dy
 }
 
-/// Gradients of the rotations: the rotations back.
+/// The backward pass of the rotations, which rotates back.
 #[derive(Debug, Clone)]
 pub struct Rope<T> {
-    /// Cosines and sines.
+    /// The tables of cosines and sines.
     pub tables: [T; 2],
     /// The positions of the rows.
     pub positions: Positions,

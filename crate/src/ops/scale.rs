@@ -1,4 +1,4 @@
-//! `x ← f x` with the factor on the device.
+//! Scaling of a tensor, `x ← f x`, with the factor on the device.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -10,9 +10,9 @@ use crate::gpu::{Kernels, Words, groups_of_64};
 pub(crate) static KERNELS: Kernels = &[&KERNEL.all()];
 
 crate::kernel! {
-    /// `x [n] ← f [1] · x`
+    /// Computes `x [n] ← f [1] · x`.
     pub KERNEL = "scale" [64], (f) -> (mut x),
-    /// Elements to scale.
+    /// The elements to scale.
     struct Params {
         /// Number of elements.
         n: u32,
@@ -23,7 +23,7 @@ crate::kernel! {
     }
 }
 
-/// `f [1] · x`, in place of x if it is uniquely owned.
+/// Computes `f [1] · x` for x of any shape, in place of x if it is uniquely owned.
 pub fn scale<B: Launch>(x: FloatTensor<B>, f: FloatTensor<B>) -> FloatTensor<B> {
     let n = x.shape().num_elements();
     let [x] = B::launch(&KERNEL, [f], [x], &Params { n: n as u32 }, groups_of_64(n));

@@ -1,4 +1,4 @@
-//! Records an operation with a gradient of our own on Burn's tape.
+//! Records operations on Burn's autodiff tape with gradients of our own.
 
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
 use burn::backend::autodiff::grads::Gradients;
@@ -15,13 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::gpu::launch::Launch;
 use crate::ops::elementwise::residual_add;
 
-/// What an operation keeps of its forward pass, and how it turns the gradient of its output into those of its `N` inputs.
+/// The backward pass of an operation (vector-Jacobian product): the tensors that it keeps of the forward pass, and the computation that turns the
+/// gradient of its output into the gradients of its `N` inputs.
 pub trait Vjp<B: Backend, const N: usize>: Clone + Send + Debug + 'static {
-    /// The gradient of each input that `needs` one.
+    /// Computes the gradient of each input that `needs` one.
     fn backward(self, grad: FloatTensor<B>, needs: [bool; N]) -> [Option<FloatTensor<B>>; N];
 
-    /// [`Vjp::backward`] with the gradient of the first input added to `sum`, which other operations have begun. In place if the
-    /// vjp's kernel can do so, otherwise with one more launch.
+    /// Does the same as [`Vjp::backward`], and adds the gradient of the first input to `sum`, which other operations have begun. The addition is
+    /// in place if the vjp's kernel can do so, otherwise it takes one more launch.
     fn backward_onto(self, sum: FloatTensor<B>, grad: FloatTensor<B>, needs: [bool; N]) -> [Option<FloatTensor<B>>; N]
     where
         B: Launch,
@@ -35,20 +36,20 @@ pub trait Vjp<B: Backend, const N: usize>: Clone + Send + Debug + 'static {
     }
 }
 
-/// What an operation with `K` outputs keeps, and how it turns their gradients, as far as they arrive, into those of its `N` inputs.
+/// The backward pass of an operation with `K` outputs: it turns their gradients, as far as they arrive, into those of its `N` inputs.
 pub trait JointVjp<B: Backend, const N: usize, const K: usize>: Clone + Send + Debug + 'static {
-    /// The gradient of each input that `needs` one: zeros where nothing has arrived, since Burn's tape waits for it.
+    /// Computes the gradient of each input that `needs` one: zeros where nothing has arrived, since Burn's tape waits for it.
     fn backward(self, grads: [Option<FloatTensor<B>>; K], needs: [bool; N]) -> [Option<FloatTensor<B>>; N];
 }
 
-/// Gradients of the outputs of one operation, until all that arrive are there.
+/// The gradients of the outputs of one operation, collected until all that arrive have arrived.
 type Arrived<T, const K: usize> = Arc<Mutex<[Option<T>; K]>>;
 
 fn held<T, const K: usize>(arrived: &Arrived<T, K>) -> MutexGuard<'_, [Option<T>; K]> {
     arrived.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The operation itself, whose turn comes after that of its outputs.
+/// The node of the operation itself, whose backward pass runs after those of its outputs.
 #[derive(Debug, Clone)]
 struct Trunk<T, R, const K: usize> {
     vjp: R,
@@ -57,14 +58,14 @@ struct Trunk<T, R, const K: usize> {
 
 impl<B: Launch, R: JointVjp<B, N, K>, const N: usize, const K: usize> Vjp<B, N> for Trunk<FloatTensor<B>, R, K> {
     fn backward(self, token: FloatTensor<B>, needs: [bool; N]) -> [Option<FloatTensor<B>>; N] {
-        // A second owner: without it a gradient can be changed in place.
+        // The token is a second owner of a gradient, which can be changed in place once the token is dropped.
         drop(token);
         let arrived = std::mem::replace(&mut *held(&self.arrived), [const { None }; K]);
         self.vjp.backward(arrived, needs)
     }
 }
 
-/// One output. Burn's tape has one gradient a node: the first that arrives stands for all in the operation's node.
+/// The node of one output. Burn's tape has one gradient per node: in the operation's node, the first that arrives represents all of them.
 #[derive(Debug, Clone)]
 struct Branch<T, const K: usize> {
     index: usize,
@@ -84,15 +85,15 @@ impl<B: Launch, const K: usize> Vjp<B, 1> for Branch<FloatTensor<B>, K> {
 }
 
 thread_local! {
-    /// Inner nodes whose gradient one of our vjps has begun and that was not consumed yet; entries last as long as the nodes. A backward
+    /// Inner nodes with a gradient that one of our vjps has begun and that is not consumed yet; entries last as long as the nodes. A backward
     /// pass stays on its thread.
     static BEGUN: RefCell<BTreeMap<u64, Weak<dyn Any + Send + Sync>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// With more entries than this, those of dropped nodes are removed: nodes of Burn's own operations do not report their end.
+/// Number of entries above which those of dropped nodes are removed: nodes of Burn's own operations do not report their end.
 const MANY: usize = 1024;
 
-/// Forgets that the gradient of a node was begun. Whether it was.
+/// Forgets that the gradient of a node was begun; returns true if it was.
 fn take_begun(node: u64) -> bool {
     BEGUN.with_borrow_mut(|begun| begun.remove(&node).is_some())
 }
@@ -116,7 +117,7 @@ impl<B: Launch, R: Vjp<B, N>, const N: usize> Backward<B, N> for Step<R> {
         let grad = grads.consume::<B>(&ops.node);
         take_begun(ops.node.id.value);
         let needs = ops.parents.each_ref().map(Option::is_some);
-        // A leaf keeps its gradient when it is consumed: only an inner node gives its sum away.
+        // A leaf keeps its gradient when it is consumed: only an inner node hands over its sum.
         let sum = ops.parents[0].as_ref().filter(|first| take_begun(first.id.value)).map(|first| grads.consume::<B>(first));
         let found = match sum {
             Some(sum) => ops.state.backward_onto(sum, grad, needs),
@@ -146,7 +147,7 @@ pub fn record<B: Launch, C: CheckpointStrategy, R: Vjp<B, N>, const N: usize>(
     }
 }
 
-/// Puts the `outputs` of one operation on the tape, computed from `inputs`, with their common vjp.
+/// Puts the `outputs` of one operation, computed from `inputs`, on the tape with their common vjp.
 pub fn record_joint<B: Launch, C: CheckpointStrategy, R: JointVjp<B, N, K>, const N: usize, const K: usize>(
     inputs: [NodeGuard; N],
     outputs: [FloatTensor<B>; K],

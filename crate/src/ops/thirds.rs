@@ -1,4 +1,4 @@
-//! Queries, keys and values that are one product, as GPT-2 has them: `[n, 3 C]`, each a third of every row.
+//! Attention with queries, keys and values that are one product, as in GPT-2: `[n, 3 C]`, each a third of every row.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -14,13 +14,13 @@ use crate::ops::tape::Vjp;
 pub(crate) static KERNELS: Kernels = &[&SPLIT.all(), &JOIN.all()];
 
 crate::kernel! {
-    /// `q, k, v` = the thirds of the rows of `x + b`
+    /// Splits the rows of `x + b` into thirds `q`, `k` and `v`.
     pub SPLIT = "qkv_split" [64], (x, b) -> (q, k, v),
     /// Shape of q, k and v.
     struct Params {
-        /// Rows.
+        /// Number of rows.
         n: u32,
-        /// C.
+        /// C, the width of a third.
         width: u32,
     },
     twin |[x, b], [q, k, v], p| {
@@ -34,7 +34,7 @@ crate::kernel! {
     }
 }
 crate::kernel! {
-    /// The rows of x = those of q, k and v one after another.
+    /// Joins the rows of q, k and v, one after another, to the rows of x.
     pub JOIN = "qkv_join" [64], (q, k, v) -> (x), Params,
     twin |[q, k, v], [x], p| {
         let width = p.width as usize;
@@ -46,7 +46,8 @@ crate::kernel! {
     }
 }
 
-/// Attention between the rows of `x + b`, `x [B·T, 3 C]`, `b [3 C]`, whose thirds are queries, keys and values. → `[B·T, C]`
+/// Computes attention from the rows of `x + b`, `x [B·T, 3 C]`, `b [3 C]`, whose thirds are queries, keys and values → `[B·T, C]`, and the inputs
+/// of the backward pass.
 pub fn attention<B: Launch>(
     x: FloatTensor<B>,
     b: FloatTensor<B>,
@@ -63,7 +64,7 @@ pub fn attention<B: Launch>(
     (y, Thirds { attention })
 }
 
-/// What the backward pass of [`attention`] needs.
+/// The backward pass of [`attention`].
 #[derive(Debug, Clone)]
 pub struct Thirds<T> {
     attention: Attention<T>,

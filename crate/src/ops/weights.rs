@@ -1,4 +1,4 @@
-//! A matrix as the kernels read it.
+//! Matrices as the kernels read them.
 
 use burn::backend::TensorMetadata;
 
@@ -8,14 +8,14 @@ use crate::gpu::{StorageType, StoredMatrix};
 /// A matrix as the kernels read it: a tensor, or the words of a packed matrix.
 #[derive(Debug, Clone)]
 pub struct Weights<T> {
-    /// What is bound.
+    /// The buffer that is bound.
     pub words: T,
-    /// How it is read.
+    /// Storage type and shape of the matrix.
     pub form: StoredMatrix,
 }
 
 impl<T: TensorMetadata> Weights<T> {
-    /// The weights of a tensor, f32 or packed bf16; all dimensions but the last are rows.
+    /// Makes the matrix of a tensor, f32 or packed bf16; all dimensions except for the last are its rows.
     pub fn of(tensor: T) -> Self {
         let (rows, columns) = rows_columns(&tensor.shape());
         let form = StoredMatrix { storage: StorageType::of(tensor.dtype()), rows, columns };

@@ -1,5 +1,5 @@
-//! Whether a step may change anything, decided on the device: the factor that bounds the norm of its gradients, and a flag that a loss or a
-//! norm which is not finite raises for this step and those after it (shaders/README.md, "A step without a wait").
+//! The gate of a step, which decides on the device if the step may change anything: a flag that a non-finite loss or norm raises for this step
+//! and the following ones, and the factor that bounds the norm of the gradients (shaders/README.md, "A step without a wait").
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 
@@ -8,23 +8,24 @@ use crate::gpu::{Buffer, run};
 use crate::optim::norm::{SquareSum, clip_factor};
 
 crate::kernel! {
-    /// `losses [k], sum [1], partials [n]` of [`SquareSum`] into `gate [2]` and a row [3 + k] of `rows`: status, bad partial, sum, losses.
+    /// Updates `gate [2]` from `losses [k]` and the `sum [1]`, `partials [n]` of [`SquareSum`], and writes a row `[3 + k]` of `rows`: status, bad
+    /// partial, sum, losses.
     pub KERNEL = "step_gate" [64], (losses, sum, partials) -> (mut gate, mut rows),
-    /// Lengths, the row, and the bound of the norm.
+    /// Lengths, the place of the row, and the bound of the norm.
     struct Params {
-        /// k.
+        /// k, the number of losses.
         losses: u32,
-        /// n.
+        /// n, the number of partials.
         partials: u32,
         /// Index of the first word of the row.
         row: u32,
-        /// Bound of the norm; 0 is none.
+        /// Bound of the norm; 0 = none.
         max_norm: f32,
     } varying,
     twin twin
 }
 
-/// The words of a row before the losses.
+/// Number of words of a row before its losses.
 pub const HEAD: usize = 3;
 
 /// Status of a row: the step was taken.
@@ -33,18 +34,18 @@ pub const TAKEN: u32 = 0;
 /// Status of a row: the step's loss or norm was not finite, so that nothing was written.
 pub const RAISED: u32 = 1;
 
-/// Status of a row: a step before it had raised the flag.
+/// Status of a row: an earlier step had raised the flag.
 pub const CLOSED: u32 = 2;
 
-/// In place of the number of a partial: all of them are finite.
+/// The value in place of the index of a partial if all partials are finite.
 pub const NONE: u32 = u32::MAX;
 
-/// True where a step writes.
+/// Returns true if the step writes.
 pub(crate) fn open(gate: &[u32]) -> bool {
     gate[0] == 0
 }
 
-/// The factor of the gradients.
+/// Returns the factor of the gradients.
 pub(crate) fn factor(gate: &[u32]) -> f32 {
     f32::from_bits(gate[1])
 }
@@ -63,24 +64,28 @@ fn twin([losses, sum, partials]: [&[u32]; 3], [gate, rows]: [&mut [u32]; 2], s: 
     gate[1] = clip_factor(norm, f64::from(s.max_norm)).to_bits();
 }
 
-/// The flag and the factor of a step, on its device.
+/// The gate of a step on its device: flag and factor.
 #[derive(Debug, Clone)]
 pub struct Gate(Buffer);
 
 impl Gate {
-    /// A gate that lets gradients pass, times `factor`.
+    /// Makes an open gate, which lets a step pass with its gradients times `factor`.
     pub fn open(factor: f32, device: &Device) -> Self {
         let words = TensorData::new(vec![0.0, factor], [2]);
         Self(Tensor::<1>::from_data(words, (device, DType::F32)).into())
     }
 
-    /// The two words, as the update kernels bind them.
+    /// Returns the two words `[2]`, as the update kernels bind them.
     pub(super) fn buffer(&self) -> Buffer {
         self.0.clone()
     }
 
-    /// The gate of a step with these losses (a sum for each micro-batch) and gradients, and `rows` with what happened at the word `row`. The flag
-    /// that an earlier step has raised stays.
+    /// Computes the gate of the next step from its `losses [k]` (a sum for each micro-batch) and gradients, and writes the outcome into `rows` from
+    /// the word `row` on. A flag that an earlier step has raised stays raised.
+    ///
+    /// # Errors
+    ///
+    /// `kernel.mixed-devices` for tensors on different devices.
     pub fn next(self, losses: Tensor<1>, squares: SquareSum, max_norm: f64, rows: Buffer, row: usize) -> Result<(Self, Buffer)> {
         let params =
             Params { losses: losses.dims()[0] as u32, partials: squares.blocks as u32, row: row as u32, max_norm: max_norm as f32 };

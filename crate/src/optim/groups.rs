@@ -1,4 +1,4 @@
-//! Parameter groups: who is optimized how. First match wins.
+//! Parameter groups, which assign settings of optimization to parameters by their names. The first match wins.
 
 use crate::config::{GroupConfig, OptimizerConfig, TrainConfig, glob_matches};
 use crate::error::{Error, Fault, Result};
@@ -9,35 +9,36 @@ const MAX_NAMED: usize = 3;
 /// A group with its members.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// Path of its rule in the configuration.
+    /// Path of its rule in the configuration, for faults.
     pub key: String,
     pub pattern: String,
     pub rule: OptimizerConfig,
     pub rate_scale: f64,
     pub frozen: bool,
-    /// Indices of the parameters, in their order.
+    /// Indices of its parameters, in the order of the parameters.
     pub members: Vec<usize>,
 }
 
-/// A group of a configuration with the parameters that it takes.
+/// A group of a configuration with the parameters that belong to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedGroup {
-    /// Its pattern; `*` where no groups are configured.
+    /// Its pattern; `*` if no groups are configured.
     pub pattern: String,
-    /// Its update rule: that of the run unless the group has its own.
+    /// Its update rule: by default that of the run.
     pub optimizer: OptimizerConfig,
     /// Factor of the learning rate.
     pub learning_rate_scale: f64,
-    /// No gradient, no state, no update.
+    /// True if its parameters have no gradient, no state and no update.
     pub frozen: bool,
-    /// Names of its parameters, in the order that was given.
+    /// Names of its parameters, in the given order.
     pub members: Vec<String>,
 }
 
-/// The groups of `config` with the parameters `names` that each takes; without configured groups, the one group of everything.
+/// Returns the groups of `config`, each with its parameters among `names`; without configured groups, one group of everything.
 ///
 /// # Errors
-/// `optim.groups`, all faults listed: a pattern that matches nothing, a parameter that no pattern matches.
+///
+/// `optim.groups` for patterns that match nothing and parameters that no pattern matches, all of them listed.
 pub fn resolved_groups(config: &TrainConfig, names: &[&str]) -> Result<Vec<ResolvedGroup>> {
     let (groups, faults) = resolve(config, names);
     if !faults.is_empty() {
@@ -53,7 +54,7 @@ pub fn resolved_groups(config: &TrainConfig, names: &[&str]) -> Result<Vec<Resol
     Ok(groups.into_iter().map(resolved).collect())
 }
 
-/// Sorts parameters into groups. A pattern that matches nothing and a parameter that no pattern matches are faults.
+/// Sorts parameters into groups; returns them with the faults: patterns that match nothing, and parameters that no pattern matches.
 pub(super) fn resolve(config: &TrainConfig, names: &[&str]) -> (Vec<Group>, Vec<Fault>) {
     let everything = [GroupConfig::new("*")];
     let configured = if config.groups.is_empty() { &everything[..] } else { &config.groups };

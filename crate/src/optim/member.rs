@@ -1,4 +1,4 @@
-//! The state of one parameter: told, given, dropped.
+//! Access to the state of one parameter: reading, replacing and dropping it.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use super::state::{State, word};
 use crate::error::{Error, Fault, Result};
 
 impl Optim {
-    /// From now on the parameters that `rests` names have no gradient, no state and no update, and the others train: those that rested begin
-    /// anew. What is random in an update is from now on that of `step` of the run: a parameter that trains again counts its own steps from
-    /// 1, and would be rounded by the noise of its last turn.
+    /// Puts the parameters that `rests` names to rest: they have no gradient, no state and no update. The others train; those that rested before
+    /// start anew. Updates draw the random numbers of `step`, a step of the run, until the next call: a parameter that trains again counts its own
+    /// steps from 1, and would otherwise be rounded by the noise of its last turn.
     pub fn rest(&mut self, step: u64, rests: &dyn Fn(&str) -> bool) {
         self.run_step = Some(step);
         for (name, slot) in &mut self.slots {
@@ -22,22 +22,24 @@ impl Optim {
         }
     }
 
-    /// Whether the steps of all parameters that train now [repeat](super::Rule::repeats), with nothing given for the next.
+    /// Returns true if the steps of all parameters that train [repeat](super::Rule::repeats), and no recorded randomness is given for the next one.
     pub(crate) fn repeats(&self) -> bool {
         self.recorded.is_empty() && self.slots.values().filter(|slot| slot.trains()).all(|slot| slot.rule.repeats())
     }
 
-    /// Step and names of the state tensors of `name`, without `step`; `None` without state.
+    /// Returns the step of `name` and the names of its state tensors, without `step`; `None` without state.
     pub fn state_of(&self, name: &str) -> Option<(u64, Vec<&'static str>)> {
         let slot = self.slots.get(name)?;
         let state = slot.state.as_ref()?;
         Some((state.step, slot.layout.0.iter().map(|(word, ..)| *word).collect()))
     }
 
-    /// Gives the parameter `name` this state: its step, and a flat tensor for each name of its layout. Those that are frozen or at rest have none.
+    /// Gives the parameter `name` this state: its step, and a flat tensor for each name of its layout. Parameters that are frozen or at rest keep
+    /// none.
     ///
     /// # Errors
-    /// `optim.state-mismatch` for other names, numbers of elements or dtypes than those of its rule: all of them.
+    ///
+    /// `optim.state-mismatch` for names, numbers of elements or dtypes that are not those of its rule, all of them listed.
     pub(crate) fn put_state(&mut self, name: &str, step: u64, mut tensors: BTreeMap<&str, Tensor<1>>) -> Result<()> {
         let slot = self.slots.get_mut(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))?;
         let (mut faults, mut kept) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The optimizers: parameter groups, per-parameter typed state, one update at a time (shaders/README.md, "Update rules").
+//! The optimizers: parameter groups, update rules, and the typed state of each parameter (shaders/README.md, "Update rules").
 
 #![allow(clippy::needless_range_loop, reason = "twins index as their formula does")]
 
@@ -45,11 +45,12 @@ pub(crate) use step::Moved;
 use rule::Recorded;
 use state::State;
 
-/// The kernels of all rules, and of the norm.
+/// The kernels of all rules, the gate and the norm.
 pub(crate) const KERNELS: [Kernels; 6] =
     [adafactor::KERNELS, adamw::KERNELS, apollo::KERNELS, &[&gate::KERNEL.all()], norm::KERNELS, sgd::KERNELS];
 
-/// The rule of these settings for `parameter`, and the factor of its rate if it is AdamW in place of APOLLO, which does not project it.
+/// Makes the rule of these settings for `parameter`. If the rule is AdamW because APOLLO does not project the parameter, the factor of its rate
+/// is returned too.
 fn made(config: &OptimizerConfig, parameter: &ParamInfo) -> (Box<dyn Rule>, Option<f64>) {
     match config {
         OptimizerConfig::Adamw(config) => (Box::new(Adamw::new(config.clone())), None),
@@ -60,16 +61,16 @@ fn made(config: &OptimizerConfig, parameter: &ParamInfo) -> (Box<dyn Rule>, Opti
     }
 }
 
-/// A parameter with its update rule and state, and what stays the same over the run.
+/// A parameter with its update rule, its state, and the values that stay the same over the run.
 #[derive(Debug)]
 struct Slot {
     info: ParamInfo,
     frozen: bool,
-    /// Not trained in the current step.
+    /// True if it is not trained in the current step.
     rests: bool,
     rate_scale: f64,
     rule: Box<dyn Rule>,
-    /// Factor of the rate of what APOLLO leaves to AdamW.
+    /// Factor of the rate of a parameter that APOLLO leaves to AdamW.
     fallback: Option<f64>,
     rounding: Rounding,
     key: [u32; 2],
@@ -78,12 +79,12 @@ struct Slot {
 }
 
 impl Slot {
-    /// Whether it is moved in the current step.
+    /// Returns true if it is trained in the current step.
     fn trains(&self) -> bool {
         !(self.frozen || self.rests)
     }
 
-    /// Refuses another shape or dtype than that of the parameter, which may come flattened.
+    /// Checks that tensors have the shape and dtype of the parameter; they may be flattened.
     fn check_tensors<const D: usize>(&self, p: &Tensor<D>, grad: &Tensor<D>) -> Result<()> {
         let ParamInfo { name, shape, dtype, .. } = &self.info;
         for found in [p.dims().to_vec(), grad.dims().to_vec()] {
@@ -98,7 +99,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Refuses buffers on different devices, before anything changes.
+    /// Checks that all buffers are on one device, before anything changes.
     fn check_devices(&self, p: &Buffer, grad: &Buffer, recorded: Option<&Recorded>) -> Result<()> {
         let names = self.layout.0.iter().map(|(name, ..)| *name);
         let state = names.zip(self.state.iter().flat_map(|state| &state.tensors));
@@ -108,26 +109,30 @@ impl Slot {
     }
 }
 
-/// The optimizer of a run. Parameters are updated one by one; state appears at the first step that has a gradient.
+/// The optimizer of a run. Each parameter has a rule of its own; its state is made at the first step that has a gradient for it.
 #[derive(Debug)]
 pub struct Optim {
     seed: u64,
     peak_rate: f64,
-    /// Bound of the norm in [`Optim::step_module`]; 0 = none.
+    /// Bound of the gradient norm in [`Optim::step_module`]; 0 = none.
     max_grad_norm: f64,
-    /// The factor that the bound gives the next step, once its norm is known.
+    /// Clipping factor of the next step, once its norm is known.
     clip: Option<f32>,
     slots: BTreeMap<String, Slot>,
     /// A buffer of one word, bound in place of a buffer that a kernel does not read.
     unread: Option<Buffer>,
     recorded: BTreeMap<String, Recorded>,
-    /// The step of the run, where parameters that rest count fewer.
+    /// The step of the run, if parameters rest in it and count fewer steps of their own.
     run_step: Option<u64>,
 }
 
 impl Optim {
-    /// Sorts `params` into the configuration's groups. Every fault is listed: patterns that match nothing, parameters that no pattern
-    /// matches, settings, dtypes other than f32 and bf16.
+    /// Sorts `params` into the configuration's groups and makes their rules.
+    ///
+    /// # Errors
+    ///
+    /// `optim.groups` for patterns that match nothing and parameters that no pattern matches; `config.invalid` if there are faults in settings,
+    /// dtypes other than f32 and bf16, or too many elements as well. Every fault is listed.
     pub fn new(config: &TrainConfig, params: &[ParamInfo]) -> Result<Self> {
         let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
         let (groups, mut faults) = groups::resolve(config, &names);
@@ -180,8 +185,12 @@ impl Optim {
         })
     }
 
-    /// Moves the trained parameters whose names match `pattern` by rules of the caller's own: `make` gives the instance of each, whose state
-    /// starts anew. Every fault is listed: a pattern that matches none, settings, layouts.
+    /// Gives the trained parameters whose names match `pattern` rules of the caller's own: `make` makes the instance for each, and its state starts
+    /// anew.
+    ///
+    /// # Errors
+    ///
+    /// `optim.groups` for a pattern that matches none; `config.invalid` for faults of settings and layouts, all of them listed.
     pub fn with_rule<R: Rule>(mut self, pattern: &str, make: impl Fn(&ParamInfo) -> R) -> Result<Self> {
         let mut faults = Vec::new();
         let mut matched = false;
@@ -199,7 +208,7 @@ impl Optim {
         if faults.is_empty() { Ok(self) } else { Err(Error::InvalidConfig(faults)) }
     }
 
-    /// The rule instance of `name`, if it is an `R`.
+    /// Returns the rule instance of `name`, if it is an `R`.
     pub fn rule<R: Rule>(&self, name: &str) -> Option<&R> {
         let rule: &dyn Any = &*self.slots.get(name)?.rule;
         rule.downcast_ref()
@@ -209,42 +218,47 @@ impl Optim {
         self.slots.get(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))
     }
 
-    /// Whether `name` is in a frozen group, rests, or is unknown: it needs no gradient.
+    /// Returns true if `name` needs no gradient: it is in a frozen group, rests, or is unknown.
     pub fn frozen(&self, name: &str) -> bool {
         self.slots.get(name).is_none_or(|slot| !slot.trains())
     }
 
-    /// Number of steps that `name` has taken.
+    /// Returns the number of steps that `name` has taken.
     pub fn step_count(&self, name: &str) -> u64 {
         self.slots.get(name).and_then(|slot| slot.state.as_ref()).map_or(0, |state| state.step)
     }
 
-    /// Bytes of all state once every trained parameter has had a gradient: what is saved.
+    /// Returns the number of bytes of all state, which is saved, once every trained parameter has had a gradient.
     pub fn state_bytes(&self) -> u64 {
         self.slots.values().filter(|slot| slot.trains()).map(|slot| slot.layout.bytes()).sum()
     }
 
-    /// Bytes on the device that the rules keep in addition to the state, and that are not saved.
+    /// Returns the number of bytes on the device that the rules keep in addition to the state and do not save.
     pub fn side_bytes(&self) -> u64 {
         self.slots.values().filter(|slot| slot.trains()).map(|slot| slot.rule.side_bytes(&slot.info)).sum()
     }
 
-    /// The most bytes that the step of one parameter takes and gives back.
+    /// Returns the maximum number of bytes that the step of one parameter takes for its duration.
     pub fn work_bytes(&self) -> u64 {
         self.slots.values().filter(|slot| slot.trains()).map(|slot| slot.rule.work_bytes(&slot.info)).max().unwrap_or(0)
     }
 
-    /// Names of the trained parameters that APOLLO leaves to AdamW: embeddings and head unless it projects them too, what has no two
-    /// dimensions, and what has a shorter side of at most the rank.
+    /// Returns the names of the trained parameters that APOLLO leaves to AdamW: embeddings and head unless it projects them too, tensors without
+    /// two dimensions, and matrices whose shorter side is at most the rank.
     pub fn fallbacks(&self) -> Vec<&str> {
         let trained = self.slots.values().filter(|slot| !slot.frozen);
         trained.filter(|slot| slot.fallback.is_some()).map(|slot| slot.info.name.as_str()).collect()
     }
 
-    /// One step of parameter `name`: returns the new parameter, computed in place if `p` is uniquely owned. Tensors are without autodiff,
-    /// `grad` is f32 (both may come flattened to [elements]), `learning_rate` is the schedule's (the group's scale is applied here),
-    /// `gate` says whether anything is written, and the factor of the gradient (clipping). Without a gradient, if frozen or at rest, parameter
-    /// and state stay as they are.
+    /// Steps parameter `name` and returns the new parameter, computed in place if `p` is uniquely owned. `p` and the f32 `grad` are without autodiff
+    /// and have the shape of the parameter or are flattened to `[elements]`. `learning_rate` is that of the schedule: the group's scale is applied
+    /// here. `gate` decides if anything is written, and has the clipping factor of the gradient. Without a gradient, and for a parameter that
+    /// is frozen or at rest, parameter and state stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// `model.tensor.unexpected`, `model.tensor.shape` or `config.invalid` for another name, shape or dtype; `kernel.mixed-devices`,
+    /// `kernel.foreign-backend`; and the errors of the rule.
     pub fn step_param<const D: usize>(
         &mut self,
         name: &str,

@@ -1,7 +1,7 @@
-//! The optimizers for any Burn module: parameters by path, gradients as Burn collects them.
+//! The optimizers for any Burn module: parameters are named by their paths, and gradients are taken as Burn collects them.
 //!
-//! Burn's own `Optimizer` trait does not fit. It is given neither the name of a parameter nor a seed, and the noise of bf16 write-backs and
-//! APOLLO's projectors are functions of both. It cannot refuse. And its records read the device synchronously, which panics in a browser.
+//! Burn's own `Optimizer` trait does not fit. It gets neither the name of a parameter nor a seed, and the noise of bf16 write-backs and APOLLO's
+//! projectors are functions of both. It cannot return an error. And its records read the device synchronously, which panics in a browser.
 
 use burn::module::{Module, Param};
 use burn::optim::GradientsParams;
@@ -13,7 +13,7 @@ use crate::error::{Error, Fault, Result};
 use crate::gpu::Buffer;
 use crate::parameters::{ParamMap, ParamVisitor, map, visit};
 
-/// Everything that the optimizer of a module depends on.
+/// The settings of the optimizer of a module.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OptimSettings {
     /// Update rule.
@@ -24,7 +24,7 @@ pub struct OptimSettings {
     pub learning_rate: f64,
     /// Bound of the global gradient norm; 0 = no clipping.
     pub max_grad_norm: f64,
-    /// Seed of what is random in an update.
+    /// Seed of the random numbers of updates.
     pub seed: u64,
 }
 
@@ -35,8 +35,12 @@ impl Default for OptimSettings {
 }
 
 impl Optim {
-    /// The optimizer of `module`: of each parameter that requires a gradient, named by its path (`layers.0.weight`). Others, such as the
-    /// running statistics of a BatchNorm, are neither updated nor have state. Every fault is listed, as by [`Optim::new`].
+    /// Makes the optimizer of `module`, for each parameter that requires a gradient, named by its path (`layers.0.weight`). Others, such as the
+    /// running statistics of a BatchNorm, are not updated and have no state.
+    ///
+    /// # Errors
+    ///
+    /// As [`Optim::new`]; `optim.groups` if no parameter requires a gradient.
     pub fn for_module<M: Module>(module: &M, settings: &OptimSettings) -> Result<Self> {
         struct Trained(Vec<ParamInfo>);
         impl ParamVisitor for Trained {
@@ -57,8 +61,13 @@ impl Optim {
         Ok(Self { max_grad_norm, ..Self::new(&config, &trained.0)? })
     }
 
-    /// The global 2-norm of the gradients of what is trained, and with it the factor by which the next [`Optim::step_module`] clips them.
-    /// Reads the device once. A norm that is not finite is an error: a step with these gradients would spoil the parameters.
+    /// Computes the global 2-norm of the gradients of all trained parameters, and with it the factor by which the next [`Optim::step_module`] clips
+    /// them. Reads the device once.
+    ///
+    /// # Errors
+    ///
+    /// `train.non-finite` for a norm that is not finite, since a step with these gradients would spoil the parameters; `device.lost`; and the
+    /// errors of [`Optim::step_module`] for gradients that do not fit.
     pub async fn grad_norm<M: Module>(&mut self, module: &M, grads: &GradientsParams) -> Result<f64> {
         self.clip = None;
         let norm = global_norm(self.gathered(module, grads)?).await?;
@@ -70,14 +79,15 @@ impl Optim {
         Ok(norm)
     }
 
-    /// One step of every parameter that has a gradient, in place if `module` is its only owner: drop the loss first, keep no clone, and read
-    /// the norm or the loss, since work that waits for the device holds what it reads. The other parameters stay as they are.
+    /// Steps every parameter that has a gradient, in place if `module` is its only owner: drop the loss first, keep no clone, and read the norm
+    /// or the loss, since work that waits for the device holds the buffers that it reads. The other parameters stay as they are.
     ///
     /// # Errors
     ///
-    /// A rate that is negative, or above that of the settings; a bound of the norm without [`Optim::grad_norm`] before the step; a gradient
-    /// of a parameter that the optimizer was not made for, or of another shape, dtype or device; a tensor of a backend without these
-    /// kernels. All of that is found before anything changes, but `module` is gone with it.
+    /// `config.invalid` for a rate that is negative or above that of the settings, for a bound of the norm without [`Optim::grad_norm`] before the
+    /// step, and for a gradient or parameter of another dtype; `model.tensor.unexpected` or `model.tensor.shape` for a gradient of an unknown
+    /// parameter or of another shape; `kernel.mixed-devices`; `kernel.foreign-backend`. All of these are found before anything changes, but
+    /// `module` is lost.
     pub fn step_module<M: Module>(&mut self, rate: f64, module: M, grads: GradientsParams) -> Result<M> {
         let most = self.peak_rate;
         if !(0.0..=most).contains(&rate) {
@@ -100,7 +110,7 @@ impl Optim {
         }
     }
 
-    /// The gradients of what is trained, each with its number of elements; refuses what a step would.
+    /// Returns the gradients of all trained parameters, each with its number of elements; refuses what a step would refuse.
     fn gathered<M: Module>(&self, module: &M, grads: &GradientsParams) -> Result<Vec<(Buffer, usize)>> {
         let mut gather = Gather { optim: self, grads, found: Vec::new(), failed: None };
         visit(module, &mut gather);
@@ -146,7 +156,7 @@ struct Step<'a> {
     grads: GradientsParams,
     rate: f64,
     clip: f32,
-    /// Made at the first parameter: the device is its.
+    /// The gate, made at the first parameter, on its device.
     gate: Option<Gate>,
     failed: Option<Error>,
 }

@@ -1,4 +1,4 @@
-//! What an update rule is: it moves one parameter by one step.
+//! The trait of update rules, each of which moves one parameter by one step.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -10,21 +10,22 @@ use crate::error::{Error, Fault, Result};
 use crate::gpu::Buffer;
 use crate::gpu::noise::Noise;
 
-/// An update rule for one parameter. [`Optim`](super::Optim) has an instance for each, keeps its state, saves and loads it. The crate's own
-/// rules are made from an [`OptimizerConfig`]; [`Optim::with_rule`](super::Optim::with_rule) takes others.
+/// An update rule for one parameter. [`Optim`](super::Optim) has an instance for each parameter, keeps its state, saves and loads it. The crate's
+/// own rules are made from an [`OptimizerConfig`]; [`Optim::with_rule`](super::Optim::with_rule) takes others.
 pub trait Rule: Any + Debug + Send {
-    /// The tensors that the rule keeps for `parameter` from step to step. They start at zero and are saved.
+    /// Returns the layout of the tensors that the rule keeps for `parameter` from step to step. They start at zero and are saved.
     fn layout(&self, parameter: &ParamInfo) -> Layout;
 
-    /// One step: the new parameter and the new state, in the order of the layout. What is uniquely owned is best changed in place.
+    /// Takes one step: returns the new parameter and the new state, in the order of the layout. Buffers that are uniquely owned are best changed in
+    /// place.
     ///
     /// # Errors
     ///
-    /// Those of its kernels. An error ends the run: the parameter and its state are lost.
+    /// The errors of its kernels. An error ends the run: the parameter and its state are lost.
     fn step(&mut self, update: &Update<'_>, p: Buffer, grad: Buffer, state: Vec<Buffer>) -> Result<Stepped>;
 
-    /// One step of `own`, the parameter of this rule, and of `others`, whose rules have this rule's type, in that order. One by one, unless the
-    /// rule launches less for several.
+    /// Steps `own`, the parameter of this rule, and `others`, whose rules have this rule's type; returns the results in that order. By default
+    /// they are stepped one by one; a rule overrides this if it needs fewer launches for several.
     ///
     /// # Errors
     ///
@@ -37,32 +38,32 @@ pub trait Rule: Any + Debug + Send {
         Ok(stepped)
     }
 
-    /// Whether the two tensors of the state of `parameter` lie side by side in one buffer, where the device has such buffers: kernels that step
-    /// several parameters bind few.
+    /// Returns true if the two tensors of the state of `parameter` lie side by side in one buffer, on devices with such buffers: kernels that step
+    /// several parameters have few bindings for each.
     fn pairs_state(&self, parameter: &ParamInfo) -> bool {
         let _ = parameter;
         false
     }
 
-    /// Bytes on the device that the rule keeps in addition to its state, and that are not saved.
+    /// Returns the number of bytes on the device that the rule keeps in addition to its state and does not save.
     fn side_bytes(&self, parameter: &ParamInfo) -> u64 {
         let _ = parameter;
         0
     }
 
-    /// Bytes on the device that a step of `parameter` takes and gives back, beside the gradient.
+    /// Returns the number of bytes on the device that a step of `parameter` takes for its duration, in addition to the gradient.
     fn work_bytes(&self, parameter: &ParamInfo) -> u64 {
         let _ = parameter;
         0
     }
 
-    /// Whether each step after the first launches the same kernels, on parameter, gradient and state alone and with other parameters, and
-    /// allocates nothing. The launches of such steps can be recorded.
+    /// Returns true if each step after the first allocates nothing and launches the same kernels, with other kernel parameters, on the parameter, its
+    /// gradient and its state alone. The launches of such steps can be recorded.
     fn repeats(&self) -> bool {
         false
     }
 
-    /// The settings that cannot work at this peak rate. Those of the crate's own rules are checked as configuration.
+    /// Returns the faults of settings that cannot work at this peak rate. The settings of the crate's own rules are checked as configuration.
     fn faults(&self, rate: f64) -> Vec<Fault> {
         let _ = rate;
         Vec::new()
@@ -75,7 +76,7 @@ pub type Stepped = (Buffer, Vec<Buffer>);
 /// A parameter in a step of several.
 #[derive(Debug)]
 pub struct Member<'a> {
-    /// Its step.
+    /// The parameters of its step.
     pub update: Update<'a>,
     /// The parameter.
     pub p: Buffer,
@@ -86,28 +87,32 @@ pub struct Member<'a> {
 }
 
 impl Member<'_> {
-    /// Its step alone.
+    /// Steps this parameter alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`Rule::step`].
     pub fn step<R: Rule + ?Sized>(self, rule: &mut R) -> Result<Stepped> {
         rule.step(&self.update, self.p, self.grad, self.state)
     }
 }
 
-/// The tensors of one parameter's state: name, shape and dtype (F32, or BF16 packed) of each.
+/// The layout of one parameter's state: name, shape and dtype (F32, or BF16 packed) of each tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout(pub Vec<(&'static str, Vec<usize>, DType)>);
 
 impl Layout {
-    /// A tensor of each name with the shape and dtype of the parameter.
+    /// Makes a layout with one tensor for each name, of the shape and dtype of the parameter.
     pub fn like(parameter: &ParamInfo, names: &[&'static str]) -> Self {
         Self(names.iter().map(|&name| (name, parameter.shape.clone(), parameter.dtype)).collect())
     }
 
-    /// Bytes of the tensors.
+    /// Returns the number of bytes of all tensors.
     pub fn bytes(&self) -> u64 {
         self.0.iter().map(|(_, shape, dtype)| (shape.iter().product::<usize>() * dtype.size()) as u64).sum()
     }
 
-    /// What cannot be saved under these names, or has another dtype.
+    /// Returns the faults of tensors that cannot be saved under their names, or have another dtype.
     pub(super) fn faults(&self, parameter: &str) -> Vec<Fault> {
         let mut faults = Vec::new();
         for (at, (name, _, dtype)) in self.0.iter().enumerate() {
@@ -131,36 +136,36 @@ pub(super) struct Recorded {
 }
 
 impl Optim {
-    /// The next step of `name` rounds with this noise instead of Philox's: 16 bits in each word, element i of stream s (m, v, p; p alone
-    /// where nothing else is rounded) in word s·n + i. For replaying recorded runs.
+    /// Gives the noise with which the next step of `name` rounds, instead of that of Philox: 16 bits in each word, element i of stream s (m, v, p; p
+    /// alone where nothing else is rounded) in word s·n + i. For replaying recorded runs.
     pub fn give_noise(&mut self, name: &str, words: Tensor<1>) {
         self.recorded.entry(name.to_string()).or_default().noise = Some(words.into());
     }
 
-    /// The next step of `name` projects with this matrix [dim, rank] instead of the seeded one. For replaying recorded runs.
+    /// Gives the matrix `[dim, rank]`, flat, with which the next step of `name` projects, instead of the seeded one. For replaying recorded runs.
     pub fn give_projector(&mut self, name: &str, matrix: Tensor<1>) {
         self.recorded.entry(name.to_string()).or_default().projector = Some(matrix.into());
     }
 }
 
-/// One step of one parameter.
+/// The values on which one step of one parameter depends, in addition to the parameter, its gradient and its state.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Update<'a> {
     /// The parameter.
     pub parameter: &'a ParamInfo,
-    /// Where it is.
+    /// The device of the parameter.
     pub device: &'a Device,
     /// The run's seed.
     pub seed: u64,
-    /// t, counted from 1: the parameter's own steps.
+    /// t, the number of this step, counted from 1 over the parameter's own steps.
     pub step: u64,
-    /// η with the group's scale.
+    /// η, the learning rate, with the group's scale.
     pub rate: f64,
-    /// Whether the step writes, and the factor of its gradient: two words that every kernel which writes the parameter or its state
-    /// binds as `Gate` of `common.wgsl`.
+    /// The gate, which decides if the step writes and has the factor of its gradient: two words that every kernel which writes the parameter or its
+    /// state binds as `Gate` of `common.wgsl`.
     pub gate: Buffer,
-    /// What rounds the writes: a function of seed, parameter and step.
+    /// Source of the rounding of the writes, a function of seed, parameter and step.
     pub noise: Noise,
     /// Noise from a buffer, for [`Rounding::Given`](crate::gpu::noise::Rounding::Given).
     pub(super) given: Buffer,
@@ -171,28 +176,32 @@ pub struct Update<'a> {
 }
 
 impl Update<'_> {
-    /// Number of elements; it fits, as was checked when the optimizer was made.
+    /// Returns the number of elements, which fits: that was checked when the optimizer was made.
     pub fn n(&self) -> u32 {
         self.parameter.elements() as u32
     }
 
-    /// 1 − ηλ.
+    /// Returns 1 − ηλ.
     pub fn decay(&self, weight_decay: f64) -> f32 {
         (1.0 - self.rate * weight_decay) as f32
     }
 
-    /// η·√(1 − β2ᵗ)/(1 − β1ᵗ).
+    /// Returns α = η·√(1 − β2ᵗ)/(1 − β1ᵗ).
     pub fn alpha(&self, beta1: f64, beta2: f64) -> f32 {
         let t = self.step as f64;
         (self.rate * (1.0 - beta2.powf(t)).sqrt() / (1.0 - beta1.powf(t))) as f32
     }
 
-    /// Number of workgroups of 256 threads, for `per_thread` elements per thread.
+    /// Returns the number of workgroups of 256 threads, for `per_thread` elements per thread.
     pub fn groups(&self, per_thread: u32) -> u32 {
         self.n().div_ceil(per_thread).div_ceil(256)
     }
 
-    /// The state as an array, for a rule whose layout has `N` tensors; another number is an error.
+    /// Returns the state as an array, for a rule whose layout has `N` tensors.
+    ///
+    /// # Errors
+    ///
+    /// `optim.state-mismatch` for another number of tensors.
     pub fn state<const N: usize>(&self, state: Vec<Buffer>) -> Result<[Buffer; N]> {
         state.try_into().map_err(|state: Vec<Buffer>| self.another_state(N, state.len()))
     }

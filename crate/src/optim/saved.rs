@@ -1,4 +1,4 @@
-//! Entries of an optimizer file whose values were not read yet.
+//! Entries of an optimizer file whose values have not been read yet.
 
 use super::state::StateTensor;
 use crate::error::{Error, Result};
@@ -6,25 +6,25 @@ use crate::gpu::Buffer;
 use crate::gpu::transfer::{RUN_BYTES, Upload};
 use crate::interrupt::Interrupt;
 
-/// Reads bytes of a saved tensor from an offset on.
+/// A function that reads bytes of a saved tensor from an offset on.
 pub type ReadSaved<'a> = Box<dyn Fn(u64, &mut [u8]) -> Result<()> + 'a>;
 
-/// One entry of an optimizer file, whose values were not read yet.
+/// One entry of an optimizer file, whose values have not been read yet.
 pub struct SavedState<'a> {
-    /// `<param>:<state>`.
+    /// Name, `<param>:<state>`.
     pub name: String,
-    /// dtype word of safetensors.
+    /// The dtype word of safetensors.
     pub dtype: String,
     /// Shape in the file.
     pub shape: Vec<u64>,
-    /// Length of the values.
+    /// Length of the values in bytes.
     pub bytes: u64,
-    /// Reads the values, little-endian.
+    /// The function that reads the values, little-endian.
     pub read: ReadSaved<'a>,
 }
 
 impl SavedState<'_> {
-    /// An entry of [`Optim::state_tensors`] whose bytes are in memory.
+    /// Makes an entry from one of [`Optim::state_tensors`](super::Optim::state_tensors) whose bytes are in memory.
     pub fn from_bytes(name: String, entry: &StateTensor, bytes: Vec<u8>) -> Self {
         let shape = entry.shape.iter().map(|&dim| dim as u64).collect();
         let length = bytes.len() as u64;
@@ -47,7 +47,7 @@ impl SavedState<'_> {
         format!("{} {:?} of {} bytes", self.dtype, self.shape, self.bytes)
     }
 
-    /// Sends the values to the device, piece by piece.
+    /// Sends the values to the device piece by piece.
     pub(super) async fn upload(&self, mut upload: Upload, interrupt: &Interrupt) -> Result<Buffer> {
         let (mut at, mut run) = (0, Vec::new());
         while at < self.bytes {

@@ -1,4 +1,5 @@
-//! Per-parameter state: its layout, its bytes (crate/FORMATS.md, "Checkpoint folder"). Saving only reads; loading restores bits and casts nothing.
+//! The state of each parameter as it is saved and loaded (crate/FORMATS.md, "Checkpoint folder"). Saving only reads; loading restores the bits
+//! and converts nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,21 +16,21 @@ use crate::interrupt::Interrupt;
 /// Largest step that a JSON number represents exactly.
 const MAX_STEP: u64 = (1 << 53) - 1;
 
-/// Values of a state, in the order of its layout.
+/// The state of one parameter: its step, and its tensors in the order of the layout.
 #[derive(Debug)]
 pub(super) struct State {
     pub step: u64,
     pub tensors: Vec<Buffer>,
 }
 
-/// Makes what is kept in buffers of its own: where every buffer has a page, as in browsers, small states would keep the large pages that
-/// activations left.
+/// Allocates lasting tensors in buffers of their own: where every buffer has a page, as in browsers, small states would otherwise keep the
+/// large pages that activations left.
 pub(super) fn persistent<T: Send>(device: &Device, make: impl Fn() -> Result<T> + Send) -> Result<T> {
     device.memory_persistent_allocations((), move |()| make())
 }
 
 impl Slot {
-    /// A fresh state: every tensor zero, no step taken.
+    /// Makes a fresh state: every tensor zero, no step taken.
     pub(super) fn zeros(&self, device: &Device) -> Result<State> {
         let zero = |(_, shape, dtype): &(_, Vec<usize>, DType)| Ok(transfer::zeros(shape.iter().product(), *dtype, device)?.into());
         let tensors = match self.beside(device)? {
@@ -42,7 +43,7 @@ impl Slot {
         Ok(State { step: 0, tensors })
     }
 
-    /// Zeros for the two tensors of a state that lie side by side.
+    /// Allocates zeros for the two tensors of a state if they lie side by side.
     fn beside(&self, device: &Device) -> Result<Option<Buffer>> {
         let (elements, dtype) = (self.info.elements(), self.info.dtype);
         if self.rule.pairs_state(&self.info) { persistent(device, || zeros_beside(elements, dtype, device)) } else { Ok(None) }
@@ -50,12 +51,12 @@ impl Slot {
 }
 
 impl Optim {
-    /// The steps that each parameter with a state has taken.
+    /// Returns the number of steps that each parameter with a state has taken.
     pub(crate) fn state_steps(&self) -> BTreeMap<String, u64> {
         self.slots.iter().filter_map(|(name, slot)| Some((name.clone(), slot.state.as_ref()?.step))).collect()
     }
 
-    /// Counts as [`Self::state_steps`] did once: the steps since have changed no value.
+    /// Restores the counts of an earlier [`Self::state_steps`]: the steps since then have changed no value.
     pub(crate) fn go_back(&mut self, steps: &BTreeMap<String, u64>) {
         for (name, slot) in &mut self.slots {
             match (steps.get(name), &mut slot.state) {
@@ -66,12 +67,12 @@ impl Optim {
     }
 }
 
-/// The dtype word of safetensors for a state.
+/// Returns the dtype word of safetensors for a state.
 pub(super) fn word(dtype: DType) -> &'static str {
     if dtype == DType::BF16 { "BF16" } else { "F32" }
 }
 
-/// Where a state's values are.
+/// The place of a state's values.
 #[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
 pub enum StateData {
@@ -93,7 +94,7 @@ pub struct StateTensor {
 }
 
 impl StateTensor {
-    /// Length of [`Self::bytes`].
+    /// Returns the length of [`Self::bytes`].
     pub fn len_bytes(&self) -> usize {
         let size = match self.dtype {
             "U64" => 8,
@@ -103,7 +104,11 @@ impl StateTensor {
         self.shape.iter().product::<usize>() * size
     }
 
-    /// The values as little-endian bytes, row-major.
+    /// Reads the values as little-endian bytes, row-major.
+    ///
+    /// # Errors
+    ///
+    /// `device.lost` if the read fails.
     pub async fn bytes(&self) -> Result<Vec<u8>> {
         match &self.data {
             StateData::Step(step) => Ok(step.to_le_bytes().to_vec()),
@@ -122,8 +127,8 @@ struct Fitting<'a> {
 }
 
 impl Optim {
-    /// Every state tensor as `(<param>:<state>, tensor)`, sorted by name; parameters that never had a gradient have none. As long as the
-    /// handles exist, a step copies instead of working in place.
+    /// Returns every state tensor as `(<param>:<state>, tensor)`, sorted by name; parameters that never had a gradient have none. As long as the
+    /// handles exist, a step copies the state instead of working in place.
     pub fn state_tensors(&self) -> Vec<(String, StateTensor)> {
         let mut entries = Vec::new();
         for (name, slot) in &self.slots {
@@ -138,14 +143,18 @@ impl Optim {
         entries
     }
 
-    /// Names of the parameters that have state.
+    /// Returns the names of the parameters that have state.
     pub fn with_state(&self) -> Vec<String> {
         self.slots.values().filter(|slot| slot.state.is_some()).map(|slot| slot.info.name.clone()).collect()
     }
 
-    /// Replaces all state by the saved one, of the parameters that `with_state` names. Unknown parameters, missing or extra entries, other
-    /// dtypes, shapes or lengths are refused, all of them listed, and nothing is changed. The state of parameters that are frozen or at rest is
-    /// left out: their names are returned.
+    /// Replaces all state by the saved state of the parameters that `with_state` names. Saved state of parameters that are frozen or at rest is left
+    /// out, and their names are returned.
+    ///
+    /// # Errors
+    ///
+    /// `optim.state-mismatch` for unknown parameters, missing or extra entries, and other dtypes, shapes or lengths, all of them listed;
+    /// `device.lost`, `call.aborted`, and the errors of reading the values. Nothing is changed then.
     pub async fn load_state(
         &mut self,
         saved: Vec<SavedState<'_>>,
@@ -183,7 +192,7 @@ impl Optim {
         Ok(dropped)
     }
 
-    /// The states that fit, by parameter, and the parameters that do not train, whose state is left out.
+    /// Returns the states that fit, by parameter, and the names of the parameters that do not train, whose state is left out.
     #[allow(clippy::type_complexity, reason = "one use")]
     fn fitting<'a>(&self, saved: Vec<SavedState<'a>>, with_state: &[String]) -> Result<(Vec<(String, Fitting<'a>)>, Vec<String>)> {
         let (mut faults, mut found, mut dropped) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
@@ -223,7 +232,7 @@ impl Slot {
         key == "step" || self.layout.0.iter().any(|(name, ..)| *name == key)
     }
 
-    /// The entries, if they are the state of this parameter; otherwise adds their faults.
+    /// Returns the entries if they are the state of this parameter; otherwise adds their faults.
     fn fits<'a>(
         &self,
         step: Option<SavedState<'a>>,

@@ -1,4 +1,4 @@
-//! A step of parameters: those whose rules have one type together.
+//! One step of several parameters: those whose rules have the same type are stepped together.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::error::{Error, Fault, Result};
 use crate::gpu::Buffer;
 use crate::gpu::noise::{Noise, Rounding};
 
-/// A parameter that is to be moved by its gradient, both without autodiff.
+/// A parameter with the gradient that will move it, both without autodiff.
 pub(crate) struct Moved {
     name: String,
     device: Device,
@@ -21,7 +21,7 @@ pub(crate) struct Moved {
     grad: Buffer,
 }
 
-/// What an update depends on beside its parameter.
+/// The values that the updates of all parameters of a step share.
 struct Common<'a> {
     device: &'a Device,
     seed: u64,
@@ -31,7 +31,8 @@ struct Common<'a> {
     unread: Buffer,
 }
 
-/// The parameters of a step whose rules have one type; of each its name, its step, the number of tensors of its state, and the place of that.
+/// The parameters of a step whose rules have one type. For each of them `ends` has its name, its step, the number of tensors of its state, and the
+/// place for the new state.
 #[derive(Default)]
 struct Batch<'a> {
     members: Vec<(&'a mut dyn Rule, Member<'a>)>,
@@ -39,7 +40,7 @@ struct Batch<'a> {
 }
 
 impl Common<'_> {
-    /// The `step` of a parameter with what stays the same in all of its steps: its factor of the rate, the key of its noise, its rounding.
+    /// Makes the update of a parameter at `step`. `constant` is the same in all of its steps: factor of the rate, key of the noise, rounding.
     fn update<'a>(&'a self, parameter: &'a ParamInfo, constant: (f64, [u32; 2], Rounding), step: u64, recorded: Recorded) -> Update<'a> {
         let (rate_scale, key, rounding) = constant;
         Update {
@@ -62,18 +63,18 @@ impl Common<'_> {
 }
 
 impl Optim {
-    /// A parameter and its gradient for [`Optim::step_all`]; refuses shapes and dtypes that are not those of the parameter.
+    /// Pairs a parameter with its gradient for [`Optim::step_all`]; refuses shapes and dtypes that are not those of the parameter.
     pub(crate) fn moved<const D: usize>(&self, name: &str, p: Tensor<D>, grad: Tensor<D>) -> Result<Moved> {
         self.slot(name)?.check_tensors(&p, &grad)?;
         Ok(Moved { name: name.to_string(), device: p.device(), p: Buffer::of(p)?, grad: Buffer::of(grad)? })
     }
 
-    /// A buffer of one word, bound in place of a buffer that a kernel does not read.
+    /// Returns a buffer of one word, which is bound in place of a buffer that a kernel does not read.
     pub(crate) fn word(&mut self, like: &Buffer) -> Buffer {
         self.unread.get_or_insert_with(|| like.empty_like([1], DType::F32)).clone()
     }
 
-    /// One step of these parameters, which train. → the new ones by name
+    /// Takes one step of these parameters, which must train, and returns the new ones by name.
     pub(crate) fn step_all(&mut self, moved: Vec<Moved>, rate: f64, gate: &Gate) -> Result<Vec<(String, Buffer)>> {
         let Some(Moved { p, device, .. }) = moved.first() else { return Ok(Vec::new()) };
         let (unread, device) = (self.word(p), &device.clone());

@@ -1,4 +1,4 @@
-//! The records and twins of the attention kernels.
+//! The declarations of the attention kernels.
 
 use super::twins::{
     backward_key_value_block_twin, backward_key_value_shared_twin, backward_key_value_twin, backward_query_block_twin, backward_query_twin,
@@ -6,10 +6,10 @@ use super::twins::{
 };
 use crate::gpu::Kernels;
 
-/// Queries and keys of a tile.
+/// Number of queries and of keys of a tile.
 pub const TILE: usize = 32;
 
-/// Columns of a row of sums that a tile's threads have in registers, at ease.
+/// Number of columns of a row of sums that the threads of a tile can comfortably keep in registers.
 pub const TILE_WIDTH: usize = 64;
 
 /// The kernels of this file.
@@ -30,19 +30,19 @@ pub(crate) static KERNELS: Kernels = &[
 ];
 
 crate::kernel! {
-    /// `y = softmax(scale q kᵀ) v` and the log-sum-exp, a query per thread.
+    /// Computes `y = softmax(scale q kᵀ) v` and the log-sum-exp, one query per thread.
     pub FORWARD = "attention_forward" [64], (q, k, v, starts) -> (y, stats),
     /// Shapes and the scale of the scores.
     struct Params {
-        /// B.
+        /// B, the number of sequences.
         batch: u32,
-        /// Heads of q.
+        /// Number of heads of q.
         heads: u32,
-        /// Heads of k and v; divides `heads`.
+        /// Number of heads of k and v; divides `heads`.
         kv_heads: u32,
-        /// T, queries of a sequence.
+        /// T, the number of queries of a sequence.
         len: u32,
-        /// Keys before the first query.
+        /// Number of keys before the first query.
         offset: u32,
         /// Width of a head, divided by 4.
         width4: u32,
@@ -53,27 +53,27 @@ crate::kernel! {
     },
     twin forward_twin;
 
-    /// [`FORWARD`] by tiles of 32 queries and 32 keys, of heads at most [`TILE_WIDTH`] wide.
+    /// [`FORWARD`] by tiles of 32 queries and 32 keys, for heads of at most [`TILE_WIDTH`] columns.
     pub FORWARD_TILE = "attention_forward_tile" as FORWARD;
-    /// [`FORWARD_TILE`] of wider heads.
+    /// [`FORWARD_TILE`] for wider heads.
     pub FORWARD_TILE_WIDE = "attention_forward_tile_wide" as FORWARD;
 }
 crate::kernel! {
-    /// `dq`, and `delta = dy y` into the stats, a query per thread.
+    /// Computes `dq`, and `delta = dy y` into the stats, one query per thread.
     pub BACKWARD_QUERY = "attention_backward_query" [64], (q, k, v, y, dy) -> (mut stats, dq), Params, twin backward_query_twin;
 
-    /// [`BACKWARD_QUERY`] by tiles, of heads at most [`TILE_WIDTH`] wide.
+    /// [`BACKWARD_QUERY`] by tiles, for heads of at most [`TILE_WIDTH`] columns.
     pub BACKWARD_QUERY_TILE = "attention_backward_query_tile" as BACKWARD_QUERY;
-    /// [`BACKWARD_QUERY_TILE`] of wider heads.
+    /// [`BACKWARD_QUERY_TILE`] for wider heads.
     pub BACKWARD_QUERY_TILE_WIDE = "attention_backward_query_tile_wide" as BACKWARD_QUERY;
 }
 crate::kernel! {
-    /// `dk` and `dv`, a key per thread.
+    /// Computes `dk` and `dv`, one key per thread.
     pub BACKWARD_KEY_VALUE = "attention_backward_key_value" [64], (q, k, v, dy, stats) -> (dk, dv), Params,
     twin backward_key_value_shared_twin
 }
 crate::kernel! {
-    /// `dk` and `dv` by query head, by tiles.
+    /// Computes `dk` and `dv` by query head, by tiles.
     pub BACKWARD_KEY_VALUE_TILE = "attention_backward_key_value_tile" [64], (q, k, v, dy, stats) -> (dk, dv), Params,
     twin backward_key_value_twin
 }
@@ -82,9 +82,9 @@ crate::kernel! {
     pub HEAD_SUM = "head_sum" [64], (x, w) -> (y, z),
     /// Shapes of a sum over heads.
     struct HeadSumParams {
-        /// Total number of heads of the outputs.
+        /// Total number of heads of each output.
         n: u32,
-        /// Heads that are added up.
+        /// Number of heads that are added up to one.
         group: u32,
         /// Width of a head, divided by 4.
         width4: u32,
@@ -92,19 +92,19 @@ crate::kernel! {
     twin head_sum_twin
 }
 crate::kernel! {
-    /// `y = softmax(scale q kᵀ) v` and the log-sum-exp, 8 queries per thread.
+    /// Computes `y = softmax(scale q kᵀ) v` and the log-sum-exp, 8 queries per thread.
     pub FORWARD_BLOCK = "attention_forward_block" [32], (q, k, v, starts) -> (mut y, mut stats),
-    /// Shapes, the scale of the scores and the part of a long row.
+    /// Shapes, the scale of the scores, and the part of a long row that a launch covers.
     struct BlockParams {
-        /// B.
+        /// B, the number of sequences.
         batch: u32,
-        /// Heads of q.
+        /// Number of heads of q.
         heads: u32,
-        /// Heads of k and v; divides `heads`.
+        /// Number of heads of k and v; divides `heads`.
         kv_heads: u32,
-        /// T, queries of a sequence.
+        /// T, the number of queries of a sequence.
         len: u32,
-        /// Keys before the first query.
+        /// Number of keys before the first query.
         offset: u32,
         /// Width of a head, divided by 4.
         width4: u32,
@@ -114,18 +114,18 @@ crate::kernel! {
         documents: u32,
         /// First key of this launch (in the kernel for dk and dv: first query), a multiple of 8.
         first: u32,
-        /// Where this launch ends.
+        /// Key (or query) before which this launch ends.
         end: u32,
     },
     twin forward_block_twin
 }
 crate::kernel! {
-    /// `dq`, and `delta = dy y` into the stats, 8 queries per thread.
+    /// Computes `dq`, and `delta = dy y` into the stats, 8 queries per thread.
     pub BACKWARD_QUERY_BLOCK = "attention_backward_query_block" [32], (q, k, v, y, dy) -> (mut stats, mut dq), BlockParams,
     twin backward_query_block_twin
 }
 crate::kernel! {
-    /// `dk` and `dv`, 8 keys per thread.
+    /// Computes `dk` and `dv`, 8 keys per thread.
     pub BACKWARD_KEY_VALUE_BLOCK = "attention_backward_key_value_block" [32], (q, k, v, dy, stats) -> (mut dk, mut dv), BlockParams,
     twin backward_key_value_block_twin
 }

@@ -1,5 +1,5 @@
-//! Causal attention with grouped queries, within documents if their starts are given: online softmax, so that memory grows with T and not
-//! with T² (arXiv:2205.14135). The forward pass keeps the log-sum-exp of each row, the backward pass computes the weights again.
+//! Causal attention with grouped queries, within documents if their starts are given. Its softmax is computed online, so that memory grows with T
+//! and not with T² (arXiv:2205.14135). The forward pass keeps the log-sum-exp of each row; the backward pass computes the weights again.
 
 pub mod kernels;
 mod twins;
@@ -15,30 +15,30 @@ use kernels::{BlockParams, HeadSumParams, PadParams, Params, TILE, TILE_WIDTH};
 
 pub use crate::config::MAX_HEAD_DIM;
 
-/// Queries and keys of a block.
+/// Number of queries and of keys of a block.
 const BLOCK: usize = 8;
 
-/// Products of a pass that a software adapter makes row by row: with 16,384 llvmpipe takes no longer than by blocks, whose kernels take SwiftShader
-/// ten times as long to compile.
+/// Maximum number of products of a pass that a software adapter computes row by row. With 16,384 products llvmpipe takes no longer than by blocks,
+/// and SwiftShader takes ten times as long to compile the kernels by blocks.
 const FEW: usize = 1 << 15;
 
-/// Maximum number of loop rounds in a thread: Mesa's lavapipe ends loops after 65,535 rounds, nested ones counted together.
+/// Maximum number of loop rounds in a thread: Mesa's lavapipe ends loops after 65,535 rounds, with nested loops counted together.
 const ROUNDS: usize = 48_000;
 
-/// The shapes that cannot be derived from the number of rows. `head_dim` ≤ [`MAX_HEAD_DIM`], `kv_heads` divides `heads`.
+/// The sizes of an attention, which cannot be derived from the number of rows. `head_dim` ≤ [`MAX_HEAD_DIM`], `kv_heads` divides `heads`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttentionShape {
-    /// B.
+    /// B, the number of sequences.
     pub batch_size: usize,
-    /// T, queries of a sequence.
+    /// T, the number of queries of a sequence.
     pub seq_len: usize,
-    /// Keys before the first query, in a cache.
+    /// Number of keys before the first query, which are in a cache.
     pub offset: usize,
-    /// Heads of q.
+    /// Number of heads of q.
     pub heads: usize,
-    /// Heads of k and v.
+    /// Number of heads of k and v.
     pub kv_heads: usize,
-    /// H.
+    /// H, the width of a head.
     pub head_dim: usize,
 }
 
@@ -68,8 +68,8 @@ impl AttentionShape {
         }
     }
 
-    /// Whether a thread takes one query, or one key, on a software adapter, against `step` keys at a time: with few in a sequence, a block of 8
-    /// would compute some twice.
+    /// Returns true if on a software adapter a thread takes one query, or one key, against `step` keys at a time. That is so for few products, and
+    /// for short sequences, of which a block of 8 would compute some rows twice.
     fn by_row(&self, step: usize) -> bool {
         let keys = self.offset + self.seq_len;
         let rounds = keys.div_ceil(step) * (1 + self.padded() / 2);
@@ -80,17 +80,17 @@ impl AttentionShape {
         self.padded() > TILE_WIDTH
     }
 
-    /// Workgroups of a kernel by tiles for `rows` queries or keys of a sequence.
+    /// Returns the number of workgroups of a kernel by tiles, for `rows` queries or keys of a sequence.
     fn tiles(&self, rows: usize) -> u32 {
         (self.batch_size * self.heads * rows.div_ceil(TILE)) as u32
     }
 
-    /// Threads of the block kernels for `rows` queries or keys of a sequence.
+    /// Returns the number of threads of a block kernel, for `rows` queries or keys of a sequence.
     fn block_threads(&self, rows: usize, heads: usize) -> usize {
         self.batch_size * rows.div_ceil(BLOCK) * heads
     }
 
-    /// Parameters of the launches that together cover `rows` keys or queries, if 8 of them cost `heads` passes over a head.
+    /// Returns the parameters of the launches that together cover `rows` keys or queries, if 8 of these cost `heads` passes over a head.
     fn parts(&self, documents: bool, rows: usize, heads: usize) -> Vec<BlockParams> {
         let step = (ROUNDS / (heads * (1 + self.padded() / 2)) * BLOCK).max(BLOCK);
         let Params { batch, heads, kv_heads, len, offset, width4, scale, documents } = self.params(documents);
@@ -103,7 +103,7 @@ impl AttentionShape {
 }
 
 impl AttentionShape {
-    /// Gradients of keys and of values by query head → by the head that these share.
+    /// Adds gradients of keys and of values by query head up to gradients by the head that these share.
     fn shared<B: Launch>(&self, made: [FloatTensor<B>; 2]) -> [FloatTensor<B>; 2] {
         if self.heads == self.kv_heads {
             return made;
@@ -116,7 +116,7 @@ impl AttentionShape {
     }
 }
 
-/// Changes heads of `from` elements into heads of `to`: the kernels read four elements at a time.
+/// Pads or cuts heads of `from` elements to heads of `to` elements: the kernels read four elements at a time.
 fn resized<B: Launch>(x: FloatTensor<B>, from: usize, to: usize) -> FloatTensor<B> {
     if from == to {
         return x;
@@ -129,27 +129,27 @@ fn resized<B: Launch>(x: FloatTensor<B>, from: usize, to: usize) -> FloatTensor<
     y
 }
 
-/// What the backward pass needs, heads padded.
+/// The inputs of the backward pass, with padded heads.
 #[derive(Debug, Clone)]
 pub struct Attention<T> {
-    /// Queries.
+    /// Queries `[B·T, heads·H]`.
     pub q: T,
-    /// Keys.
+    /// Keys `[B·(offset + T), kv_heads·H]`.
     pub k: T,
-    /// Values.
+    /// Values `[B·(offset + T), kv_heads·H]`.
     pub v: T,
-    /// Output.
+    /// Output `[B·T, heads·H]`.
     pub y: T,
-    /// Log-sum-exp and 0 of each row; after them, with documents, the first key of each query.
+    /// The log-sum-exp and 0 of each row; with documents, the first key of each query follows.
     pub stats: T,
-    /// Whether each query has a first key of its own.
+    /// True if each query has a first key of its own.
     pub documents: bool,
-    /// Shapes.
+    /// Sizes, with the width of a head before padding.
     pub shape: AttentionShape,
 }
 
-/// `q [B·T, heads·H]`, `k`, `v [B·(offset + T), kv_heads·H]` → `[B·T, heads·H]`, and what the backward pass needs. With `documents`,
-/// `starts [B·T]` holds the first key of each query.
+/// Computes attention: `q [B·T, heads·H]`, `k`, `v [B·(offset + T), kv_heads·H]` → `[B·T, heads·H]`, and the inputs of the backward pass. With
+/// `documents`, `starts [B·T]` holds the first key of each query.
 pub fn forward<B: Launch>(
     q: FloatTensor<B>,
     k: FloatTensor<B>,
@@ -180,7 +180,8 @@ pub fn forward<B: Launch>(
     (resized::<B>(y.clone(), to, from), Attention { q, k, v, y, stats, documents, shape })
 }
 
-/// Gradients of q, k and v as the kernels make them: heads padded, and on a GPU those of k and v by query head.
+/// Computes the gradients of q, k and v from `dy [B·T, heads·H]` as the kernels make them: with padded heads, and on a GPU those of k and v by
+/// query head.
 pub fn by_head<B: Launch>(of: Attention<FloatTensor<B>>, dy: FloatTensor<B>) -> [FloatTensor<B>; 3] {
     let Attention { q, k, v, y, stats, documents, shape } = of;
     let dq = B::empty(&q, q.shape(), DType::F32);

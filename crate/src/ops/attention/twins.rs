@@ -1,9 +1,9 @@
-//! The attention kernels' definitions from the formulas, with sums in f64.
+//! The twins of the attention kernels, written from the formulas with sums in f64.
 
 use super::kernels::{BlockParams, HeadSumParams, Params};
 use crate::gpu::Words;
 
-/// Queries or keys of a thread of the block kernels.
+/// Number of queries, or of keys, per thread of the block kernels.
 const BLOCK: usize = 8;
 
 impl Params {
@@ -11,28 +11,28 @@ impl Params {
         self.width4 as usize * 4
     }
 
-    /// First element of query `t` of head `h` of sequence `b`, divided by the width.
+    /// Returns the index of query `t` of head `h` of sequence `b`, counted in rows of the width of a head.
     fn query(&self, b: usize, t: usize, h: usize) -> usize {
         (b * self.len as usize + t) * self.heads as usize + h
     }
 
-    /// First element of key `j` for head `h` of sequence `b`, divided by the width.
+    /// Returns the index of key `j` for head `h` of sequence `b`, counted in rows of the width of a head.
     fn key(&self, b: usize, j: usize, h: usize) -> usize {
         let group = (self.heads / self.kv_heads) as usize;
         (b * (self.offset + self.len) as usize + j) * self.kv_heads as usize + h / group
     }
 
-    /// Index of the first key of query `t` of sequence `b` in the stats.
+    /// Returns the index in the stats at which the first key of query `t` of sequence `b` is stored.
     fn first_at(&self, b: usize, t: usize) -> usize {
         (2 * (self.batch * self.heads) as usize + b) * self.len as usize + t
     }
 
-    /// The first key that query `t` of sequence `b` sees, by the stats.
+    /// Returns the first key that query `t` of sequence `b` sees, as the stats have it.
     fn first(&self, stats: &[f32], b: usize, t: usize) -> usize {
         if self.documents == 0 { 0 } else { stats[self.first_at(b, t)] as usize }
     }
 
-    /// Every query: sequence, time, head.
+    /// Iterates over all queries as (sequence, time, head).
     fn queries(self) -> impl Iterator<Item = (usize, usize, usize)> {
         let (len, heads) = (self.len as usize, self.heads as usize);
         (0..self.batch as usize * len * heads).map(move |i| (i / heads / len, i / heads % len, i % heads))
@@ -45,7 +45,7 @@ impl BlockParams {
         Params { batch, heads, kv_heads, len, offset, width4, scale, documents }
     }
 
-    /// Keys that the last query of the block of query `t` sees.
+    /// Returns the number of keys that the last query of the block of query `t` sees.
     fn keys_of_block(&self, t: usize) -> usize {
         self.offset as usize + (t / BLOCK * BLOCK + BLOCK).min(self.len as usize)
     }
@@ -72,15 +72,15 @@ fn row(floats: &[f32], row: usize, width: usize) -> &[f32] {
     &floats[row * width..][..width]
 }
 
-/// A row's sums so far in f64.
+/// Returns the sums of a row so far in f64: zeros if `fresh`.
 fn held(floats: &[f32], at: usize, width: usize, fresh: bool) -> Vec<f64> {
     row(floats, at, width).iter().map(|&v| if fresh { 0.0 } else { f64::from(v) }).collect()
 }
 
-/// Below every score: the maximum of a row before its first key.
+/// A value below every score: the maximum of a row before its first key.
 const LOWEST: f64 = f32::MIN as f64;
 
-/// Adds the keys of `part`: y and stats hold the sums, the maximum and the total, and after the last key of a block the result.
+/// Adds the keys of `part`. Before the last key of a block, y holds the sums and stats the maximum and the total; after it they hold the results.
 fn forward(
     [q, k, v, starts]: [&[u32]; 4],
     written: [&mut [u32]; 2],
@@ -162,7 +162,7 @@ pub fn backward_query_block_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p:
     backward_query(read, written, p.whole(), p.first as usize..p.end as usize);
 }
 
-/// Sums over the queries of `part`, by what `slot` says of sequence, key and query head: one of `slots`.
+/// Sums over the queries of `part`. `slot` gives the place of a sum, one of `slots`, for a sequence, a key and a query head.
 fn backward_key_value(
     read: [&[u32]; 5],
     written: [&mut [u32]; 2],
@@ -193,14 +193,14 @@ fn backward_key_value(
     }
 }
 
-/// By query head.
+/// Computes dk and dv by query head.
 pub fn backward_key_value_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &Params) {
     let (all, heads) = ((p.offset + p.len) as usize, p.heads as usize);
     let slot = |b, j, h| (b * all + j) * heads + h;
     backward_key_value(read, written, *p, 0..usize::MAX, p.batch as usize * all * heads, slot);
 }
 
-/// By the head that query heads share.
+/// Computes dk and dv by the head that query heads share.
 fn backward_key_value_shared(read: [&[u32]; 5], written: [&mut [u32]; 2], p: Params, part: std::ops::Range<usize>) {
     let slots = (p.batch * (p.offset + p.len) * p.kv_heads) as usize;
     backward_key_value(read, written, p, part, slots, |b, j, h| p.key(b, j, h));

@@ -1,6 +1,6 @@
-//! Products by large register blocks, for software adapters: 32 rows by 16 columns a thread. The gradients are products of the same
-//! kernel, of factors that are transposed before, a part at a time: reading both factors along the sum takes the fewest loads, and one large
-//! kernel takes the compiler of such an adapter a third of the time of three.
+//! Products by large register blocks, for software adapters: 32 rows by 16 columns per thread. The gradients are products by the same kernel,
+//! of factors that are transposed before, one part at a time: reading both factors along the sum takes the fewest loads, and one large kernel
+//! takes the compiler of such an adapter a third of the time of three.
 
 use std::ops::Range;
 
@@ -13,51 +13,51 @@ use super::kernels::{self, BlockParams, TransposeParams};
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::ops::weights::Weights;
 
-/// Rows and columns of a block.
+/// Number of rows and of columns of a block.
 const BLOCK: [usize; 2] = [32, 16];
 
-/// From so many rows on a block is no slower than blocks of 4 by 4, though it has more rows.
+/// Number of rows from which a block is no slower than blocks of 4 by 4, although it has more rows.
 const LEAST_ROWS: usize = 16;
 
-/// From so many threads on; with fewer, blocks of 4 by 4 spread the work better.
+/// Number of threads from which blocks pay off; with fewer, blocks of 4 by 4 spread the work better.
 const LEAST_THREADS: usize = 12;
 
-/// Elements of a transposed part, but for wide matrices: 1 MiB.
+/// Number of elements of a transposed part, except for wide matrices: 1 MiB.
 const PART: usize = 1 << 18;
 
-/// Rows that a part of a wide matrix has at least, which is then larger: each part takes a pass over the sums.
+/// Minimum number of rows of a part of a wide matrix, which is larger for it: each part takes a pass over the sums.
 const LEAST_OF_A_PART: usize = 128;
 
 fn threads(rows: usize, columns: usize) -> usize {
     rows.div_ceil(BLOCK[0]) * columns.div_ceil(BLOCK[1])
 }
 
-/// Whether a product `[rows, columns]` of widths that are multiples of 4 is computed by large blocks.
+/// Returns true if a product `[rows, columns]` of widths that are multiples of 4 is computed by large blocks.
 pub(super) fn blocked(software: bool, rows: usize, columns: usize) -> bool {
     software && rows >= LEAST_ROWS && threads(rows, columns) >= LEAST_THREADS
 }
 
-/// Whether `dy [n, m] · w [m, k]` is computed by large blocks.
+/// Returns true if `dy [n, m] · w [m, k]` is computed by large blocks.
 pub(super) fn blocked_input(software: bool, [n, m, k]: [usize; 3]) -> bool {
     m.is_multiple_of(4) && k.is_multiple_of(4) && blocked(software, n, k)
 }
 
-/// Whether the gradient of a matrix `[m, k]` is computed by large blocks.
+/// Returns true if the gradient of a matrix `[m, k]` is computed by large blocks.
 pub(super) fn blocked_weight(software: bool, [m, k]: [usize; 2]) -> bool {
     m.is_multiple_of(4) && k.is_multiple_of(4) && blocked(software, m, k)
 }
 
-/// Where a product reads x and writes y.
+/// The place at which a product reads x and writes y.
 struct Place {
     /// The rows of y, as many as x has.
     rows: Range<usize>,
     /// The first column of x.
     column: usize,
-    /// Whether y has sums that the product is added to.
+    /// True if y has sums that the product is added to.
     add: bool,
 }
 
-/// `y[rows] (+)= x[.., column ..] wᵀ`
+/// Computes `y[rows] (+)= x[.., column ..] wᵀ`.
 fn product<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, y: FloatTensor<B>, at: &Place) -> FloatTensor<B> {
     let (n, m) = (at.rows.len(), w.form.rows);
     let [stride4, k4, first4] = [rows_columns(&x.shape()).1, w.form.columns, at.column].map(|width| width as u32 / 4);
@@ -68,7 +68,7 @@ fn product<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, y: FloatTen
     y
 }
 
-/// The part of w `[columns, rows]` in f32, each row filled up with zeros to a multiple of 4.
+/// Returns the transposed part `[columns, rows]` of w in f32, each row filled up with zeros to a multiple of 4.
 fn transposed<B: Launch>(w: &Weights<FloatTensor<B>>, rows: Range<usize>, columns: Range<usize>) -> Weights<FloatTensor<B>> {
     let y = B::empty(&w.words, [columns.len(), rows.len().next_multiple_of(4)].into(), DType::F32);
     let [n, m4, k4] = [rows.len(), columns.len() / 4, w.form.columns / 4].map(|size| size as u32);
@@ -80,40 +80,40 @@ fn transposed<B: Launch>(w: &Weights<FloatTensor<B>>, rows: Range<usize>, column
     Weights::of(y)
 }
 
-/// Rows of a part of a matrix of so many columns, a multiple of 4.
+/// Returns the number of rows of a part of a matrix with this number of columns, a multiple of 4.
 fn rows_of_a_part(columns: usize) -> usize {
     (PART / columns / 4 * 4).clamp(LEAST_OF_A_PART, SLICE)
 }
 
-/// Cuts `length` rows of so many columns into parts.
+/// Cuts `length` rows of `columns` columns into parts.
 fn parts(length: usize, columns: usize) -> impl Iterator<Item = Range<usize>> {
     let rows = rows_of_a_part(columns);
     (0..length).step_by(rows).map(move |start| start..length.min(start + rows))
 }
 
-/// Columns of the first part of `[length, columns]` when it is transposed; no other part has more.
+/// Returns the number of columns that the first part of `[length, columns]` has when it is transposed; no other part has more.
 fn longest(length: usize, columns: usize) -> usize {
     length.min(rows_of_a_part(columns)).next_multiple_of(4)
 }
 
-/// Values that [`backward_input`] of w `[m, k]` holds beside its result.
+/// Returns the number of values that [`backward_input`] of w `[m, k]` holds in addition to its result.
 pub(super) fn input_work([m, k]: [usize; 2]) -> usize {
     longest(m, k) * k
 }
 
-/// Values that [`backward_weight`] of dy `[n, m]` and x `[n, k]` holds beside its result.
+/// Returns the number of values that [`backward_weight`] of dy `[n, m]` and x `[n, k]` holds in addition to its result.
 pub(super) fn weight_work([n, m, k]: [usize; 3]) -> usize {
     let part = longest(n, k);
     part * (k + longest(m, part))
 }
 
-/// `x [n, k] · w [m, k]ᵀ → y [n, m]`
+/// Computes `x [n, k] · w [m, k]ᵀ → y [n, m]`.
 pub(super) fn forward<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, y: FloatTensor<B>) -> FloatTensor<B> {
     let rows = 0..rows_columns(&x.shape()).0;
     product::<B>(x, w, y, &Place { rows, column: 0, add: false })
 }
 
-/// `dy [n, m] · w [m, k] → [n, k]`, added to `sum` if there is one
+/// Computes `dy [n, m] · w [m, k] → [n, k]`, added to `sum` if there is one.
 pub(super) fn backward_input<B: Launch>(dy: FloatTensor<B>, w: &Weights<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
     let ((n, _), [m, k]) = (rows_columns(&dy.shape()), [w.form.rows, w.form.columns]);
     let mut add = sum.is_some();
@@ -126,7 +126,7 @@ pub(super) fn backward_input<B: Launch>(dy: FloatTensor<B>, w: &Weights<FloatTen
     dx
 }
 
-/// `dy [n, m]ᵀ · x [n, k] → [m, k]`, added to `sum` if there is one
+/// Computes `dy [n, m]ᵀ · x [n, k] → [m, k]`, added to `sum` if there is one.
 pub(super) fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
     let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&x.shape()));
     let mut add = sum.is_some();

@@ -1,4 +1,4 @@
-//! Two or three products of one input in one dispatch, for GPUs: alone each would be too few workgroups to fill one. Weights are f32 or bf16.
+//! Two or three products of one input in one dispatch, for GPUs: each alone would have too few workgroups to fill a GPU. Weights are f32 or bf16.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -23,19 +23,19 @@ pub(crate) static KERNELS: Kernels = &[
 ];
 
 crate::kernel! {
-    /// `y_p = x W_pᵀ` of three matrices by tiles in workgroup memory, k a multiple of 4.
+    /// Computes `y_p = x W_pᵀ` for three matrices by tiles in workgroup memory, k a multiple of 4.
     pub FORWARD_TILE = "linear_forward_three_tile" of three4 through "chunks/forward_tile" [64], (w0, w1, w2, x) -> (y0, y1, y2),
-    /// Shapes for three products.
+    /// Shapes of three products.
     struct ForwardParams {
-        /// Rows of x and of each y.
+        /// Number of rows of x and of each y.
         n: u32,
-        /// Columns of all y, rows of all w.
+        /// Number of columns of all y, and of rows of all w.
         m: u32,
-        /// Columns of x and of each w, divided by 4.
+        /// Number of columns of x and of each w, divided by 4.
         k4: u32,
-        /// Columns of y0, rows of w0.
+        /// Number of columns of y0, and of rows of w0.
         m0: u32,
-        /// Columns of y1, rows of w1.
+        /// Number of columns of y1, and of rows of w1.
         m1: u32,
     },
     twin forward_twin;
@@ -45,26 +45,26 @@ crate::kernel! {
         text (crate::kernel!(@source "linear_forward_three_tile")) as FORWARD_TILE;
 }
 crate::kernel! {
-    /// `dx = Σ dy_p W_p` and `dW_p = dy_pᵀ x` of three matrices by tiles, the dy_p one after another; all widths multiples of 4.
+    /// Computes `dx = Σ dy_p W_p` and `dW_p = dy_pᵀ x` for three matrices by tiles, the dy_p one after another; all widths multiples of 4.
     pub BACKWARD_THREE_TILE = "linear_backward_three_tile" of three4 through "chunks/input_tile" [64],
     (w0, w1, w2, dy, x) -> (mut dx, dw),
-    /// Shapes for the gradients of several products.
+    /// Shapes of the gradients of several products.
     struct BackwardParams {
-        /// Rows of x and of each dy.
+        /// Number of rows of x and of each dy.
         n: u32,
-        /// Columns of all dy, rows of all w, divided by 4.
+        /// Number of columns of all dy, and of rows of all w, divided by 4.
         m4: u32,
-        /// Columns of x and of each w, divided by 4.
+        /// Number of columns of x and of each w, divided by 4.
         k4: u32,
-        /// The same as m4: dx is no sum of slices.
+        /// The same as `m4`, since dx is not summed in slices.
         slice4: u32,
         /// Number of workgroups that compute dx; the remaining ones compute dW.
         input: u32,
-        /// 1 where dx holds a sum that the gradient is added to.
+        /// 1 where dx holds a sum that the gradient is added to, else 0.
         add: u32,
-        /// Columns of the first dy, rows of w0.
+        /// Number of columns of the first dy, and of rows of w0.
         m0: u32,
-        /// Columns of the second dy, rows of w1.
+        /// Number of columns of the second dy, and of rows of w1.
         m1: u32,
     },
     twin |[w0, w1, w2, dy, x], [dx, dw], p| {
@@ -78,7 +78,7 @@ crate::kernel! {
     pub BACKWARD_THREE_TILE_SMALL = "linear_backward_three_tile_small" of three4 through "chunks/input_tile_small" as BACKWARD_THREE_TILE;
 }
 crate::kernel! {
-    /// [`BACKWARD_THREE_TILE`] of two matrices, each dy in a buffer of its own.
+    /// [`BACKWARD_THREE_TILE`] for two matrices, each dy in a buffer of its own.
     pub BACKWARD_TWO_TILE = "linear_backward_two_tile" of two4 through "chunks/input_tile" [64],
     (w0, w1, dy0, dy1, x) -> (mut dx, dw), BackwardParams,
     twin |[w0, w1, dy0, dy1, x], [dx, dw], p| {
@@ -95,7 +95,7 @@ fn forward_twin([w0, w1, w2, x]: [&[u32]; 4], [y0, y1, y2]: [&mut [u32]; 3], p: 
     }
 }
 
-/// Matrices with their dy and number of rows.
+/// Computes dx and dW of `parts`: matrices, each with its dy and its number of rows.
 fn backward_twin(parts: &[(&[u32], &[u32], usize)], x: &[u32], [dx, dw]: [&mut [u32]; 2], p: &BackwardParams) {
     let k = 4 * p.k4 as usize;
     let mut sums: Vec<f64> = dx.floats().iter().map(|&dx| if p.add == 1 { f64::from(dx) } else { 0.0 }).collect();
@@ -111,10 +111,10 @@ fn backward_twin(parts: &[(&[u32], &[u32], usize)], x: &[u32], [dx, dw]: [&mut [
     dx.floats_mut().iter_mut().zip(sums).for_each(|(dx, sum)| *dx = sum as f32);
 }
 
-/// Bytes to a multiple of which a part of a buffer begins, on every device.
+/// Alignment of the parts of a buffer in bytes, which is enough on every device.
 const ALIGNMENT: usize = 256;
 
-/// Whether products of x `[n, k]` with these matrices are computed together.
+/// Returns true if the products of x `[n, k]` with these matrices are computed together.
 fn joined<B: Launch, const N: usize>(x: &FloatTensor<B>, ws: &[Weights<FloatTensor<B>>; N]) -> bool {
     let ((n, k), storage) = (rows_columns(&x.shape()), ws[0].form.storage);
     let fits = |w: &Weights<_>| {
@@ -122,19 +122,19 @@ fn joined<B: Launch, const N: usize>(x: &FloatTensor<B>, ws: &[Weights<FloatTens
         w.form.storage == storage && w.form.rows.is_multiple_of(4) && part.is_multiple_of(ALIGNMENT)
     };
     let alike = matches!(storage, F32 | Bf16) && ws.iter().all(fits);
-    // One chain of products for dx, no longer than that of a single matrix.
+    // The one sum of products for dx must be no longer than that of a single matrix.
     let rows: usize = ws.iter().map(|w| w.form.rows).sum();
     !B::TWINS && tiled(B::software(x), n) && k.is_multiple_of(4) && alike && rows <= SLICE
 }
 
-/// `y_p = x W_pᵀ`: `x [n, k]`, `W_p [m_p, k]` → `[n, m_p]` each.
+/// Computes `y_p = x W_pᵀ`: `x [n, k]`, `W_p [m_p, k]` → `[n, m_p]` each.
 pub fn forward<B: Launch, const N: usize>(x: FloatTensor<B>, ws: [Weights<FloatTensor<B>>; N]) -> [FloatTensor<B>; N] {
     const { assert!(N == 2 || N == 3) }
     if !joined::<B, N>(&x, &ws) {
         return ws.map(|w| super::forward::<B>(x.clone(), w));
     }
     let ((n, k), storage) = (rows_columns(&x.shape()), ws[0].form.storage);
-    // A binding cannot be omitted: what belongs to the third of two matrices is not used.
+    // A binding cannot be omitted: with two matrices, those of the third one are bound and not used.
     let made = |m: usize| B::empty(&x, if m == 0 { [1, 4] } else { [n, m] }.into(), DType::F32);
     let m = ws.each_ref().map(|w| w.form.rows);
     let [m0, m1, m2] = [m[0], m[1], m.get(2).copied().unwrap_or(0)];
@@ -149,24 +149,24 @@ pub fn forward<B: Launch, const N: usize>(x: FloatTensor<B>, ws: [Weights<FloatT
     [(); N].map(|()| ys.next().expect("an output for each matrix"))
 }
 
-/// What the gradients of `y_p = x W_pᵀ` need.
+/// The inputs of the gradients of `y_p = x W_pᵀ`.
 #[derive(Debug, Clone)]
 pub struct Joint<T, const N: usize> {
-    /// Input rows.
+    /// Input rows `[n, k]`.
     pub x: T,
-    /// Weights, as they are stored.
+    /// Weights `[m_p, k]`, as they are stored.
     pub ws: [Weights<T>; N],
 }
 
-/// The gradient of x, and that of each matrix, as far as they are needed.
+/// The gradient of x and those of the matrices, as far as they are needed.
 pub type Gradients<T, const N: usize> = (Option<T>, [Option<T>; N]);
 
-/// Whether [`three`] and [`two`] compute all gradients in one dispatch.
+/// Returns true if [`three`] or [`two`] can compute all gradients in one dispatch.
 pub fn joins<B: Launch, const N: usize>(of: &Joint<FloatTensor<B>, N>) -> bool {
     joined::<B, N>(&of.x, &of.ws)
 }
 
-/// The gradients that are needed, of x and of each matrix, one by one; that of x is added to `sum`.
+/// Computes the gradients that are needed, of x and of each matrix, one by one; that of x is added to `sum`.
 pub fn apart<B: Launch, const N: usize>(
     dys: [FloatTensor<B>; N],
     Joint { x, ws }: Joint<FloatTensor<B>, N>,
@@ -187,7 +187,7 @@ pub fn apart<B: Launch, const N: usize>(
     (sum, dws)
 }
 
-/// All gradients of three products from `dy_p [n, m_p]` that lie one after another; dx is added to `sum`.
+/// Computes all gradients of three products from `dy_p [n, m_p]` that lie one after another; dx is added to `sum`.
 pub fn three<B: Launch>(dy: FloatTensor<B>, of: Joint<FloatTensor<B>, 3>, sum: Option<FloatTensor<B>>) -> Gradients<FloatTensor<B>, 3> {
     let (shapes, storage) = (of.shapes(), of.ws[0].form.storage);
     let (tile, params, groups, outputs) = planned::<B, 3>(&of, sum);
@@ -197,7 +197,7 @@ pub fn three<B: Launch>(dy: FloatTensor<B>, of: Joint<FloatTensor<B>, 3>, sum: O
     (Some(dx), B::parts(dw, shapes).map(Some))
 }
 
-/// All gradients of two products; dx is added to `sum`.
+/// Computes all gradients of two products from `dy_p [n, m_p]`; dx is added to `sum`.
 pub fn two<B: Launch>(
     [dy0, dy1]: [FloatTensor<B>; 2],
     of: Joint<FloatTensor<B>, 2>,
@@ -217,7 +217,7 @@ impl<T, const N: usize> Joint<T, N> {
     }
 }
 
-/// Tiles, parameters, workgroups, and the outputs: dx, and the dW one after another.
+/// Plans a launch: size of the tiles, parameters, number of workgroups, and the outputs dx and the dW one after another.
 fn planned<B: Launch, const N: usize>(
     of: &Joint<FloatTensor<B>, N>,
     sum: Option<FloatTensor<B>>,

@@ -1,4 +1,4 @@
-//! The records and twins of the linear kernels.
+//! The declarations of the linear kernels.
 
 use super::twins::{backward_input, backward_weight, block, forward, tile};
 use crate::gpu::Kernels;
@@ -24,64 +24,64 @@ pub(crate) static KERNELS: Kernels = &[
 ];
 
 crate::kernel! {
-    /// `y = x Wᵀ`, k a multiple of 4.
+    /// Computes `y = x Wᵀ`, k a multiple of 4.
     pub FORWARD = "linear_forward" of weight4 [64], (w, x) -> (y),
-    /// Shapes for widths that are multiples of 4.
+    /// Shapes of a product whose width k is a multiple of 4.
     struct ForwardParams {
-        /// Rows of x and y.
+        /// Number of rows of x and y.
         n: u32,
-        /// Columns of y, rows of w.
+        /// Number of columns of y, and of rows of w.
         m: u32,
-        /// Columns of x and w, divided by 4.
+        /// Number of columns of x and w, divided by 4.
         k4: u32,
-        /// The word at which the weights' second plane begins.
+        /// Index of the word at which the second plane of the weights begins.
         plane: u32,
     },
     twin |read, [y], p| forward(read, y, [p.n, p.m, p.k4 * 4], p.m);
 
-    /// `y = x Wᵀ` for few rows, k a multiple of 4.
+    /// Computes `y = x Wᵀ` for few rows, k a multiple of 4.
     pub ROW = "linear_row" of weight4 [32] as FORWARD;
 }
 crate::kernel! {
-    /// `y (+)= x Wᵀ` for many rows by large register blocks, k a multiple of 4.
+    /// Computes `y (+)= x Wᵀ` for many rows by large register blocks, k a multiple of 4.
     pub BLOCK = "linear_block" of weight4 [8], (w, x) -> (mut y),
-    /// Where the product is in x and y, and its shapes.
+    /// Shapes of the product, and its place in x and y.
     struct BlockParams {
-        /// Rows of the product.
+        /// Number of rows of the product.
         n: u32,
-        /// Columns of y, rows of w.
+        /// Number of columns of y, and of rows of w.
         m: u32,
-        /// Columns of w, divided by 4.
+        /// Number of columns of w, divided by 4.
         k4: u32,
-        /// Columns of x, divided by 4.
+        /// Number of columns of x, divided by 4.
         stride4: u32,
-        /// The first column of x that counts, divided by 4.
+        /// Index of the first column of x that counts, divided by 4.
         first4: u32,
-        /// The first row of y.
+        /// Index of the first row of y.
         first: u32,
-        /// 1 where y contains sums that the products are added to.
+        /// 1 where y contains sums that the products are added to, else 0.
         add: u32,
-        /// The word at which the weights' second plane begins.
+        /// Index of the word at which the second plane of the weights begins.
         plane: u32,
     },
     twin |read, [y], p| block(read, y, p)
 }
 crate::kernel! {
-    /// A part of w, transposed and in f32, its rows filled up with zeros to a multiple of 4.
+    /// Transposes a part of w into f32, with rows filled up with zeros to a multiple of 4.
     pub TRANSPOSE = "linear_transpose" of weight4 [32], (w) -> (y),
-    /// The part.
+    /// The part of w.
     struct TransposeParams {
-        /// Rows of the part.
+        /// Number of rows of the part.
         n: u32,
-        /// Columns of the part, divided by 4.
+        /// Number of columns of the part, divided by 4.
         m4: u32,
-        /// Columns of w, divided by 4.
+        /// Number of columns of w, divided by 4.
         k4: u32,
-        /// The first row of the part.
+        /// Index of the first row of the part.
         first: u32,
-        /// The first column of the part, divided by 4.
+        /// Index of the first column of the part, divided by 4.
         first4: u32,
-        /// The word at which the weights' second plane begins.
+        /// Index of the word at which the second plane of the weights begins.
         plane: u32,
     },
     twin |[w], [y], p| {
@@ -94,19 +94,19 @@ crate::kernel! {
     }
 }
 crate::kernel! {
-    /// `y = x Wᵀ` by tiles in workgroup memory, k a multiple of 4.
+    /// Computes `y = x Wᵀ` by tiles in workgroup memory, k a multiple of 4.
     pub FORWARD_TILE = "linear_forward_tile" of weight4 through "chunks/forward_tile" [64], (w, x) -> (y),
-    /// Shapes for the product by tiles.
+    /// Shapes of a product by tiles.
     struct ForwardTileParams {
-        /// Rows of x and y.
+        /// Number of rows of x and y.
         n: u32,
-        /// Columns of y that are written, rows of w.
+        /// Number of columns of y that are written, and of rows of w.
         m: u32,
-        /// Columns of x and w, divided by 4.
+        /// Number of columns of x and w, divided by 4.
         k4: u32,
-        /// Elements from one row of y to the next, at least m.
+        /// Distance from one row of y to the next in elements, at least m.
         stride: u32,
-        /// The word at which the weights' second plane begins.
+        /// Index of the word at which the second plane of the weights begins.
         plane: u32,
     },
     twin |read, [y], p| forward(read, y, [p.n, p.m, p.k4 * 4], p.stride);
@@ -116,93 +116,93 @@ crate::kernel! {
         text (crate::kernel!(@source "linear_forward_tile")) as FORWARD_TILE;
 }
 crate::kernel! {
-    /// `y = x Wᵀ`, any shape.
+    /// Computes `y = x Wᵀ`, any shape.
     pub FORWARD_ANY = "linear_forward_any" of weight1 [64], (w, x) -> (y),
-    /// Shapes for any width.
+    /// Shapes of a product of any width.
     struct AnyParams {
-        /// Rows of x and dy.
+        /// Number of rows of x and y.
         n: u32,
-        /// Columns of dy, rows of w.
+        /// Number of columns of y, and of rows of w.
         m: u32,
-        /// Columns of x and w.
+        /// Number of columns of x and w.
         k: u32,
-        /// The word at which the weights' second plane begins.
+        /// Index of the word at which the second plane of the weights begins.
         plane: u32,
     },
     twin |read, [y], p| forward(read, y, [p.n, p.m, p.k], p.m);
 
-    /// `y = x Wᵀ` for many rows, any shape.
+    /// Computes `y = x Wᵀ` for many rows, any shape.
     pub FORWARD_ANY_BLOCK = "linear_forward_any_block" of weight1 [32] as FORWARD_ANY;
 }
 
 crate::kernel! {
-    /// `dx = dy W`, m and k multiples of 4.
+    /// Computes `dx = dy W`, m and k multiples of 4.
     pub BACKWARD_INPUT = "linear_backward_input" of weight4 [64], (w, dy) -> (dx),
-    /// Shapes for `dx = dy W` in slices of dy's columns.
+    /// Shapes of `dx = dy W` in slices of dy's columns.
     struct InputParams {
-        /// Rows of dx and dy.
+        /// Number of rows of dx and dy.
         n: u32,
-        /// Columns of dy, rows of w, divided by 4.
+        /// Number of columns of dy, and of rows of w, divided by 4.
         m4: u32,
-        /// Columns of dx and w, divided by 4.
+        /// Number of columns of dx and w, divided by 4.
         k4: u32,
-        /// Columns of a slice, divided by 4.
+        /// Number of columns of a slice, divided by 4.
         slice4: u32,
-        /// The word at which the weights' second plane begins.
+        /// Index of the word at which the second plane of the weights begins.
         plane: u32,
     },
     twin |read, [dx], p| backward_input(read, dx, [p.n, p.m4 * 4, p.k4 * 4], p.slice4 * 4)
 }
 crate::kernel! {
-    /// `dx = dy W`, any shape.
+    /// Computes `dx = dy W`, any shape.
     pub BACKWARD_INPUT_ANY = "linear_backward_input_any" of weight1 [64], (w, dy) -> (dx),
-    /// Shapes for `dx = dy W` of any shape in slices of dy's columns.
+    /// Shapes of `dx = dy W` of any width, in slices of dy's columns.
     struct AnyInputParams {
-        /// Rows of dx and dy.
+        /// Number of rows of dx and dy.
         n: u32,
-        /// Columns of dy, rows of w.
+        /// Number of columns of dy, and of rows of w.
         m: u32,
-        /// Columns of dx and w.
+        /// Number of columns of dx and w.
         k: u32,
-        /// Columns of a slice.
+        /// Number of columns of a slice.
         slice: u32,
-        /// The word at which the weights' second plane begins.
+        /// Index of the word at which the second plane of the weights begins.
         plane: u32,
     },
     twin |read, [dx], p| backward_input(read, dx, [p.n, p.m, p.k], p.slice);
 
-    /// `dx = dy W` for many rows, any shape.
+    /// Computes `dx = dy W` for many rows, any shape.
     pub BACKWARD_INPUT_ANY_BLOCK = "linear_backward_input_any_block" of weight1 [32] as BACKWARD_INPUT_ANY;
 }
 
 crate::kernel! {
-    /// `dW (+)= dyᵀ x`, m and k multiples of 4.
+    /// Computes `dW (+)= dyᵀ x`, m and k multiples of 4.
     pub BACKWARD_WEIGHT = "linear_backward_weight" [64], (dy, x) -> (mut dw),
-    /// Shapes for the blocked weight gradient.
+    /// Shapes of the weight gradient for widths that are multiples of 4.
     struct BackwardParams {
-        /// Rows of x and dy.
+        /// Number of rows of x and dy.
         n: u32,
-        /// Columns of dy, rows of w, divided by 4.
+        /// Number of columns of dy, and of rows of w, divided by 4.
         m4: u32,
-        /// Columns of x and w, divided by 4.
+        /// Number of columns of x and w, divided by 4.
         k4: u32,
-        /// 1 where dw contains a sum that this gradient is added to.
+        /// 1 where dw contains a sum that this gradient is added to, else 0.
         add: u32,
     },
     twin |read, [dw], p| backward_weight(read, dw, [p.n, p.m4 * 4, p.k4 * 4], p.add == 1)
 }
 crate::kernel! {
-    /// `dW (+)= dyᵀ x`, any shape.
+    /// Computes `dW (+)= dyᵀ x`, any shape.
     pub BACKWARD_WEIGHT_ANY = "linear_backward_weight_any" [64], (dy, x) -> (mut dw),
-    /// Shapes for the weight gradient of any shape.
+    /// Shapes of the weight gradient for any widths.
     struct AnyWeightParams {
-        /// Rows of x and dy.
+        /// Number of rows of x and dy.
         n: u32,
-        /// Columns of dy, rows of dw.
+        /// Number of columns of dy, and of rows of dw.
         m: u32,
-        /// Columns of x and dw.
+        /// Number of columns of x and dw.
         k: u32,
-        /// 1 where dw contains a sum that this gradient is added to.
+        /// 1 where dw contains a sum that this gradient is added to, else 0.
         add: u32,
     },
     twin |read, [dw], p| backward_weight(read, dw, [p.n, p.m, p.k], p.add == 1);
@@ -212,27 +212,27 @@ crate::kernel! {
 }
 
 crate::kernel! {
-    /// `dx = dy W` and `dW = scale dyᵀ x` by tiles in workgroup memory, k and the rows of dy multiples of 4.
+    /// Computes `dx (+)= dy W` and `dW (+)= scale dyᵀ x` by tiles in workgroup memory, k and the length of dy's rows multiples of 4.
     pub BACKWARD_TILE = "linear_backward_tile" of weight4 through "chunks/input_tile" [64], (w, dy, x) -> (mut dx, mut dw),
-    /// Shapes for the gradients by tiles.
+    /// Shapes of the gradients by tiles, and the scale of dW.
     struct TileParams {
-        /// Rows of x and dy.
+        /// Number of rows of x and dy.
         n: u32,
-        /// Rows of w and dW, columns of dy that count.
+        /// Number of rows of w and dW, and of columns of dy that count.
         m: u32,
-        /// Columns of dy, divided by 4.
+        /// Number of columns of dy, divided by 4.
         m4: u32,
-        /// Columns of x and w, divided by 4.
+        /// Number of columns of x and w, divided by 4.
         k4: u32,
-        /// Columns of a slice of dy, divided by 4.
+        /// Number of columns of a slice of dy, divided by 4.
         slice4: u32,
         /// Number of workgroups that compute dx; the remaining ones compute dW.
         input: u32,
-        /// Bit 0 where dx, bit 1 where dW holds a sum that the gradient is added to.
+        /// Flags: bit 0 is set where dx, bit 1 where dW holds a sum that the gradient is added to.
         add: u32,
         /// Factor of dW.
         scale: f32,
-        /// The word at which the weights' second plane begins.
+        /// Index of the word at which the second plane of the weights begins.
         plane: u32,
     },
     twin tile;

@@ -1,8 +1,8 @@
-//! Linear layers: `y = x Wᵀ`, weights `[m, k]` of any storage type, the sums in f32.
+//! Linear layers: `y = x Wᵀ`, with weights `[m, k]` of any storage type and sums in f32.
 //!
-//! Each product picks a kernel by its shape and by whether the adapter is a CPU: for many rows of widths that are multiples of 4 a register
-//! block of 32 by 16 on software adapters (blocks.rs) and tiles in workgroup memory on GPUs, for fewer rows blocks of 4 by 4, `linear_row` for
-//! one or two, the `_any` kernels for other widths. Both gradients share one dispatch if tiles compute them. On the CPU,
+//! Each product chooses a kernel by its shape and by whether the adapter is a CPU. For many rows and widths that are multiples of 4 it is a
+//! register block of 32 by 16 on software adapters (blocks.rs), and tiles in workgroup memory on GPUs. For fewer rows it is blocks of 4 by 4, for
+//! one or two rows `linear_row`, and for other widths the `_any` kernels. Both gradients share one dispatch if tiles compute them. On the CPU
 //! Burn's matmul is used instead of the twins, which remain the definition.
 
 mod blocks;
@@ -27,49 +27,49 @@ use blocks::{blocked, blocked_input, blocked_weight};
 use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, ForwardParams, ForwardTileParams, InputParams};
 pub(super) use tiles::{by_tiles, tiled, tiling};
 
-/// Up to this many rows one thread computes one output: a register block would compute rows twice.
+/// Maximum number of rows for which `linear_row` is used: a register block would compute rows twice.
 const FEW_ROWS: usize = 2;
 
-/// Outputs of a workgroup of `linear_row`.
+/// Number of outputs of a workgroup of `linear_row`.
 const ROW_OUTPUTS: usize = 8;
 
 /// Maximum number of products that `dx = dy W` sums in one thread, a multiple of 4. A vocabulary is longer: rounding errors would
-/// grow with it, its dispatch would last long, and Mesa's lavapipe ends a thread's loops after 65,535 rounds in all.
+/// grow with it, its dispatch would take long, and Mesa's lavapipe ends a thread's loops after 65,535 rounds in all.
 pub(crate) const SLICE: usize = 4096;
 
-/// Rows and columns of the register block for any width.
+/// Number of rows and of columns of the register block for any width.
 const ANY_BLOCK: [usize; 2] = [16, 8];
 
-/// It pays off from this many threads on; with fewer, the 4 by 4 block spreads the work better.
+/// Number of threads from which this block pays off; with fewer, the 4 by 4 block spreads the work better.
 const ANY_BLOCK_THREADS: usize = 24;
 
-/// Number of threads for a product `[rows, columns]` of any width by these blocks, if they pay off.
+/// Returns the number of threads for a product `[rows, columns]` of any width by these blocks, if they pay off.
 fn any_block_threads(software: bool, rows: usize, columns: usize) -> Option<usize> {
     let threads = rows.div_ceil(ANY_BLOCK[0]) * columns.div_ceil(ANY_BLOCK[1]);
     (software && rows >= ANY_BLOCK[0] - 4 && threads >= ANY_BLOCK_THREADS).then_some(threads)
 }
 
-/// The sum `[n, k]` of slices `[slices, n·k]`, of which there may be one.
+/// Sums slices `[slices, n·k]`, of which there may be only one, to `[n, k]`.
 pub(super) fn whole<B: Launch>(dx: FloatTensor<B>, [n, k]: [usize; 2]) -> FloatTensor<B> {
     let one = dx.shape().num_elements() == n * k;
     B::float_reshape(if one { dx } else { column_sum::<B>(dx) }, [n, k].into())
 }
 
-/// `x [n, k] · w [m, k]ᵀ → [n, m]`
+/// Computes `x [n, k] · w [m, k]ᵀ → [n, m]`.
 pub fn forward<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
     let m = w.form.rows;
     strided::<B>(x, w, m)
 }
 
-/// [`forward`] for readers that expect longer rows, such as [`backward_input`] and [`backward_weight`]: where tiles would compute their products
-/// if m were a multiple of 4, rows are that long, and what they have beyond m is not written.
+/// Computes [`forward`] for readers that accept longer rows, such as [`backward_input`] and [`backward_weight`]: where tiles would compute their
+/// products if m were a multiple of 4, rows are as long as the next multiple, and their elements beyond m are not written.
 pub fn padded<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
     let ((n, k), m) = (rows_columns(&x.shape()), w.form.rows);
     let pads = !B::TWINS && tiled(B::software(&x), n) && k % 4 == 0;
     strided::<B>(x, w, if pads { m.next_multiple_of(4) } else { m })
 }
 
-/// `x [n, k] · w [m, k]ᵀ → [n, stride]`; by tiles alone the stride may be more than m.
+/// Computes `x [n, k] · w [m, k]ᵀ → [n, stride]`. Only by tiles may the stride be more than m.
 fn strided<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, stride: usize) -> FloatTensor<B> {
     let ((n, k), m) = (rows_columns(&x.shape()), w.form.rows);
     if B::TWINS {
@@ -108,12 +108,12 @@ fn strided<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, stride: usi
     y
 }
 
-/// `dy [n, m] · w [m, k] → [n, k]`; rows of dy may be [`padded`]
+/// Computes `dy [n, m] · w [m, k] → [n, k]`; rows of dy may be [`padded`].
 pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
     backward_input_onto::<B>(dy, w, None)
 }
 
-/// [`backward_input`], added to `sum` if there is one.
+/// Computes [`backward_input`], added to `sum` if there is one.
 fn backward_input_onto<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
     let ((n, stride), [m, k]) = (rows_columns(&dy.shape()), [w.form.rows, w.form.columns]);
     let software = B::software(&dy);
@@ -150,7 +150,7 @@ fn backward_input_onto<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>
     whole::<B>(dx, [n, k])
 }
 
-/// `dy [n, m]ᵀ · x [n, k] → [m, k]`, f32 whatever the weights are, added to `sum` if there is one; rows of dy may be [`padded`]
+/// Computes `dy [n, m]ᵀ · x [n, k] → [m, k]`, in f32 whatever the weights are, added to `sum` if there is one; rows of dy may be [`padded`].
 pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, m: usize, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
     let ((n, stride), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&x.shape()));
     if B::TWINS {
@@ -183,20 +183,20 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, m: usiz
     dw
 }
 
-/// Whether [`both`] takes the shape.
+/// Returns true if [`both`] takes the shape.
 fn fits<B: Launch>(dy: &FloatTensor<B>, vjp: &Linear<FloatTensor<B>>) -> bool {
     let ((n, m), k) = (rows_columns(&dy.shape()), vjp.w.form.columns);
     !B::TWINS && m % 4 == 0 && k % 4 == 0 && m <= SLICE && tiled(B::software(dy), n)
 }
 
-/// Both gradients of `y = x Wᵀ` in one dispatch by tiles, dx added to `sum` if there is one.
+/// Computes both gradients of `y = x Wᵀ` in one dispatch by tiles, dx added to `sum` if there is one.
 fn both<B: Launch>(dy: FloatTensor<B>, vjp: Linear<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> [FloatTensor<B>; 2] {
     let ((n, m), k) = (rows_columns(&dy.shape()), vjp.w.form.columns);
     let [dx, dw] = by_tiles::<B>(dy, Some(vjp.x), Some(vjp.w), [m, k], 1.0, [sum, None]);
     [B::float_reshape(dx, [n, k].into()), dw]
 }
 
-/// The weights in f32 `[rows, columns]`, for the CPU only.
+/// Returns the weights in f32 `[rows, columns]`, for the CPU only.
 fn widened<B: Launch>(w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
     let StoredMatrix { storage, rows, columns } = w.form;
     let values = match (w.words.dtype(), storage) {
@@ -207,10 +207,10 @@ fn widened<B: Launch>(w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
     B::float_reshape(values, [rows, columns].into())
 }
 
-/// Gradients of `y = x Wᵀ`.
+/// The backward pass of `y = x Wᵀ`.
 #[derive(Debug, Clone)]
 pub struct Linear<T> {
-    /// Input rows.
+    /// Input rows `[n, k]`.
     pub x: T,
     /// Weights, as they are stored.
     pub w: Weights<T>,
@@ -238,10 +238,10 @@ impl<B: Launch> Vjp<B, 2> for Linear<FloatTensor<B>> {
     }
 }
 
-/// Gradients of `y = x W`, weights `[k, m]` (GPT-2's Conv1D): the same kernels in other roles.
+/// The backward pass of `y = x W`, with weights `[k, m]` (GPT-2's Conv1D): the same kernels in other roles.
 #[derive(Debug, Clone)]
 pub struct Conv1d<T> {
-    /// Input rows.
+    /// Input rows `[n, k]`.
     pub x: T,
     /// Weights, as they are stored.
     pub w: Weights<T>,
@@ -256,7 +256,7 @@ impl<B: Launch> Vjp<B, 2> for Conv1d<FloatTensor<B>> {
     }
 }
 
-/// The gradient of the input of `y = x Wᵀ`, whose weights are constants.
+/// The backward pass of `y = x Wᵀ` with constant weights: the gradient of the input alone.
 #[derive(Debug, Clone)]
 pub struct FrozenLinear<T> {
     /// Weights, as they are stored.
@@ -269,7 +269,7 @@ impl<B: Launch> Vjp<B, 1> for FrozenLinear<FloatTensor<B>> {
     }
 }
 
-/// The gradient of the input of `y = x W`, whose weights are constants.
+/// The backward pass of `y = x W` with constant weights: the gradient of the input alone.
 #[derive(Debug, Clone)]
 pub struct FrozenConv1d<T> {
     /// Weights, as they are stored.

@@ -1,4 +1,4 @@
-//! Products by tiles in workgroup memory, for GPUs: 64 by 64, or where those would be few workgroups, 32 by 32.
+//! Products by tiles in workgroup memory, for GPUs: of 64 by 64, or of 32 by 32 where the large ones would make too few workgroups.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -10,7 +10,7 @@ use crate::gpu::StorageType;
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::ops::weights::Weights;
 
-/// Rows and columns of a tile: each element read serves as many products.
+/// The size of a tile. Each element that is read serves as many products as a tile has rows, or columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ops) enum Tile {
     /// 64 by 64.
@@ -19,7 +19,7 @@ pub(in crate::ops) enum Tile {
     Small,
 }
 
-/// From so many workgroups on, large tiles give every processor of a large GPU enough to do.
+/// Number of workgroups from which large tiles keep every processor of a large GPU busy.
 const FILLED: u32 = 256;
 
 /// Number of rows from which tiles pay off on a GPU.
@@ -33,12 +33,12 @@ impl Tile {
         }
     }
 
-    /// Workgroups for the tiles of `[rows, columns]`.
+    /// Returns the number of workgroups for the tiles of `[rows, columns]`.
     pub(in crate::ops) fn of(self, rows: usize, columns: usize) -> u32 {
         (rows.div_ceil(self.size()) * columns.div_ceil(self.size())) as u32
     }
 
-    /// The kernel for tiles of this size.
+    /// Chooses the kernel for tiles of this size.
     pub(in crate::ops) fn choose<T>(self, large: T, small: T) -> T {
         match self {
             Self::Large => large,
@@ -47,19 +47,20 @@ impl Tile {
     }
 }
 
-/// The tiles of a product, and how many workgroups they are: large ones if there are enough of them.
+/// Chooses the tiles of a product, large ones if they are enough, and returns their number of workgroups with them.
 pub(in crate::ops) fn tiling(groups: impl Fn(Tile) -> u32) -> (Tile, u32) {
     let large = groups(Tile::Large);
     if large >= FILLED { (Tile::Large, large) } else { (Tile::Small, groups(Tile::Small)) }
 }
 
-/// Whether products of `n` rows are computed by tiles.
+/// Returns true if products of `n` rows are computed by tiles.
 pub(in crate::ops) fn tiled(software: bool, n: usize) -> bool {
     !software && n >= TILE_ROWS
 }
 
-/// Computes by tiles dx if w is given, added to its sum or in slices of dy's columns `[slices, n·k]`, and `scale` dW `[m, k]` if x is given,
-/// added to its sum if there is one. An output that is not requested is a placeholder. Of dy's columns, a multiple of 4, the first m count.
+/// Computes the gradients from `dy [n, columns]` by tiles: dx if w is given, added to its sum or in slices of dy's columns `[slices, n·k]`, and
+/// `scale` dW `[m, k]` if x is given, added to its sum if there is one. An output that is not requested is a placeholder. dy has a multiple
+/// of 4 columns, and the first m of them count.
 pub(in crate::ops) fn by_tiles<B: Launch>(
     dy: FloatTensor<B>,
     x: Option<FloatTensor<B>>,
@@ -70,7 +71,7 @@ pub(in crate::ops) fn by_tiles<B: Launch>(
 ) -> [FloatTensor<B>; 2] {
     let (n, columns) = rows_columns(&dy.shape());
     let slices = columns.div_ceil(SLICE).max(1);
-    // Without weights the kernel reads none.
+    // Without weights the kernel reads none, so their storage type does not matter.
     let (storage, plane) = w.as_ref().map_or((StorageType::F32, 0), |w| (w.form.storage, w.form.plane()));
     let of_input = |tile: Tile| if w.is_some() { slices as u32 * tile.of(n, k) } else { 0 };
     let (tile, groups) = tiling(|tile| of_input(tile) + if x.is_some() { tile.of(m, k) } else { 0 });

@@ -1,9 +1,9 @@
-//! The linear kernels' definitions from the formulas, with sums in f64.
+//! The twins of the linear kernels, written from the formulas with sums in f64.
 
 use super::kernels::{BlockParams, TileParams};
 use crate::gpu::Words;
 
-/// `y[r, c] = Σ_i x[r, i] w[c, i]`, rows of y so many elements apart
+/// Computes `y[r, c] = Σ_i x[r, i] w[c, i]`; rows of y are `stride` elements apart.
 pub fn forward([w, x]: [&[u32]; 2], y: &mut [u32], shape: [u32; 3], stride: u32) {
     let [n, m, k] = shape.map(|size| size as usize);
     for r in 0..n {
@@ -14,7 +14,7 @@ pub fn forward([w, x]: [&[u32]; 2], y: &mut [u32], shape: [u32; 3], stride: u32)
     }
 }
 
-/// `y[first + r, c] = before + Σ_i x[r, 4 first4 + i] w[c, i]`
+/// Computes `y[first + r, c] = before + Σ_i x[r, 4 first4 + i] w[c, i]`.
 pub fn block([w, x]: [&[u32]; 2], y: &mut [u32], p: &BlockParams) {
     let [n, m, k] = [p.n, p.m, p.k4 * 4].map(|size| size as usize);
     let rows = x.floats().chunks(p.stride4 as usize * 4).map(|row| &row[p.first4 as usize * 4..][..k]);
@@ -26,7 +26,7 @@ pub fn block([w, x]: [&[u32]; 2], y: &mut [u32], p: &BlockParams) {
     }
 }
 
-/// `dx[s, r, i] = Σ_c dy[r, c] w[c, i]` over the columns c of slice s
+/// Computes `dx[s, r, i] = Σ_c dy[r, c] w[c, i]` over the columns c of slice s.
 pub fn backward_input([w, dy]: [&[u32]; 2], dx: &mut [u32], shape: [u32; 3], slice: u32) {
     let [n, m, k] = shape.map(|size| size as usize);
     let slice = slice as usize;
@@ -41,7 +41,7 @@ pub fn backward_input([w, dy]: [&[u32]; 2], dx: &mut [u32], shape: [u32; 3], sli
     }
 }
 
-/// `dw[c, i] = before + Σ_r dy[r, c] x[r, i]`
+/// Computes `dw[c, i] = before + Σ_r dy[r, c] x[r, i]`.
 pub fn backward_weight([dy, x]: [&[u32]; 2], dw: &mut [u32], shape: [u32; 3], add: bool) {
     let [n, m, k] = shape.map(|size| size as usize);
     for c in 0..m {
@@ -53,11 +53,11 @@ pub fn backward_weight([dy, x]: [&[u32]; 2], dw: &mut [u32], shape: [u32; 3], ad
     }
 }
 
-/// `dx[s, r, i] (+)= Σ_c dy[r, c] w[c, i]` over the columns c of slice s where there are workgroups for it, `dw[c, i] (+)= scale Σ_r dy[r, c]
-/// x[r, i]` where dw is more than a placeholder
+/// Computes `dx[s, r, i] (+)= Σ_c dy[r, c] w[c, i]` over the columns c of slice s if there are workgroups for it, and
+/// `dw[c, i] (+)= scale Σ_r dy[r, c] x[r, i]` if dw is not a placeholder.
 pub fn tile([w, dy, x]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &TileParams) {
     let shape = [p.n, p.m, p.k4 * 4];
-    // Without what rows of dy have beyond the columns that count.
+    // Drops the elements of dy's rows beyond the columns that count.
     let rows = dy.chunks(p.m4.max(1) as usize * 4);
     let dy = &rows.flat_map(|row| &row[..p.m as usize]).copied().collect::<Vec<u32>>();
     if p.input > 0 {

@@ -1,4 +1,4 @@
-//! Cross entropy of logits against token ids, summed over counted rows. The gradient replaces the logits in place.
+//! Cross entropy of logits against token ids, summed over the rows that count. The gradient replaces the logits in place.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -14,15 +14,15 @@ const PART: usize = 256;
 pub(crate) static KERNELS: Kernels = &[&PARTIALS.all(), &FORWARD.all(), &BACKWARD.all(), &HITS.all(), &LOSS_SUM.all()];
 
 crate::kernel! {
-    /// Maximum and sum of exponentials of parts of each row.
+    /// Computes the maximum and the sum of exponentials of the parts of each row.
     pub PARTIALS = "cross_entropy_partials" [64], (logits) -> (partials),
     /// Shapes of the forward passes and of the hits.
     struct ForwardParams {
-        /// Rows.
+        /// Number of rows.
         n: u32,
-        /// Columns.
+        /// V, the number of columns that are logits.
         vocab: u32,
-        /// Parts that a row is cut into.
+        /// Number of parts that a row is cut into.
         parts: u32,
         /// Elements from one row of the logits to the next.
         stride: u32,
@@ -30,17 +30,17 @@ crate::kernel! {
     twin partials_twin
 }
 crate::kernel! {
-    /// Loss and log-sum-exp of each row.
+    /// Computes the loss and the log-sum-exp of each row.
     pub FORWARD = "cross_entropy_forward" [64], (logits, targets, partials) -> (stats), ForwardParams, twin forward_twin
 }
 crate::kernel! {
-    /// The gradient, in place of the logits.
+    /// Computes the gradient, in place of the logits.
     pub BACKWARD = "cross_entropy_backward" [64], (targets, stats) -> (mut logits),
     /// Shapes of the gradient.
     struct BackwardParams {
-        /// Rows.
+        /// Number of rows.
         n: u32,
-        /// Columns.
+        /// V, the number of columns that are logits.
         vocab: u32,
         /// Elements from one row of the logits to the next.
         stride: u32,
@@ -48,15 +48,15 @@ crate::kernel! {
     twin backward_twin
 }
 crate::kernel! {
-    /// Whether the target of each row is the arg max of its logits, and whether it counts.
+    /// Finds for each row whether its target is the arg max of the logits, and whether the target counts.
     pub HITS = "cross_entropy_hits" [64], (logits, targets, partials) -> (hits), ForwardParams, twin hits_twin
 }
 crate::kernel! {
-    /// `y = Σ loss`
+    /// Computes `y = Σ loss`.
     pub LOSS_SUM = "loss_sum" [64], (stats) -> (y),
-    /// Rows to add up.
+    /// The rows to add up.
     struct SumParams {
-        /// Rows.
+        /// Number of rows.
         n: u32,
     },
     twin |[stats], [y], p| {
@@ -115,7 +115,7 @@ fn hits_twin([logits, targets, _]: [&[u32]; 3], [hits]: [&mut [u32]; 1], p: &For
     }
 }
 
-/// Loss and log-sum-exp of each row: logits `[n, V]`, or longer rows that begin with them, targets `[n]` as words → `[n, 2]`
+/// Computes the loss and log-sum-exp of each row: logits `[n, V]`, or longer rows that begin with them, targets `[n]` as words → `[n, 2]`.
 pub fn stats<B: Launch>(logits: FloatTensor<B>, vocab: usize, targets: FloatTensor<B>) -> FloatTensor<B> {
     let (partials, params) = partials::<B>(&logits, vocab);
     let stats = B::empty(&logits, [params.n as usize, 2].into(), DType::F32);
@@ -132,7 +132,7 @@ fn partials<B: Launch>(logits: &FloatTensor<B>, vocab: usize) -> (FloatTensor<B>
     (partials, params)
 }
 
-/// [`stats`], and `[n, 2]` with 1 for each row whose target is the arg max of its logits, the lowest id of equal ones, and 1 for each whose
+/// Computes [`stats`], and for each row `[n, 2]`: 1 if its target is the arg max of its logits (the lowest id of equal ones), else 0; and 1 if its
 /// target counts, else 0.
 pub fn stats_and_hits<B: Launch>(logits: FloatTensor<B>, vocab: usize, targets: FloatTensor<B>) -> [FloatTensor<B>; 2] {
     let (partials, params) = partials::<B>(&logits, vocab);
@@ -144,7 +144,7 @@ pub fn stats_and_hits<B: Launch>(logits: FloatTensor<B>, vocab: usize, targets: 
     [stats, hits]
 }
 
-/// Sum of the first column of what [`stats`] or [`stats_and_hits`] gives, `→ [1]`
+/// Sums the first column of a result `[n, 2]` of [`stats`] or [`stats_and_hits`] → `[1]`.
 pub fn sum<B: Launch>(stats: FloatTensor<B>) -> FloatTensor<B> {
     let n = rows_columns(&stats.shape()).0 as u32;
     let y = B::empty(&stats, [1].into(), DType::F32);
@@ -152,7 +152,7 @@ pub fn sum<B: Launch>(stats: FloatTensor<B>) -> FloatTensor<B> {
     y
 }
 
-/// Gradient of `Σ loss` for the logits, in place if they are uniquely owned; 0 in what rows have beside them.
+/// Computes the gradient of `Σ loss` for the logits `[n, stride]`, in place if they are uniquely owned; it is 0 in the columns from V on.
 pub fn gradient<B: Launch>(logits: FloatTensor<B>, vocab: usize, targets: FloatTensor<B>, stats: FloatTensor<B>) -> FloatTensor<B> {
     let (n, stride) = rows_columns(&logits.shape());
     let params = BackwardParams { n: n as u32, vocab: vocab as u32, stride: stride as u32 };

@@ -1,5 +1,5 @@
-//! The head fused with cross entropy: logits and their gradient exist for some rows at a time. The loss is the end of the forward pass, so
-//! the gradients of its inputs are computed there and only scaled in the backward pass.
+//! The head fused with cross entropy: logits and their gradient exist for some rows at a time. The loss ends the forward pass, so the gradients
+//! of its inputs are computed there and only scaled in the backward pass.
 
 use std::ops::Range;
 
@@ -14,20 +14,21 @@ use crate::ops::scale::scale;
 use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
 
-/// How a head's loss is computed.
+/// The plan by which a head's loss is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeadPlan {
-    /// Rows of logits that exist at once, at least 1.
+    /// Maximum number of rows of logits that exist at once, at least 1.
     pub rows: usize,
-    /// Whether x and w need gradients.
+    /// True for each of x and w that needs a gradient.
     pub needs: [bool; 2],
 }
 
-/// On the edges of the largest tiles a run has no rows that are computed for nothing.
+/// Rows of the largest tiles. A run of a multiple of them has no tile with rows that are computed in vain.
 const TILE: usize = 64;
 
 impl HeadPlan {
-    /// Rows of each run of `n` but the last: as few runs as the plan allows, of about equal length, whole tiles if it allows that too.
+    /// Returns the number of rows of each run of `n` rows, except for the last: as few runs as the plan allows, of about equal length, in whole tiles
+    /// if it allows that too.
     pub fn rows_of_a_run(self, n: usize) -> usize {
         let equal = n.div_ceil(n.div_ceil(self.rows).max(1)).max(1);
         let tiles = equal.next_multiple_of(TILE);
@@ -41,14 +42,14 @@ impl HeadPlan {
     }
 }
 
-/// Gradients of the loss, for an upstream gradient of 1.
+/// The backward pass of a head's loss: its gradients, computed for an upstream gradient of 1.
 #[derive(Debug, Clone)]
 pub struct HeadLoss<T> {
     dx: Option<T>,
     dw: Option<T>,
 }
 
-/// `Σ loss → [1]` of `x [n, C]` under the head `w [V, C]`, and what the backward pass needs.
+/// Computes `Σ loss → [1]` of `x [n, C]` under the head `w [V, C]` with targets `[n]`, and the gradients that `plan` needs.
 pub fn forward<B: Launch>(
     x: FloatTensor<B>,
     w: Weights<FloatTensor<B>>,
@@ -70,7 +71,7 @@ pub fn forward<B: Launch>(
         }
         let dy = cross_entropy::gradient::<B>(logits, vocab, ids, stats);
         if plan.needs == [true; 2] && rows_of_run == n && vocab == rows_columns(&dy.shape()).1 {
-            // One run: both in one dispatch, where the vocabulary is small.
+            // With a single run both gradients are one dispatch, where the vocabulary is small.
             let [dx, dw] = Vjp::<B, 2>::backward(Linear { x: part, w: w.clone() }, dy, [true; 2]);
             inputs.extend(dx);
             weight = dw;
@@ -86,8 +87,8 @@ pub fn forward<B: Launch>(
     (summed::<B>(losses), HeadLoss { dx: joined::<B>(inputs), dw: weight })
 }
 
-/// `[Σ loss, number of targets that are the arg max of their logits] → [2]` of `x [n, C]` under the head `w [V, C]`, with at most `rows` rows
-/// of logits at once.
+/// Computes `[Σ loss, number of targets that are the arg max of their logits] → [2]` of `x [n, C]` under the head `w [V, C]` with targets `[n]`. At
+/// most `rows` rows of logits exist at once.
 pub fn evaluation<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, targets: IntTensor<B>, rows: usize) -> FloatTensor<B> {
     let (n, vocab) = (rows_columns(&x.shape()).0, w.form.rows);
     let (mut losses, mut hits) = (Vec::new(), Vec::new());
@@ -102,7 +103,7 @@ pub fn evaluation<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, targ
     B::float_cat(vec![summed::<B>(losses), summed::<B>(hits)], 0)
 }
 
-/// The rows `run` of x, and their targets as words.
+/// Returns the rows `run` of x, and their targets as words.
 fn part<B: Launch>(x: &FloatTensor<B>, targets: &IntTensor<B>, run: Range<usize>) -> (FloatTensor<B>, FloatTensor<B>) {
     let (n, width) = rows_columns(&x.shape());
     if run.len() == n {
@@ -116,7 +117,7 @@ fn joined<B: Launch>(mut parts: Vec<FloatTensor<B>>) -> Option<FloatTensor<B>> {
     if parts.len() > 1 { Some(B::float_cat(parts, 0)) } else { parts.pop() }
 }
 
-/// The sum of at least one tensor `[1]`.
+/// Sums at least one tensor `[1]`.
 fn summed<B: Launch>(parts: Vec<FloatTensor<B>>) -> FloatTensor<B> {
     let sums = joined::<B>(parts).expect("a batch has at least one row");
     if sums.shape().num_elements() == 1 { sums } else { B::float_sum(sums) }

@@ -1,4 +1,4 @@
-//! The loss of logits, and of a head without all its logits at once.
+//! The loss: of logits, and of a head whose logits never all exist at once.
 
 pub mod cross_entropy;
 pub mod head;

@@ -16,22 +16,22 @@ pub(crate) static KERNELS: Kernels =
     &[&FORWARD.all(), &FORWARD_GROUP.all(), &ADD_FORWARD_GROUP.all(), &BACKWARD_INPUT.all(), &BACKWARD_WEIGHT.all(), &BACKWARD_GROUP.all()];
 
 crate::kernel! {
-    /// `y`, and mean and `r` of each row.
+    /// Computes `y`, and the mean and `r` of each row.
     pub FORWARD = "layer_norm_forward" [64], (x, w, b) -> (y, stats), ForwardParams, twin forward_twin;
 
-    /// [`FORWARD`] where C is a multiple of 4, with one workgroup per row.
+    /// [`FORWARD`] for C a multiple of 4, with one workgroup per row.
     pub FORWARD_GROUP = "layer_norm_forward_group" as FORWARD;
 }
 crate::kernel! {
-    /// `sum ← x + (sum + bias)`, and [`FORWARD`] of it, where C is a multiple of 4, with one workgroup per row.
+    /// Computes `sum ← x + (sum + bias)`, and [`FORWARD`] of the sum, for C a multiple of 4, with one workgroup per row.
     pub ADD_FORWARD_GROUP = "layer_norm_add_forward_group" [64], (x, bias, w, b) -> (mut sum, y, stats),
     /// Shapes of the sum and its norm.
     struct AddParams {
-        /// Rows.
+        /// Number of rows.
         n: u32,
-        /// C.
+        /// C, the length of a row.
         width: u32,
-        /// Added to the variance.
+        /// ε, which is added to the variance.
         eps: f32,
         /// 1 where there is a bias.
         biased: u32,
@@ -46,23 +46,23 @@ crate::kernel! {
     }
 }
 crate::kernel! {
-    /// `dx = r (dy w − mean(dy w) − z mean(dy w z))`, `z = (x − mean) r`
+    /// Computes `dx = r (dy w − mean(dy w) − z mean(dy w z))`, `z = (x − mean) r`.
     pub BACKWARD_INPUT = "layer_norm_backward_input" [64], (x, w, stats, dy) -> (dx),
     /// Shapes of the input's gradient.
     struct BackwardParams {
-        /// Rows.
+        /// Number of rows.
         n: u32,
-        /// C.
+        /// C, the length of a row.
         width: u32,
     },
     twin backward_input_twin
 }
 crate::kernel! {
-    /// `dw = Σ dy z`, `db = Σ dy` in parts.
+    /// Computes `dw = Σ dy z` and `db = Σ dy` in parts of the rows.
     pub BACKWARD_WEIGHT = "layer_norm_backward_weight" [64], (x, stats, dy) -> (dw, db), column_sum::Params, twin backward_weight_twin
 }
 crate::kernel! {
-    /// Both where C is a multiple of 4, dx by one workgroup per row.
+    /// Computes all of these gradients in one dispatch, for C a multiple of 4, dx with one workgroup per row.
     pub BACKWARD_GROUP = "layer_norm_backward_group" [64], (x, w, stats, dy) -> (mut dx, dw, db), rms::BackwardParams, twin backward_twin
 }
 
@@ -114,14 +114,14 @@ fn backward_twin([x, w, stats, dy]: [&[u32]; 4], [dx, dw, db]: [&mut [u32]; 3], 
     let mut made = vec![0; dx.len()];
     backward_input_twin([x, w, stats, dy], [&mut made], &BackwardParams { n: p.n, width: p.width });
     for (sum, made) in dx.floats_mut().iter_mut().zip(made.floats()) {
-        // Rounded before it is added, so that the bits equal those of two launches.
+        // Rounded before the addition, so that the bits equal those of two launches.
         *sum = if p.add == 1 { *sum } else { 0.0 } + made;
     }
     let cut = column_sum::Params { n: p.n, width: p.width, rows: p.rows, parts: p.parts };
     backward_weight_twin([x, stats, dy], [dw, db], &cut);
 }
 
-/// `x [n, C]`, `w`, `b [C]` → `y [n, C]` and mean and scale of each row `[n, 2]`
+/// Computes LayerNorm: `x [n, C]`, `w`, `b [C]` → `y [n, C]`, and the mean and scale of each row `[n, 2]`.
 pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, b: FloatTensor<B>, eps: f32) -> [FloatTensor<B>; 2] {
     let (n, width) = rows_columns(&x.shape());
     let y = B::empty(&x, x.shape(), DType::F32);
@@ -131,7 +131,8 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, b: FloatTensor<B
     B::launch(kernel, [x, w, b], [y, stats], &params, groups)
 }
 
-/// `x + (y + bias)`, its norm, and mean and scale of each row; the sum in place of y if it is uniquely owned.
+/// Computes `x + (y + bias)`, `x`, `y [n, C]`, `bias`, `w`, `b [C]` → the sum `[n, C]` (in place of y if it is uniquely owned), its norm `[n, C]`,
+/// and the mean and scale of each row `[n, 2]`.
 pub fn add_forward<B: Launch>(
     x: FloatTensor<B>,
     y: FloatTensor<B>,
@@ -152,23 +153,23 @@ pub fn add_forward<B: Launch>(
     B::launch(&ADD_FORWARD_GROUP, [x, bias, w, b], [y, normed, stats], &params, n as u32)
 }
 
-/// Whether a workgroup takes a row: on a GPU neighbouring threads should read neighbouring elements.
+/// Returns true if one workgroup takes one row: on a GPU neighbouring threads should read neighbouring elements.
 fn by_groups<B: Launch>(x: &FloatTensor<B>, width: usize) -> bool {
     !B::software(x) && width.is_multiple_of(4)
 }
 
-/// Gradients of LayerNorm.
+/// The backward pass of LayerNorm.
 #[derive(Debug, Clone)]
 pub struct LayerNorm<T> {
-    /// Input rows.
+    /// Input rows `[n, C]`.
     pub x: T,
-    /// Weight.
+    /// Weight `[C]`.
     pub w: T,
-    /// Mean and scale of each row.
+    /// Mean and scale of each row `[n, 2]`.
     pub stats: T,
 }
 
-/// dx, added to `sum` if there is one, dw and db, by a workgroup per row.
+/// Computes dx, added to `sum` if there is one, dw and db, with one workgroup per row.
 fn backward_by_groups<B: Launch>(
     of: LayerNorm<FloatTensor<B>>,
     dy: FloatTensor<B>,

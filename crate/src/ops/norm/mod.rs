@@ -1,4 +1,4 @@
-//! Norms of rows.
+//! Normalisation of rows: LayerNorm and RMSNorm.
 
 pub mod layer;
 pub mod rms;

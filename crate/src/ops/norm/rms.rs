@@ -23,60 +23,60 @@ pub(crate) static KERNELS: Kernels = &[
 ];
 
 crate::kernel! {
-    /// `y` and the scale `r` of each row.
+    /// Computes `y`, and the scale `r` of each row.
     pub FORWARD = "rms_norm_forward" [64], (x, w) -> (y, scales),
-    /// Shapes and eps.
+    /// Shapes and ε.
     struct ForwardParams {
-        /// Rows.
+        /// Number of rows.
         n: u32,
-        /// C.
+        /// C, the length of a row.
         width: u32,
-        /// Added to the mean square.
+        /// ε, which is added to the mean square.
         eps: f32,
     },
     twin forward_twin;
 
-    /// [`FORWARD`] where C is a multiple of 4.
+    /// [`FORWARD`] for C a multiple of 4.
     pub FORWARD_WIDE = "rms_norm_forward_wide" as FORWARD;
     /// [`FORWARD_WIDE`] with one workgroup per row.
     pub FORWARD_GROUP = "rms_norm_forward_group" as FORWARD;
 }
 crate::kernel! {
-    /// `sum ← x + sum`, and of it `y` and the scale `r` of each row.
+    /// Computes `sum ← x + sum`, and `y` and the scale `r` of each row of the sum.
     pub ADD_FORWARD = "rms_norm_add_forward" [64], (x, w) -> (mut sum, y, scales), ForwardParams, twin add_forward_twin;
 
-    /// [`ADD_FORWARD`] where C is a multiple of 4.
+    /// [`ADD_FORWARD`] for C a multiple of 4.
     pub ADD_FORWARD_WIDE = "rms_norm_add_forward_wide" as ADD_FORWARD;
     /// [`ADD_FORWARD_WIDE`] with one workgroup per row.
     pub ADD_FORWARD_GROUP = "rms_norm_add_forward_group" as ADD_FORWARD;
 }
 crate::kernel! {
-    /// `dx = r (dy w − x r² mean(dy w x))`, and `dw = Σ dy x r` in parts.
+    /// Computes `dx = r (dy w − x r² mean(dy w x))`, and `dw = Σ dy x r` in parts of the rows.
     pub BACKWARD = "rms_norm_backward" [64], (x, w, scales, dy) -> (mut dx, dw),
     /// Shapes of the gradients.
     struct BackwardParams {
-        /// Rows.
+        /// Number of rows.
         n: u32,
-        /// C.
+        /// C, the length of a row.
         width: u32,
-        /// Rows of a part of the weight's gradient.
+        /// Number of rows of a part of the weight's gradient.
         rows: u32,
-        /// Parts of the weight's gradient; 0 if it is not requested.
+        /// Number of parts of the weight's gradient; 0 if it is not requested.
         parts: u32,
         /// 1 if dx contains a sum that this gradient is added to.
         add: u32,
     },
     twin backward_twin;
 
-    /// [`BACKWARD`] where C is a multiple of 4.
+    /// [`BACKWARD`] for C a multiple of 4.
     pub BACKWARD_WIDE = "rms_norm_backward_wide" as BACKWARD;
     /// [`BACKWARD_WIDE`] with one workgroup per row.
     pub BACKWARD_GROUP = "rms_norm_backward_group" as BACKWARD;
 }
 
-/// The kernel for rows of `width` and its number of workgroups for `n` rows: `any` width, or for multiples of 4 `wide` with one thread per
-/// row where barriers are slow (software adapters) and `group` with one workgroup per row where neighbouring threads should read
-/// neighbouring elements (GPUs).
+/// Chooses the kernel for rows of `width`, and its number of workgroups for `n` rows: `any` for any width; for multiples of 4, `wide` with one
+/// thread per row where barriers are slow (software adapters), and `group` with one workgroup per row where neighbouring threads should
+/// read neighbouring elements (GPUs).
 fn chosen<P: KernelParams, const R: usize, const W: usize>(
     software: bool,
     n: usize,
@@ -120,7 +120,7 @@ fn backward_twin([x, w, scales, dy]: [&[u32]; 4], [dx, dw]: [&mut [u32]; 2], p: 
         let mean = (0..width).map(|c| d(c) * x(c)).sum::<f64>() / width as f64;
         for c in 0..width {
             let before = if p.add == 1 { dx.floats()[at + c] } else { 0.0 };
-            // Rounded before it is added, so that the bits equal those of two launches.
+            // Rounded before the addition, so that the bits equal those of two launches.
             dx.floats_mut()[at + c] = before + (r * (d(c) - x(c) * r * r * mean)) as f32;
         }
     }
@@ -134,7 +134,7 @@ fn backward_twin([x, w, scales, dy]: [&[u32]; 4], [dx, dw]: [&mut [u32]; 2], p: 
     }
 }
 
-/// `x [n, C]`, `w [C]` → `y [n, C]` and the scale of each row `[n]`
+/// Computes RMSNorm: `x [n, C]`, `w [C]` → `y [n, C]`, and the scale of each row `[n]`.
 pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [FloatTensor<B>; 2] {
     let (n, width) = rows_columns(&x.shape());
     let y = B::empty(&x, x.shape(), DType::F32);
@@ -144,7 +144,8 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [Fl
     B::launch(kernel, [x, w], [y, scales], &params, groups)
 }
 
-/// `x`, `addend [n, C]`, `w [C]` → their sum (in place of the addend if it is uniquely owned), its norm, and the scale of each row `[n]`
+/// Computes `x + addend`, both `[n, C]`, `w [C]` → the sum `[n, C]` (in place of the addend if it is uniquely owned), its norm `[n, C]`, and the
+/// scale of each row `[n]`.
 pub fn add_forward<B: Launch>(x: FloatTensor<B>, addend: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [FloatTensor<B>; 3] {
     let (n, width) = rows_columns(&x.shape());
     let y = B::empty(&x, x.shape(), DType::F32);
@@ -154,18 +155,18 @@ pub fn add_forward<B: Launch>(x: FloatTensor<B>, addend: FloatTensor<B>, w: Floa
     B::launch(kernel, [x, w], [addend, y, scales], &params, groups)
 }
 
-/// Gradients of RMSNorm.
+/// The backward pass of RMSNorm.
 #[derive(Debug, Clone)]
 pub struct RmsNorm<T> {
-    /// Input rows.
+    /// Input rows `[n, C]`.
     pub x: T,
-    /// Weight.
+    /// Weight `[C]`.
     pub w: T,
-    /// Scale of each row.
+    /// Scale of each row `[n]`.
     pub scales: T,
 }
 
-/// dx, added to `sum` if there is one, and dw.
+/// Computes dx, added to `sum` if there is one, and dw.
 fn backward<B: Launch>(
     vjp: RmsNorm<FloatTensor<B>>,
     dy: FloatTensor<B>,

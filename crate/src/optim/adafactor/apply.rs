@@ -6,43 +6,43 @@ use crate::optim::arithmetic::bounded;
 use crate::optim::gate::{factor, open};
 
 crate::kernel! {
-    /// `g [A, B], row [A], col [B], sums [3L], noise [N]` (one word where it is not read), `p [A, B]` f32 or packed bf16.
+    /// Updates `p [A, B]`, f32 or packed bf16, from `g [A, B], row [A], col [B], sums [3L], noise [N]` (one word where it is not read).
     pub KERNEL = "adafactor_apply" [64], (g, row, col, sums, noise, gate) -> (mut p),
     /// Scalars of a step and its noise.
     struct Params {
-        /// A.
+        /// A, the number of rows.
         rows: u32,
-        /// B.
+        /// B, the number of columns.
         cols: u32,
-        /// L of `adafactor_norm`.
+        /// L, the number of workgroups of `adafactor_norm`.
         lanes: u32,
-        /// η.
+        /// η, the learning rate.
         rate: f32,
-        /// λ, for the relative step.
+        /// λ, the weight decay, for the relative step.
         decay: f32,
         /// 1 − ηλ.
         d: f32,
-        /// clip_threshold.
+        /// The setting `clip_threshold`.
         clip: f32,
         /// ε₂.
         eps2: f32,
         /// 1: η is multiplied by max(ε₂, RMS of p).
         relative_step: u32,
-        /// What rounds the writes.
+        /// Source of the rounding of the writes.
         noise: Noise,
     } varying,
     twin twin
 }
 
-/// Pairs of elements of one workgroup.
+/// Number of pairs of elements per workgroup.
 pub const PAIRS: usize = 2048;
 
-/// The maximum, except that NaN stays NaN.
+/// Returns the maximum, except that NaN stays NaN.
 fn at_least(x: f32, least: f32) -> f32 {
     if x.is_nan() { x } else { x.max(least) }
 }
 
-/// c, η, d of a step with these RMS values of u and p.
+/// Returns c, η, d of a step with these RMS values of u and p.
 pub(crate) fn scalars(rms_u: f32, rms_p: f32, relative_step: u32, [rate, decay, d, clip, eps2]: [f32; 5]) -> (f32, f32, f32) {
     let c = at_least(rms_u / clip, 1.0);
     if relative_step == 0 {
@@ -52,7 +52,7 @@ pub(crate) fn scalars(rms_u: f32, rms_p: f32, relative_step: u32, [rate, decay, 
     (c, rate, 1.0 - rate * decay)
 }
 
-/// 1/√(row/S). A row with tiny gradients next to one of 1e15 would leave f32's normal range: then the quotient of the roots is used.
+/// Returns 1/√(row/S). A row with tiny gradients next to one of 1e15 would leave f32's normal range: then the quotient of the roots is used.
 fn row_factor(row: f32, total: f32) -> f32 {
     let share = row / total;
     if share < f32::MIN_POSITIVE { total.sqrt() / row.sqrt() } else { 1.0 / share.sqrt() }

@@ -1,4 +1,4 @@
-//! Adafactor: four dispatches a matrix, two a vector (shaders/README.md, "Adafactor"). State: row and col in f32, or row alone.
+//! Adafactor: four dispatches per matrix, two per vector (shaders/README.md, "Adafactor"). Its state is row and col in f32, or row alone.
 
 pub mod apply;
 pub mod moments;
@@ -27,12 +27,12 @@ pub(crate) static KERNELS: Kernels = &[
 
 const MAX_LANES: u32 = 256;
 
-/// Adafactor without first moment (arXiv:1804.04235).
+/// Adafactor without a first moment (arXiv:1804.04235).
 #[derive(Debug)]
 pub struct Adafactor(AdafactorConfig);
 
 impl Adafactor {
-    /// The rule with these settings.
+    /// Makes the rule with these settings.
     pub fn new(config: AdafactorConfig) -> Self {
         Self(config)
     }
@@ -54,12 +54,12 @@ impl Rule for Adafactor {
     }
 }
 
-/// max(t^decay_rate, 1 − beta2_cap).
+/// Returns w = max(t^decay_rate, 1 − beta2_cap), the weight of step t in the moments.
 fn weight(rule: &AdafactorConfig, step: u64) -> f32 {
     (step as f64).powf(rule.decay_rate).max(1.0 - rule.beta2_cap) as f32
 }
 
-/// The parameters of the update, of a vector too.
+/// Returns the parameters of the last pass, for a matrix or a vector.
 fn applied(rule: &AdafactorConfig, u: &Update<'_>, (rows, cols): (u32, u32), lanes: u32) -> apply::Params {
     apply::Params {
         rows,

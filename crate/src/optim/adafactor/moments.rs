@@ -1,4 +1,5 @@
-//! `row ← lerp(row, Σⱼ q, w)`, `col ← lerp(col, Σᵢ q, w)` from the tiles' partial sums (shaders/README.md, "Adafactor").
+//! Adafactor's second moments of a matrix, `row ← lerp(row, Σⱼ q, w)` and `col ← lerp(col, Σᵢ q, w)`, from the partial sums of the tiles
+//! (shaders/README.md, "Adafactor").
 
 use crate::gpu::Words;
 use crate::optim::adafactor::sums::{TILE_COLS, TILE_ROWS};
@@ -6,15 +7,15 @@ use crate::optim::arithmetic::lerp;
 use crate::optim::gate::open;
 
 crate::kernel! {
-    /// `row_sums [A, ⌈B/64⌉], col_sums [⌈A/32⌉, B]` into `row [A], col [B]`; one thread each.
+    /// Adds `row_sums [A, ⌈B/64⌉], col_sums [⌈A/32⌉, B]` into `row [A], col [B]`; one thread per row or column.
     pub KERNEL = "adafactor_moments" [256], (row_sums, col_sums, gate) -> (mut row, mut col),
-    /// The matrix and the weight of this step.
+    /// Shape of the matrix, and the weight of this step.
     struct Params {
-        /// A.
+        /// A, the number of rows.
         rows: u32,
-        /// B.
+        /// B, the number of columns.
         cols: u32,
-        /// max(t^decay_rate, 1 − beta2_cap).
+        /// w = max(t^decay_rate, 1 − beta2_cap).
         w: f32,
     } varying,
     twin twin

@@ -1,4 +1,4 @@
-//! Sums behind the update's size: Σ a², Σ p² (relative step) and Σ row of a matrix (shaders/README.md, "Adafactor").
+//! Adafactor's sums for the size of an update: Σ a², Σ p² (relative step) and Σ row of a matrix (shaders/README.md, "Adafactor").
 
 use crate::bf16::get;
 use crate::gpu::Words;
@@ -7,15 +7,15 @@ use crate::optim::arithmetic::bounded;
 use crate::optim::gate::factor;
 
 crate::kernel! {
-    /// `g, p [A, B], row [A], col [B] → sums [3L]`.
+    /// Computes `g, p [A, B], row [A], col [B] → sums [3L]`.
     pub KERNEL = "adafactor_norm" [64], (g, p, row, col, gate) -> (sums),
-    /// The matrix and how its work is shared out.
+    /// Shape of the matrix, and the distribution of the work.
     struct Params {
-        /// A.
+        /// A, the number of rows.
         rows: u32,
-        /// B.
+        /// B, the number of columns.
         cols: u32,
-        /// L = min(256, tiles): workgroups.
+        /// L = min(256, tiles), the number of workgroups.
         lanes: u32,
         /// 1: Σ p² is needed.
         relative_step: u32,

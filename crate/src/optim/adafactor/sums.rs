@@ -1,24 +1,24 @@
-//! Row and column sums of `q = g² + ε₁` of a matrix, by tiles of 32 × 64 (shaders/README.md, "Adafactor" and "Block tree").
+//! Adafactor's row and column sums of `q = g² + ε₁` of a matrix, by tiles of 32 × 64 (shaders/README.md, "Adafactor" and "Block tree").
 
 use crate::gpu::Words;
 use crate::optim::arithmetic::bounded;
 use crate::optim::gate::factor;
 
-/// Rows of a tile.
+/// Number of rows of a tile.
 pub const TILE_ROWS: usize = 32;
-/// Columns of a tile.
+/// Number of columns of a tile.
 pub const TILE_COLS: usize = 64;
-/// Tiles of one workgroup.
+/// Number of tiles per workgroup.
 pub const TILES: usize = 8;
 
 crate::kernel! {
-    /// `g [A, B] → row_sums [A, ⌈B/64⌉], col_sums [⌈A/32⌉, B]`; 8 threads a tile.
+    /// Computes `g [A, B] → row_sums [A, ⌈B/64⌉], col_sums [⌈A/32⌉, B]`; 8 threads per tile.
     pub KERNEL = "adafactor_sums" [64], (g, gate) -> (row_sums, col_sums),
-    /// The matrix and what is added to its squares.
+    /// Shape of the matrix, and the constant that is added to its squares.
     struct Params {
-        /// A.
+        /// A, the number of rows.
         rows: u32,
-        /// B.
+        /// B, the number of columns.
         cols: u32,
         /// ε₁.
         eps1: f32,

@@ -7,7 +7,8 @@ use crate::optim::arithmetic::bounded;
 use crate::optim::gate::{factor, open};
 
 crate::kernel! {
-    /// `g, row [n], sums [2L], noise [n]` (one word where it is not read), `p [n]` f32 or packed bf16. In its parameters it is a matrix [n, 1].
+    /// Updates `p [n]`, f32 or packed bf16, from `g, row [n], sums [2L], noise [n]` (one word where it is not read). Its parameters are those of a
+    /// matrix `[n, 1]`.
     pub KERNEL = "adafactor_vector_apply" [64], (g, row, sums, noise, gate) -> (mut p),
     Params,
     twin twin

@@ -5,21 +5,21 @@ use crate::gpu::Words;
 use crate::optim::arithmetic::{bounded, lerp};
 use crate::optim::gate::{factor, open};
 
-/// Elements of a chunk: a lane's unit of work.
+/// Number of elements of a chunk, the unit of work of a lane.
 pub const CHUNK: usize = 2048;
 
 crate::kernel! {
-    /// `g [n], p [n], row [n] → sums [2L]`.
+    /// Updates `row [n]` and computes `g [n], p [n], row [n] → sums [2L]`.
     pub KERNEL = "adafactor_vector_moments" [64], (g, p, gate) -> (mut row, sums),
-    /// The vector and the scalars of a step.
+    /// Length of the vector, and the scalars of a step.
     struct Params {
-        /// Elements.
+        /// Number of elements.
         n: u32,
-        /// L = min(256, chunks): workgroups.
+        /// L = min(256, chunks), the number of workgroups.
         lanes: u32,
         /// ε₁.
         eps1: f32,
-        /// max(t^decay_rate, 1 − beta2_cap).
+        /// w = max(t^decay_rate, 1 − beta2_cap).
         w: f32,
         /// 1: Σ p² is needed.
         relative_step: u32,

@@ -5,11 +5,11 @@ use crate::optim::arithmetic::{bounded, lerp};
 use crate::optim::gate::{factor, open};
 
 crate::kernel! {
-    /// `p, g, m, v [n]`, all f32.
+    /// Updates `p, m, v [n]` from `g [n]`, all f32.
     pub KERNEL = "adamw" [256], (g, gate) -> (mut p, mut m, mut v),
     /// Scalars of a step, computed in f64 and rounded once.
     struct Params {
-        /// Elements.
+        /// Number of elements.
         n: u32,
         /// 1 − β1.
         w1: f32,
@@ -24,11 +24,11 @@ crate::kernel! {
     } varying,
     twin twin;
 
-    /// The same for n a multiple of 4, with four elements per thread.
+    /// [`KERNEL`] for n a multiple of 4, with four elements per thread.
     pub WIDE = "adamw_wide" as KERNEL;
 }
 
-/// New p, m, v of one element, all f32.
+/// Computes the new p, m, v of one element, all f32.
 pub(crate) fn element(s: &Params, factor: f32, [p, g, m, v]: [f32; 4]) -> (f32, f32, f32) {
     let g = bounded(g) * factor;
     let m = lerp(m, g, s.w1);

@@ -1,5 +1,5 @@
-//! AdamW (shaders/README.md, "AdamW"): on a GPU a dispatch for two parameters, whose m and v lie side by side, elsewhere one for each. State: m, v as
-//! the parameter.
+//! AdamW (shaders/README.md, "AdamW"): on a GPU one dispatch for two parameters, whose m and v lie side by side, elsewhere one for each. Its state
+//! is m and v, with the shape and dtype of the parameter.
 
 pub mod kernel;
 pub mod packed;
@@ -23,17 +23,17 @@ pub(crate) static KERNELS: Kernels =
 #[derive(Debug)]
 pub struct Adamw {
     config: AdamwConfig,
-    /// What a launch for two parameters binds for the second of them, where this one has no other beside it.
+    /// The buffers that a launch for two parameters binds for the second one, where this parameter is stepped without another.
     spare: Option<two::Spare>,
 }
 
 impl Adamw {
-    /// The rule with these settings.
+    /// Makes the rule with these settings.
     pub fn new(config: AdamwConfig) -> Self {
         Self { config, spare: None }
     }
 
-    /// The scalars of a step.
+    /// Returns the scalars of a step.
     fn params(&self, u: &Update<'_>) -> kernel::Params {
         let AdamwConfig { beta1, beta2, eps, weight_decay, .. } = self.config;
         let (w1, w2) = ((1.0 - beta1) as f32, (1.0 - beta2) as f32);

@@ -1,4 +1,4 @@
-//! AdamW on a packed bf16 tensor with bf16 moments, in place; three rounded writes (shaders/README.md, "AdamW").
+//! AdamW on a packed bf16 tensor with bf16 moments, in place, with three rounded writes (shaders/README.md, "AdamW").
 
 use crate::bf16::{get, put};
 use crate::gpu::Words;
@@ -8,11 +8,11 @@ use crate::optim::gate::{factor, open};
 use crate::random::Stream;
 
 crate::kernel! {
-    /// `p, m, v [n]` packed bf16, `g [n]` f32, `noise [3n]` u32 (one word where it is not read).
+    /// Updates `p, m, v [n]`, packed bf16, from `g [n]` f32 and `noise [3n]` u32 (one word where it is not read).
     pub KERNEL = "adamw_bf16" [256], (g, noise, gate) -> (mut p, mut m, mut v),
     /// Scalars of a step and its noise.
     struct Params {
-        /// Elements.
+        /// Number of elements.
         n: u32,
         /// 1 − β1.
         w1: f32,
@@ -24,7 +24,7 @@ crate::kernel! {
         alpha: f32,
         /// ε.
         eps: f32,
-        /// What rounds the writes.
+        /// Source of the rounding of the writes.
         noise: Noise,
     } varying,
     twin twin

@@ -1,4 +1,4 @@
-//! AdamW on two tensors in one dispatch, in place: m and v of each are one buffer (`gpu/beside.rs`), since a kernel has eight.
+//! AdamW on two tensors in one dispatch, in place: m and v of each are one buffer (`gpu/beside.rs`), since a kernel has at most eight buffers.
 
 use burn::tensor::DType;
 
@@ -15,13 +15,13 @@ use crate::optim::state::persistent;
 use crate::random::Stream;
 
 crate::kernel! {
-    /// `p, g [n]` of two tensors, m and v of each side by side, all f32; n multiples of 4.
+    /// Updates `p [n]` and the m and v of two tensors from `g [n]` of each, all f32; m and v lie side by side, and each n is a multiple of 4.
     pub KERNEL = "adamw_two" [256], (g0, g1, gate) -> (mut p0, mut s0, mut p1, mut s1),
     /// Scalars of a step of both tensors, computed in f64 and rounded once.
     struct Params {
-        /// Elements of the first tensor.
+        /// Number of elements of the first tensor.
         n: u32,
-        /// The vector of four at which its v begins.
+        /// Index of the vector of four elements at which its v begins.
         second: u32,
         /// 1 − β1.
         w1: f32,
@@ -33,9 +33,9 @@ crate::kernel! {
         alpha: f32,
         /// ε.
         eps: f32,
-        /// n of the other tensor.
+        /// Number of elements of the other tensor.
         other_n: u32,
-        /// The vector of four at which its v begins.
+        /// Index of the vector of four elements at which its v begins.
         other_second: u32,
         /// Its 1 − β1.
         other_w1: f32,
@@ -51,13 +51,13 @@ crate::kernel! {
     twin twin
 }
 crate::kernel! {
-    /// `p [n]` packed bf16 and `g [n]` f32 of two tensors, m and v of each side by side, packed bf16.
+    /// Updates `p [n]` and the m and v of two tensors, packed bf16, from `g [n]` f32 of each; m and v lie side by side.
     pub PACKED = "adamw_bf16_two" [256], (g0, g1, gate) -> (mut p0, mut s0, mut p1, mut s1),
-    /// Scalars of a step of both tensors, and what rounds their writes.
+    /// Scalars of a step of both tensors, and the source of the rounding of their writes.
     struct PackedParams {
-        /// Elements of the first tensor.
+        /// Number of elements of the first tensor.
         n: u32,
-        /// The word at which its v begins.
+        /// Index of the word at which its v begins.
         second: u32,
         /// 1 − β1.
         w1: f32,
@@ -69,19 +69,19 @@ crate::kernel! {
         alpha: f32,
         /// ε.
         eps: f32,
-        /// Philox key of the tensor, its low word.
+        /// Philox key of the tensor, low word.
         key_low: u32,
-        /// The high word.
+        /// Philox key of the tensor, high word.
         key_high: u32,
-        /// Its step, the low word.
+        /// Its step, low word.
         step_low: u32,
-        /// The high word.
+        /// Its step, high word.
         step_high: u32,
-        /// How its values are written back.
+        /// Rounding of its writes.
         rounding: u32,
-        /// n of the other tensor.
+        /// Number of elements of the other tensor.
         other_n: u32,
-        /// The word at which its v begins.
+        /// Index of the word at which its v begins.
         other_second: u32,
         /// Its 1 − β1.
         other_w1: f32,
@@ -93,21 +93,21 @@ crate::kernel! {
         other_alpha: f32,
         /// Its ε.
         other_eps: f32,
-        /// Its key, the low word.
+        /// Its Philox key, low word.
         other_key_low: u32,
-        /// The high word.
+        /// Its Philox key, high word.
         other_key_high: u32,
-        /// Its step, the low word.
+        /// Its step, low word.
         other_step_low: u32,
-        /// The high word.
+        /// Its step, high word.
         other_step_high: u32,
-        /// How its values are written back.
+        /// Rounding of its writes.
         other_rounding: u32,
     } varying,
     twin packed_twin
 }
 
-/// One of two tensors for a twin: elements, where v begins in words, scalars.
+/// One of two tensors for a twin: number of elements, word at which v begins, scalars.
 type Part = (usize, usize, kernel::Params);
 
 fn parts(s: &Params) -> [Part; 2] {
@@ -161,7 +161,7 @@ fn packed_twin([g0, g1, gate]: [&[u32]; 3], [p0, s0, p1, s1]: [&mut [u32]; 4], s
     }
 }
 
-/// Whether m and v of a parameter lie side by side on a GPU.
+/// Returns true if m and v of a parameter can lie side by side on a GPU.
 pub fn fits(parameter: &ParamInfo) -> bool {
     parameter.dtype == DType::BF16 || parameter.elements().is_multiple_of(4)
 }
@@ -175,10 +175,10 @@ struct Half<'a, 'u> {
     moments: Buffer,
 }
 
-/// Buffers of a few words that stand for a second tensor where there is none.
+/// Buffers of a few words that are bound in place of a second tensor where there is none.
 pub(super) type Spare = [Buffer; 3];
 
-/// A step of parameters: of those of one dtype whose m and v lie side by side two at a time, of each other alone.
+/// Steps parameters: those of one dtype whose m and v lie side by side two at a time, each of the others alone.
 pub(super) fn step_all(members: Vec<(&mut Adamw, Member<'_>)>) -> Result<Vec<Stepped>> {
     let mut stepped: Vec<Option<Stepped>> = members.iter().map(|_| None).collect();
     let mut waiting = [None, None];
@@ -192,7 +192,7 @@ pub(super) fn step_all(members: Vec<(&mut Adamw, Member<'_>)>) -> Result<Vec<Ste
             continue;
         };
         let Member { update, p, grad, state } = member;
-        // What is uniquely owned is changed in place.
+        // Once these handles are dropped, the moments are uniquely owned and changed in place.
         drop(state);
         let place = &mut waiting[usize::from(update.parameter.dtype == DType::BF16)];
         let this = (at, Half { rule, update, p, g: grad, moments });
@@ -207,7 +207,7 @@ pub(super) fn step_all(members: Vec<(&mut Adamw, Member<'_>)>) -> Result<Vec<Ste
     Ok(stepped.into_iter().map(|each| each.expect("each was stepped")).collect())
 }
 
-/// One launch for one or two parameters of one dtype, each with its place among the `stepped`.
+/// Launches a step of one or two parameters of one dtype, each with its place among the `stepped`.
 fn step((at, first): (usize, Half<'_, '_>), other: Option<(usize, Half<'_, '_>)>, stepped: &mut [Option<Stepped>]) -> Result<()> {
     let of = |half: &Half<'_, '_>| {
         let (n, dtype) = (half.update.n(), half.update.parameter.dtype);
@@ -245,7 +245,7 @@ fn step((at, first): (usize, Half<'_, '_>), other: Option<(usize, Half<'_, '_>)>
     Ok(())
 }
 
-/// Scalars, distance from m to v in words, noise.
+/// The scalars of a tensor, the distance from its m to its v in words, and its noise.
 type Scalars = (kernel::Params, u32, Noise);
 
 fn params((a, second, _): Scalars, (b, other_second, _): Scalars) -> Params {

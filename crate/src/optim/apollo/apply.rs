@@ -6,27 +6,27 @@ use crate::optim::arithmetic::bounded;
 use crate::optim::gate::{factor, open};
 
 crate::kernel! {
-    /// `g [A, B], stats [4, channels], factors [2], p [A, B]` f32 or packed bf16.
+    /// Updates `p [A, B]`, f32 or packed bf16, from `g [A, B]`, `stats [4, channels]` and `factors [2]`.
     pub KERNEL = "apollo_apply" through "chunks/pairs" [256], (g, stats, factors, gate) -> (mut p),
     /// Scalars of a step and its noise.
     struct Params {
-        /// Elements.
+        /// Number of elements.
         n: u32,
-        /// B.
+        /// B, the number of columns.
         cols: u32,
-        /// 1: a channel is a row (side right), 0: a column.
+        /// 1: a channel is a row (side right); 0: a column.
         channels_are_rows: u32,
-        /// 1: one scale for the tensor.
+        /// 1: one scale for the whole tensor.
         mini: u32,
-        /// √scale if it stands before the limiter, else 1.
+        /// √scale if it is applied before the limiter, else 1.
         front: f32,
-        /// √scale if it stands behind the limiter, else 1.
+        /// √scale if it is applied after the limiter, else 1.
         back: f32,
         /// 1 − ηλ.
         d: f32,
         /// η·√(1 − β2ᵗ)/(1 − β1ᵗ).
         alpha: f32,
-        /// What rounds the writes.
+        /// Source of the rounding of the writes.
         noise: Noise,
     } varying,
     twin twin

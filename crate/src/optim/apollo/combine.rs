@@ -4,19 +4,19 @@ use crate::gpu::Words;
 use crate::optim::gate::open;
 
 crate::kernel! {
-    /// `stats [4, channels], norm [1] → factors [2]` = s (mini), ℓ; one workgroup.
+    /// Computes `factors [2]` = s (mini), ℓ and updates `norm [1]`, from `stats [4, channels]`; one workgroup.
     pub KERNEL = "apollo_combine" [64], (stats, gate) -> (mut norm, factors),
     /// Scalars of a step.
     struct Params {
-        /// Channels.
+        /// Number of channels.
         channels: u32,
-        /// 1: one scale for the tensor.
+        /// 1: one scale for the whole tensor.
         mini: u32,
-        /// √scale if it stands before the limiter, else 1.
+        /// √scale if it is applied before the limiter, else 1.
         front: f32,
-        /// Smallest stored norm that limits.
+        /// Smallest stored norm by which an update is limited.
         threshold: f32,
-        /// γ.
+        /// γ, the growth limit.
         gamma: f32,
     },
     twin twin

@@ -1,5 +1,5 @@
-//! APOLLO: three dispatches a matrix below rank 8, else five (shaders/README.md, "APOLLO"). State: m, v [r, channels], norm, all f32. The
-//! projector is a function of (seed, name, refresh), not state.
+//! APOLLO: three dispatches per matrix below rank 8, otherwise five (shaders/README.md, "APOLLO"). Its state is m, v `[r, channels]` and norm, all
+//! f32. The projector is a function of (seed, name, refresh) and not state.
 
 pub mod apply;
 pub mod combine;
@@ -22,39 +22,39 @@ use crate::random::{self, PROJECTOR};
 pub(crate) static KERNELS: Kernels =
     &[&project::KERNEL.all(), &prepare::KERNEL.all(), &moments::KERNEL.all(), &combine::KERNEL.all(), &apply::KERNEL.all()];
 
-/// From this rank on the projection is an ordinary product. Below it, reading the gradient costs more than the sums do.
+/// The rank from which the projection is an ordinary product. Below it, reading the gradient costs more than the sums do.
 const PRODUCT_RANK: usize = 8;
 
-/// The norm from which on an update is limited where none is: larger than every norm that a step can come to.
+/// The threshold of the limiter where updates are not limited: larger than every norm that a step can reach.
 const NEVER: f32 = f32::MAX;
 
-/// How a matrix is cut into channels.
+/// The cut of a matrix into channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Side {
-    /// The channels are the rows (side right), else the columns (side left).
+    /// True if the channels are the rows (side right), else they are the columns (side left).
     by_row: bool,
-    /// Length of a channel: what is projected.
+    /// Length of a channel: the dimension that is projected.
     dim: usize,
     /// Number of channels.
     channels: usize,
 }
 
 impl Side {
-    /// The longer side gives the channels; a square matrix is cut by rows.
+    /// Cuts a matrix: the longer side gives the channels; a square matrix is cut by rows.
     fn of((rows, cols): (usize, usize)) -> Self {
         if rows < cols { Self { by_row: false, dim: rows, channels: cols } } else { Self { by_row: true, dim: cols, channels: rows } }
     }
 }
 
-/// Whether `parameter` is projected: a matrix of the blocks, or with [`Projected::All`] any, whose shorter side is above the rank. AdamW moves
-/// other parameters.
+/// Returns true if `parameter` is projected: a matrix of the blocks, or any matrix with [`Projected::All`], whose shorter side is above the
+/// rank. AdamW moves the other parameters.
 pub(super) fn projects(config: &ApolloConfig, parameter: &ParamInfo) -> bool {
     let meant = config.projected == Projected::All || !parameter.outside_blocks;
     meant && parameter.matrix().is_some_and(|(rows, cols)| rows.min(cols) > config.rank(rows.min(cols)))
 }
 
-/// The orthogonal projector P [dim, rank], rank < dim: columns of signs, orthonormalised in f64 (shaders/README.md, "APOLLO projectors"). A
-/// column that the ones before span, as short ones may be, gives way to the first unit vector that they do not.
+/// Makes the orthogonal projector P `[dim, rank]`, rank < dim: columns of signs, orthonormalised in f64 (shaders/README.md, "APOLLO projectors").
+/// A column in the span of the earlier ones, as may happen with short columns, is replaced by the first unit vector outside it.
 pub fn orthogonal(key: [u32; 2], refresh: u64, dim: usize, rank: usize) -> Vec<f32> {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b);
     let mut columns: Vec<Vec<f64>> = Vec::with_capacity(rank);
@@ -83,28 +83,28 @@ struct Projector {
     matrix: Buffer,
 }
 
-/// APOLLO and APOLLO-Mini (arXiv:2412.05270) for a parameter with something to project.
+/// APOLLO and APOLLO-Mini (arXiv:2412.05270) for a parameter that is projected.
 #[derive(Debug)]
 pub struct Apollo {
     config: ApolloConfig,
-    /// An orthogonal projector, kept until the next refresh. It is a function of (seed, name, refresh) and not state: it is never saved.
+    /// The orthogonal projector, kept until the next refresh. It is a function of (seed, name, refresh) and not state, so it is never saved.
     projector: Option<Projector>,
 }
 
 impl Apollo {
-    /// The rule with these settings.
+    /// Makes the rule with these settings.
     pub fn new(config: ApolloConfig) -> Self {
         Self { config, projector: None }
     }
 
-    /// The orthogonal projector [dim, rank] on the device, with its refresh index; `None` before the first step. Normal projectors are made
-    /// in the kernel.
+    /// Returns the orthogonal projector `[dim, rank]` on the device, flat, with its refresh index; `None` before the first step. Normal projectors
+    /// are made in the kernel.
     pub fn projector(&self) -> Option<(u64, Tensor<1>)> {
         self.projector.as_ref().map(|projector| (projector.refresh, projector.matrix.clone().float()))
     }
 }
 
-/// The parameter by channels; a vector is one row.
+/// Cuts the parameter into channels; a vector is taken as one row.
 fn side(parameter: &ParamInfo) -> Side {
     Side::of(parameter.matrix().unwrap_or((1, parameter.elements())))
 }
@@ -132,7 +132,7 @@ impl Rule for Apollo {
         let words = if rank < PRODUCT_RANK {
             4 * channels
         } else {
-            // The projection, in slices where the product has them; the lengths; the projector, and after it the scales.
+            // The projection, in slices where the product has them; the lengths; the projector, and later in its memory the scales.
             let (slices, parts) = if by_row { (1, 1) } else { (dim.div_ceil(SLICE), dim.div_ceil(prepare::PART)) };
             (slices + usize::from(slices > 1)) * rank * channels + parts * channels + (rank * dim).max(4 * channels)
         };
@@ -144,7 +144,7 @@ impl Rule for Apollo {
     }
 }
 
-/// How a gradient is projected in a step.
+/// The projection of a gradient in a step.
 struct Projection<'a> {
     rule: &'a ApolloConfig,
     u: &'a Update<'a>,
@@ -152,12 +152,13 @@ struct Projection<'a> {
     cols: usize,
     key: [u32; 2],
     refresh: u64,
-    /// P [dim, r]; `None` if it is made from the key.
+    /// P `[dim, r]`; `None` if the kernel makes it from the key.
     projector: Option<Buffer>,
 }
 
 impl Projection<'_> {
-    /// The gradient, m, v and the stats of the channels by sums that keep what cancels; `like` is on their device.
+    /// Returns the gradient, and m, v and the stats of the channels, computed by sums that keep their digits where terms cancel; `like` is on their
+    /// device.
     fn exact(self, like: &Buffer, g: Buffer, [m, v]: [Buffer; 2]) -> Result<(Buffer, [Buffer; 3])> {
         let sigma = self.sigma();
         let Self { rule, u, side: Side { by_row, dim, channels }, cols, key, refresh, projector } = self;
@@ -183,7 +184,7 @@ impl Projection<'_> {
         Ok((g, run(&project::KERNEL, read, [m, v, stats], &params, (channels as u32).div_ceil(256))?))
     }
 
-    /// The same by an ordinary product with the projector, which is made once; the gradient is bounded in place.
+    /// Does the same as [`Self::exact`] by an ordinary product with the projector, which is made once; the gradient is bounded in place.
     fn product(self, like: &Buffer, g: Buffer, [m, v]: [Buffer; 2]) -> Result<(Buffer, [Buffer; 3])> {
         let sigma = self.sigma();
         let Self { rule, u, side: Side { by_row, dim, channels }, cols, key, refresh, projector } = self;
@@ -220,13 +221,13 @@ impl Projection<'_> {
         Ok((g, run(&moments::KERNEL, [projected, lengths, u.gate.clone()], [m, v, stats], &params, groups)?))
     }
 
-    /// √(dim/r)
+    /// Returns σ = √(dim/r).
     fn sigma(&self) -> f32 {
         (self.side.dim as f64 / self.rule.rank(self.side.dim) as f64).sqrt() as f32
     }
 }
 
-/// The new parameter and state; `held` is the projector of the previous step on entry, and of this step on return.
+/// Computes the new parameter and state; `held` is the projector of the previous step on entry, and that of this step on return.
 fn step(
     rule: &ApolloConfig,
     held: &mut Option<Projector>,
@@ -258,7 +259,7 @@ fn step(
     let projection = Projection { rule, u, side: side(u.parameter), cols, key, refresh, projector };
     let work = if rank < PRODUCT_RANK { Projection::exact } else { Projection::product };
     let (g, [m, v, stats]) = work(projection, &p, g, [m, v])?;
-    // With a bound that no norm reaches γ is of no effect.
+    // With a threshold that no norm reaches, γ has no effect.
     let (threshold, gamma) = match rule.growth_limit {
         Some(limit) => ((0.01 * ((rank * channels) as f64).sqrt() * front) as f32, limit as f32),
         None => (NEVER, 1.0),

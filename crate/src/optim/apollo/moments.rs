@@ -1,19 +1,19 @@
-//! APOLLO's projected moments and channel scales from a product (shaders/README.md, "APOLLO").
+//! APOLLO's projected moments and channel scales from the result of a product (shaders/README.md, "APOLLO").
 
 use crate::gpu::Words;
 use crate::optim::arithmetic::lerp;
 use crate::optim::gate::{factor, open};
 
 crate::kernel! {
-    /// `projected [r, channels], lengths [parts, channels], m, v [r, channels], stats [4, channels]`.
+    /// Updates `m, v [r, channels]` and writes `stats [4, channels]`, from `projected [r, channels]` and `lengths [parts, channels]`.
     pub KERNEL = "apollo_moments" [64], (projected, lengths, gate) -> (mut m, mut v, stats),
-    /// Shapes and the scalars of a step.
+    /// Shapes, and the scalars of a step.
     struct Params {
-        /// Channels.
+        /// Number of channels.
         channels: u32,
-        /// r.
+        /// r, the rank.
         rank: u32,
-        /// Parts of the length of a channel.
+        /// Number of parts of the length of a channel.
         parts: u32,
         /// σ = √(dim/r).
         sigma: f32,
@@ -27,7 +27,7 @@ crate::kernel! {
     twin twin
 }
 
-/// Channels of a workgroup.
+/// Number of channels per workgroup.
 pub const CHANNELS: usize = 16;
 
 fn twin([made, lengths, gate]: [&[u32]; 3], [m, v, stats]: [&mut [u32]; 3], s: &Params) {

@@ -1,34 +1,34 @@
-//! What APOLLO's product needs (shaders/README.md, "APOLLO"): a bounded gradient, and the projector. Beside them the lengths of the channels.
+//! The inputs of APOLLO's product (shaders/README.md, "APOLLO"): a bounded gradient and the projector, and also the lengths of the channels.
 
 use crate::gpu::Words;
 use crate::optim::apollo::project::normal;
 use crate::optim::arithmetic::bounded;
 
-/// Rows of a part of the lengths of columns.
+/// Number of rows of a part of the length of a column.
 pub const PART: usize = 32;
 
 crate::kernel! {
-    /// `given [dim, r]` (one word where it is not read), `g [rows, cols]`, `pt [r, dim]`, `lengths [parts, channels]`.
+    /// Bounds `g [rows, cols]` in place and writes `pt [r, dim]` and `lengths [parts, channels]`; `given [dim, r]` (one word where it is not read).
     pub KERNEL = "apollo_prepare" [64], (given) -> (mut g, pt, lengths),
-    /// The matrix, how it is cut into channels, and the projector.
+    /// The matrix, its cut into channels, and the projector.
     struct Params {
-        /// Rows of g.
+        /// Number of rows of g.
         rows: u32,
-        /// Columns of g.
+        /// Number of columns of g.
         cols: u32,
-        /// r.
+        /// r, the rank.
         rank: u32,
-        /// 1: a channel is a row, 0: a column.
+        /// 1: a channel is a row; 0: a column.
         by_row: u32,
-        /// Workgroups for g; the remaining ones make the projector.
+        /// Number of workgroups for g; the remaining ones make the projector.
         lines: u32,
         /// 1: P is in the buffer `given`; 0: it is made from the key.
         given: u32,
         /// 1/√(63·dim).
         unit: f32,
-        /// Philox key of the projector.
+        /// Philox key of the projector, low word.
         key0: u32,
-        /// Philox key of the projector.
+        /// Philox key of the projector, high word.
         key1: u32,
         /// Refresh index, low word.
         refresh_low: u32,
@@ -39,22 +39,22 @@ crate::kernel! {
 }
 
 impl Params {
-    /// Length of a channel.
+    /// Returns the length of a channel.
     pub fn dim(&self) -> usize {
         if self.by_row == 1 { self.cols as usize } else { self.rows as usize }
     }
 
-    /// Parts of the length of a channel.
+    /// Returns the number of parts of the length of a channel.
     pub fn parts(&self) -> usize {
         if self.by_row == 1 { 1 } else { (self.rows as usize).div_ceil(PART) }
     }
 
-    /// Workgroups for a gradient of this shape.
+    /// Returns the number of workgroups for a gradient of this shape.
     pub fn lines_of(by_row: bool, rows: usize, cols: usize) -> usize {
         if by_row { rows } else { rows.div_ceil(PART) * cols.div_ceil(64) }
     }
 
-    /// All workgroups.
+    /// Returns the number of all workgroups.
     pub fn groups(&self) -> u32 {
         let entries = self.dim() * self.rank as usize;
         self.lines + entries.div_ceil(2).div_ceil(64) as u32

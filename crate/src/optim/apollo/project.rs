@@ -6,19 +6,19 @@ use crate::optim::gate::{factor, open};
 use crate::random::words;
 
 crate::kernel! {
-    /// `g [A, B], given [dim, r]` (one word where it is not read), `m, v [r, channels]`, `stats [4, channels]`.
+    /// Updates `m, v [r, channels]` and writes `stats [4, channels]`, from `g [A, B]` and `given [dim, r]` (one word where it is not read).
     pub KERNEL = "apollo_project" [256], (g, given, gate) -> (mut m, mut v, stats),
-    /// The matrix by channels, the projector, and the scalars of a step.
+    /// The cut of the matrix into channels, the projector, and the scalars of a step.
     struct Params {
-        /// Channels.
+        /// Number of channels.
         channels: u32,
         /// Length of a channel.
         dim: u32,
-        /// r.
+        /// r, the rank.
         rank: u32,
-        /// From a channel to the next, in elements.
+        /// Distance from a channel to the next, in elements.
         channel_stride: u32,
-        /// From an entry of a channel to the next, in elements.
+        /// Distance from an entry of a channel to the next, in elements.
         dim_stride: u32,
         /// 1: P is in the buffer `given`; 0: it is made from the key.
         given: u32,
@@ -32,9 +32,9 @@ crate::kernel! {
         w2: f32,
         /// ε.
         eps: f32,
-        /// Philox key of the projector.
+        /// Philox key of the projector, low word.
         key0: u32,
-        /// Philox key of the projector.
+        /// Philox key of the projector, high word.
         key1: u32,
         /// Refresh index, low word.
         refresh_low: u32,
@@ -44,25 +44,26 @@ crate::kernel! {
     twin twin
 }
 
-/// z of entry `e` = i·r + j at refresh `k`: an odd integer, the sum of 63 fair signs (shaders/README.md, "APOLLO projectors").
+/// Computes z of entry `e` = i·r + j at refresh `k`: an odd integer, the sum of 63 fair signs (shaders/README.md, "APOLLO projectors").
 pub fn signs(key: [u32; 2], e: u64, k: u64) -> i32 {
     let x = words(key, e >> 1, k);
     let (a, b) = if e & 1 == 0 { (x[0], x[1]) } else { (x[2], x[3]) };
     2 * (a.count_ones() + (b & 0x7FFF_FFFF).count_ones()) as i32 - 63
 }
 
-/// The normal projector P [dim, r].
+/// Makes the normal projector P `[dim, r]`.
 pub fn normal(key: [u32; 2], k: u64, dim: usize, rank: usize) -> Vec<f32> {
     let unit = unit(dim);
     (0..(dim * rank) as u64).map(|e| signs(key, e, k) as f32 * unit).collect()
 }
 
-/// 1/√(63·dim).
+/// Returns 1/√(63·dim), the factor that gives the entries of a normal projector the variance 1/dim.
 pub fn unit(dim: usize) -> f32 {
     (1.0 / (63.0 * dim as f64).sqrt()) as f32
 }
 
-/// A sum that keeps what f64 would lose where large terms cancel (Neumaier 1974): two gradients at their bound of 1e15 hide the others.
+/// Sums with compensation, which keeps the digits that f64 would lose where large terms cancel (Neumaier 1974): two gradients at their bound of
+/// 1e15 hide the others.
 fn compensated(terms: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0f64, 0f64);
     for x in terms {
@@ -88,7 +89,7 @@ fn twin([g, given, gate]: [&[u32]; 3], [m, v, stats]: [&mut [u32]; 3], s: &Param
         let (mut projected, mut moment) = (0f64, 0f64);
         for j in 0..rank {
             let sum = compensated((0..dim).map(|i| f64::from(p[i * rank + j]) * f64::from(entry(i))));
-            // Scaled after the sum: where it cancels, entries rounded before would show.
+            // Scaled after the sum: where terms cancel, the rounding of entries scaled before would show.
             let r = s.sigma * (sum as f32 * factor(gate));
             let at = j * channels + c;
             let (m1, v1) = (lerp(m[at], r, s.w1), lerp(v[at], r * r, s.w2));

@@ -1,36 +1,36 @@
-//! Σg² of a gradient by blocks of 256 (shaders/README.md, "Block tree"), the first stage of the global norm.
+//! The first stage of the global norm: Σg² of a gradient by blocks of 256 elements (shaders/README.md, "Block tree").
 
 use crate::gpu::Words;
 use crate::optim::arithmetic::bounded;
 
 crate::kernel! {
-    /// The same of six gradients, `g_j [n_j] → partials [first_j … first_j + ⌈n_j/256⌉]`.
+    /// Computes [`KERNEL`] for six gradients, `g_j [n_j] → partials [first_j … first_j + ⌈n_j/256⌉]`.
     pub SIX = "global_norm_six" through "chunks/norm_blocks" [64], (g0, g1, g2, g3, g4, g5) -> (mut partials),
-    /// The gradients' lengths and their places among the partials.
+    /// Lengths of the gradients, and their places among the partials.
     struct SixParams {
-        /// Elements of the first gradient.
+        /// Number of elements of the first gradient.
         n0: u32,
-        /// Of the second.
+        /// Number of elements of the second gradient.
         n1: u32,
-        /// Of the third.
+        /// Number of elements of the third gradient.
         n2: u32,
-        /// Of the fourth.
+        /// Number of elements of the fourth gradient.
         n3: u32,
-        /// Of the fifth.
+        /// Number of elements of the fifth gradient.
         n4: u32,
-        /// Of the sixth.
+        /// Number of elements of the sixth gradient.
         n5: u32,
-        /// Index of the first gradient's first partial.
+        /// Index of the first partial of the first gradient.
         first0: u32,
-        /// Of the second's.
+        /// Index of the first partial of the second gradient.
         first1: u32,
-        /// Of the third's.
+        /// Index of the first partial of the third gradient.
         first2: u32,
-        /// Of the fourth's.
+        /// Index of the first partial of the fourth gradient.
         first3: u32,
-        /// Of the fifth's.
+        /// Index of the first partial of the fifth gradient.
         first4: u32,
-        /// Of the sixth's.
+        /// Index of the first partial of the sixth gradient.
         first5: u32,
     },
     twin |gradients, [partials], s| {
@@ -42,26 +42,26 @@ crate::kernel! {
 }
 
 impl SixParams {
-    /// Those of gradients with so many elements, each with its first partial.
+    /// Makes the parameters of six gradients, given as (number of elements, index of the first partial).
     pub fn of([(n0, first0), (n1, first1), (n2, first2), (n3, first3), (n4, first4), (n5, first5)]: [(u32, u32); 6]) -> Self {
         Self { n0, n1, n2, n3, n4, n5, first0, first1, first2, first3, first4, first5 }
     }
 }
 
 crate::kernel! {
-    /// `g [n] → partials [first … first + ⌈n/256⌉]`, f32; the other partials stay.
+    /// Computes `g [n] → partials [first … first + ⌈n/256⌉]`, f32; the other partials are unchanged.
     pub KERNEL = "global_norm" through "chunks/norm_blocks" [64], (g) -> (mut partials),
-    /// The gradient's length and its place among the partials.
+    /// Length of the gradient, and its place among the partials.
     struct Params {
-        /// Elements.
+        /// Number of elements.
         n: u32,
-        /// Index of this gradient's first partial.
+        /// Index of the first partial of this gradient.
         first: u32,
     },
     twin twin
 }
 
-/// Elements of one workgroup.
+/// Number of elements per workgroup.
 pub const ELEMENTS: usize = 2048;
 
 fn twin([g]: [&[u32]; 1], [partials]: [&mut [u32]; 1], s: &Params) {

@@ -1,5 +1,5 @@
-//! The global gradient norm, which reads each gradient once: on a GPU a dispatch for six tensors, elsewhere one for each, and at most two more
-//! (shaders/README.md, "Update rules" and "Block tree").
+//! The global gradient norm. It reads each gradient once, on a GPU in one dispatch for six tensors, elsewhere in one for each, and takes at
+//! most two more dispatches (shaders/README.md, "Update rules" and "Block tree").
 
 pub mod blocks;
 pub mod tree;
@@ -12,30 +12,34 @@ use crate::gpu::{Buffer, Kernels, run};
 /// The kernels of this folder.
 pub(crate) static KERNELS: Kernels = &[&blocks::KERNEL.all(), &blocks::SIX.all(), &tree::KERNEL.all()];
 
-/// A gradient, its elements, and its first partial.
+/// A gradient, its number of elements, and the index of its first partial.
 type Placed = (Buffer, u32, u32);
 
 fn six_of(of: &mut impl Iterator<Item = Placed>) -> Option<[Placed; 6]> {
     of.take(6).collect::<Vec<_>>().try_into().ok()
 }
 
-/// Σ g² over all gradients, on the device.
+/// The sum Σ g² over all gradients, on the device.
 #[derive(Debug, Clone)]
 pub struct SquareSum {
-    /// The sum [1].
+    /// The sum `[1]`.
     pub sum: Tensor<1>,
-    /// Its terms by blocks of 256 elements of a gradient, one gradient after the other.
+    /// Its terms `[blocks]`, one for each block of 256 elements of a gradient, one gradient after the other.
     pub partials: Buffer,
     /// Number of the partials.
     pub blocks: usize,
 }
 
-/// Partials of a gradient with so many elements.
+/// Returns the number of partials of a gradient `[elements]`.
 pub const fn blocks_of(elements: usize) -> usize {
     elements.div_ceil(256)
 }
 
-/// Σ g² over all gradients (f32, contiguous); `None` without gradients.
+/// Computes Σ g² over all gradients (f32, contiguous), each with its number of elements; `None` without gradients.
+///
+/// # Errors
+///
+/// `kernel.mixed-devices` for gradients on different devices.
 pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<SquareSum>> {
     let total: usize = grads.iter().map(|(_, n)| blocks_of(*n)).sum();
     let Some(first) = grads.iter().find(|(_, n)| *n > 0) else { return Ok(None) };
@@ -71,7 +75,11 @@ pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<SquareSum>> 
     Ok(Some(SquareSum { sum: sum.float(), partials, blocks: total }))
 }
 
-/// The global 2-norm of gradients; each comes with its number of elements. NaN or infinite if any element is.
+/// Computes the global 2-norm of gradients, each with its number of elements. It is NaN or infinite if any element is.
+///
+/// # Errors
+///
+/// `kernel.mixed-devices` for gradients on different devices; `device.lost` if the read fails.
 pub async fn global_norm(grads: Vec<(Buffer, usize)>) -> Result<f64> {
     let Some(SquareSum { sum, .. }) = sum_of_squares(grads)? else { return Ok(0.0) };
     let data = sum.into_data_async().await.map_err(Error::device_lost)?;
@@ -79,7 +87,7 @@ pub async fn global_norm(grads: Vec<(Buffer, usize)>) -> Result<f64> {
     Ok(f64::from(sum).sqrt())
 }
 
-/// The factor that makes the norm of the gradients at most `max_grad_norm` (0 = no bound).
+/// Returns the factor that makes the norm of the gradients at most `max_grad_norm` (0 = no bound).
 pub fn clip_factor(norm: f64, max_grad_norm: f64) -> f32 {
     if max_grad_norm > 0.0 && norm > max_grad_norm { (max_grad_norm / norm) as f32 } else { 1.0 }
 }

@@ -1,19 +1,19 @@
-//! Sums of 65,536 values each by the block tree (shaders/README.md, "Block tree").
+//! The later stages of the global norm: sums of 65,536 values each by the block tree (shaders/README.md, "Block tree").
 
 use crate::gpu::Words;
 
 crate::kernel! {
-    /// `x [n] → y [⌈n/65536⌉]`, f32.
+    /// Sums `x [n] → y [⌈n/65536⌉]`, f32.
     pub KERNEL = "sum_tree" [64], (x) -> (y),
-    /// The sequence.
+    /// Length of the sequence.
     struct Params {
-        /// Values.
+        /// Number of values.
         n: u32,
     },
     twin twin
 }
 
-/// Values of one workgroup.
+/// Number of values per workgroup.
 pub const VALUES: usize = 65_536;
 
 fn twin([x]: [&[u32]; 1], [y]: [&mut [u32]; 1], s: &Params) {

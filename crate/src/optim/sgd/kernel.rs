@@ -6,17 +6,17 @@ use crate::optim::arithmetic::bounded;
 use crate::optim::gate::{factor, open};
 
 crate::kernel! {
-    /// `p [n]` f32 or packed bf16, `g [n]` f32.
+    /// Updates `p [n]`, f32 or packed bf16, from `g [n]` f32.
     pub KERNEL = "sgd" through "chunks/pairs" [256], (g, gate) -> (mut p),
     /// Scalars of a step and its noise.
     struct Params {
-        /// Elements.
+        /// Number of elements.
         n: u32,
-        /// η.
+        /// η, the learning rate.
         rate: f32,
         /// 1 − ηλ.
         d: f32,
-        /// What rounds the writes.
+        /// Source of the rounding of the writes.
         noise: Noise,
     } varying,
     twin twin

@@ -1,4 +1,4 @@
-//! SGD: one dispatch (shaders/README.md, "SGD"). State: momentum as the parameter, if μ > 0.
+//! SGD: one dispatch per parameter (shaders/README.md, "SGD"). Its state is the momentum, with the shape and dtype of the parameter, if μ > 0.
 
 pub mod kernel;
 pub mod momentum;
@@ -17,7 +17,7 @@ pub(crate) static KERNELS: Kernels = &[&kernel::KERNEL.all(), &momentum::KERNEL.
 pub struct Sgd(SgdConfig);
 
 impl Sgd {
-    /// The rule with these settings.
+    /// Makes the rule with these settings.
     pub fn new(config: SgdConfig) -> Self {
         Self(config)
     }

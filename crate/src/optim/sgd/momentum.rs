@@ -8,21 +8,21 @@ use crate::optim::gate::{factor, open};
 use crate::random::Stream;
 
 crate::kernel! {
-    /// `p, buf [n]` f32 or packed bf16, `g [n]` f32.
+    /// Updates `p, buf [n]`, f32 or packed bf16, from `g [n]` f32.
     pub KERNEL = "sgd_momentum" [256], (g, gate) -> (mut p, mut buf),
     /// Scalars of a step and its noise.
     struct Params {
-        /// Elements.
+        /// Number of elements.
         n: u32,
-        /// η.
+        /// η, the learning rate.
         rate: f32,
         /// 1 − ηλ.
         d: f32,
-        /// μ.
+        /// μ, the momentum.
         momentum: f32,
-        /// 1: u = g + μ·b.
+        /// 1: u = g + μ·b (Nesterov); 0: u = b.
         nesterov: u32,
-        /// What rounds the writes.
+        /// Source of the rounding of the writes.
         noise: Noise,
     } varying,
     twin twin
