@@ -1,4 +1,4 @@
-// Builds the npm package into dist/: index.js, worker.js, their types, and the wasm. Fails above the size budget.
+// Builds the npm package into dist/: index.js, worker.js, their types, the wasm, and the licences of others. Fails above the size budget.
 // With TABTUNE_CORE=quick the same around the quick build of the core, into dist-quick/, without types: for tests.
 import { build } from 'esbuild';
 import { spawnSync } from 'node:child_process';
@@ -7,6 +7,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSyn
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { built } from './core-kind.mjs';
+import { PACKAGE, notices } from './licences.mjs';
 
 /** JavaScript of the package, page and worker together, without what is loaded for files of Parquet, gzip: our own, and with the libraries and the glue of wasm-bindgen. */
 const OWN_BUDGET = 60_000;
@@ -68,6 +69,7 @@ const types = spawnSync(process.execPath, [at('../node_modules/typescript/bin/ts
 if (types.status !== 0) process.exit(1);
 // The worker exports nothing: it is imported to run.
 writeFileSync(`${dist}/worker.d.ts`, 'export {};\n');
+writeFileSync(`${dist}/licences.txt`, notices(PACKAGE));
 
 const sum = (sizes) => sizes.reduce((total, bytes) => total + bytes, 0);
 const sizes = ['index.js', 'worker.js'].map((name) => [name, gzipSync(readFileSync(`${dist}/${name}`)).length]);
