@@ -1,5 +1,5 @@
-// Builds the npm package into dist/: index.js, worker.js, their types, and the wasm. Fails above the size budget. With TABTUNE_CORE=quick, builds the
-// same around the quick build of the core, into dist-quick/, without types: for tests.
+// Builds the npm package into dist/: index.js, worker.js, their types, the wasm, and the licences of others. Fails above the size budget.
+// With TABTUNE_CORE=quick the same around the quick build of the core, into dist-quick/, without types: for tests.
 import { build } from 'esbuild';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -7,6 +7,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSyn
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { built } from './core-kind.mjs';
+import { PACKAGE, notices } from './licences.mjs';
 
 /**
  * Maximum gzip size of the package's JavaScript, page and worker together, without the code for Parquet files: our own code, and including the
@@ -74,6 +75,7 @@ const types = spawnSync(process.execPath, [at('../node_modules/typescript/bin/ts
 if (types.status !== 0) process.exit(1);
 // The worker exports nothing: it is imported to run.
 writeFileSync(`${dist}/worker.d.ts`, 'export {};\n');
+writeFileSync(`${dist}/licences.txt`, notices(PACKAGE));
 
 const sum = (sizes) => sizes.reduce((total, bytes) => total + bytes, 0);
 const sizes = ['index.js', 'worker.js'].map((name) => [name, gzipSync(readFileSync(`${dist}/${name}`)).length]);

@@ -5,6 +5,7 @@ import { defineConfig } from 'vite';
 import type { Plugin } from 'vite';
 
 import { built } from './core-kind.mjs';
+import { PAGE, notices } from './licences.mjs';
 import { POLICY } from './policy.mjs';
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
@@ -16,6 +17,20 @@ const { version } = JSON.parse(readFileSync(at('../package.json'), 'utf8')) as {
 const policyInPage: Plugin = {
   name: 'policy-in-page',
   transformIndexHtml: (_, { server }) => (server ? [] : [{ tag: 'meta', attrs: { 'http-equiv': 'Content-Security-Policy', content: POLICY }, injectTo: 'head-prepend' }]),
+};
+
+/** The licences of others, to which the page links: a file of the built page, made on request while it is served from its sources. */
+const licencesOfOthers: Plugin = {
+  name: 'licences-of-others',
+  generateBundle() {
+    this.emitFile({ type: 'asset', fileName: 'licences.txt', source: notices(PAGE) });
+  },
+  configureServer({ middlewares }) {
+    middlewares.use('/licences.txt', (_, response) => {
+      response.setHeader('Content-Type', 'text/plain; charset=utf-8');
+      response.end(notices(PAGE));
+    });
+  },
 };
 
 /** The demo page, served by `npm start` and `npm run web:dev`, and built into `web/dist`. */
@@ -37,7 +52,7 @@ export default defineConfig({
   },
   worker: { format: 'es' },
   build: { outDir: at(`../${built.demo}`), emptyOutDir: true, target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false } },
-  plugins: [policyInPage],
+  plugins: [policyInPage, licencesOfOthers],
   server: { port: 5173, fs: { allow: [at('..')] }, headers: { 'Content-Security-Policy': POLICY } },
   preview: { headers: { 'Content-Security-Policy': POLICY } },
 });

@@ -139,6 +139,12 @@ test('packed: what esbuild builds by the recipe trains', async () => {
   await trainsLikeTheOthers(`${site.url}/app/www/index.html`);
 });
 
+test('packed: the licences of what it contains of others', () => {
+  assert.ok(packed.has('dist/licences.txt'));
+  const text = readFileSync(join(app, 'node_modules', 'tabtune', 'dist', 'licences.txt'), 'utf8');
+  for (const name of ['burn-core', 'wgpu', 'wasm-bindgen', 'idb']) assert.match(text, new RegExp(`^${name} .*; text \\d`, 'm'));
+});
+
 test('packed: links of its documents lead to files and headings of the package', () => {
   const anchors = (text) => [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading.toLowerCase().replace(/[^\w -]/g, '').replaceAll(' ', '-'));
   const documents = [...packed].filter((path) => path.endsWith('.md'));

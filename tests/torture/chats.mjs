@@ -14,9 +14,10 @@ import { writtenInto } from './consumers/report.mjs';
 const DAY = '2024-07-26';
 const HEAD = `# Chats: what is learned of conversations, beside transformers
 
-\`npm run chats\` lets transformers render twenty conversations in every chat template of trl's wheel (\`chats/requirements.txt\`), and tabtune train one
-step on each. The digest of a training's examples, of their ids and of what counts in them, has to be that of the peer's, or that which a rule makes of them.
-Anything else, and a refusal of one of the two alone, ends the program with 1.
+\`npm run chats\` lets transformers render twenty conversations in every chat template of trl's wheel
+(\`chats/requirements.txt\`), and tabtune train one step on each. The digest of a training's examples, of their ids and of
+what counts in them, has to be that of the peer's, or that which a rule makes of them. Anything else, and a refusal of
+one of the two alone, ends the program with 1.
 `;
 process.chdir(root);
 const called = promisify(execFile);

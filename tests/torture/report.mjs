@@ -6,11 +6,12 @@ import { PARTS } from './parts.mjs';
 const FILE = join(import.meta.dirname, 'README.md');
 const HEAD = `# Torture: what was broken on purpose, and what survived
 
-\`npm run torture [part]\` breaks the built package in these ways, in a real Chromium with a profile on disk, and writes this table; a
-part that is run again replaces its own rows. *Held* counts the times that no acknowledged checkpoint was lost or torn, the newest
-checkpoint was the right one, every error was the promised one, and the losses afterwards equalled those of the unbroken run bit for bit.
-*Worst* is the longest time until the fault was reported, or until the run was back, as the fault's name says. \`npm test\` does most of it
-with smaller counts (\`tests/browser/survival*.test.mjs\`). A failure prints the seed of its random delays.
+\`npm run torture [part]\` breaks the built package in these ways, in a real Chromium with a profile on disk, and writes
+this table; a part that is run again replaces its own rows. *Held* counts the times that no acknowledged checkpoint was
+lost or torn, the newest checkpoint was the right one, every error was the promised one, and the losses afterwards
+equalled those of the unbroken run bit for bit. *Worst* is the longest time until the fault was reported, or until the
+run was back, as the fault's name says. \`npm test\` does most of it with smaller counts
+(\`tests/browser/survival*.test.mjs\`). A failure prints the seed of its random delays.
 
 | part | fault | times | held | worst | figures | date | browser | adapter |
 |---|---|---|---|---|---|---|---|---|

@@ -1,4 +1,5 @@
-//! Documents that comments and Markdown name: each exists in the repository, and has the headings that are cited.
+//! Documents that comments and Markdown name: each exists in the repository, and has the headings that are cited of it. And the width of
+//! documents.
 
 use super::none;
 use super::source::{files, root, shown, text};
@@ -6,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 const FOLDERS: [&str; 6] = ["crate", "native-runner", "shaders", "tests", "tests/golden", "web"];
 const COMMENTED: [&str; 6] = [".rs", ".wgsl", ".ts", ".mjs", ".js", ".css"];
+
+/// Maximum number of columns of a line of prose.
+const WIDTH: usize = 120;
 
 /// A document that a line names, with the headings that it cites: `shaders/README.md, "Noise" and "Block tree"`.
 #[derive(Debug, PartialEq)]
@@ -98,6 +102,29 @@ fn documents_that_are_named_exist() {
         }
     }
     none(findings);
+}
+
+/// Numbers of the lines that are longer than [`WIDTH`]. Tables and blocks of code are not prose, and an address cannot be broken.
+fn wide_lines(text: &str) -> Vec<usize> {
+    let mut in_code = false;
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let start = line.trim_start();
+        if start.starts_with("```") {
+            in_code = !in_code;
+        } else if !in_code && !start.starts_with('|') && !line.contains("://") && line.chars().count() > WIDTH {
+            found.push(index + 1);
+        }
+    }
+    found
+}
+
+#[test]
+fn documents_have_lines_of_120_columns() {
+    let wide = |path: &PathBuf| wide_lines(&text(path)).into_iter().map(|line| format!("{}:{line}", shown(path))).collect::<Vec<_>>();
+    none(documents().iter().flat_map(wide).collect());
+    let (fits, long) = ("é".repeat(120), "é".repeat(121));
+    assert_eq!(wide_lines(&format!("{fits}\n{long}\n| {long} |\n```\n{long}\n```\n{long}\nhttps://{long}")), [2, 7]);
 }
 
 #[test]

@@ -16,7 +16,8 @@ const PARTS = { llamacpp, 'llamacpp-smollm': real, peft, tables, auto, quality, 
 const FILE = join(root, 'tests', 'torture', 'LORA.md');
 const HEAD = `# Adapters: what holds of LoRA in full
 
-\`npm run torture lora [part]\` trains adapters and compares them with what other programs and float64 make of them. A failure ends the program with 1.
+\`npm run torture lora [part]\` trains adapters and compares them with what other programs and float64 make of them. A
+failure ends the program with 1.
 `;
 
 /** Runs the requested parts, or all of them. Returns the exit status. */
