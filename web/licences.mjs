@@ -16,7 +16,7 @@ const LICENCE_FILE = /^(un)?licen[cs]e|^copy(ing|right)|^notice/i;
 /** What is in no lock file. */
 const BESIDES = [
   { name: 'Rust, its standard library', licence: 'MIT OR Apache-2.0', source: 'https://github.com/rust-lang/rust', texts: [] },
-  { name: 'gguf-py, code books of the IQ types', licence: 'MIT', source: 'https://github.com/ggml-org/llama.cpp', files: ['crate/src/quants/LICENSE.gguf'] },
+  { name: 'gguf-py, code books of the IQ types', licence: 'MIT', source: 'https://github.com/ggml-org/llama.cpp', files: ['crate/src/formats/blocks/LICENSE.gguf'] },
 ];
 
 const HEAD = `tabtune contains software of others. Each line below names a package, its licence, and the number of the text of that licence.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""crate/src/quants/code_books.bin: the code books of ggml's types IQ1, IQ2 and IQ3, from gguf-py (MIT, LICENSE.gguf beside the data).
+"""crate/src/formats/blocks/code_books.bin: the code books of ggml's types IQ1, IQ2 and IQ3, from gguf-py (MIT, LICENSE.gguf beside the data).
 
 usage: make_code_books.py, with Python 3.11 to 3.13, numpy 2.4.6 and gguf 0.19.0.
 Books in the order IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S, IQ1 (S and M); 16 bits for each vector, little-endian: eight values of two bits
@@ -21,4 +21,4 @@ for book in BOOKS:
     data += packed
 assert quants.IQ1_M.grid_hex == quants.IQ1_S.grid_hex
 assert all(signs == n | n.bit_count() % 2 << 7 for n, signs in enumerate(quants.IQ2_XXS.ksigns)), "an even number of signs"
-(HERE / "../../crate/src/quants/code_books.bin").write_bytes(data)
+(HERE / "../../crate/src/formats/blocks/code_books.bin").write_bytes(data)
