@@ -3,64 +3,64 @@
 import { count, flag, listOf, number, oneOf, optional, record, text } from '../parse.js';
 
 export const stepFields = {
-  /** Counted from 1. */
+  /** Number of the step, counted from 1. */
   step: count,
-  /** Passes over the data at its end, in fractions. */
+  /** Number of passes over the data at the end of the step, in fractions. */
   epoch: number,
-  /** Mean over the step's counted targets before the update, in nats. */
+  /** Mean loss over the step's counted targets before the update, in nats. */
   loss: number,
-  /** Global 2-norm before clipping. */
+  /** Global 2-norm of the gradients before clipping. */
   gradNorm: number,
-  /** Rate of this step. */
+  /** Learning rate of this step. */
   learningRate: number,
-  /** Counted targets of this step. */
+  /** Number of counted targets of this step. */
   tokens: count,
-  /** Wall time of this step. */
+  /** Wall time of this step, in seconds. */
   secs: number,
 };
-/** One optimizer step. */
+/** Report of one optimizer step. */
 export const step = record(stepFields);
 
 export const evaluationFields = {
-  /** Mean over counted targets, in nats. */
+  /** Mean loss over counted targets, in nats. */
   loss: number,
-  /** exp(loss), where f64 has such a number. */
+  /** exp(loss), if f64 has such a number. */
   perplexity: optional(number),
-  /** Whether exp(loss) is beyond f64. */
+  /** True if exp(loss) is beyond f64. */
   perplexityOverflow: optional(flag),
-  /** Share of the counted targets that are the arg max of the logits, which greedy generation takes; of equal logits the lowest id is. */
+  /** Share of the counted targets that are the arg max of the logits, which greedy generation takes; among equal logits, the lowest id. */
   accuracy: number,
-  /** Counted targets. */
+  /** Number of counted targets. */
   tokens: count,
 };
-/** One evaluation. */
+/** Report of one evaluation. */
 export const evaluation = record(evaluationFields);
 
 export const warningFields = {
-  /** Stable dotted word. */
+  /** Stable dotted code. */
   code: text,
-  /** Its subject: names of parameters, or a file. */
+  /** Subject: names of parameters, or a file. */
   subject: optional(text),
-  /** What happened. */
+  /** Description of what happened. */
   message: text,
 };
-/** A warning: something the caller should know, although nothing was refused. */
+/** Warning: something that the caller should know, although nothing was refused. */
 export const warning = record(warningFields);
 
 export const tokenFields = {
   /** Token id. */
   id: count,
-  /** The text it adds. */
+  /** Text that the token adds. */
   text: text,
-  /** ln of its probability under the model, before temperature and cuts. */
+  /** Natural logarithm of its probability under the model, before temperature and cuts. */
   logprob: number,
   /** The likeliest tokens, likeliest first. */
   top: listOf(record({
     /** Token id. */
     id: count,
-    /** Its text. */
+    /** Text of the token. */
     text: text,
-    /** Its probability under the model, before temperature and cuts. */
+    /** Probability under the model, before temperature and cuts. */
     prob: number,
   })),
 };
@@ -72,26 +72,26 @@ export const scoreFields = {
   tokens: listOf(record({
     /** Token id. */
     id: count,
-    /** The text it adds in the middle of a text. */
+    /** Text that the token adds in the middle of a text. */
     text: text,
-    /** ln of its probability after the tokens before it; the first has none. */
+    /** Natural logarithm of its probability after the tokens before it; absent for the first token. */
     logprob: optional(number),
-    /** Its place among all tokens by their probability, from 1; the first has none. */
+    /** Rank among all tokens by probability, from 1; absent for the first token. */
     rank: optional(count),
-    /** The likeliest tokens of its position, likeliest first. */
+    /** Likeliest tokens of this position, likeliest first. */
     top: listOf(record({
       /** Token id. */
       id: count,
-      /** Its text. */
+      /** Text of the token. */
       text: text,
-      /** Its probability under the model, before temperature and cuts. */
+      /** Probability under the model, before temperature and cuts. */
       prob: number,
     })),
   })),
-  /** Mean of −logprob over the tokens after the first, in nats; a text of one token has none. */
+  /** Mean of −logprob over the tokens after the first, in nats; absent for a text of one token. */
   loss: optional(number),
 };
-/** The tokens of a text with their probabilities. */
+/** Tokens of a text with their probabilities. */
 export const score = record(scoreFields);
 
 export const profileFields = {
@@ -125,43 +125,43 @@ export const profileFields = {
 export const profile = record(profileFields);
 
 export const gpuFields = {
-  /** The adapter's name. */
+  /** Name of the adapter. */
   adapter: text,
-  /** Name and version of its driver; empty in browsers, which do not tell. */
+  /** Name and version of its driver; empty in browsers, which do not report it. */
   driver: text,
   /** `webgpu`, `vulkan`, `metal` or `dx12`. */
   backend: text,
-  /** Whether it is a CPU that runs shaders, which gets kernels of its own. */
+  /** True for a CPU that runs shaders, which gets kernels of its own. */
   software: flag,
-  /** The clock that was used; kernels that are shorter than its ticks are measured by the host's. */
+  /** Clock that was used; kernels that are shorter than its ticks are measured by the host's clock. */
   timing: oneOf('device', 'system'),
-  /** 10⁹ floating point operations in a second of chains of multiply-adds, f32. */
+  /** Peak rate of chains of multiply-adds in f32, in 10⁹ floating point operations per second. */
   peakGflopPerSec: number,
-  /** 10⁹ bytes in a second that a copy reads and writes. */
+  /** Rate of a copy in 10⁹ bytes per second, counting reads and writes. */
   copyGbPerSec: number,
-  /** The kernels, those two first. */
+  /** All kernels, those of the peak and the copy first. */
   kernels: listOf(record({
-    /** What is computed. */
+    /** Name of the computation. */
     name: text,
-    /** At which shape. */
+    /** Shape at which it was measured. */
     shape: text,
-    /** Whether that is the reference shape. Slow devices get a part of it. */
+    /** True if that is the reference shape. Slow devices get a part of it. */
     whole: flag,
-    /** Stems of the kernels that this device runs for it. */
+    /** File stems of the kernels that this device runs for it. */
     kernels: listOf(text),
-    /** Milliseconds of a pass. */
+    /** Duration of a pass in milliseconds. */
     ms: number,
-    /** 10⁹ floating point operations of the formula in a second; for arithmetic alone. */
+    /** Rate in 10⁹ floating point operations of the formula per second; for arithmetic only. */
     gflopPerSec: optional(number),
-    /** 10⁹ bytes in a second: what has to be read and written, each value once. */
+    /** Rate in 10⁹ bytes per second, counting the bytes that have to be read and written, each value once. */
     gbPerSec: number,
-    /** Its speed as a part of the peak or of a copy, as `of` says. */
+    /** Speed as a fraction of the peak or of a copy, as `of` says. */
     fraction: number,
-    /** What it is a fraction of. */
+    /** Quantity that `fraction` refers to. */
     of: oneOf('peak', 'copy'),
-    /** How often one step of SmolLM2-135M computes it, if it is one of that step's products; 0 otherwise. */
+    /** Number of times that one step of SmolLM2-135M computes it, if it is one of that step's products; 0 otherwise. */
     inStep: count,
   })),
 };
-/** What a GPU does at most, and how near the kernels come to it. */
+/** Peak rates of a GPU, and how near the kernels come to them. */
 export const gpu = record(gpuFields);

@@ -3,161 +3,161 @@
 /** AdamW. */
 export interface AdamwOptions {
   type: 'adamw';
-  /** Factor of the first moment's average. 0.9 */
+  /** Decay factor of the first moment, 0 ≤ β < 1. 0.9 */
   beta1?: number;
-  /** Factor of the second moment's average. 0.999 */
+  /** Decay factor of the second moment, 0 ≤ β < 1. 0.999 */
   beta2?: number;
-  /** Added to √v, which is not bias-corrected there. 1e-6 */
+  /** Added to √v, which is not bias-corrected at that point; ≥ 1.2e-38. 1e-6 */
   eps?: number;
-  /** Decoupled: p ← (1 − rate · weightDecay) · p. 0.01 */
+  /** Decoupled weight decay, ≥ 0: p ← (1 − rate · weightDecay) · p. 0.01 */
   weightDecay?: number;
-  /** bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost. true */
+  /** Write bf16 values with stochastic rounding; false rounds to nearest, which loses small updates. true */
   stochasticRounding?: boolean;
 }
 
 /** Adafactor. */
 export interface AdafactorOptions {
   type: 'adafactor';
-  /** A new statistic has the weight t^decayRate. -0.8 */
+  /** Exponent, < 0: in step t a new statistic of g² has the weight t^decayRate. -0.8 */
   decayRate?: number;
-  /** That weight is at least 1 − beta2Cap. 0.999 */
+  /** Maximum share of the old statistic, 0 ≤ β < 1: a new one has at least the weight 1 − beta2Cap. 0.999 */
   beta2Cap?: number;
-  /** Largest RMS of an update. 1 */
+  /** Maximum RMS of an update before the learning rate, > 0; a larger update is scaled down. 1 */
   clipThreshold?: number;
-  /** Added to g². 1e-30 */
+  /** Added to g²; ≥ 1e-30. 1e-30 */
   eps1?: number;
-  /** Smallest scale of `relativeStep`. 0.001 */
+  /** Minimum RMS of a parameter that `relativeStep` uses, > 0. 0.001 */
   eps2?: number;
-  /** Decoupled: p ← (1 − rate · weightDecay) · p. 0.01 */
+  /** Decoupled weight decay, ≥ 0: p ← (1 − rate · weightDecay) · p. 0.01 */
   weightDecay?: number;
-  /** The rate is multiplied by the RMS of the parameter. false */
+  /** Multiply the learning rate by the RMS of the parameter, which is at least `eps2`. false */
   relativeStep?: boolean;
-  /** bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost. true */
+  /** Write bf16 values with stochastic rounding; false rounds to nearest, which loses small updates. true */
   stochasticRounding?: boolean;
 }
 
 /** APOLLO. */
 export interface ApolloOptions {
   type: 'apollo';
-  /** Factor of the first moment's average. 0.9 */
+  /** Decay factor of the first moment, 0 ≤ β < 1. 0.9 */
   beta1?: number;
-  /** Factor of the second moment's average. 0.999 */
+  /** Decay factor of the second moment, 0 ≤ β < 1. 0.999 */
   beta2?: number;
-  /** Added to √v, which is not bias-corrected there. 1e-6 */
+  /** Added to √v, which is not bias-corrected at that point; ≥ 1.2e-38. 1e-6 */
   eps?: number;
-  /** Decoupled: p ← (1 − rate · weightDecay) · p. 0 */
+  /** Decoupled weight decay, ≥ 0: p ← (1 − rate · weightDecay) · p. 0 */
   weightDecay?: number;
-  /** APOLLO-Mini: one scale for a tensor instead of one for each channel. false */
+  /** Use one scale for a whole tensor instead of one for each channel (APOLLO-Mini). false */
   mini?: boolean;
-  /** Rank of the projection. If absent, a quarter of a matrix's shorter side, at most 128; 1 with `mini`. */
+  /** Rank of the projection, ≥ 1. If absent, a quarter of a matrix's shorter side, at most 128; 1 with `mini`. */
   rank?: number;
-  /** The update is multiplied by √scale. `"auto"` is the shorter side over the rank, with which learning rates are those of AdamW. 'auto' */
+  /** Square of a factor of the update, > 0: updates are multiplied by √scale. `"auto"` is the shorter side divided by the rank, which makes learning rates those of AdamW. 'auto' */
   scale?: number | 'auto';
-  /** √scale is applied before the growth limiter. false */
+  /** Apply √scale before the growth limiter instead of after it. false */
   scaleFront?: boolean;
-  /** Growth of an update's norm from one step to the next, at most; null is no limit. 1.01 */
+  /** Maximum growth of an update's norm from one step to the next, as a factor > 1; null disables the limit. 1.01 */
   growthLimit?: number | null;
-  /** Matrices that are projected: those of attention and MLP, or embeddings and head too. AdamW moves the rest, with these betas, eps and decay. Of a model that is not tabtune's own all are. 'blocks' */
+  /** Matrices that are projected: blocks takes those of attention and MLP, all takes embeddings and head too. AdamW updates the rest, with these betas, eps and weight decay. In a model that is not tabtune's own, all matrices are projected. 'blocks' */
   projected?: 'blocks' | 'all';
-  /** Factor of the learning rate of what AdamW moves. 1 */
+  /** Factor of the learning rate for parameters that AdamW updates, > 0. 1 */
   adamwLearningRateScale?: number;
-  /** Steps between new projectors. 200 */
+  /** Number of steps after which new projectors are drawn, ≥ 1. 200 */
   updateSteps?: number;
-  /** Entries of the projector: independent, or in orthonormal columns. 'normal' */
+  /** Random matrix of the projection: normal has independent entries, orthogonal has orthonormal columns. 'normal' */
   projector?: 'normal' | 'orthogonal';
-  /** bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost. true */
+  /** Write bf16 values with stochastic rounding; false rounds to nearest, which loses small updates. true */
   stochasticRounding?: boolean;
 }
 
 /** SGD. */
 export interface SgdOptions {
   type: 'sgd';
-  /** Share of the last update that is kept; 0 is none. 0 */
+  /** Momentum μ, 0 ≤ μ < 1: share of the last update that is kept; 0 disables it. 0 */
   momentum?: number;
-  /** Nesterov's form, which needs a momentum. false */
+  /** Use Nesterov's form of momentum; requires `momentum` > 0. false */
   nesterov?: boolean;
-  /** Decoupled: p ← (1 − rate · weightDecay) · p. 0 */
+  /** Decoupled weight decay, ≥ 0: p ← (1 − rate · weightDecay) · p. 0 */
   weightDecay?: number;
-  /** bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost. true */
+  /** Write bf16 values with stochastic rounding; false rounds to nearest, which loses small updates. true */
   stochasticRounding?: boolean;
 }
 
-/** B throughout, after a warmup. */
+/** The peak rate B after a warmup. */
 export interface ConstantSchedule {
   type: 'constant';
-  /** Steps of linear warmup. 0 */
+  /** Number of steps of linear warmup. 0 */
   warmupSteps?: number;
-  /** Step 1 has the rate 0; otherwise B / warmupSteps. true */
+  /** Start the warmup at 0: step 1 has the rate 0, otherwise B / warmupSteps. true */
   warmupFromZero?: boolean;
 }
 
-/** From B to the minimum on half a cosine. */
+/** From B to the minimum along half a cosine. */
 export interface CosineSchedule {
   type: 'cosine';
-  /** Steps of linear warmup. 0 */
+  /** Number of steps of linear warmup. 0 */
   warmupSteps?: number;
-  /** Step 1 has the rate 0; otherwise B / warmupSteps. true */
+  /** Start the warmup at 0: step 1 has the rate 0, otherwise B / warmupSteps. true */
   warmupFromZero?: boolean;
-  /** Steps after which the minimum is reached, the run's `steps` if absent: the last of them is one step of the curve above it. 0 */
+  /** Number of steps after which the minimum is reached, above `warmupSteps`; the run's `steps` if absent. The last of them is one step of the curve above the minimum. 0 */
   totalSteps?: number;
-  /** The rate after `totalSteps`. 0 */
+  /** Rate after `totalSteps`, from 0 to B. 0 */
   minLearningRate?: number;
 }
 
-/** From B to the minimum on a line. */
+/** From B to the minimum along a straight line. */
 export interface LinearSchedule {
   type: 'linear';
-  /** Steps of linear warmup. 0 */
+  /** Number of steps of linear warmup. 0 */
   warmupSteps?: number;
-  /** Step 1 has the rate 0; otherwise B / warmupSteps. true */
+  /** Start the warmup at 0: step 1 has the rate 0, otherwise B / warmupSteps. true */
   warmupFromZero?: boolean;
-  /** Steps after which the minimum is reached, the run's `steps` if absent: the last of them is one step of the curve above it. 0 */
+  /** Number of steps after which the minimum is reached, above `warmupSteps`; the run's `steps` if absent. The last of them is one step of the curve above the minimum. 0 */
   totalSteps?: number;
-  /** The rate after `totalSteps`. 0 */
+  /** Rate after `totalSteps`, from 0 to B. 0 */
   minLearningRate?: number;
 }
 
-/** Warmup, stable, decay: B until a decay starts. */
+/** Warmup, stable, decay: the rate stays at B until a decay starts. */
 export interface WsdSchedule {
   type: 'wsd';
-  /** Steps of linear warmup. 0 */
+  /** Number of steps of linear warmup. 0 */
   warmupSteps?: number;
-  /** Step 1 has the rate 0; otherwise B / warmupSteps. true */
+  /** Start the warmup at 0: step 1 has the rate 0, otherwise B / warmupSteps. true */
   warmupFromZero?: boolean;
-  /** Length of the decay; required once one may start. 0 */
+  /** Number of steps of the decay; at least 1 is required where a decay starts. 0 */
   decaySteps?: number;
-  /** Step after which the decay starts; −1 is not planned. -1 */
+  /** Step after which the decay starts, at least `warmupSteps`; −1 plans none. -1 */
   decayStartStep?: number;
-  /** The decay starts now, in a new run or at a resume. false */
+  /** Start the decay at once, in a new run or at a resume. false */
   startDecay?: boolean;
-  /** Its form. `rsqrt` is another name of `harmonic`. 'harmonic' */
+  /** Form of the decay. `rsqrt` is another name of `harmonic`. 'harmonic' */
   decayType?: 'harmonic' | 'rsqrt' | 'exponential' | 'linear' | 'one_minus_sqrt';
-  /** The rate after the decay, whose last step is one step of the curve above it; a tenth of B if absent. */
+  /** Rate after the decay, at most B, and above 0 for harmonic and exponential; a tenth of B if absent. The last step of the decay is one step of the curve above it. */
   minLearningRate?: number;
 }
 
-/** Warmup, cooldown on a cosine, constant, annealing. */
+/** Warmup, cooldown along half a cosine, constant rate, annealing. */
 export interface InfiniteSchedule {
   type: 'infinite';
-  /** Steps of linear warmup. 0 */
+  /** Number of steps of linear warmup. 0 */
   warmupSteps?: number;
-  /** Step 1 has the rate 0; otherwise B / warmupSteps. true */
+  /** Start the warmup at 0: step 1 has the rate 0, otherwise B / warmupSteps. true */
   warmupFromZero?: boolean;
-  /** Steps from B to the constant rate. 0 */
+  /** Number of steps from B to the constant rate. 0 */
   cooldownSteps?: number;
-  /** The constant rate. Required with a cooldown; B without. */
+  /** Constant rate, above 0 and at most B. Required with a cooldown; without one it is B. */
   constantLearningRate?: number;
-  /** Length of the annealing; required, or `tau`, once one may start. 0 */
+  /** Number of steps of the annealing; at least 1, or `tau`, is required where an annealing starts. 0 */
   annealingSteps?: number;
-  /** In place of `annealingSteps`: the length is tau + start. */
+  /** Alternative to `annealingSteps`, > 0, for exponential annealing: it takes tau + start steps, where start is the step after which it starts. */
   tau?: number;
-  /** Step after which the annealing starts; −1 is not planned. -1 */
+  /** Step after which the annealing starts, at least `warmupSteps` + `cooldownSteps`; −1 plans none. -1 */
   annealingStartStep?: number;
-  /** The annealing starts now, in a new run or at a resume. false */
+  /** Start the annealing at once, in a new run or at a resume. false */
   startAnnealing?: boolean;
-  /** Its form: `exponential` or `harmonic`. 'exponential' */
+  /** Form of the annealing: `exponential` or `harmonic`. 'exponential' */
   annealingType?: 'harmonic' | 'rsqrt' | 'exponential' | 'linear' | 'one_minus_sqrt';
-  /** The rate after the annealing, whose last step is one step of the curve above it; a tenth of the constant rate if absent. */
+  /** Rate after the annealing, above 0 and at most the constant rate; a tenth of the constant rate if absent. The last step of the annealing is one step of the curve above it. */
   minLearningRate?: number;
 }
 

@@ -2,146 +2,146 @@
 /** Settings by their names in TypeScript. A default ends its line. */
 /** What a step computes, without what has keys of its own. */
 export interface RunSettings {
-  /** Optimizer steps of the whole run. 100 */
+  /** Number of optimizer steps of the whole run, including those before a resume; ≥ 1. 100 */
   steps?: number;
-  /** Passes over the training data, in place of `steps`, which follow from them when the run begins; null where steps are given. */
+  /** Number of passes over the training data, above 0 and at most 1,000,000, in place of `steps`: the number of steps is computed when the run begins. Null if `steps` is given. */
   epochs?: number;
-  /** Sequences of one micro-batch. 4 */
+  /** Number of sequences in one micro-batch, ≥ 1. 4 */
   batchSize?: number;
-  /** Tokens of one sequence. A run on rows for which none is given takes the smallest multiple of 64 that holds 95 % of them. 128 */
+  /** Number of tokens in one sequence, ≥ 1. A run on rows that does not set it takes the smallest multiple of 64 that holds 95 % of the examples whole, at most 1024. 128 */
   seqLen?: number;
-  /** Micro-batches per step. 1 */
+  /** Number of micro-batches in a step, ≥ 1; a step has at most 2^28 tokens. 1 */
   gradientAccumulationSteps?: number;
-  /** Peak learning rate, times a group's `learningRateScale`. 0.001 */
+  /** Peak learning rate, > 0; a group multiplies it by its `learningRateScale`. 0.001 */
   learningRate?: number;
-  /** Bound of the global gradient norm; 0 is no clipping. 1 */
+  /** Maximum global 2-norm of the gradients, to which larger ones are scaled down; 0 disables clipping. 1 */
   maxGradNorm?: number;
-  /** Seed of everything random, at most 2^53 − 1: order of the data, initial weights, rounding, projectors. 0 */
+  /** Seed of all random choices, from 0 to 2^53 − 1: order of the data, initial weights, rounding, projectors. 0 */
   seed?: number;
-  /** Storage of matrices and their moments: 4 bytes, or 2 with bf16. Arithmetic is f32. 'f32' */
+  /** Storage type of weight matrices and their moments: 4 bytes a value, or 2 with bf16. Arithmetic is f32. 'f32' */
   precision?: 'f32' | 'bf16';
-  /** Storage of the base's weights under an adapter: as in the file, 2 bytes, or 4. Arithmetic is f32. 'stored' */
+  /** Storage type of the base's weights under an adapter: stored keeps them as in the file, bf16 takes 2 bytes a weight, f32 takes 4. Arithmetic is f32. 'stored' */
   baseStorage?: 'stored' | 'bf16' | 'f32';
-  /** Run each block again in the backward pass instead of keeping its activations: less memory, more time. True with an adapter or `blockCoordinate`, unless it is given. false */
+  /** Recompute each block in the backward pass instead of keeping its activations: less memory, more time. True by default with an adapter or `blockCoordinate`. false */
   gradientCheckpointing?: boolean;
-  /** Update each block as soon as its gradients are complete: least memory. Needs one micro-batch a step and `maxGradNorm` 0. false */
+  /** Update each block as soon as its gradients are complete: least memory. Requires `gradientAccumulationSteps` 1, `maxGradNorm` 0 and `reportEvery` 1, and excludes `blockCoordinate`. false */
   gradientRelease?: boolean;
-  /** Steps whose losses and norms are read together: 1 reads each before the next begins; more let the GPU go on without a wait, and reports come late. Losses and weights do not depend on it. 1 with `gradientRelease`. 1 */
+  /** Number of steps whose losses and norms are read together, from 1 to 1024: with 1, those of each step are read before the next begins; with more, the GPU does not wait, and reports come late. Losses and weights do not depend on it. Must be 1 with `gradientRelease`. 1 */
   reportEvery?: number;
-  /** A token sees only its own document. Without it a token sees all earlier tokens of its sequence, as GPT-2 was trained. Documents of a text end with the tokenizer's end tokens (eos). false */
+  /** Let a token see only its own document; otherwise it sees all earlier tokens of its sequence, as GPT-2 was trained. Documents of a text end with the tokenizer's end tokens (eos). false */
   documentMask?: boolean;
-  /** Order of the training data: by the seed, another in each epoch; or as it lies in the data, from its first token to its last. 'shuffled' */
+  /** Order of the training data: shuffled draws a new order by the seed in each epoch; sequential keeps the order of the data, from its first token to its last. 'shuffled' */
   dataOrder?: 'shuffled' | 'sequential';
-  /** Share of the data kept for evaluation: of a text its end, of rows those that `validationRows` says. 0 */
+  /** Share of the data kept for evaluation, 0 ≤ share < 1: the end of a text, or the rows that `validationRows` selects. 0 */
   validationFraction?: number;
-  /** Rows that are kept for evaluation: random draws them by the seed, last takes those at the end, for rows in an order of time. 'random' */
+  /** Rows that are kept for evaluation: random draws them by the seed, last takes those at the end, for rows in order of time. 'random' */
   validationRows?: 'random' | 'last';
-  /** How often the rows of each file of the data come in an epoch, in the order of the files: 2 is twice, 0.5 is another half of them in each epoch. Without numbers, once. [] */
+  /** Number of times that the rows of each data file come in an epoch, above 0 and at most 1000, in the order of the files: 2 is twice, 0.5 is a newly drawn half of them in each epoch. With an empty list, all rows come once. [] */
   dataWeights?: number[];
-  /** Form of the data files: text, jsonl, json, csv, tsv or tokens; null finds it by their contents. */
+  /** Form of the data files; null detects it from their contents. */
   form?: 'text' | 'jsonl' | 'json' | 'csv' | 'tsv' | 'tokens';
-  /** A row that cannot be used: stop refuses the data, skip leaves it out. 'stop' */
+  /** Treatment of a row that cannot be used: stop refuses the data, skip leaves the row out. 'stop' */
   onBadRow?: 'stop' | 'skip';
-  /** Messages of a chat that are learned: each answer of the assistant, the last one, or all of the text. 'assistant' */
+  /** Messages of a chat that are learned: each answer of the assistant, the last one, or the whole text. 'assistant' */
   lossOn?: 'assistant' | 'last' | 'all';
-  /** An example that is longer than a sequence: cut leaves out its end, skip all of it, split makes several sequences of a document. 'cut' */
+  /** Treatment of an example that is longer than a sequence: cut leaves out its end, skip leaves out the example, split divides a document into several sequences and cuts other examples. 'cut' */
   onLong?: 'cut' | 'skip' | 'split';
-  /** Several examples go into one sequence, each of which sees only itself. Rows alone are packed. true */
+  /** Put several examples into one sequence, each of which sees only itself. Applies to rows only. true */
   packing?: boolean;
-  /** Date that chat templates see, as YYYY-MM-DD; the day on which a run begins, if a template asks for it. */
+  /** Date that chat templates see, as YYYY-MM-DD; by default the day on which the run begins, if a template asks for it. */
   chatDate?: string;
 }
 
-/** Small factors that are trained on a base that does not change: y = x Wᵀ + scale · x Aᵀ Bᵀ with A [r, in] and B [out, r]. The words are PEFT's; `alpha`, `dropout`, `rslora` and `init` are its `"lora_alpha"`, `"lora_dropout"`, `"use_rslora"` and `"init_lora_weights"`. */
+/** Settings of LoRA factors that are trained on a frozen base: y = x Wᵀ + scale · x Aᵀ Bᵀ with A [r, in] and B [out, r]. The names are PEFT's, where `alpha`, `dropout`, `rslora` and `init` are called `"lora_alpha"`, `"lora_dropout"`, `"use_rslora"` and `"init_lora_weights"`. */
 export interface AdapterSettings {
   /** Rank of the factors, from 1 to 65,536. 8 */
   r?: number;
-  /** The product of the factors is multiplied by alpha / r. 8 */
+  /** Numerator of the adapter's scale, > 0: the product of the factors is multiplied by alpha / r. 8 */
   alpha?: number;
-  /** Modules with factors, matrices inside the blocks: a list of names or of their ends after a dot, or one text, which is `"all-linear"` or a regular expression of whole names. If absent, `"q_proj"` and `"v_proj"`, of GPT-2 `"c_attn"`. */
+  /** Modules that get factors, which are matrices inside the blocks: a list of names, or of their ends after a dot; or one text, which is `"all-linear"` or a regular expression of whole names. If absent, `"q_proj"` and `"v_proj"`; for GPT-2 `"c_attn"`. */
   targetModules?: string | string[];
-  /** Modules that have none although they are targets: a list, or a regular expression of whole names. */
+  /** Modules that get no factors although they are targets: a list of names or of their ends, or one regular expression of whole names. */
   excludeModules?: string | string[];
-  /** Number or numbers of the blocks with factors, all if absent; for targets given as a list, except by a whole name. */
+  /** Numbers of the blocks that get factors, counted from 0: one number or a list; all blocks if absent. Requires `targetModules` to be a list, whose whole names are exempt. */
   layersToTransform?: number | number[];
-  /** The part of a name, or the parts, that the number of a block follows, as regular expressions; any if absent. */
+  /** Regular expression, or a list of them, for the part of a name that precedes the number of a block; any part if absent. Requires `layersToTransform`. */
   layersPattern?: string | string[];
-  /** Ranks of some modules: the first key that as a regular expression matches a whole name, or its end after a dot. {} */
+  /** Ranks that replace `r` in some modules, from 1 to 65,536. A key is a regular expression that matches a whole name, or its end after a dot; the first key that matches counts. {} */
   rankPattern?: Record<string, number>;
-  /** The same for alpha. The two tables are searched apart from each other. {} */
+  /** Values that replace `alpha` in some modules, with keys as in `rankPattern`. The two tables are searched independently. {} */
   alphaPattern?: Record<string, number>;
-  /** Share of a target's inputs that the factors do not see in a step: 0 ≤ p < 1. 0 */
+  /** Dropout probability of the inputs of the factors in training: 0 ≤ p < 1. 0 */
   dropout?: number;
-  /** Multiply by alpha / √r (rsLoRA, arXiv:2312.03732) in place of alpha / r. false */
+  /** Scale by alpha / √r (rsLoRA, arXiv:2312.03732) instead of alpha / r. false */
   rslora?: boolean;
-  /** Modules that are trained in full, by the ends of their names: norms, and an embedding or a head that are not tied. */
+  /** Modules that are trained in full, given by the ends of their names: norms, and an embedding or a head that is not tied. */
   modulesToSave?: string[];
-  /** How A starts: true, uniform in ±1/√in, or `"gaussian"`, normal with deviation 1/r. B starts at 0. true */
+  /** Initial values of A: true for uniform in ±1/√in, `"gaussian"` for normal with standard deviation 1/r. B starts at 0. true */
   init?: true | 'gaussian';
-  /** Biases of the base that are trained: none. 'none' */
+  /** Biases of the base that are trained; none is the only choice. 'none' */
   bias?: 'none';
 }
 
-/** AdamW on a few blocks of the model at a time (BAdam, arXiv:2404.02827; LISA, arXiv:2403.17919): `blocks` train for `interval` steps, then the next; everything else rests, without gradient and state, and the backward pass ends at the lowest block that trains. A block begins each of its turns with new moments. */
+/** AdamW on a few blocks of the model at a time (BAdam, arXiv:2404.02827; LISA, arXiv:2403.17919): `blocks` train for `interval` steps, then the next ones; everything else rests, without gradients and state, and the backward pass ends at the lowest block that trains. A block begins each of its turns with new moments. */
 export interface BlockCoordinateSettings {
-  /** Blocks that train at once, neighbours in the model. Those of which groups freeze everything have no turn. 1 */
+  /** Number of adjacent blocks that train at a time, ≥ 1. A block that groups freeze entirely has no turn. 1 */
   blocks?: number;
-  /** Steps until the next blocks train. 50 */
+  /** Number of steps before the next blocks train, ≥ 1. 50 */
   interval?: number;
-  /** Order of the blocks: by the seed, another in each cycle; or from the first, or the last. 'shuffled' */
+  /** Order of the blocks: shuffled draws a new one by the seed in each cycle; ascending begins with the first block, descending with the last. 'shuffled' */
   order?: 'shuffled' | 'ascending' | 'descending';
-  /** The tables of embeddings train in every step; a table that is the head too does so for either. false */
+  /** Train the embedding tables in every step. A table that is also the head trains if either is set. false */
   embedding?: boolean;
-  /** The norm before the head trains in every step. false */
+  /** Train the norm before the head in every step. false */
   norm?: boolean;
-  /** The head trains in every step. false */
+  /** Train the head in every step. false */
   head?: boolean;
 }
 
-/** The columns of a row, by the names that tabtune knows. A value is the name of a key, or a pattern with names in braces: `"Question: {question}\nAnswer:"`; `{{` and `}}` are braces. */
+/** Columns of a row, under tabtune's names. A value is the name of a key, or a pattern with names in braces: `"Question: {question}\nAnswer:"`; `{{` and `}}` are literal braces. */
 export interface ColumnSettings {
-  /** Text before the answer, which is read and not learned. */
+  /** Text before the answer, which the model reads but does not learn. */
   prompt?: string;
-  /** The answer, which is learned. */
+  /** Answer, which the model learns. */
   completion?: string;
-  /** A system message before a prompt. */
+  /** System message before a prompt. */
   system?: string;
-  /** A document, all of which is learned. */
+  /** Document, all of which the model learns. */
   text?: string;
-  /** A list of messages. */
+  /** List of messages. */
   messages?: string;
 }
 
-/** Parameters that match `pattern` and how they are treated. First match wins. */
+/** Parameters whose names match `pattern`, and how they are treated. The first group that matches counts. */
 export interface GroupSettings {
-  /** Glob over names of tensors: `*` any text, `?` one character, `{a,b}` either. */
+  /** Glob over tensor names: `*` matches any text, `?` one character, `{a,b}` either text. */
   pattern: string;
-  /** In place of the optimizer's. */
+  /** Weight decay of the group in place of its optimizer's, ≥ 0. */
   weightDecay?: number;
-  /** Factor of the learning rate. 1 */
+  /** Factor of the learning rate, > 0. 1 */
   learningRateScale?: number;
-  /** No gradient, no state, no update. false */
+  /** Keep these parameters unchanged: no gradient, no state, no update. false */
   frozen?: boolean;
 }
 
-/** How tokens are chosen. Unknown keys are refused. */
+/** Settings of how tokens are chosen. Unknown keys are refused. */
 export interface SampleOptions {
   /** Maximum number of tokens to add. 100 */
   maxTokens?: number;
-  /** Spread of the choice; 0 is greedy: always the likeliest token. 0.8 */
+  /** Spread of the choice. 0 is greedy: always the likeliest token. 0.8 */
   temperature?: number;
-  /** Only the k likeliest tokens; 0 is all. The cut by `topP` comes after it. 0 */
+  /** Number of likeliest tokens to choose from; 0 means all. The cut by `topP` comes after it. 0 */
   topK?: number;
-  /** Only the likeliest tokens whose probabilities, of those that `topK` leaves, add up to this; 1 is all. 1 */
+  /** Share of probability to choose from: the likeliest tokens, among those that `topK` leaves, that add up to it; 1 means all. 1 */
   topP?: number;
   /** Seed of the choices, at most 2^53 − 1. 0 */
   seed?: number;
-  /** Report this many of the likeliest tokens with each token. 0 */
+  /** Number of likeliest tokens to report with each token. 0 */
   topLogprobs?: number;
 }
 
-/** How a text is scored. Unknown keys are refused. */
+/** Settings of how a text is scored. Unknown keys are refused. */
 export interface ScoreSettings {
-  /** Report this many of the likeliest tokens of each position, at most 20. 0 */
+  /** Number of likeliest tokens to report for each position, at most 20. 0 */
   top?: number;
 }
