@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
+import { exportsTs } from './generated-exports.mjs';
 import { environment, read, root, run } from './toolchain.mjs';
 
 const GENERATED = 'web/src/protocol/generated';
@@ -21,7 +22,6 @@ function resolved(property, defs) {
   const types = [target.type].flat();
   return { ...target, ...property, type: types[0], nullable: none !== undefined || types.includes('null'), oneOf: target.oneOf, anyOf: target.anyOf, items: target.items };
 }
-
 const words = ({ oneOf }) => oneOf.flatMap((variant) => [variant.const, variant.alias]).filter((word) => word !== undefined);
 
 /** Kinds that are neither plain values nor lists of allowed words, with their TypeScript type. */
@@ -66,7 +66,6 @@ function keysOf(object, defs) {
     return [{ key, kind, required, doc: property.description, value: property.default }];
   });
 }
-
 const plain = (keys) => keys.filter(({ kind }) => kind !== undefined);
 const unionName = { optimizer: 'Options', schedule: 'Schedule' };
 const typeName = (of, variant) => variant[0].toUpperCase() + variant.slice(1) + unionName[of];
@@ -232,6 +231,7 @@ function readmeMd(document, { settings, codes }) {
 export function generated(schema, document = (path) => readFileSync(join(root, path), 'utf8')) {
   return {
     [`${GENERATED}/codes.ts`]: codesTs(schema),
+    [`${GENERATED}/exports.ts`]: exportsTs(schema, HEADER),
     [`${GENERATED}/settings.ts`]: settingsTs(schema),
     [`${GENERATED}/rules.ts`]: rulesTs(schema),
     [`${GENERATED}/kinds.ts`]: kindsTs(schema),

@@ -3,11 +3,14 @@
 
 mod architecture;
 mod card;
-mod choices;
+mod choice;
 mod folder;
+mod format;
 mod gguf;
 mod gguf_adapter;
 mod gguf_types;
+mod json;
+mod json_document;
 mod merged;
 mod options;
 mod patch;
@@ -16,13 +19,91 @@ mod planned;
 mod recipe;
 mod source;
 
-pub use choices::{ExportChoice, export_choices};
+use crate::bundle::FileStream;
+use crate::error::{Refusal, Result, word};
+use crate::formats::ByteSource;
+
+pub use choice::ExportChoice;
 pub use folder::{SHARD_BYTES, export_folder};
 pub use gguf::export_gguf;
 pub use gguf_adapter::export_gguf_adapter;
 pub use gguf_types::GgufTypes;
-pub use merged::export_merged;
-pub(crate) use merged::opened_merged;
 pub use options::{ExportDtype, ExportFormat, ExportOptions, JsonEncoding, ModelCard};
-pub use peft::{check_kind, export_adapter};
+pub use peft::export_adapter;
 pub use source::{ExportSource, Weights, training_record};
+
+/// The format behind a word of the options.
+fn format_of(format: ExportFormat) -> &'static dyn format::Format {
+    match format {
+        ExportFormat::Safetensors => &folder::Folder,
+        ExportFormat::Gguf => &gguf::Gguf,
+        ExportFormat::Json => &json::Json,
+        ExportFormat::Peft => &peft::Peft,
+        ExportFormat::GgufAdapter => &gguf_adapter::GgufAdapter,
+    }
+}
+
+impl ExportFormat {
+    /// Describes the format for a list, as a noun phrase without an article.
+    pub fn about(self) -> &'static str {
+        format_of(self).about()
+    }
+
+    /// Ending of its one file; empty for a folder.
+    pub fn ending(self) -> &'static str {
+        format_of(self).ending()
+    }
+
+    /// Returns true for the format of a trained adapter alone, false for that of a whole model.
+    pub fn is_of_adapter(self) -> bool {
+        format_of(self).is_of_adapter()
+    }
+
+    /// Keys of [`ExportOptions`] that are of use for this format and not for all; `base` for files of a base.
+    pub fn own_options(self) -> &'static [&'static str] {
+        format_of(self).own_options()
+    }
+
+    /// Returns true if an option of [`ExportOptions`], or `base`, is of use for this format; true for those that all formats have.
+    pub fn takes(self, option: &str) -> bool {
+        let own = |format: Self| format.own_options().contains(&option);
+        own(self) || !Self::ALL.into_iter().any(own)
+    }
+}
+
+/// Prepares the files of `source` in the format that is asked for, the receipt last. `base_files` are those of a GGUF file that the model's
+/// tensors go into, or of the base that a trained adapter is merged into.
+///
+/// # Errors
+/// `tensor.non-finite` for weights with NaN or infinite values that are not allowed, found while the stream is read; those of
+/// [`export_folder`], [`export_gguf`], [`export_adapter`], [`export_gguf_adapter`] and
+/// [`PortableModelStateDict::export_json`](crate::state::PortableModelStateDict::export_json). For an adapter that is merged
+/// `checkpoint.base.missing` without its base and `checkpoint.base.mismatch` for another one.
+pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
+    let stream = format_of(options.format).export(source, base_files, options).await?;
+    // A document judges its values itself, before they are written.
+    let judged = options.format == ExportFormat::Json;
+    Ok(if judged { stream } else { stream.allow_non_finite(options.allow_non_finite) })
+}
+
+/// Plans every export of `source`, by the functions that make them. Nothing is read.
+pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
+    let source = &source.planned();
+    // What was trained comes first.
+    let (adapter, whole): (Vec<_>, Vec<_>) = ExportFormat::ALL.into_iter().partition(|format| format.is_of_adapter());
+    adapter.into_iter().chain(whole).flat_map(|format| format_of(format).choices(source)).collect()
+}
+
+/// Refuses the format of a whole model for an adapter, and that of an adapter for a whole model.
+fn check_kind(source: &ExportSource, format: ExportFormat) -> Result<()> {
+    let refusal = Refusal::new(word!("export.adapter")).found(format.word());
+    match (source.adapter_settings.is_some(), format.is_of_adapter()) {
+        (true, false) => {
+            let adapters: Vec<&str> = ExportFormat::ALL.into_iter().filter(|one| one.is_of_adapter()).map(ExportFormat::word).collect();
+            let hint = "merge it into the base: safetensors and gguf with the files of the base";
+            Err(refusal.expected(format!("{}: only an adapter was trained", adapters.join(" or "))).hint(hint).into())
+        }
+        (false, true) => Err(refusal.expected("the format of a whole model: no adapter was trained").into()),
+        _ => Ok(()),
+    }
+}

@@ -17,8 +17,7 @@ pub use asking::{ChatArgs, DetokenizeArgs, GenerateArgs, ScoreArgs};
 pub use data::{DataArgs, DataCommandArgs, ReadingArgs};
 pub use estimate::EstimateArgs;
 pub use model_io::{
-    AdapterAction, AdapterArgs, CardArgs, ConvertArgs, DeltaAction, DeltaArgs, DeltaUse, ExportArgs, ExportFormat, OutputArgs, RequestArgs,
-    VerifyArgs,
+    AdapterAction, AdapterArgs, CardArgs, ConvertArgs, DeltaAction, DeltaArgs, DeltaUse, ExportArgs, OutputArgs, RequestArgs, VerifyArgs,
 };
 pub use settings::SettingsArgs;
 pub use train::{TrainArgs, Verify};

@@ -15,6 +15,8 @@ export type { Call, WorkerCall } from './page/call.js';
 export type { ExportOptions, Exports, ExportTarget, GgufType, ModelCard } from './page/export-options.js';
 export type { NewModelOptions, OpenOptions, ReadingOptions } from './page/opening.js';
 export type * from './page/options.js';
+export { EXPORT_FORMATS } from './protocol/generated/exports.js';
+export type { ExportFormat } from './protocol/generated/exports.js';
 export type * from './protocol/generated/rules.js';
 export type * from './protocol/generated/settings.js';
 export type { AdapterInfo, BaseInfo, CheckpointInfo, EvalReport, ExportChoice, FileReport, Finding, GpuReport, HistoryEntry, InspectReport, ModelDetails, ModelInfo, NamedFile, NamedTensor, Profile, Progress, Receipt, Refusal, SampledToken, SampleEnd, Score, SessionInfo, TrainerEvent, TrainerState } from './protocol/reports.js';

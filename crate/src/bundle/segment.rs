@@ -10,6 +10,7 @@ use super::encoded::EncodedTensor;
 use crate::error::Result;
 use crate::formats::{Digest, Hasher, SourceSpan, sha256_of};
 use crate::gpu::transfer::PIECE_BYTES;
+use crate::state::Payload;
 
 /// Gives the bytes of a range that is at most a piece long.
 pub(crate) type ReadRange = Box<dyn Fn(Range<u64>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>>>>>>;
@@ -45,6 +46,19 @@ pub(crate) enum Segment {
 }
 
 impl Segment {
+    /// Makes a segment of a payload, which is read when its turn comes.
+    pub(crate) fn of_payload(payload: &Payload) -> Self {
+        if let Some(tensor) = payload.on_device() {
+            return Self::Device(tensor.clone());
+        }
+        let own = payload.clone();
+        let read = move |range| {
+            let payload = own.clone();
+            Box::pin(async move { payload.read(range).await }) as _
+        };
+        Self::Computed(payload.len(), Box::new(read))
+    }
+
     /// Its bytes, if they are known.
     pub(crate) fn len(&self) -> u64 {
         match self {

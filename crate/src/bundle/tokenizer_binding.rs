@@ -39,6 +39,11 @@ pub struct PortableTokenizerBinding {
 }
 
 impl PortableTokenizerBinding {
+    /// Digests of the tokenizer and of the chat templates.
+    pub(crate) fn digests(&self) -> [Option<Digest>; 2] {
+        [Some(self.tokenizer_digest), self.template_digest]
+    }
+
     /// The tokenizer of this record, with these assets and templates.
     ///
     /// # Errors

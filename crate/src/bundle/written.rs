@@ -24,7 +24,7 @@ impl ArtifactDigests {
         let plain = || Self { identity: named(&family(documents)), ..Self::default() };
         manifest
             .unwrap_or_else(plain)
-            .with(PortableTokenizerBinding::from_documents(documents).ok().flatten().as_ref().map(|(binding, _)| binding))
+            .with(PortableTokenizerBinding::from_documents(documents).ok().flatten().map_or([None, None], |(binding, _)| binding.digests()))
     }
 
     /// A GGUF file with these keys.
@@ -32,14 +32,7 @@ impl ArtifactDigests {
         let file = GgufFile { metadata: metadata.to_vec(), tensors: Vec::new(), warnings: Vec::new(), header_sha256: Digest::of(&[]) };
         let family = file.get(ARCHITECTURE).and_then(GgufValue::text).unwrap_or_default();
         let plain = Self { identity: named(family), ..Self::default() };
-        plain.with(PortableTokenizerBinding::from_gguf(&file, "").ok().flatten().as_ref())
-    }
-
-    /// A tokenizer that is refused leaves the tensors usable: it has no digest.
-    pub(crate) fn with(mut self, binding: Option<&PortableTokenizerBinding>) -> Self {
-        self.tokenizer = binding.map(|binding| binding.tokenizer_digest);
-        self.template = binding.and_then(|binding| binding.template_digest);
-        self
+        plain.with(PortableTokenizerBinding::from_gguf(&file, "").ok().flatten().map_or([None, None], |binding| binding.digests()))
     }
 }
 

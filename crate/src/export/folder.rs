@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::card::card;
-use super::options::{ExportFormat, ExportOptions};
-use super::peft::check_kind;
+use super::check_kind;
+use super::choice::ExportChoice;
+use super::format::{BaseFiles, Exporting, Format};
+use super::merged::{merge_into, opened_merged};
+use super::options::{ExportDtype, ExportFormat, ExportOptions};
 use super::source::ExportSource;
 use crate::bundle::{FileStream, StreamTensor, refuse_blocks};
 use crate::error::{Refusal, Result, word};
@@ -50,6 +53,52 @@ pub fn export_folder(source: &ExportSource, options: &ExportOptions) -> Result<F
     stream.push_bytes("README.md", card(source, options)?.into_bytes());
     stream.push_receipt(RECEIPT, source.draft())?;
     Ok(stream)
+}
+
+/// A Hugging Face folder.
+pub(super) struct Folder;
+
+impl Format for Folder {
+    fn about(&self) -> &'static str {
+        "Hugging Face folder, safetensors"
+    }
+
+    fn own_options(&self) -> &'static [&'static str] {
+        &["base", "dtype", "optimizer", "shard_bytes"]
+    }
+
+    fn export<'a>(&self, source: &'a ExportSource, base_files: BaseFiles, options: &'a ExportOptions) -> Exporting<'a> {
+        Box::pin(async move {
+            match opened_merged(source, options)? {
+                Some(merged) => export_folder(&merged.source, &merged.options),
+                None if source.adapter_settings.is_some() => {
+                    let merged = merge_into(source, base_files, options).await?;
+                    export_folder(&merged.source, &merged.options)
+                }
+                None => export_folder(source, options),
+            }
+        })
+    }
+
+    /// As stored, and where that is refused, with a dtype that is not.
+    fn choices(&self, source: &ExportSource) -> Vec<ExportChoice> {
+        let format = ExportFormat::Safetensors;
+        if source.adapter_settings.is_some() {
+            return vec![ExportChoice::merged(format, None, None)];
+        }
+        let usual = ExportOptions::default();
+        let folder = match opened_merged(source, &usual) {
+            Ok(Some(merged)) => export_folder(&merged.source, &merged.options),
+            _ => export_folder(source, &usual),
+        };
+        let refused = folder.is_err();
+        let mut choices = vec![ExportChoice::planned(format, None, folder)];
+        if refused {
+            let dtype = ExportOptions { dtype: ExportDtype::F32, ..usual };
+            choices.push(ExportChoice::planned(format, Some("f32"), export_folder(source, &dtype)));
+        }
+        choices
+    }
 }
 
 /// What PyTorch's readers of safetensors want to be told.

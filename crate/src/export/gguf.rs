@@ -1,18 +1,20 @@
 //! A model as one GGUF file.
 
-use super::gguf_types::GgufTypes;
+use super::check_kind;
+use super::choice::ExportChoice;
+use super::format::{BaseFiles, Exporting, Format};
+use super::gguf_types::{GgufTypes, words};
+use super::merged::{merge_into, opened_merged};
 use super::options::{ExportFormat, ExportOptions};
 use super::patch::patch;
-use super::peft::check_kind;
 use super::recipe::{Start, recipe};
 use super::source::ExportSource;
 use crate::bundle::FileStream;
 use crate::error::Result;
-use crate::formats::ByteSource;
 use crate::state::{RECEIPT, ReceiptFile};
 
 /// Name of the file without its ending, and of the model in it, unless another one is asked for.
-pub(super) const NAME: &str = "model";
+const NAME: &str = "model";
 
 /// The model as one GGUF file: `base_files`, a GGUF file or its parts, with the model's tensors in place of theirs, or without such files a
 /// new one; then its receipt.
@@ -26,7 +28,7 @@ pub(super) const NAME: &str = "model";
 /// tensor is replaced, is another file than the recorded base. Without: `export.gguf.arch` for a model that no architecture describes, or
 /// that could not be opened again; `export.gguf.tokenizer` for a tokenizer that GGUF cannot hold, and the refusal of one that was refused.
 /// While the stream is read, `export.overflow` for finite values beyond their type.
-pub async fn export_gguf(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
+pub async fn export_gguf(source: &ExportSource, base_files: BaseFiles, options: &ExportOptions) -> Result<FileStream> {
     let types = options.types.as_deref().map_or(Ok(GgufTypes::AsBase), GgufTypes::from_word)?;
     let name = options.name.as_deref().unwrap_or(NAME);
     options.check_names(".gguf")?;
@@ -51,4 +53,72 @@ pub async fn export_gguf(source: &ExportSource, base_files: Vec<Box<dyn ByteSour
     options.file_name.iter().for_each(|name| stream.rename_first(name));
     stream.push_receipt(RECEIPT, draft)?;
     Ok(stream)
+}
+
+/// One GGUF file.
+pub(super) struct Gguf;
+
+impl Format for Gguf {
+    fn about(&self) -> &'static str {
+        "GGUF for llama.cpp"
+    }
+
+    fn ending(&self) -> &'static str {
+        ".gguf"
+    }
+
+    fn own_options(&self) -> &'static [&'static str] {
+        &["base", "type"]
+    }
+
+    fn export<'a>(&self, source: &'a ExportSource, base_files: BaseFiles, options: &'a ExportOptions) -> Exporting<'a> {
+        Box::pin(async move {
+            match opened_merged(source, options)? {
+                Some(merged) => {
+                    let files = if base_files.is_empty() { merged.files } else { base_files };
+                    export_gguf(&merged.source, files, &merged.options).await
+                }
+                None if source.adapter_settings.is_some() => {
+                    let merged = merge_into(source, base_files, options).await?;
+                    export_gguf(&merged.source, merged.files, options).await
+                }
+                None => export_gguf(source, base_files, options).await,
+            }
+        })
+    }
+
+    /// One file for each type of the matrices.
+    fn choices(&self, source: &ExportSource) -> Vec<ExportChoice> {
+        let start = Start::of(source);
+        // The base's metadata and tokenizer serve where no new ones can be made.
+        let patched = source.base.as_ref().is_some_and(|base| base.format == "gguf");
+        if source.adapter_settings.is_some() {
+            let reason = start.err().filter(|_| !patched).map(|error| error.to_string());
+            return words().map(|word| ExportChoice::merged(ExportFormat::Gguf, Some(word), reason.clone())).collect();
+        }
+        words().map(|word| choice(source, &start, patched && start.is_err(), word)).collect()
+    }
+}
+
+/// The plan of a file whose matrices have the types of this word; `patched` if the base's file has to be given for it.
+fn choice(source: &ExportSource, start: &Result<Start>, patched: bool, word: &str) -> ExportChoice {
+    let options = ExportOptions { format: ExportFormat::Gguf, types: Some(word.to_string()), ..ExportOptions::default() };
+    let merged = opened_merged(source, &options).ok().flatten();
+    let source = merged.as_ref().map_or(source, |merged| &merged.source);
+    let plan = |start: &Start| {
+        let mut stream = recipe(source, start, NAME, GgufTypes::from_word(word)?, false)?;
+        stream.push_receipt(RECEIPT, source.draft())?;
+        Ok(stream)
+    };
+    let made = start.as_ref().map_err(Clone::clone).and_then(plan);
+    let mut choice = ExportChoice::planned(ExportFormat::Gguf, Some(word), made);
+    if patched {
+        choice = ExportChoice { ok: true, needs: Some("base"), reason: None, ..choice };
+    }
+    if merged.as_ref().is_some_and(|merged| !merged.files.is_empty()) {
+        // The base's file with the sums in their places is another one.
+        choice.bytes = None;
+    }
+    choice.lossy = choice.ok.then(|| "groups and optimizer state".to_string());
+    choice
 }

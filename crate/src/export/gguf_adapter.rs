@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::architecture::architecture;
+use super::check_kind;
+use super::choice::ExportChoice;
+use super::format::{BaseFiles, Exporting, Format};
 use super::gguf_types::values_of;
 use super::options::{ExportFormat, ExportOptions};
-use super::peft::check_kind;
 use super::source::ExportSource;
 use crate::bundle::{EncodedTensor, FileStream, GgufOutput, Segment, StreamTensor};
 use crate::error::{Error, Refusal, Result, word};
@@ -93,4 +95,37 @@ fn output(tensor: &StreamTensor, name: String, layout: Layout, to: TensorType, f
     let encoded = EncodedTensor::new(&name, values_of(tensor).map_err(|refusal| *refusal)?, &tensor.shape, layout, to).times(factor);
     let weight = Some((name.clone(), Layout::Same));
     Ok(GgufOutput { record: GgufRecord { name, ggml_type: to.ggml(), shape }, contents: Segment::Encoded(encoded), weight })
+}
+
+/// The adapter of a run as one GGUF file.
+pub(super) struct GgufAdapter;
+
+impl Format for GgufAdapter {
+    fn about(&self) -> &'static str {
+        "LoRA adapter, GGUF for llama.cpp"
+    }
+
+    fn ending(&self) -> &'static str {
+        ".gguf"
+    }
+
+    fn is_of_adapter(&self) -> bool {
+        true
+    }
+
+    fn own_options(&self) -> &'static [&'static str] {
+        &["base", "type"]
+    }
+
+    fn export<'a>(&self, source: &'a ExportSource, _: BaseFiles, options: &'a ExportOptions) -> Exporting<'a> {
+        Box::pin(async move { export_gguf_adapter(source, options) })
+    }
+
+    fn choices(&self, source: &ExportSource) -> Vec<ExportChoice> {
+        let plan = |word: &str| {
+            let options = ExportOptions { types: Some(word.to_string()), ..ExportOptions::default() };
+            ExportChoice::planned(ExportFormat::GgufAdapter, Some(word), export_gguf_adapter(source, &options))
+        };
+        source.adapter_settings.iter().flat_map(|_| ["f32", "f16"].map(plan)).collect()
+    }
 }

@@ -2,8 +2,7 @@
 
 use std::rc::Rc;
 
-use super::folder::export_folder;
-use super::gguf::export_gguf;
+use super::format::BaseFiles;
 use super::gguf_types::GgufTypes;
 use super::options::{ExportDtype, ExportFormat, ExportOptions};
 use super::peft::push_adapter;
@@ -23,7 +22,7 @@ use crate::state::{SelectionReport, SourceFormat, VerifyPolicy};
 ///
 /// # Errors
 /// `checkpoint.base.missing` without a base, `checkpoint.base.mismatch` for another one; those of [`export_folder`] and [`export_gguf`].
-pub async fn export_merged(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
+pub(super) async fn merge_into(source: &ExportSource, base_files: BaseFiles, options: &ExportOptions) -> Result<Merged> {
     if options.optimizer {
         let expected = "false: the optimizer's state belongs to the factors, which a merged model does not have";
         return Err(Error::InvalidConfig(vec![Fault::new("optimizer", expected, "true")]));
@@ -50,10 +49,8 @@ pub async fn export_merged(source: &ExportSource, base_files: Vec<Box<dyn ByteSo
         adapter_settings: None,
         ..source.clone()
     };
-    if options.format == ExportFormat::Gguf {
-        return export_gguf(&merged, if patched { shared() } else { Vec::new() }, options).await;
-    }
-    export_folder(&merged, &ExportOptions { dtype, ..options.clone() })
+    let files = if patched { shared() } else { Vec::new() };
+    Ok(Merged { source: merged, files, options: ExportOptions { dtype, ..options.clone() } })
 }
 
 /// How an adapter is merged into a base for an export: the sum is made in f32 and rounded once, to the type that is written.
@@ -104,21 +101,21 @@ fn checked_base(source: &ExportSource, files: Vec<Box<dyn ByteSource>>) -> Resul
     Ok(base)
 }
 
-/// An opened model that an adapter was merged into, as it is exported.
-pub(crate) struct OpenedMerged {
+/// A model that an adapter was merged into, as it is exported.
+pub(super) struct Merged {
     /// Its sums.
-    pub(crate) source: ExportSource,
+    pub(super) source: ExportSource,
     /// The files that they go into, where those are the base's.
-    pub(crate) files: Vec<Box<dyn ByteSource>>,
+    pub(super) files: Vec<Box<dyn ByteSource>>,
     /// The options, with what follows from the base.
-    pub(crate) options: ExportOptions,
+    pub(super) options: ExportOptions,
 }
 
 /// What an export with these options makes of `source`; `None` where nothing was merged while it was opened.
 ///
 /// # Errors
 /// `export.gguf.type` for a type that cannot be written.
-pub(crate) fn opened_merged(source: &ExportSource, options: &ExportOptions) -> Result<Option<OpenedMerged>> {
+pub(super) fn opened_merged(source: &ExportSource, options: &ExportOptions) -> Result<Option<Merged>> {
     let of_tensor = |tensor: &StreamTensor| match &tensor.values {
         StreamValues::Stored(stored) => stored.merged_in().cloned(),
         _ => None,
@@ -129,7 +126,7 @@ pub(crate) fn opened_merged(source: &ExportSource, options: &ExportOptions) -> R
     sum(&mut source.weights, exact);
     let whole = source.selection == SelectionReport::default();
     let files = if patched && whole { bundle.own_files() } else { Vec::new() };
-    Ok(Some(OpenedMerged { source, files, options: ExportOptions { dtype, ..options.clone() } }))
+    Ok(Some(Merged { source, files, options: ExportOptions { dtype, ..options.clone() } }))
 }
 
 /// The adapter as it is now, in PEFT's files.

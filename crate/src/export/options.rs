@@ -24,6 +24,9 @@ pub enum ExportFormat {
 }
 
 impl ExportFormat {
+    /// All formats.
+    pub const ALL: [Self; 5] = [Self::Safetensors, Self::Gguf, Self::Json, Self::Peft, Self::GgufAdapter];
+
     /// Its word in options.
     pub fn word(self) -> &'static str {
         match self {

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::card::card;
+use super::check_kind;
+use super::choice::ExportChoice;
+use super::format::{BaseFiles, Exporting, Format};
 use super::options::{ExportFormat, ExportOptions};
 use super::source::ExportSource;
 use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, BASE_DIGEST, FileStream, adapter_tensors};
-use crate::error::{Refusal, Result, word};
+use crate::error::{Result, word};
 use crate::formats::{Digest, TensorType, Warning};
 use crate::model::adapter_document;
 use crate::state::{RECEIPT, ReceiptWarning};
@@ -48,17 +51,28 @@ pub(super) fn push_adapter(
     Ok(())
 }
 
-/// What an adapter or a whole model is asked for and cannot be.
-pub fn check_kind(source: &ExportSource, format: ExportFormat) -> Result<()> {
-    let refusal = Refusal::new(word!("export.adapter"));
-    match (&source.adapter_settings, format) {
-        (Some(_), ExportFormat::Peft | ExportFormat::GgufAdapter) => Ok(()),
-        (None, ExportFormat::Safetensors | ExportFormat::Gguf | ExportFormat::Json) => Ok(()),
-        (Some(_), _) => {
-            let expected = "peft or gguf-adapter: only an adapter was trained";
-            let hint = "merge it into the base: safetensors and gguf with the files of the base";
-            Err(refusal.expected(expected).found(format.word()).hint(hint).into())
-        }
-        (None, _) => Err(refusal.expected("the format of a whole model: no adapter was trained").found(format.word()).into()),
+/// The adapter of a run as a folder.
+pub(super) struct Peft;
+
+impl Format for Peft {
+    fn about(&self) -> &'static str {
+        "LoRA adapter, PEFT folder"
+    }
+
+    fn is_of_adapter(&self) -> bool {
+        true
+    }
+
+    fn own_options(&self) -> &'static [&'static str] {
+        &["base", "dtype"]
+    }
+
+    fn export<'a>(&self, source: &'a ExportSource, _: BaseFiles, options: &'a ExportOptions) -> Exporting<'a> {
+        Box::pin(async move { export_adapter(source, options) })
+    }
+
+    fn choices(&self, source: &ExportSource) -> Vec<ExportChoice> {
+        let plan = |_| ExportChoice::planned(ExportFormat::Peft, None, export_adapter(source, &ExportOptions::default()));
+        source.adapter_settings.iter().map(plan).collect()
     }
 }

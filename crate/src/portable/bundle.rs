@@ -6,18 +6,15 @@ use super::companions::Companions;
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
 use super::imports::{OpenedBundle, SharedFiles, boxed, open_checkpoint, open_gguf, open_hf_folder};
 use super::json::open_json;
-use super::opened::{ImportedState, OpenedFile, OpenedState};
-use super::plan::PortableModelBundleImportPlan;
 use super::safetensors::open_safetensors;
-use super::state_dict::{MODEL_FILE, PortableModelStateDict};
 use super::training::TrainingGroups;
 use crate::bundle::{FileStream, ModelAssets, PortableTokenizerBinding};
 use crate::error::Result;
 use crate::export::{ExportOptions, JsonEncoding, export_folder, export_gguf};
 use crate::formats::{ByteSource, Digest, Warning};
 use crate::state::{
-    Base, BundleParts, ModelIoArtifactReceipt, PortableModelImportRequest, RECEIPT, SelectionReport, StateManifest, StatedResult,
-    VerifyPolicy, bundle_digest,
+    Base, BundleParts, ImportedState, MODEL_FILE, ModelIoArtifactReceipt, OpenedFile, OpenedState, PortableModelBundleImportPlan,
+    PortableModelImportRequest, PortableModelStateDict, RECEIPT, SelectionReport, StateManifest, StatedResult, VerifyPolicy, bundle_digest,
 };
 
 /// A model as plain data: its state, and what goes with it.
@@ -140,7 +137,7 @@ impl PortableModelBundle {
     /// # Errors
     /// Those of reading.
     pub async fn receipt(&self) -> Result<ModelIoArtifactReceipt> {
-        self.state_dict.receipt_with(self.companions.tokenizer.as_ref()).await
+        self.state_dict.receipt_with(self.companions.tokenizer.as_ref().map_or([None, None], PortableTokenizerBinding::digests)).await
     }
 
     /// What the bundle can become. With `read`, every tensor is read once for the digest of the state.

@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use super::payload::Payload;
 use super::safetensors::push_file;
-use super::state_dict::{PortableModelStateDict, StateTensorEntry};
 use crate::bundle::FileStream;
 use crate::error::{Error, Refusal, Result, Word, word};
 use crate::formats::{ByteSource, Digest, Json, SafetensorsFile, Wrong, dtype_bits, json_document, json_typed, sha256_of};
-use crate::state::{ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, RECEIPT, ReceiptFile, canonical};
+use crate::state::{
+    ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, Payload, PortableModelStateDict, RECEIPT, ReceiptFile, StateTensorEntry,
+    canonical,
+};
 
 /// The record of a delta, in the metadata of its file.
 const DELTA_KEY: &str = "tabtune.delta";

@@ -3,14 +3,13 @@
 use std::rc::Rc;
 
 use super::bundle::PortableModelBundle;
-use super::state_dict::StateTensorEntry;
 use crate::bundle::{Bundle, ModelAssets, StoredBytes, StoredTensor, StreamTensor, StreamValues};
 use crate::config::ModelConfig;
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::export::{ExportSource, Weights};
 use crate::formats::{MemorySource, SourceSpan};
 use crate::model::planned_parameters;
-use crate::state::ModelIoArtifactReceipt;
+use crate::state::{ModelIoArtifactReceipt, StateTensorEntry};
 
 impl PortableModelBundle {
     /// The weights and documents of the bundle, for the writers of folders and GGUF files.

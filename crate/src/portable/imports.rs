@@ -3,19 +3,18 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use super::account::Input;
 use super::companions::{Bound, Companions};
-use super::opened::{OpenedFile, OpenedState, OpenedTensor};
-use super::payload::Payload;
 use super::safetensors::open_safetensors;
-use super::source_word::SourceWord;
 use crate::bundle::{OpenOptions, PortableTokenizerBinding, gguf_files, open_bundle, open_bundle_with, summed_gguf};
 use crate::checkpoint::{Checkpoint, Manifest};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::{HEAD, Layout, ROPE_FREQS, from_gguf};
 use crate::formats::{ByteSource, Digest, GgufTensor, GgufValue, Hasher, base_name};
-use crate::state::{BaseFile, Identity, MANIFEST_FILE, ModelStateTensorManifest, NamePolicy, StateManifest, StatedDigests, byte_len};
+use crate::state::{
+    BaseFile, Identity, Input, MANIFEST_FILE, ModelStateTensorManifest, NamePolicy, OpenedFile, OpenedState, OpenedTensor, Payload,
+    SourceWord, StateManifest, StatedDigests, byte_len,
+};
 
 /// Files of one artifact, which its tensors share.
 pub type SharedFiles = Vec<Rc<dyn ByteSource>>;

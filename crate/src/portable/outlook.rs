@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
-use crate::bundle::{Bundle, MAX_JSON_BYTES};
+use crate::bundle::Bundle;
 use crate::error::Result;
 use crate::export::{ExportChoice, ExportFormat, ExportSource, export_choices};
 use crate::state::{Identity, ModelStateTensorManifest};
@@ -21,10 +21,7 @@ pub fn answers_of<'a>(
     identity: &Identity,
     tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone,
 ) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {
-    let mut choices = export_choices(source);
-    if source.adapter_settings.is_none() {
-        choices.push(json_choice(tensors.clone()));
-    }
+    let choices = export_choices(source);
     let made = |choice: &&ExportChoice| choice.format == ExportFormat::Gguf;
     let refused = choices.iter().filter(made).all(|choice| !choice.ok || choice.needs.is_some());
     let reason = choices.iter().filter(made).find_map(|choice| choice.reason.clone());
@@ -38,20 +35,6 @@ pub fn answers_of<'a>(
     };
     let contract = ModelIoCompatibilityContract::of(facts, tensors)?;
     Ok((choices, contract))
-}
-
-/// A JSON document: small enough, and without NaN and infinity, which is found when it is written.
-fn json_choice<'a>(tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone) -> ExportChoice {
-    let least = |tensor: &ModelStateTensorManifest| tensor.numel().map_or(u64::MAX, |count| count.saturating_mul(2));
-    let bytes = tensors.clone().fold(0u64, |sum, tensor| sum.saturating_add(least(tensor)));
-    let blocks = tensors.clone().find(|tensor| !tensor.is_dense());
-    let reason = match blocks {
-        _ if bytes > MAX_JSON_BYTES => Some(format!("at least {bytes} bytes, of at most {MAX_JSON_BYTES}")),
-        Some(tensor) => Some(format!("{} is {}, which numbers cannot hold: ask for the encoding base64", tensor.state_key, tensor.dtype)),
-        None => None,
-    };
-    let lossy = reason.is_none().then(|| "configuration and tokenizer".to_string());
-    ExportChoice { format: ExportFormat::Json, types: None, ok: reason.is_none(), bytes: None, lossy, needs: None, reason }
 }
 
 /// The tensors of a model as a state dict lists them.

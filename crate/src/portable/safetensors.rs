@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::account::Input;
-use super::opened::{OpenedFile, OpenedState, OpenedTensor};
-use super::payload::Payload;
-use super::source_word::SourceWord;
-use super::state_dict::{MODEL_FILE, OPTIMIZER_FILE, PortableModelStateDict, StateTensorEntry};
 use crate::bundle::{FileStream, OPTIMIZER_WEIGHTS, Segment};
 use crate::error::{Error, Refusal, Result, word};
 use crate::formats::{ByteSource, Digest, SafetensorsFile, SafetensorsTensor, Warning, base_name, read_whole, safetensors_header};
-use crate::state::{ArtifactDigests, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, RECEIPT, StateManifest, TensorRole, canonical};
+use crate::state::{
+    ArtifactDigests, Input, MANIFEST_FILE, MANIFEST_KEY, MODEL_FILE, ModelStateTensorManifest, OPTIMIZER_FILE, OpenedFile, OpenedState,
+    OpenedTensor, Payload, PortableModelStateDict, RECEIPT, SourceWord, StateManifest, StateTensorEntry, TensorRole, canonical,
+};
 
 /// Maximum size of that document.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
@@ -196,7 +194,7 @@ pub(super) fn push_file(
         stream.expect(header.len() as u64, &listed, &spans, state);
     }
     let mut contents = vec![Segment::Bytes(header)];
-    contents.extend(entries.iter().map(|entry| entry.payload.segment()));
+    contents.extend(entries.iter().map(|entry| Segment::of_payload(&entry.payload)));
     stream.push_segments(name, contents);
     Ok(())
 }

@@ -4,9 +4,6 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Device, Tensor};
 
-use super::payload::Payload;
-use super::source_word::SourceWord;
-use super::state_dict::{PortableModelStateDict, StateTensorEntry, encoding};
 use crate::bundle::{StreamTensor, StreamValues};
 use crate::config::{GroupConfig, ModelConfig, Precision, ScheduleConfig, TrainConfig};
 use crate::data::{Dataset, Loader};
@@ -15,7 +12,10 @@ use crate::formats::unreadable;
 use crate::gpu::transfer::{RUN_BYTES, Upload};
 use crate::interrupt::Interrupt;
 use crate::model::{Model, Plan};
-use crate::state::{GroupMember, Identity, ModelStateGroupAssignment, ModelStateTensorManifest, StateWord, TensorRole, check_trainable};
+use crate::state::{
+    GroupMember, Identity, ModelStateGroupAssignment, ModelStateTensorManifest, Payload, PortableModelStateDict, SourceWord,
+    StateTensorEntry, StateWord, TensorRole, check_trainable, encoding,
+};
 use crate::train::{DEFAULT_GROUP, LEARNING_RATE, Progress, Trainer, optimizer_config, schedule_config};
 
 /// A run, and what its groups carry that no trainer uses: their names, where their tensors lie, the scales as they were given.

@@ -32,6 +32,13 @@ impl ArtifactDigests {
         Ok(Self { identity: identity.clone(), assignment, ..Self::default() })
     }
 
+    /// The same with the digests of the tokenizer and of the chat templates. A tokenizer that is refused leaves the tensors usable: it has
+    /// no digest.
+    pub(crate) fn with(mut self, [tokenizer, template]: [Option<Digest>; 2]) -> Self {
+        (self.tokenizer, self.template) = (tokenizer, template);
+        self
+    }
+
     /// The digests of the artifact. Those of the whole state and of the bundle follow from the others.
     pub(crate) fn digests(&self, weights: Option<Digest>, optimizer: Option<Digest>) -> Result<StatedDigests> {
         let &Self { assignment, tokenizer, template, .. } = self;

@@ -1,6 +1,7 @@
 //! State as typed data: named tensors, the groups that train them, digests, manifests and receipts. Plain data, checked here, without any
 //! payload.
 
+mod account;
 mod artifact_digests;
 mod check;
 mod conversion;
@@ -13,15 +14,23 @@ mod manifest_compare;
 mod manifest_parts;
 mod manifest_read;
 mod non_finite;
+mod opened;
 mod origin;
+mod payload;
+mod plan;
 pub(crate) mod receipt;
 mod receipt_parts;
 mod request;
 mod select;
+mod source_word;
+mod state_dict;
 mod state_digests;
+mod state_receipt;
+mod survey;
 mod tensor;
 mod tokenizer_record;
 
+pub(crate) use account::Input;
 pub(crate) use artifact_digests::ArtifactDigests;
 pub use check::{check_groups, check_trainable};
 pub use conversion::Conversion;
@@ -38,7 +47,10 @@ pub(crate) use manifest::{MANIFEST_FILE, MANIFEST_KEY};
 pub(crate) use manifest_parts::{base as base_of, files as files_of, groups as groups_of, tensors as tensors_of};
 pub use non_finite::refuse_non_finite;
 pub(crate) use non_finite::refuse_non_finite_as;
+pub use opened::{ImportedState, OpenedFile, OpenedState, OpenedTensor};
 pub use origin::{Base, BaseFile, SourceFormat};
+pub use payload::Payload;
+pub use plan::{PlanEntry, PortableModelBundleImportPlan};
 pub use receipt::{
     CheckResult, DataRecord, Evaluation, EvaluationRecord, LossRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptCheck,
     ReceiptFile, ReceiptGroups, ReceiptTensors, ReceiptWarning, Tool, TrainingRecord,
@@ -48,7 +60,11 @@ pub use request::{
     TensorMaterializationPolicy, VerifyPolicy,
 };
 pub use select::{Selected, SelectedTensor, SelectionReport, select};
+pub use source_word::SourceWord;
+pub(crate) use state_dict::{MODEL_FILE, OPTIMIZER_FILE, encoding};
+pub use state_dict::{PortableModelStateDict, SelectedStateDict, StateTensorEntry};
 pub use state_digests::{StateDigests, StatedResult};
+pub(crate) use survey::survey;
 pub use tensor::{Identity, ModelStateTensorManifest, StateWord, TensorRole, byte_len};
 pub use tokenizer_record::CARRIED_FILES;
 pub(crate) use tokenizer_record::TEMPLATES;

@@ -2,7 +2,16 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
+use tabtune::export::ExportFormat;
+
+/// Parses the word of an export format.
+fn formats() -> impl TypedValueParser<Value = ExportFormat> {
+    let word = |format: ExportFormat| PossibleValue::new(format.word()).help(format.about());
+    PossibleValuesParser::new(ExportFormat::ALL.map(word))
+        .map(|word| ExportFormat::ALL.into_iter().find(|format| format.word() == word).expect("one of the words that are accepted"))
+}
 
 /// Options for the files that a command writes.
 #[derive(Debug, Args)]
@@ -12,14 +21,14 @@ pub struct OutputArgs {
     #[arg(long, value_name = "PATH")]
     pub to: PathBuf,
     /// Format to write.
-    #[arg(long, value_enum, default_value = "safetensors")]
+    #[arg(long, default_value = ExportFormat::default().word(), value_parser = formats())]
     pub format: ExportFormat,
     /// With --format gguf: type of the matrices, one of f32, f16, bf16, q8_0, q6_k, q5_1, q5_0, q4_k, q4_1, q4_0, the mixture q4_k_m, or
     /// as-base, which keeps each matrix's type in --base, or without --base its type in the model [default: as-base]. With --format
     /// gguf-adapter: f32 or f16 [default: f32].
     #[arg(long = "type", value_name = "TYPE")]
     pub types: Option<String>,
-    /// With --format safetensors: dtype of all tensors, f32, bf16, f16, or stored, which keeps the dtype of each [default: stored].
+    /// With --format safetensors or peft: dtype of all tensors, f32, bf16, f16, or stored, which keeps the dtype of each [default: stored].
     #[arg(long, value_name = "DTYPE")]
     pub dtype: Option<String>,
     /// With --format gguf: the GGUF file that training started from, or all parts of a split one. Its metadata, its tokenizer and the
@@ -30,7 +39,7 @@ pub struct OutputArgs {
     /// With --format safetensors: maximum size of a shard, in bytes [default: 1900000000].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     pub shard_bytes: Option<u64>,
-    /// With --format safetensors: write the optimizer's state as well, to a file of its own.
+    /// With --format safetensors or json: write the optimizer's state as well; safetensors has a file of its own for it.
     #[arg(long)]
     pub optimizer: bool,
     /// Write the manifest, which lists the tensors that each optimizer trains.
@@ -67,28 +76,6 @@ pub struct CardArgs {
     /// Further text for the model card.
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
-}
-
-/// Format of exported weights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExportFormat {
-    /// A Hugging Face folder.
-    Safetensors,
-    /// One GGUF file for llama.cpp.
-    Gguf,
-    /// One JSON document.
-    Json,
-    /// A folder with the adapter for PEFT, from a run that trains one.
-    Peft,
-    /// One GGUF file with the adapter for llama.cpp, from a run that trains one.
-    GgufAdapter,
-}
-
-impl ExportFormat {
-    /// Returns true if the format is a folder, false if it is a single file.
-    pub fn is_folder(self) -> bool {
-        matches!(self, Self::Safetensors | Self::Peft)
-    }
 }
 
 /// Arguments of `export`.

@@ -7,8 +7,8 @@ use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::bundle::FileStream;
 use tabtune::formats::ByteSource;
-use tabtune::portable::{Companions, ModelAdapterDelta, PortableModelBundle, PortableModelStateDict, open_safetensors};
-use tabtune::state::PortableModelImportRequest;
+use tabtune::portable::{Companions, ModelAdapterDelta, PortableModelBundle, open_safetensors};
+use tabtune::state::{PortableModelImportRequest, PortableModelStateDict};
 
 use super::Outcome;
 use crate::args::{DeltaAction, DeltaArgs, DeltaUse};

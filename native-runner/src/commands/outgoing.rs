@@ -9,12 +9,11 @@ use serde_json::{Map, Value, json};
 use tabtune::bundle::{Bundle, FileStream};
 use tabtune::config::Precision;
 use tabtune::error::Word;
-use tabtune::export;
-use tabtune::export::{ExportDtype, ExportOptions, ExportSource, GgufTypes};
+use tabtune::export::{ExportDtype, ExportFormat, ExportOptions, ExportSource, GgufTypes, export};
 use tabtune::formats::{ByteSource, Warning};
 use tabtune::state::Conversion;
 
-use crate::args::{CardArgs, ExportFormat, OutputArgs};
+use crate::args::{CardArgs, OutputArgs};
 use crate::error::{Result, RunError};
 use crate::files::{base_sources, file_name};
 use crate::output::Output;
@@ -34,32 +33,18 @@ const NON_FINITE: Word = tabtune::error::word!("tensor.non-finite");
 /// # Errors
 /// `cli.usage` for options that do not go together, `output.occupied`, `sink.write`.
 pub fn options(args: &OutputArgs) -> Result<(ExportOptions, Place)> {
-    if !matches!(args.format, ExportFormat::Gguf | ExportFormat::GgufAdapter) && args.types.is_some() {
-        return Err(RunError::Usage("--type goes with --format gguf and gguf-adapter".into()));
-    }
-    if args.format == ExportFormat::Json && !args.base.is_empty() {
-        return Err(RunError::Usage("--base goes with every format but json".into()));
-    }
-    if args.format != ExportFormat::Json && args.encoding.is_some() {
-        return Err(RunError::Usage("--encoding goes with --format json".into()));
-    }
-    if args.format != ExportFormat::Safetensors && (args.dtype.is_some() || args.shard_bytes.is_some() || args.optimizer) {
-        return Err(RunError::Usage("--dtype, --shard-bytes and --optimizer go with --format safetensors".into()));
-    }
-    let file = file_name(&args.to);
-    let ending = match args.format {
-        ExportFormat::Safetensors | ExportFormat::Peft => "",
-        ExportFormat::Gguf | ExportFormat::GgufAdapter => ".gguf",
-        ExportFormat::Json => ".state_dict.json",
-    };
+    check_own(args)?;
+    let (file, ending) = (file_name(&args.to), args.format.ending());
     if !file.to_ascii_lowercase().ends_with(ending) {
-        return Err(RunError::Usage(format!("with --format {} the name of --to ends in {ending}", word(args.format))));
+        return Err(RunError::Usage(format!("with --format {} the name of --to ends in {ending}", args.format.word())));
     }
-    let stem = [".gguf", ".state_dict.json"].into_iter().find_map(|end| file.strip_suffix(end)).unwrap_or(&file);
+    let folder = ending.is_empty();
+    let stem = ExportFormat::ALL.into_iter().filter(|format| !format.ending().is_empty());
+    let stem = stem.into_iter().find_map(|format| file.strip_suffix(format.ending())).unwrap_or(&file);
     let name = args.card.name.clone().unwrap_or_else(|| stem.to_string());
     let mut fields = Map::new();
     let mut put = |key: &str, value: Option<Value>| drop(value.map(|value| fields.insert(key.to_string(), value)));
-    put("format", Some(json!(word(args.format))));
+    put("format", Some(json!(args.format)));
     put("type", args.types.clone().map(Value::from));
     put("dtype", args.dtype.clone().map(Value::from));
     put("shard_bytes", args.shard_bytes.map(Value::from));
@@ -70,23 +55,32 @@ pub fn options(args: &OutputArgs) -> Result<(ExportOptions, Place)> {
     put("allow_non_finite", Some(json!(args.allow_non_finite)));
     put("name", Some(json!(name)));
     // The receipt names the file as it is named here.
-    put("file_name", (!args.format.is_folder()).then(|| json!(file)));
+    put("file_name", (!folder).then(|| json!(file)));
     put("card", card(&args.card));
     let options: ExportOptions =
         serde_json::from_value(Value::Object(fields)).map_err(|e| RunError::Usage(format!("the options of an export: {e}")))?;
     // A type that cannot be written is refused before anything is read.
     options.types.as_deref().map(GgufTypes::from_word).transpose()?;
-    let place = if args.format.is_folder() { Place::Folder(Folder::for_output(&args.to)?) } else { Place::File(OneFile::new(&args.to)?) };
+    let place = if folder { Place::Folder(Folder::for_output(&args.to)?) } else { Place::File(OneFile::new(&args.to)?) };
     Ok((options, place))
 }
 
-fn word(format: ExportFormat) -> &'static str {
-    match format {
-        ExportFormat::Safetensors => "safetensors",
-        ExportFormat::Gguf => "gguf",
-        ExportFormat::Json => "json",
-        ExportFormat::Peft => "peft",
-        ExportFormat::GgufAdapter => "gguf-adapter",
+/// Refuses options that the format does not have.
+fn check_own(args: &OutputArgs) -> Result<()> {
+    let given = [
+        ("type", args.types.is_some()),
+        ("dtype", args.dtype.is_some()),
+        ("shard_bytes", args.shard_bytes.is_some()),
+        ("optimizer", args.optimizer),
+        ("encoding", args.encoding.is_some()),
+        ("base", !args.base.is_empty()),
+    ];
+    match given.into_iter().find(|(option, given)| *given && !args.format.takes(option)) {
+        Some((option, _)) => {
+            let formats: Vec<&str> = ExportFormat::ALL.into_iter().filter(|format| format.takes(option)).map(ExportFormat::word).collect();
+            Err(RunError::Usage(format!("--{} goes with --format {}", option.replace('_', "-"), formats.join(", "))))
+        }
+        None => Ok(()),
     }
 }
 
@@ -107,8 +101,7 @@ fn card(args: &CardArgs) -> Option<Value> {
 /// # Errors
 /// `source.read`.
 pub fn base(args: &OutputArgs) -> Result<Vec<Box<dyn ByteSource>>> {
-    let whole = matches!(args.format, ExportFormat::Gguf | ExportFormat::Safetensors);
-    if whole { base_sources(&args.base) } else { Ok(Vec::new()) }
+    if args.format.takes("base") && !args.format.is_of_adapter() { base_sources(&args.base) } else { Ok(Vec::new()) }
 }
 
 /// Share of an adapter's change that remains in the weights it was merged into.
@@ -158,7 +151,7 @@ pub fn survival_in(bundle: &Rc<Bundle>, precision: Precision) -> Result<Option<S
     };
     let options = ExportOptions { dtype, allow_non_finite: true, ..ExportOptions::default() };
     let source = ExportSource::of_bundle(bundle)?.summed(bundle)?;
-    let mut stream = block_on(tabtune::portable::export(&source, Vec::new(), &options))?;
+    let mut stream = block_on(export(&source, Vec::new(), &options))?;
     while block_on(stream.next_chunk())?.is_some() {}
     warn_of(&stream, &[LOST]);
     Ok(stream.receipt().and_then(|receipt| Survival::of(&receipt.conversions)))
@@ -169,12 +162,12 @@ pub fn survival_in(bundle: &Rc<Bundle>, precision: Precision) -> Result<Option<S
 /// # Errors
 /// `cli.usage` for a base that is not used, and errors of the export and of writing.
 pub fn write(source: &ExportSource, base: Vec<Box<dyn ByteSource>>, options: &ExportOptions, place: &Place, output: &Output) -> Result<()> {
-    if options.format == export::ExportFormat::Safetensors && source.adapter_settings.is_none() && !base.is_empty() {
+    if options.format == ExportFormat::Safetensors && source.adapter_settings.is_none() && !base.is_empty() {
         return Err(RunError::Usage(
             "--base with --format safetensors: expected the checkpoint of an adapter, which is merged into it".into(),
         ));
     }
-    let mut stream = block_on(tabtune::portable::export(source, base, options))?;
+    let mut stream = block_on(export(source, base, options))?;
     let written = place.write(&mut stream)?;
     let files: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
     warn_of(&stream, &OWN);

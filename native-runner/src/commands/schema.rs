@@ -1,9 +1,10 @@
-//! `tabtune schema`: settings, reports and error codes as JSON, for `npm run generate`.
+//! `tabtune schema`: settings, reports, error codes and export formats as JSON, for `npm run generate`.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
 use tabtune::config::TrainConfig;
 use tabtune::error::{CODES, Class, MEANINGS};
+use tabtune::export::ExportFormat;
 use tabtune::generate::score::{Score, ScoreConfig};
 use tabtune::generate::{GenerateConfig, GeneratedToken};
 use tabtune::gpu::profile::ProfileReport;
@@ -26,7 +27,9 @@ pub fn run(output: &Output) -> Result<Outcome> {
 
 fn document() -> Value {
     let row = |(code, meaning): (&tabtune::error::Code, &&str)| json!({ "word": code.word, "class": code.class.text(), "raiser": code.raiser.text(), "meaning": meaning });
+    let format = |format: ExportFormat| json!({ "word": format, "about": format.about(), "ending": format.ending(), "adapter": format.is_of_adapter(), "options": format.own_options() });
     json!({
+        "exports": ExportFormat::ALL.map(format),
         "classes": Class::ALL.iter().map(|class| class.text()).collect::<Vec<_>>(),
         "codes": CODES.iter().zip(MEANINGS).map(row).collect::<Vec<_>>(),
         "settings": { "run": given::<TrainConfig>(), "sample": given::<GenerateConfig>(), "score": given::<ScoreConfig>() },

@@ -7,12 +7,12 @@ use tabtune::bundle::{ModelAssets, OpenOptions, dequantise};
 use tabtune::checkpoint;
 use tabtune::checkpoint::Checkpoint;
 use tabtune::config::{Architecture, ModelConfig};
-use tabtune::export::{ExportFormat, ExportOptions, ExportSource, export_choices};
+use tabtune::export::{ExportFormat, ExportOptions, ExportSource, export, export_choices};
 use tabtune::families::config_from_hf;
 use tabtune::formats::{GgufFile, GgufValue, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{modules, open_model_with};
-use tabtune::portable::{checkpoint_source, export};
+use tabtune::portable::checkpoint_source;
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu, weights};
 

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use tabtune::bundle::{Bundle, OpenOptions};
 use tabtune::checkpoint::Checkpoint;
 use tabtune::config::ModelConfig;
-use tabtune::export::{ExportDtype, ExportFormat, ExportOptions, ExportSource, Weights};
+use tabtune::export::{ExportDtype, ExportFormat, ExportOptions, ExportSource, Weights, export};
 use tabtune::formats::{ByteSource, GgufFile, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, modules, open_model, open_model_with};
-use tabtune::portable::{checkpoint_source, export};
+use tabtune::portable::checkpoint_source;
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu};
 

@@ -18,12 +18,11 @@ use tabtune::bundle::{Bundle, ModelAssets};
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
-use tabtune::export::{ExportFormat, ExportOptions, ExportSource, Weights};
+use tabtune::export::{ExportFormat, ExportOptions, ExportSource, Weights, export};
 use tabtune::families::config_from_hf;
 use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, open_model};
-use tabtune::portable::export;
 use tabtune_tests::{block_on, cpu};
 
 pub type Files = Vec<(String, Vec<u8>)>;

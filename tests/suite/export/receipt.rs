@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use serde_json::Value;
 use tabtune::bundle::{OpenOptions, Verification, open_bundle_with, verify, verify_files};
-use tabtune::export::{ExportDtype, ExportFormat, ExportOptions, ExportSource, export_folder, export_gguf};
+use tabtune::export::{ExportDtype, ExportFormat, ExportOptions, ExportSource, export, export_folder, export_gguf};
 use tabtune::formats::{ByteSource, Digest, MemorySource, SafetensorsFile};
-use tabtune::portable::{PortableModelBundle, export};
+use tabtune::portable::PortableModelBundle;
 use tabtune::state::{
     CheckResult, ModelIoArtifactReceipt, NamePolicy, Operation, PortableModelImportRequest, RECEIPT, leaf, weights_digest,
 };

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use serde_json::json;
 use tabtune::formats::{ByteSource, Digest, GgmlType, GgufRecord, GgufValue, MemorySource, gguf_header};
-use tabtune::portable::{ContractFacts, ModelIoCompatibilityContract, PortableModelBundle, SharedFiles, SourceWord, Support, open_gguf};
-use tabtune::state::{Identity, ModelStateTensorManifest, NamePolicy, PortableModelImportRequest, TokenizerFamily};
+use tabtune::portable::{ContractFacts, ModelIoCompatibilityContract, PortableModelBundle, SharedFiles, Support, open_gguf};
+use tabtune::state::{Identity, ModelStateTensorManifest, NamePolicy, PortableModelImportRequest, SourceWord, TokenizerFamily};
 use tabtune_tests::block_on;
 
 fn golden(names: &[&str]) -> SharedFiles {

@@ -12,8 +12,8 @@ use tabtune::export::{ExportOptions, ExportSource, JsonEncoding, export_folder, 
 use tabtune::formats::{ByteSource, Digest, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
-use tabtune::portable::{ImportedBundle, PortableModelBundle, PortableModelStateDict, SharedFiles, TrainingGroups, open_json};
-use tabtune::state::{NamePolicy, PortableModelImportRequest};
+use tabtune::portable::{ImportedBundle, PortableModelBundle, SharedFiles, TrainingGroups, open_json};
+use tabtune::state::{NamePolicy, PortableModelImportRequest, PortableModelStateDict};
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu, devices, weights};
 

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use serde_json::json;
 use tabtune::bundle::FileStream;
 use tabtune::formats::{MemorySource, SafetensorsFile};
-use tabtune::portable::{ModelAdapterDelta, Payload, PortableModelStateDict};
+use tabtune::portable::ModelAdapterDelta;
+use tabtune::state::{Payload, PortableModelStateDict};
 use tabtune_tests::block_on;
 
 use super::state_g::{assert_same, plain, state_g, told, written};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use tabtune::formats::{MemorySource, SafetensorsFile};
-use tabtune::portable::{ModelAdapterDelta, Payload, PortableModelStateDict, SourceWord, StateTensorEntry};
-use tabtune::state::{Identity, ModelStateTensorManifest};
+use tabtune::portable::ModelAdapterDelta;
+use tabtune::state::{Identity, ModelStateTensorManifest, Payload, PortableModelStateDict, SourceWord, StateTensorEntry};
 use tabtune_tests::block_on;
 
 use super::delta::{file_of, with};

@@ -7,8 +7,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tabtune::export::JsonEncoding;
 use tabtune::formats::{ByteSource, MemorySource};
-use tabtune::portable::{Payload, PortableModelStateDict, SourceWord, StateTensorEntry, open_json};
-use tabtune::state::{Identity, ModelStateTensorManifest, PortableModelImportRequest, StatedResult};
+use tabtune::portable::open_json;
+use tabtune::state::{
+    Identity, ModelStateTensorManifest, Payload, PortableModelImportRequest, PortableModelStateDict, SourceWord, StateTensorEntry,
+    StatedResult,
+};
 use tabtune_tests::block_on;
 
 use super::state_g::{Counting, assert_same, import, plain, state_g, told, written};

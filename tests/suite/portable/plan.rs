@@ -1,8 +1,8 @@
 //! Plans of imports: the bytes that are read, and when.
 
 use serde_json::json;
-use tabtune::portable::{OpenedState, PortableModelBundleImportPlan, PortableModelStateDict, open_safetensors};
-use tabtune::state::PortableModelImportRequest;
+use tabtune::portable::open_safetensors;
+use tabtune::state::{OpenedState, PortableModelBundleImportPlan, PortableModelImportRequest, PortableModelStateDict};
 use tabtune_tests::block_on;
 
 use super::state_g::{Counting, assert_same, state_g, told, written};

@@ -6,8 +6,10 @@ use std::rc::Rc;
 use tabtune::bundle::{FileStream, Verification, verify};
 use tabtune::export::{ExportDtype, ExportOptions, JsonEncoding};
 use tabtune::formats::{ByteSource, MemorySource};
-use tabtune::portable::{Companions, ModelAdapterDelta, Payload, PortableModelBundle, PortableModelStateDict, SharedFiles};
-use tabtune::state::{CheckResult, ModelIoArtifactReceipt, NamePolicy, Operation, PortableModelImportRequest, RECEIPT};
+use tabtune::portable::{Companions, ModelAdapterDelta, PortableModelBundle, SharedFiles};
+use tabtune::state::{
+    CheckResult, ModelIoArtifactReceipt, NamePolicy, Operation, Payload, PortableModelImportRequest, PortableModelStateDict, RECEIPT,
+};
 use tabtune_tests::block_on;
 
 use super::state_g::{state_g, written};

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tabtune::export::JsonEncoding;
 use tabtune::formats::{MemorySource, SafetensorsFile};
-use tabtune::portable::{Payload, PortableModelStateDict, SourceWord, StateTensorEntry, open_json, open_safetensors};
+use tabtune::portable::{open_json, open_safetensors};
 use tabtune::state::{
-    Identity, ModelStateGroupAssignment, ModelStateTensorManifest, NonFinitePolicy, PortableModelImportRequest, StatedResult,
+    Identity, ModelStateGroupAssignment, ModelStateTensorManifest, NonFinitePolicy, Payload, PortableModelImportRequest,
+    PortableModelStateDict, SourceWord, StateTensorEntry, StatedResult,
 };
 use tabtune_tests::block_on;
 

@@ -6,8 +6,7 @@ use std::rc::Rc;
 use burn::tensor::{DType, Tensor, TensorData};
 use half::{bf16, f16};
 use tabtune::formats::{Digest, MemorySource};
-use tabtune::portable::{Payload, PortableModelStateDict, SourceWord, StateTensorEntry};
-use tabtune::state::{Identity, ModelStateTensorManifest};
+use tabtune::state::{Identity, ModelStateTensorManifest, Payload, PortableModelStateDict, SourceWord, StateTensorEntry};
 use tabtune_tests::{block_on, cpu};
 
 use super::state_g::{plain, state_g, told, vectors};

@@ -8,8 +8,10 @@ use serde_json::Value;
 use tabtune::Error;
 use tabtune::bundle::FileStream;
 use tabtune::formats::{ByteSource, MemorySource};
-use tabtune::portable::{ImportedState, OpenedState, Payload, PortableModelStateDict, SourceWord, StateTensorEntry};
-use tabtune::state::{Identity, ModelStateGroupAssignment, ModelStateTensorManifest, PortableModelImportRequest};
+use tabtune::state::{
+    Identity, ImportedState, ModelStateGroupAssignment, ModelStateTensorManifest, OpenedState, Payload, PortableModelImportRequest,
+    PortableModelStateDict, SourceWord, StateTensorEntry,
+};
 use tabtune_tests::block_on;
 
 pub fn vectors() -> Value {

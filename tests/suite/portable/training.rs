@@ -8,10 +8,11 @@ use tabtune::config::TrainConfig;
 use tabtune::data::Loader;
 use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::interrupt::Interrupt;
-use tabtune::portable::{
-    ImportedBundle, PortableModelBundle, PortableModelStateDict, SharedFiles, SourceWord, StateTensorEntry, TrainingGroups, open_checkpoint,
+use tabtune::portable::{ImportedBundle, PortableModelBundle, SharedFiles, TrainingGroups, open_checkpoint};
+use tabtune::state::{
+    GroupClass, ModelStateGroupAssignment, PortableModelImportRequest, PortableModelStateDict, Residency, ResidencyPolicy, SourceWord,
+    StateTensorEntry,
 };
-use tabtune::state::{GroupClass, ModelStateGroupAssignment, PortableModelImportRequest, Residency, ResidencyPolicy};
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu, weights};
@@ -138,7 +139,7 @@ fn what_one_run_cannot_train_is_refused() {
     let entry: &mut StateTensorEntry = blocks.get_mut("model.norm.weight").unwrap();
     entry.manifest.dtype = "GGML:Q8_0".into();
     entry.manifest.shape = vec![32];
-    entry.payload = tabtune::portable::Payload::owned(vec![0; 34]);
+    entry.payload = tabtune::state::Payload::owned(vec![0; 34]);
     let blocks = PortableModelStateDict::new(state.identity.clone(), SourceWord::Tabtune, blocks, state.groups().to_vec()).unwrap();
     assert_eq!(code(&blocks), "state.tensor.quantised");
 }

@@ -1,5 +1,5 @@
 /** The dialog of an export: format, model card and target; then the contents of the receipt. */
-import { escaped } from 'tabtune';
+import { escaped, EXPORT_FORMATS } from 'tabtune';
 import type { ExportChoice, ExportOptions, ExportTarget, GgufType, ModelDetails, Receipt, Trainer } from 'tabtune';
 
 import { byId, download, make } from '../dom.js';
@@ -7,10 +7,10 @@ import { bytes, counted, grouped } from '../format.js';
 import { pickFile, pickFolder, picks } from '../pick.js';
 import { faultOf, progressOf } from '../words.js';
 
-const FORMATS = { safetensors: 'Hugging Face folder, safetensors', gguf: 'GGUF', json: 'JSON', peft: 'LoRA adapter, PEFT folder', 'gguf-adapter': 'LoRA adapter, GGUF' } as const;
-const ENDINGS = { safetensors: 'zip', gguf: 'gguf', json: 'json', peft: 'zip', 'gguf-adapter': 'gguf' } as const;
+/** Returns whether an export in this format is a folder, which is downloaded as a zip. */
+const isFolder = (format: ExportChoice['format']): boolean => EXPORT_FORMATS[format].ending === '';
 
-export const choiceName = ({ format, type }: ExportChoice): string => `${FORMATS[format]}${type === undefined ? '' : `, ${type === 'as-base' ? 'types as they were' : escaped(type)}`}`;
+export const choiceName = ({ format, type }: ExportChoice): string => `${EXPORT_FORMATS[format].about}${type === undefined ? '' : `, ${type === 'as-base' ? 'types as they were' : escaped(type)}`}`;
 /** Returns the reason why an export is not possible, or else what it needs and loses. */
 export const choiceFacts = ({ ok, reason, lossy, needs, bytes: size }: ExportChoice): string =>
   !ok ? escaped(reason ?? 'not possible') : [size === undefined ? '' : bytes(size), needs === undefined ? '' : 'needs the file it came from', lossy === undefined ? '' : `without ${escaped(lossy)}`].filter(Boolean).join(', ');
@@ -74,7 +74,8 @@ export class ExportPanel {
   }
 
   get #name(): string {
-    return `tabtune-model.${ENDINGS[this.#chosenOne?.format ?? 'safetensors']}`;
+    const { format } = this.#chosenOne ?? { format: 'safetensors' };
+    return `tabtune-model${isFolder(format) ? '.zip' : EXPORT_FORMATS[format].ending}`;
   }
 
   #chosen(): void {
@@ -85,7 +86,7 @@ export class ExportPanel {
     const chosen = this.#base.map(({ name }) => escaped(name)).join(', ');
     byId('x-base-words', HTMLElement).textContent = `All that was not trained comes from ${namesOf(this.#details?.base)}. ${chosen === '' ? 'Choose it again.' : `Chosen: ${chosen}.`}`;
     const ready = choice !== undefined && this.#writing === undefined && (!needs || this.#base.length > 0);
-    byId('x-folder', HTMLButtonElement).hidden = !picks('Directory') || ENDINGS[choice?.format ?? 'json'] !== 'zip';
+    byId('x-folder', HTMLButtonElement).hidden = !picks('Directory') || !isFolder(choice?.format ?? 'json');
     byId('x-file', HTMLButtonElement).hidden = !picks('SaveFile');
     for (const id of ['x-folder', 'x-file', 'x-download']) byId(id, HTMLButtonElement).disabled = !ready;
     byId('x-close', HTMLButtonElement).textContent = this.#writing ? 'Cancel' : 'Close';

@@ -1,4 +1,5 @@
 /** Options of exports: the format of the exported model and its target. */
+import type { ExportFormat } from '../protocol/generated/exports.js';
 import type { NamedFile, Receipt } from '../protocol/reports.js';
 import type { Call } from './call.js';
 import type { FilesInput } from './inputs.js';
@@ -16,7 +17,7 @@ export interface Exports {
 /** Options of an export: a folder that transformers loads, one GGUF file that llama.cpp loads, or one JSON file that any parser reads. */
 export interface ExportOptions extends Call {
   /** Format of the export; 'peft' and 'gguf-adapter' contain only the adapter of a run. Default: 'safetensors'. */
-  format?: 'safetensors' | 'gguf' | 'json' | 'peft' | 'gguf-adapter';
+  format?: ExportFormat;
   /** Type of the matrices in a GGUF file; 'as-base' is the type that the base has, or that of the weights if there is no base. Default: 'as-base'. */
   type?: GgufType;
   /** For safetensors and JSON: the type in which the weights are stored, or one type for all of them. Default: 'stored'. */

@@ -5,6 +5,7 @@ import { badOption } from '../protocol/errors.js';
 import { isOf } from '../protocol/brand.js';
 import { json } from '../protocol/json.js';
 import { target as parseTarget } from '../protocol/parse.js';
+import { EXPORT_FORMATS, EXPORT_WORDS } from '../protocol/generated/exports.js';
 import type { Ask, Reply } from '../protocol/protocol.js';
 import { toSources } from './inputs.js';
 import { optionsOf } from './given.js';
@@ -13,7 +14,7 @@ import { inside } from './requests.js';
 import type { ExportOptions, Exports, ExportTarget } from './export-options.js';
 
 const EXPORT: Checks = {
-  format: among('safetensors', 'gguf', 'json', 'peft', 'gguf-adapter'),
+  format: among(...EXPORT_WORDS),
   type: among('as-base', 'f32', 'f16', 'bf16', 'q8_0', 'q6_k', 'q5_1', 'q5_0', 'q4_k', 'q4_k_m', 'q4_1', 'q4_0'),
   dtype: among('stored', 'f32', 'bf16', 'f16'),
   encoding: among('numbers', 'base64'),
@@ -25,6 +26,10 @@ const EXPORT: Checks = {
   name: words,
   card: inside({ name: words, license: words, baseModel: words, data: words, text: words }),
 };
+
+/** Options that only some formats have. */
+const OWN = [...new Set(EXPORT_WORDS.flatMap((format) => EXPORT_FORMATS[format].options))];
+const isGiven = (value: unknown): boolean => value !== undefined && value !== false;
 
 type Written = Reply<'model.export'>;
 type Place = 'zip' | 'files' | { target: ExportTarget };
@@ -48,9 +53,10 @@ export function exportsOf(call: Exporting, usual?: boolean, adapting = false): E
 async function exported(call: Exporting, all: ExportOptions, to: Place, adapting: boolean): Promise<Written> {
   const { base, signal, onProgress, ...given } = optionsOf(all, 'the export');
   const options = translate(given, EXPORT, '');
-  if (!given.format?.startsWith('gguf')) {
-    for (const [key, value] of Object.entries({ type: given.type, base: adapting ? undefined : base })) if (value !== undefined) throw badOption(key, "none without format 'gguf'", value);
-  }
+  const { format = 'safetensors' } = given;
+  // Only an adapter is merged into a base that is a folder.
+  const misplaced = base !== undefined && !adapting && EXPORT_FORMATS[format].ending === '' ? 'base' : OWN.find((key) => isGiven(all[key]) && !EXPORT_FORMATS[format].options.includes(key));
+  if (misplaced !== undefined) throw badOption(misplaced, `none with format '${format}'`, all[misplaced]);
   const { moved, ...where } = typeof to === 'object' ? aimed(to.target) : { container: to };
   const ask = { options: json(options), base: base && (await toSources(base, 'base', signal)), ...where };
   return call(ask, { signal, onProgress, ...moved });

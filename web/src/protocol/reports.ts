@@ -1,4 +1,5 @@
 /** The worker's reports: models, sessions, checkpoints, and the events of a run. Both sides parse them with these parsers. */
+import { EXPORT_WORDS } from './generated/exports.js';
 import { anything, blob, count, document, flag, floats, listOf, missing, nullable, number, oneOf, optional, record, text, variant } from './parse.js';
 import { dataReport } from './data-report.js';
 import type { Parsed } from './parse.js';
@@ -157,7 +158,7 @@ export type Receipt = Parsed<typeof receipt>;
 
 /** A format of export and whether the model supports it; `type` is a type of the matrices for GGUF, or a dtype to request for a folder. */
 const exportChoice = record({
-  format: oneOf('safetensors', 'gguf', 'json', 'peft', 'gguf-adapter'),
+  format: oneOf(...EXPORT_WORDS),
   type: missing(text),
   ok: flag,
   /** Planned size of the files in bytes. */

@@ -12,6 +12,7 @@ import { openSource, openSources, reading } from './sources.js';
 import { openData } from './data.js';
 import type { RunData } from './data.js';
 import { estimate, extractAdapter, inspectData, inspectFile, inspectModel, ModelHandle, parsed, previewSchedule, verifyFiles } from './wasm.js';
+import { EXPORT_FORMATS, EXPORT_WORDS } from '../protocol/generated/exports.js';
 import { phase, ready } from './worker-state.js';
 import type { Context, WorkerState } from './worker-state.js';
 
@@ -22,8 +23,12 @@ export interface CallContext extends Context {
 }
 export type Handlers = { [T in Tag]: (ask: Ask<T>, context: CallContext) => Promise<Reply<T>> };
 
-/** Formats that need no base. */
-const ALONE = /^(peft|gguf-adapter|json)$/;
+/** Returns whether an adapter of a run is merged into its base for an export in the format of these options. */
+function isMerged(options: string): boolean {
+  const word: unknown = Reflect.get(Object(JSON.parse(options)), 'format') ?? 'safetensors';
+  const format = EXPORT_WORDS.find((each) => each === word);
+  return format !== undefined && !EXPORT_FORMATS[format].adapter && EXPORT_FORMATS[format].options.includes('base');
+}
 
 const nothing = (): undefined => undefined;
 
@@ -95,8 +100,7 @@ export function handlersOf(state: WorkerState): Handlers {
     },
     'model.export': ({ options, base, ...where }, { signal, onProgress }) =>
       reaching(where, async () => {
-        const format: unknown = Reflect.get(Object(JSON.parse(options)), 'format');
-        const files = base ? await openSources(base, signal, onProgress) : ALONE.test(String(format)) ? [] : state.base;
+        const files = base ? await openSources(base, signal, onProgress) : isMerged(options) ? state.base : [];
         return state.weights(async (core) => delivered(await core.exportModel(options, files), where, { signal, onProgress }), signal);
       }),
     'files.data': async ({ data, config, partial }, { signal, onProgress }) => {

@@ -8,11 +8,10 @@ use tabtune::bundle::{Bundle, ModelAssets, open_bundle};
 use tabtune::config::{Precision, TrainConfig};
 use tabtune::data::Dataset;
 use tabtune::device::Device;
-use tabtune::export::{ExportFormat, ExportOptions, ExportSource, Weights};
+use tabtune::export::{ExportFormat, ExportOptions, ExportSource, Weights, export};
 use tabtune::formats::{ByteSource, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
-use tabtune::portable::export;
 use tabtune::train::Trainer;
 use tabtune_bench::work::{SMALL, Shape};
 

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use tabtune::checkpoint::{Checkpoint, MANIFEST as MANIFEST_NAME};
 use tabtune::formats::{ByteSource, MemorySource, safetensors_header};
-use tabtune::portable::{OpenedState, open_safetensors};
-use tabtune::state::{StateManifest, TensorRecord};
+use tabtune::portable::open_safetensors;
+use tabtune::state::{OpenedState, StateManifest, TensorRecord};
 
 use super::super::mutation::mutated_json;
 use super::{Target, golden};

@@ -9,12 +9,12 @@ use serde_json::json;
 use super::opened::{ImportedState, OpenedState};
 use super::source_word::SourceWord;
 use super::state_dict::manifest_of;
-use crate::error::{Refusal, Result, word};
-use crate::formats::{Digest, Warning};
-use crate::state::{
+use super::{
     DocumentKind, ModelStateTensorManifest, PortableModelImportRequest, Selected, StateManifest, TensorMaterializationPolicy,
     document_digest,
 };
+use crate::error::{Refusal, Result, word};
+use crate::formats::{Digest, Warning};
 
 /// Where the bytes of an admitted tensor are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -38,7 +38,7 @@ pub struct PlanEntry {
 ///
 /// ```
 /// use tabtune::state::PortableModelImportRequest;
-/// use tabtune::portable::{OpenedState, PortableModelBundleImportPlan};
+/// use tabtune::state::{OpenedState, PortableModelBundleImportPlan};
 ///
 /// /// The bytes of one tensor of an artifact.
 /// async fn head(opened: OpenedState, request: PortableModelImportRequest) -> tabtune::Result<Vec<u8>> {

@@ -9,13 +9,13 @@ use super::payload::Payload;
 use super::source_word::SourceWord;
 use super::state_dict::{PortableModelStateDict, StateTensorEntry, is_step};
 use super::survey::survey;
-use crate::error::{Error, Refusal, Result, word};
-use crate::formats::{Digest, Warning, unreadable};
-use crate::state::{
+use super::{
     Identity, ModelStateGroupAssignment, ModelStateTensorManifest, NonFinitePolicy, PortableModelImportRequest, Selected, SelectionReport,
     StateDigests, StateManifest, StatedDigests, StatedResult, TensorMaterializationPolicy, TensorRole, VerifyPolicy, leaf,
     refuse_non_finite, select,
 };
+use crate::error::{Error, Refusal, Result, word};
+use crate::formats::{Digest, Warning, unreadable};
 
 /// A file of an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -45,7 +45,7 @@ pub struct OpenedTensor {
 ///
 /// ```
 /// use tabtune::state::PortableModelImportRequest;
-/// use tabtune::portable::{OpenedState, PortableModelStateDict};
+/// use tabtune::state::{OpenedState, PortableModelStateDict};
 ///
 /// /// All of an artifact, read once and compared with the digests that it states.
 /// async fn import(opened: OpenedState) -> tabtune::Result<PortableModelStateDict> {
@@ -73,7 +73,7 @@ pub struct OpenedState {
     /// Its files, those with weights first.
     pub files: Vec<OpenedFile>,
     /// Its files, for receipts.
-    pub(super) inputs: Vec<Input>,
+    pub(crate) inputs: Vec<Input>,
     /// Name of its first file, for messages.
     pub artifact: String,
     /// What is unusual but allowed.
@@ -109,13 +109,13 @@ impl OpenedState {
     }
 
     /// The selection of `request`, from what the headers say.
-    pub(super) fn select(&self, request: &PortableModelImportRequest) -> Result<Selected> {
+    pub(crate) fn select(&self, request: &PortableModelImportRequest) -> Result<Selected> {
         let manifests = self.tensors.iter().map(|(key, tensor)| (key.clone(), tensor.manifest.clone())).collect();
         select(&manifests, &self.groups, request, &self.artifact)
     }
 
     /// The payload of a tensor.
-    pub(super) fn payload(&self, key: &str) -> Result<Payload> {
+    pub(crate) fn payload(&self, key: &str) -> Result<Payload> {
         let Some(tensor) = self.tensors.get(key) else {
             return Err(Refusal::new(word!("plan.tensor.unknown")).stage("read").of(&self.artifact).subject(key).into());
         };
@@ -123,7 +123,7 @@ impl OpenedState {
     }
 
     /// The state dict of what was selected; with `hold` all its values stay in memory.
-    pub(super) async fn materialize(&self, selected: Selected, request: &PortableModelImportRequest, hold: bool) -> Result<ImportedState> {
+    pub(crate) async fn materialize(&self, selected: Selected, request: &PortableModelImportRequest, hold: bool) -> Result<ImportedState> {
         let mut tensors = BTreeMap::new();
         let mut sources = BTreeMap::new();
         for entry in selected.entries {

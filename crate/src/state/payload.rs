@@ -7,7 +7,6 @@ use std::rc::Rc;
 
 use burn::tensor::Tensor;
 
-use crate::bundle::Segment;
 use crate::error::{Refusal, Result, word};
 use crate::formats::{ByteSource, Digest, Hasher, MemorySource, PairedRows, SourceSpan, Transposed};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
@@ -18,7 +17,7 @@ use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 /// ```
 /// use std::rc::Rc;
 /// use tabtune::formats::MemorySource;
-/// use tabtune::portable::Payload;
+/// use tabtune::state::Payload;
 ///
 /// assert_eq!(Payload::owned(vec![1, 2, 3]).len(), 3);
 /// let file = Rc::new(MemorySource::new("weights.bin", vec![0; 100]));
@@ -79,7 +78,7 @@ impl Payload {
     }
 
     /// Bytes in memory whose digest is known.
-    pub(super) fn summed(bytes: impl Into<Rc<[u8]>>, sum: Digest) -> Self {
+    pub(crate) fn summed(bytes: impl Into<Rc<[u8]>>, sum: Digest) -> Self {
         let payload = Self::owned(bytes);
         payload.remember(sum);
         payload
@@ -102,7 +101,7 @@ impl Payload {
     }
 
     /// The transpose of a dense matrix of `rows` rows and `columns` columns of elements of `width` bytes, which begins at `begin`.
-    pub(super) fn transposed(source: Rc<dyn ByteSource>, begin: u64, rows: u64, columns: u64, width: u64) -> Self {
+    pub(crate) fn transposed(source: Rc<dyn ByteSource>, begin: u64, rows: u64, columns: u64, width: u64) -> Self {
         let source = Rc::new(Transposed { source, begin, rows, columns, width });
         let bytes = source.len();
         Self::of_source(source, 0, bytes)
@@ -114,7 +113,7 @@ impl Payload {
     }
 
     /// `left` plus (or minus) `right`, as unsigned words of `width` bytes, wrapping.
-    pub(super) fn words(left: Self, right: Self, width: u64, subtract: bool) -> Self {
+    pub(crate) fn words(left: Self, right: Self, width: u64, subtract: bool) -> Self {
         Self::new(Place::Words(Rc::new(Words { left, right, width, subtract })))
     }
 
@@ -134,12 +133,12 @@ impl Payload {
     }
 
     /// The bytes, if they are in memory.
-    pub(super) fn in_memory(&self) -> Option<&Rc<[u8]>> {
+    pub(crate) fn in_memory(&self) -> Option<&Rc<[u8]>> {
         if let Place::Owned(bytes) = &self.place { Some(bytes) } else { None }
     }
 
     /// The bytes `range`, which is at most a piece long.
-    pub(super) async fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
+    pub(crate) async fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
         if range.is_empty() {
             return Ok(Vec::new());
         }
@@ -153,12 +152,12 @@ impl Payload {
     }
 
     /// The handle of a tensor on the device.
-    pub(super) fn on_device(&self) -> Option<&Tensor<1>> {
+    pub(crate) fn on_device(&self) -> Option<&Tensor<1>> {
         if let Place::Device(tensor) = &self.place { Some(tensor) } else { None }
     }
 
     /// The bytes as those of a file, if they are in memory or in one.
-    pub(super) fn span(&self) -> Option<SourceSpan> {
+    pub(crate) fn span(&self) -> Option<SourceSpan> {
         match &self.place {
             Place::Owned(bytes) => {
                 let source = Rc::new(MemorySource::new("", bytes.to_vec()));
@@ -175,7 +174,7 @@ impl Payload {
     }
 
     /// The same, in pieces that are multiples of `unit` bytes, but for the last one.
-    pub(super) async fn for_each_whole(&self, unit: usize, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    pub(crate) async fn for_each_whole(&self, unit: usize, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let unit = unit.max(1);
         let whole = (PIECE_BYTES / unit).max(1) as u64 * unit as u64;
         let (mut at, end) = (0, self.len());
@@ -204,12 +203,12 @@ impl Payload {
     }
 
     /// The digest, if it is known.
-    pub(super) fn known_digest(&self) -> Option<Digest> {
+    pub(crate) fn known_digest(&self) -> Option<Digest> {
         self.sum().get().copied()
     }
 
     /// Keeps the digest of the bytes.
-    pub(super) fn remember(&self, sum: Digest) {
+    pub(crate) fn remember(&self, sum: Digest) {
         // A second digest is that of the same bytes.
         let _ = self.sum().set(sum);
     }
@@ -231,21 +230,6 @@ impl Payload {
         })
         .await?;
         Ok(bytes.into())
-    }
-
-    /// The payload as a part of a file that is written.
-    pub(super) fn segment(&self) -> Segment {
-        match &self.place {
-            Place::Device(tensor) => Segment::Device(tensor.as_ref().clone()),
-            _ => {
-                let payload = self.clone();
-                let read = move |range| {
-                    let payload = payload.clone();
-                    Box::pin(async move { payload.read(range).await }) as _
-                };
-                Segment::Computed(self.len(), Box::new(read))
-            }
-        }
     }
 }
 

@@ -11,17 +11,17 @@ const BLOCKS: usize = 1_024;
 
 /// What a pass over a tensor found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Survey {
+pub(crate) struct Survey {
     /// NaN and infinite values.
-    pub(super) non_finite: u64,
+    pub(crate) non_finite: u64,
     /// Index of the first one.
-    pub(super) first: Option<u64>,
+    pub(crate) first: Option<u64>,
     /// A byte other than 0 and 1 in a tensor of BOOL.
-    pub(super) bad_bool: bool,
+    pub(crate) bad_bool: bool,
 }
 
 /// Reads the tensor once. Its payload knows its digest from then on.
-pub(super) async fn survey(manifest: &ModelStateTensorManifest, payload: &Payload) -> Result<Survey> {
+pub(crate) async fn survey(manifest: &ModelStateTensorManifest, payload: &Payload) -> Result<Survey> {
     let mut found = Survey::default();
     let mut hasher = payload.known_digest().is_none().then(Hasher::new);
     let mut elements = 0;

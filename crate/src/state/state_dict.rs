@@ -8,17 +8,17 @@ use std::rc::Rc;
 use super::account::account;
 use super::payload::Payload;
 use super::source_word::SourceWord;
-use crate::error::{Error, Refusal, Result, word};
-use crate::formats::{Digest, Encoding, GgmlType, Warning, dtype_bits, unreadable};
-use crate::state::{
+use super::{
     Identity, ModelIoArtifactReceipt, ModelStateGroupAssignment, ModelStateTensorManifest, Operation, PortableModelImportRequest, Selected,
     SelectionReport, StateDigests, StateManifest, StateWord, TensorRecord, TensorRole, check_groups, leaf, select, weights_digest,
 };
+use crate::error::{Error, Refusal, Result, word};
+use crate::formats::{Digest, Encoding, GgmlType, Warning, dtype_bits, unreadable};
 
 /// The file of parameters and buffers.
-pub(super) const MODEL_FILE: &str = "model.safetensors";
+pub(crate) const MODEL_FILE: &str = "model.safetensors";
 /// The file of state tensors.
-pub(super) const OPTIMIZER_FILE: &str = "optimizer.safetensors";
+pub(crate) const OPTIMIZER_FILE: &str = "optimizer.safetensors";
 /// Maximum length of a key in bytes.
 const MAX_KEY_BYTES: usize = 1_024;
 
@@ -49,7 +49,7 @@ impl StateTensorEntry {
 /// ```
 /// use std::collections::BTreeMap;
 /// use tabtune::state::{Identity, ModelStateTensorManifest};
-/// use tabtune::portable::{Payload, PortableModelStateDict, SourceWord, StateTensorEntry};
+/// use tabtune::state::{Payload, PortableModelStateDict, SourceWord, StateTensorEntry};
 ///
 /// let manifest = ModelStateTensorManifest::parameter("head.weight", "F32", &[2]);
 /// let entry = StateTensorEntry { manifest, payload: Payload::owned(vec![0; 8]) };
@@ -73,7 +73,7 @@ pub struct PortableModelStateDict {
     groups: Vec<ModelStateGroupAssignment>,
     digests: OnceCell<StateDigests>,
     /// What made it, and from which files.
-    pub(super) account: ModelIoArtifactReceipt,
+    pub(crate) account: ModelIoArtifactReceipt,
 }
 
 impl fmt::Debug for PortableModelStateDict {
@@ -179,7 +179,7 @@ impl PortableModelStateDict {
         Ok(values)
     }
 
-    pub(super) fn entry(&self, key: &str) -> Result<&StateTensorEntry> {
+    pub(crate) fn entry(&self, key: &str) -> Result<&StateTensorEntry> {
         self.tensors.get(key).ok_or_else(|| Refusal::new(word!("plan.tensor.unknown")).stage("read").subject(key).into())
     }
 
@@ -227,7 +227,7 @@ impl PortableModelStateDict {
 }
 
 /// The manifest of these tensors and groups.
-pub(super) fn manifest_of<'a>(
+pub(crate) fn manifest_of<'a>(
     identity: &Identity,
     tensors: impl Iterator<Item = &'a ModelStateTensorManifest>,
     groups: &[ModelStateGroupAssignment],
@@ -241,12 +241,12 @@ pub(super) fn manifest_of<'a>(
 }
 
 /// How values of a dtype become f32, if they do.
-pub(super) fn encoding(dtype: &str) -> Option<Encoding> {
+pub(crate) fn encoding(dtype: &str) -> Option<Encoding> {
     Encoding::of_word(dtype).or_else(|| GgmlType::of_dtype(dtype).and_then(Encoding::of_ggml))
 }
 
 /// Whether a tensor is the number of updates of a parameter.
-pub(super) fn is_step(tensor: &ModelStateTensorManifest) -> bool {
+pub(crate) fn is_step(tensor: &ModelStateTensorManifest) -> bool {
     tensor.role == TensorRole::State(StateWord::Step)
 }
 

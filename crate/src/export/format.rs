@@ -1,0 +1,42 @@
+//! Formats of exports.
+
+use std::pin::Pin;
+
+use super::choice::ExportChoice;
+use super::options::ExportOptions;
+use super::source::ExportSource;
+use crate::bundle::FileStream;
+use crate::error::Result;
+use crate::formats::ByteSource;
+
+/// Files of a base: a GGUF file that the model's tensors go into, or the base that a trained adapter is merged into.
+pub(super) type BaseFiles = Vec<Box<dyn ByteSource>>;
+
+/// An export that is being prepared.
+pub(super) type Exporting<'a> = Pin<Box<dyn Future<Output = Result<FileStream>> + 'a>>;
+
+/// A format of exports. A new one is a file that implements this, a variant of [`ExportFormat`](super::ExportFormat) and its row in
+/// [`format_of`](super::format_of); the lists of the terminal and of the page follow from them.
+pub(super) trait Format {
+    /// Describes it for a list, as a noun phrase without an article.
+    fn about(&self) -> &'static str;
+
+    /// Ending of its one file; empty for a folder.
+    fn ending(&self) -> &'static str {
+        ""
+    }
+
+    /// True for the format of a trained adapter alone, false for that of a whole model.
+    fn is_of_adapter(&self) -> bool {
+        false
+    }
+
+    /// Keys of [`ExportOptions`] that are of use for this format and not for all; `base` for files of a base.
+    fn own_options(&self) -> &'static [&'static str];
+
+    /// Prepares the files, the receipt last. Values that are not finite are judged by the caller.
+    fn export<'a>(&self, source: &'a ExportSource, base_files: BaseFiles, options: &'a ExportOptions) -> Exporting<'a>;
+
+    /// Plans every export of `source` in this format. Nothing is read.
+    fn choices(&self, source: &ExportSource) -> Vec<ExportChoice>;
+}

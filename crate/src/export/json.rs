@@ -1,0 +1,123 @@
+//! A model as a JSON state dict.
+
+use std::collections::BTreeMap;
+
+use super::check_kind;
+use super::choice::ExportChoice;
+use super::format::{BaseFiles, Exporting, Format};
+use super::options::{ExportFormat, ExportOptions};
+use super::source::ExportSource;
+use crate::bundle::{FileStream, MAX_JSON_BYTES, PIECE_ELEMENTS, StoredTensor, StreamTensor, StreamValues};
+use crate::error::{Refusal, Result, word};
+use crate::formats::SourceSpan;
+use crate::state::{ModelStateTensorManifest, Payload, PortableModelStateDict, RECEIPT, SourceWord, StateTensorEntry};
+
+/// Name of the document without its ending, unless another one is asked for.
+const NAME: &str = "model";
+/// Ending of the document.
+const ENDING: &str = ".state_dict.json";
+
+/// One JSON document.
+pub(super) struct Json;
+
+impl Format for Json {
+    fn about(&self) -> &'static str {
+        "JSON document"
+    }
+
+    fn ending(&self) -> &'static str {
+        ENDING
+    }
+
+    fn own_options(&self) -> &'static [&'static str] {
+        &["encoding", "optimizer"]
+    }
+
+    fn export<'a>(&self, source: &'a ExportSource, _: BaseFiles, options: &'a ExportOptions) -> Exporting<'a> {
+        Box::pin(export_json(source, options))
+    }
+
+    /// A document: small enough, and without NaN and infinity, which is found when it is written.
+    fn choices(&self, source: &ExportSource) -> Vec<ExportChoice> {
+        if source.adapter_settings.is_some() {
+            return Vec::new();
+        }
+        let tensors = || source.weights.tensors.iter().map(manifest);
+        let least = |tensor: ModelStateTensorManifest| tensor.numel().map_or(u64::MAX, |count| count.saturating_mul(2));
+        let bytes = tensors().fold(0u64, |sum, tensor| sum.saturating_add(least(tensor)));
+        let reason = match tensors().find(|tensor| !tensor.is_dense()) {
+            _ if bytes > MAX_JSON_BYTES => Some(format!("at least {bytes} bytes, of at most {MAX_JSON_BYTES}")),
+            Some(tensor) => {
+                Some(format!("{} is {}, which numbers cannot hold: ask for the encoding base64", tensor.state_key, tensor.dtype))
+            }
+            None => None,
+        };
+        let lossy = reason.is_none().then(|| "configuration and tokenizer".to_string());
+        vec![ExportChoice { format: ExportFormat::Json, types: None, ok: reason.is_none(), bytes: None, lossy, needs: None, reason }]
+    }
+}
+
+async fn export_json(source: &ExportSource, options: &ExportOptions) -> Result<FileStream> {
+    check_kind(source, ExportFormat::Json)?;
+    let state = state_of(source, options.optimizer)?;
+    options.check_names(ENDING)?;
+    let usual = || format!("{}{ENDING}", options.name.as_deref().unwrap_or(NAME));
+    let name = options.file_name.clone().unwrap_or_else(usual);
+    let manifest = options.manifest.then(|| state.manifest());
+    let mut stream = state.export_json(&name, manifest.as_ref(), options.encoding, options.allow_non_finite).await?;
+    stream.push_receipt(RECEIPT, source.draft())?;
+    Ok(stream)
+}
+
+/// A tensor as a state dict lists it.
+fn manifest(tensor: &StreamTensor) -> ModelStateTensorManifest {
+    let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
+    ModelStateTensorManifest::parameter(&tensor.name, tensor.dtype(), &shape)
+}
+
+/// The weights as a state dict; in training with groups and the optimizer's state where they are asked for.
+fn state_of(source: &ExportSource, optimizer: bool) -> Result<PortableModelStateDict> {
+    let mut tensors = BTreeMap::new();
+    let state = source.state.iter().filter(|_| optimizer);
+    for tensor in source.weights.tensors.iter().chain(state) {
+        let (dtype, payload) = payload_of(tensor)?;
+        let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
+        let manifest = ModelStateTensorManifest::of_name(&tensor.name, &dtype, &shape);
+        tensors.insert(tensor.name.clone(), StateTensorEntry { manifest, payload });
+    }
+    let groups = if optimizer { source.groups.clone() } else { Vec::new() };
+    PortableModelStateDict::new(source.identity.clone(), SourceWord::Tabtune, tensors, groups)
+}
+
+/// Bytes of a tensor in Hugging Face's order, and their dtype.
+fn payload_of(tensor: &StreamTensor) -> Result<(String, Payload)> {
+    let dtype = tensor.dtype().to_string();
+    let of_span = |SourceSpan { source, begin, bytes }| Payload::of_source(source, begin, bytes);
+    Ok(match &tensor.values {
+        StreamValues::Device(values) => (dtype, Payload::device(values.clone())),
+        StreamValues::U64(value) => (dtype, Payload::owned(value.to_le_bytes().to_vec())),
+        StreamValues::Copied(stored) => (dtype, of_span(stored.span().clone())),
+        StreamValues::Stored(stored) => match (stored.plain_span(), stored.paired_heads(), stored.span()) {
+            (Some(span), ..) => (dtype, of_span(span)),
+            (None, Some(heads), Some(SourceSpan { source, begin, bytes })) => {
+                let rows = tensor.shape.first().map_or(1, |&rows| rows as u64);
+                (dtype, Payload::paired_rows(source, begin, bytes, rows, heads as u64))
+            }
+            _ => ("F32".to_string(), widened(stored, &tensor.name)?),
+        },
+    })
+}
+
+/// The values as F32, which the stored bytes are not: transposed, or changed by an adapter.
+fn widened(stored: &StoredTensor, name: &str) -> Result<Payload> {
+    let mut pieces = stored.pieces(PIECE_ELEMENTS)?;
+    if pieces.elements() > MAX_JSON_BYTES / 4 {
+        let refusal = Refusal::new(word!("export.json.too-large")).of("json").subject(name);
+        return Err(refusal.expected(format!("at most {MAX_JSON_BYTES} bytes")).found(format!("{} values", pieces.elements())).into());
+    }
+    let mut bytes = Vec::new();
+    while let Some((_, values)) = pieces.next_piece()? {
+        bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    }
+    Ok(Payload::owned(bytes))
+}

@@ -1,0 +1,39 @@
+//! A checkpoint as the source of an export.
+
+use crate::bundle::{StoredBytes, StreamTensor, StreamValues};
+use crate::checkpoint::Checkpoint;
+use crate::error::Result;
+use crate::export::{ExportSource, Weights, training_record};
+use crate::formats::SourceSpan;
+
+/// The state of a checkpoint, exported without a device. That of an adapter is the adapter alone.
+pub fn checkpoint_source(checkpoint: &Checkpoint, data_name: &str) -> Result<ExportSource> {
+    let bundle = checkpoint.shared_bundle();
+    let manifest = checkpoint.manifest();
+    let adapter = manifest.train.adapter.clone();
+    let of_files = if adapter.is_some() { Weights::of_names(&bundle, checkpoint.weight_names())? } else { Weights::of_bundle(&bundle)? };
+    let weights = Weights { precision: Some(manifest.precision), ..of_files };
+    Ok(ExportSource {
+        weights,
+        adapter: Vec::new(),
+        adapter_settings: adapter,
+        base: manifest.base.clone(),
+        training: Some(training_record(&manifest.train, manifest.progress, &manifest.data_digest, data_name, None)?),
+        identity: manifest.identity.clone(),
+        groups: manifest.groups.clone(),
+        state: checkpoint.state_stream(),
+        ..ExportSource::of_bundle(&bundle)?
+    })
+}
+
+/// The optimizer's state of a checkpoint, as its file has it.
+impl Checkpoint {
+    fn state_stream(&self) -> Vec<StreamTensor> {
+        let tensor = |(name, dtype, shape, span): (String, String, Vec<usize>, SourceSpan)| StreamTensor {
+            name,
+            shape,
+            values: StreamValues::Copied(StoredBytes::new(&dtype, span)),
+        };
+        self.state_spans().into_iter().map(tensor).collect()
+    }
+}

@@ -1,0 +1,74 @@
+//! What the receipts of operations on states say: which files they go back to, and what became of the tensors and groups.
+
+use std::rc::Rc;
+
+use super::payload::Payload;
+use super::{
+    CheckResult, ModelIoArtifactReceipt, Operation, ReceiptCheck, ReceiptFile, ReceiptGroups, ReceiptTensors, ReceiptWarning,
+    SelectionReport,
+};
+use crate::error::Result;
+use crate::formats::{ByteSource, Digest, SourceSpan, Warning};
+
+/// A file that an artifact was read from.
+#[derive(Debug, Clone)]
+pub(crate) struct Input {
+    file: ReceiptFile,
+    /// All of it, unless its sum is known.
+    all: Option<SourceSpan>,
+}
+
+impl Input {
+    pub(crate) fn of(source: &Rc<dyn ByteSource>) -> Self {
+        let all = SourceSpan { source: Rc::clone(source), begin: 0, bytes: source.len() };
+        Self { file: ReceiptFile::of_name(source.name(), source.len(), None), all: Some(all) }
+    }
+
+    pub(crate) fn summed(source: &dyn ByteSource, role: &str, sum: Digest) -> Self {
+        let file = ReceiptFile { role: role.to_string(), ..ReceiptFile::of_name(source.name(), source.len(), Some(sum)) };
+        Self { file, all: None }
+    }
+
+    /// What a receipt says of it. With `read`, all of it is read, unless its sum is known.
+    async fn told(&self, read: bool) -> Result<ReceiptFile> {
+        let sum = match &self.all {
+            Some(SourceSpan { source, begin, bytes }) if read => {
+                Some(Payload::of_source(Rc::clone(source), *begin, *bytes).digest().await?)
+            }
+            _ => self.file.sha256,
+        };
+        Ok(ReceiptFile { sha256: sum, ..self.file.clone() })
+    }
+}
+
+/// What the receipt of an operation says of tensors and groups.
+pub(crate) fn account(operation: Operation, report: &SelectionReport, warnings: &[Warning]) -> ModelIoArtifactReceipt {
+    ModelIoArtifactReceipt {
+        tensors: ReceiptTensors {
+            admitted: report.admitted.clone(),
+            dropped: report.dropped.clone(),
+            renamed: report.renamed.clone(),
+            ..ReceiptTensors::default()
+        },
+        groups: ReceiptGroups { admitted: report.groups_admitted.clone(), dropped: report.groups_dropped.clone() },
+        warnings: warnings.iter().map(ReceiptWarning::from).collect(),
+        ..ModelIoArtifactReceipt::new(operation)
+    }
+}
+
+/// The account of an import of these files, all of which are read for their sums with `read`.
+pub(crate) async fn imported(
+    inputs: &[Input],
+    report: &SelectionReport,
+    warnings: &[Warning],
+    read: bool,
+) -> Result<ModelIoArtifactReceipt> {
+    let mut account = account(Operation::Import, report, warnings);
+    for input in inputs {
+        account.inputs.push(input.told(read).await?);
+    }
+    if !read {
+        account.checks.push(ReceiptCheck { name: "inputs".into(), result: CheckResult::Skipped });
+    }
+    Ok(account)
+}

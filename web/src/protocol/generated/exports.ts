@@ -1,0 +1,19 @@
+// Made by npm run generate; not for editing.
+/** Words of the formats of exports. */
+export const EXPORT_WORDS = ['safetensors', 'gguf', 'json', 'peft', 'gguf-adapter'] as const;
+export type ExportFormat = (typeof EXPORT_WORDS)[number];
+
+/** Options of exports that only some formats have. */
+export type OwnExportOption = 'base' | 'dtype' | 'encoding' | 'optimizer' | 'shardBytes' | 'type';
+
+/**
+ * Formats of exports: a description, the ending of the one file (empty for a folder), whether it is the format of a trained adapter alone, and the
+ * options that it has and not all formats have.
+ */
+export const EXPORT_FORMATS: Readonly<Record<ExportFormat, { about: string; ending: string; adapter: boolean; options: readonly OwnExportOption[] }>> = {
+  safetensors: { about: 'Hugging Face folder, safetensors', ending: '', adapter: false, options: ['base', 'dtype', 'optimizer', 'shardBytes'] },
+  gguf: { about: 'GGUF for llama.cpp', ending: '.gguf', adapter: false, options: ['base', 'type'] },
+  json: { about: 'JSON document', ending: '.state_dict.json', adapter: false, options: ['encoding', 'optimizer'] },
+  peft: { about: 'LoRA adapter, PEFT folder', ending: '', adapter: true, options: ['base', 'dtype'] },
+  'gguf-adapter': { about: 'LoRA adapter, GGUF for llama.cpp', ending: '.gguf', adapter: true, options: ['base', 'type'] },
+};
