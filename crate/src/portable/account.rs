@@ -1,4 +1,4 @@
-//! What the receipts of operations on states say: which files they go back to, and what became of the tensors and groups.
+//! Contents of the receipts of operations on states: the files that they come from, and the treatment of tensors and groups.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::state::{
 #[derive(Debug, Clone)]
 pub(super) struct Input {
     file: ReceiptFile,
-    /// All of it, unless its sum is known.
+    /// The whole file, unless its checksum is known.
     all: Option<SourceSpan>,
 }
 
@@ -32,7 +32,7 @@ impl Input {
         Self { file, all: None }
     }
 
-    /// What a receipt says of it. With `read`, all of it is read, unless its sum is known.
+    /// Returns its entry in a receipt. With `read`, all of it is read, unless its checksum is known.
     async fn told(&self, read: bool) -> Result<ReceiptFile> {
         let sum = match &self.all {
             Some(SourceSpan { source, begin, bytes }) if read => {
@@ -44,7 +44,7 @@ impl Input {
     }
 }
 
-/// What the receipt of an operation says of tensors and groups.
+/// Creates the receipt of an operation with its tensors and groups.
 pub(super) fn account(operation: Operation, report: &SelectionReport, warnings: &[Warning]) -> ModelIoArtifactReceipt {
     ModelIoArtifactReceipt {
         tensors: ReceiptTensors {
@@ -59,7 +59,7 @@ pub(super) fn account(operation: Operation, report: &SelectionReport, warnings: 
     }
 }
 
-/// The account of an import of these files, all of which are read for their sums with `read`.
+/// Creates the receipt of an import of these files; with `read`, all of them are read for their checksums.
 pub(super) async fn imported(
     inputs: &[Input],
     report: &SelectionReport,
@@ -77,15 +77,16 @@ pub(super) async fn imported(
 }
 
 impl PortableModelStateDict {
-    /// The receipt of the operation that this state comes from, with the digests of the state as it is; every tensor is read once for them.
+    /// Returns the receipt of the operation that this state comes from, with the digests of the present state; every tensor is read once for
+    /// them.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub async fn receipt(&self) -> Result<ModelIoArtifactReceipt> {
         self.receipt_with(None).await
     }
 
-    /// The same of a state that has this tokenizer beside it.
+    /// Returns the same for a state with this tokenizer.
     pub(super) async fn receipt_with(&self, tokenizer: Option<&PortableTokenizerBinding>) -> Result<ModelIoArtifactReceipt> {
         let mut receipt = self.account.clone();
         let digests = self.digests().await?;
@@ -94,13 +95,13 @@ impl PortableModelStateDict {
         let known = ArtifactDigests::of_manifest(&self.identity, self.groups())?.with(tokenizer);
         receipt.digests = known.digests(Some(digests.weights), optimizer)?;
         if self.source_format == SourceWord::Checkpoint && receipt.operation == Operation::Import {
-            // A checkpoint's own document says the rest.
+            // A checkpoint's own document states the other digests.
             (receipt.digests.assignment, receipt.digests.state, receipt.digests.bundle) = (None, None, None);
         }
         receipt.seal()
     }
 
-    /// What the receipt of an export of this state says before anything is written.
+    /// Returns the receipt of an export of this state as it is before anything is written.
     pub(super) fn draft(&self) -> ModelIoArtifactReceipt {
         let mut draft = self.account.clone();
         if draft.operation == Operation::Import {

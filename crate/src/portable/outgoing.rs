@@ -1,4 +1,4 @@
-//! A model on its way out, in any format.
+//! Exports a model in any format.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,15 @@ use crate::export::{
 use crate::formats::{ByteSource, SourceSpan};
 use crate::state::{ModelStateTensorManifest, RECEIPT};
 
-/// Name of the document of a JSON export without its ending, unless another one is asked for.
+/// Default name of the document of a JSON export, without its ending.
 const JSON_NAME: &str = "model";
 
-/// The files of `source` in the format that is asked for, the receipt last. `base_files` are those of a GGUF file that the model's tensors
-/// go into, or of the base that a trained adapter is merged into.
+/// Writes `source` in the requested format, the receipt last. `base_files` are those of a GGUF file that the model's tensors are written into,
+/// or of the base that a trained adapter is merged into.
 ///
 /// # Errors
-/// `tensor.non-finite` for weights with NaN or infinite values that are not allowed; those of [`export_folder`], [`export_gguf`], [`export_adapter`], [`export_gguf_adapter`], [`export_merged`] and [`PortableModelStateDict::export_json`].
+/// `tensor.non-finite` for weights with NaN or infinite values that are not allowed; those of [`export_folder`], [`export_gguf`],
+/// [`export_adapter`], [`export_gguf_adapter`], [`export_merged`] and [`PortableModelStateDict::export_json`].
 pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
     let whole = matches!(options.format, ExportFormat::Safetensors | ExportFormat::Gguf);
     if whole && let Some(merged) = opened_merged(source, options)? {
@@ -58,7 +59,10 @@ async fn whole_model(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>
     Ok(stream.allow_non_finite(options.allow_non_finite))
 }
 
-/// The state of a checkpoint, exported without a device. That of an adapter is the adapter alone.
+/// Returns the state of a checkpoint, to be exported without a device; for a run with an adapter, the adapter alone.
+///
+/// # Errors
+/// `model.tensor.missing` for weights that the checkpoint lacks, and those of [`training_record`].
 pub fn checkpoint_source(checkpoint: &Checkpoint, data_name: &str) -> Result<ExportSource> {
     let bundle = checkpoint.shared_bundle();
     let manifest = checkpoint.manifest();
@@ -78,7 +82,7 @@ pub fn checkpoint_source(checkpoint: &Checkpoint, data_name: &str) -> Result<Exp
     })
 }
 
-/// The weights as a state dict; in training with groups and the optimizer's state where they are asked for.
+/// Returns the weights as a state dict; for a run, with groups and the optimizer's state if requested.
 fn state_of(source: &ExportSource, optimizer: bool) -> Result<PortableModelStateDict> {
     let mut tensors = BTreeMap::new();
     let state = source.state.iter().filter(|_| optimizer);
@@ -92,7 +96,7 @@ fn state_of(source: &ExportSource, optimizer: bool) -> Result<PortableModelState
     PortableModelStateDict::new(source.identity.clone(), SourceWord::Tabtune, tensors, groups)
 }
 
-/// Bytes of a tensor in Hugging Face's order, and their dtype.
+/// Returns the bytes of a tensor in Hugging Face's order, and their dtype.
 fn payload_of(tensor: &StreamTensor) -> Result<(String, Payload)> {
     let dtype = tensor.dtype().to_string();
     let of_span = |SourceSpan { source, begin, bytes }| Payload::of_source(source, begin, bytes);
@@ -111,7 +115,7 @@ fn payload_of(tensor: &StreamTensor) -> Result<(String, Payload)> {
     })
 }
 
-/// The values as F32, which the stored bytes are not: transposed, or changed by an adapter.
+/// Returns the values as F32 where the stored bytes cannot be used: transposed, or changed by an adapter.
 fn widened(stored: &StoredTensor, name: &str) -> Result<Payload> {
     let mut pieces = stored.pieces(PIECE_ELEMENTS)?;
     if pieces.elements() > MAX_JSON_BYTES / 4 {
@@ -125,7 +129,7 @@ fn widened(stored: &StoredTensor, name: &str) -> Result<Payload> {
     Ok(Payload::owned(bytes))
 }
 
-/// The optimizer's state of a checkpoint, as its file has it.
+/// Adds the optimizer's state of a checkpoint as it is in its file.
 impl Checkpoint {
     fn state_stream(&self) -> Vec<StreamTensor> {
         let tensor = |(name, dtype, shape, span): (String, String, Vec<usize>, SourceSpan)| StreamTensor {
