@@ -1,4 +1,4 @@
-//! What a model can become: every export is planned, as far as that needs no values.
+//! Lists the exports of a model: every export is planned, as far as that needs no values.
 
 use serde::Serialize;
 
@@ -15,32 +15,32 @@ use crate::bundle::FileStream;
 use crate::error::Result;
 use crate::state::RECEIPT;
 
-/// A form in which a model can leave, or cannot.
+/// A form in which a model can be exported, or cannot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExportChoice {
-    /// The format.
+    /// Format of the export.
     pub format: ExportFormat,
-    /// Of a GGUF file the types of its matrices, of a folder the dtype that has to be asked for.
+    /// Types of the matrices of a GGUF file, or the dtype that must be requested for a folder.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub types: Option<String>,
-    /// Whether it can.
+    /// True if the export is possible.
     pub ok: bool,
-    /// Size of the files together, the receipt included.
+    /// Total size of the files, including the receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// What is lost on the way.
+    /// Parts of the model that are lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lossy: Option<String>,
-    /// `base`: the files that the model came from have to be given again.
+    /// `base` if the files that the model came from must be given again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs: Option<&'static str>,
-    /// Why it cannot.
+    /// Reason if it is not possible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl ExportChoice {
-    /// The choice that this plan of an export is.
+    /// Creates the choice for a planned export.
     pub fn planned(format: ExportFormat, types: Option<&str>, plan: Result<FileStream>) -> Self {
         let (bytes, reason) = match plan {
             Ok(stream) => (Some(stream.files().iter().map(|file| file.bytes).sum()), None),
@@ -50,7 +50,7 @@ impl ExportChoice {
     }
 }
 
-/// The folder and every GGUF file that `source` can become, by the functions that make them. Nothing is read.
+/// Plans the folder and every GGUF file that `source` can be exported to, with the functions that write them. Nothing is read.
 pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
     let source = &source.planned();
     if source.adapter_settings.is_some() {
@@ -71,7 +71,7 @@ pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
         vec![ExportChoice::planned(ExportFormat::Safetensors, None, folder)]
     };
     let start = Start::of(source);
-    // The base's metadata and tokenizer serve where no new ones can be made.
+    // The base's metadata and tokenizer are used where no new ones can be made.
     let patched = start.is_err() && source.base.as_ref().is_some_and(|base| base.format == "gguf");
     for word in words() {
         let options = ExportOptions { format: ExportFormat::Gguf, types: Some(word.to_string()), ..ExportOptions::default() };
@@ -88,7 +88,7 @@ pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
             choice = ExportChoice { ok: true, needs: Some("base"), reason: None, ..choice };
         }
         if merged.as_ref().is_some_and(|merged| !merged.files.is_empty()) {
-            // The base's file with the sums in their places is another one.
+            // The base's file with the sums in their places has another size.
             choice.bytes = None;
         }
         choice.lossy = choice.ok.then(|| "groups and optimizer state".to_string());
@@ -97,7 +97,7 @@ pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
     choices
 }
 
-/// A trained adapter: by itself in the forms of PEFT and of llama.cpp, merged with the files of its base.
+/// Lists the exports of a trained adapter: by itself in the forms of PEFT and of llama.cpp, or merged with the files of its base.
 fn of_adapter(source: &ExportSource) -> Vec<ExportChoice> {
     let options = |types: Option<&str>| ExportOptions { types: types.map(String::from), ..ExportOptions::default() };
     let mut choices = vec![ExportChoice::planned(ExportFormat::Peft, None, export_adapter(source, &options(None)))];
@@ -109,7 +109,7 @@ fn of_adapter(source: &ExportSource) -> Vec<ExportChoice> {
         ExportChoice { format, types, ok: reason.is_none(), bytes: None, lossy: None, needs: Some("base"), reason }
     };
     choices.push(merged(ExportFormat::Safetensors, None, None));
-    // The metadata and the tokenizer of a base that is a GGUF file serve.
+    // The metadata and the tokenizer of a base that is a GGUF file are used.
     let patched = source.base.as_ref().is_some_and(|base| base.format == "gguf");
     let reason = Start::of(source).err().filter(|_| !patched).map(|error| error.to_string());
     choices.extend(words().map(|word| merged(ExportFormat::Gguf, Some(word), reason.clone())));
