@@ -1,5 +1,5 @@
 //! Converts everything the next step depends on to files and back: `model.safetensors`, `optimizer.safetensors`, the model's documents, and
-//! last `checkpoint.json`, which names the SHA-256 of each piece of the others. A checkpoint folder is also a Hugging Face folder.
+//! last `checkpoint.json`, which states the SHA-256 of each piece of the others. A checkpoint folder is also a Hugging Face folder.
 
 mod agreement;
 mod manifest;
@@ -39,13 +39,13 @@ fn corrupt(what: &str, reason: impl std::fmt::Display) -> Error {
     Error::CheckpointCorrupt { what: what.to_string(), reason: reason.to_string() }
 }
 
-/// The base of an adapter's checkpoint.
+/// Base of an adapter's checkpoint.
 enum Beside {
-    /// These files, of which so much is compared.
+    /// These files, compared to the extent of the policy.
     Files(Vec<Box<dyn ByteSource>>, VerifyPolicy),
-    /// None, which is refused.
+    /// No base is given, which is refused.
     Absent,
-    /// None, because nothing of it is needed.
+    /// No base is given, because none of it is needed.
     Unneeded,
 }
 
@@ -55,7 +55,7 @@ impl Beside {
     }
 }
 
-/// The base of an adapter's checkpoint, with the adapter of the checkpoint's files beside it.
+/// Opens the base of an adapter's checkpoint and attaches the adapter in the checkpoint's files.
 fn beside(manifest: &mut Manifest, sources: Vec<Box<dyn ByteSource>>, base: Beside) -> Result<Bundle> {
     let adapter = sources.into_iter().filter(|file| [ADAPTER_CONFIG, ADAPTER_WEIGHTS].contains(&file.name())).collect();
     let want = manifest.base.as_mut().ok_or_else(|| corrupt("base", "an adapter's checkpoint names its base"))?;
@@ -70,7 +70,7 @@ fn beside(manifest: &mut Manifest, sources: Vec<Box<dyn ByteSource>>, base: Besi
     };
     let files: Vec<Rc<dyn ByteSource>> = files.into_iter().map(Rc::from).collect();
     let shared = || files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect();
-    // By itself first: the adapter need not fit another base.
+    // The base is opened by itself first: the adapter need not fit another base.
     let alone = open_model(shared())?;
     want.check(&alone, policy)?;
     want.verified = (policy != VerifyPolicy::Full).then_some(policy);
@@ -89,8 +89,7 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Opens the files of one checkpoint and verifies each byte. Refuses a missing, cut or changed file and another format. That of an adapter
-    /// needs the files of its `base`, which it does not contain.
+    /// Opens the files of one checkpoint and verifies each byte; an adapter's checkpoint needs the files of its `base`, which it lacks.
     ///
     /// # Errors
     /// `checkpoint.*`; among them `checkpoint.base.missing` without the base, and `checkpoint.base.mismatch` for another one.
@@ -98,16 +97,16 @@ impl Checkpoint {
         Self::opened(files, Beside::of(base), true)
     }
 
-    /// Opens files whose bytes the caller has verified; only their lengths are checked. The base is verified all the same.
+    /// Opens files whose bytes the caller has verified: only lengths are checked, and the base in full. Errors are those of [`Self::open`].
     pub fn open_verified(files: Vec<Box<dyn ByteSource>>, base: Option<Vec<Box<dyn ByteSource>>>) -> Result<Self> {
         Self::opened(files, Beside::of(base), false)
     }
 
-    /// Opens the files of an adapter's checkpoint with its base, of which as much is compared as the policy says: a later checkpoint says so
-    /// where that was not all. Each byte of the checkpoint is verified, unless the caller has `verified` them.
+    /// Opens the files of an adapter's checkpoint with its base, which is compared to the extent of the policy; a later checkpoint states a
+    /// partial comparison. Each byte of the checkpoint is verified, unless the caller has `verified` them.
     ///
     /// # Errors
-    /// As [`Checkpoint::open`].
+    /// The errors of [`Checkpoint::open`].
     pub fn open_beside(
         files: Vec<Box<dyn ByteSource>>,
         base: Vec<Box<dyn ByteSource>>,
@@ -117,8 +116,7 @@ impl Checkpoint {
         Self::opened(files, Beside::Files(base, policy), !verified)
     }
 
-    /// Opens the files of a checkpoint for an export: that of an adapter without its base, so that it cannot be resumed. Every byte is verified,
-    /// unless the caller has `verified` them.
+    /// Opens a checkpoint for an export, an adapter's without its base: it cannot be resumed. All bytes are compared unless `verified`.
     ///
     /// # Errors
     /// `checkpoint.*`.
@@ -158,35 +156,37 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// What `checkpoint.json` says.
+    /// Returns the contents of `checkpoint.json`.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Weights, configuration and tokenizer.
+    /// Returns weights, configuration and tokenizer.
     pub fn bundle(&self) -> &Bundle {
         &self.bundle
     }
 
-    /// The same, shared.
+    /// Returns the same, shared.
     pub fn shared_bundle(&self) -> Rc<Bundle> {
         Rc::clone(&self.bundle)
     }
 
-    /// The warning that the run continues in another environment, if that may give other bits.
+    /// Returns the warning that the run continues in another environment, if that may give other bits.
     pub fn other_environment(&self, now: &Environment) -> Option<Notice> {
         let changes = self.manifest.environment.differs(now)?;
         let message = format!("saved elsewhere ({changes}): the next steps may differ from the unbroken run's in their last digits");
         Some(Notice { code: word!("checkpoint.environment").text(), subject: None, message })
     }
 
-    /// The run, ready for its next step. `config` may change what only shapes the rest of the schedule, and the keys that `overrides` names
-    /// (`optimizer.weight_decay`, all below `optimizer`, or `all`); any other difference is refused with the full list. Other data are refused
-    /// too, unless `overrides` names `data`: their order then begins anew. What the saved state and the data order depend on cannot be
-    /// overridden: kinds of optimizer, precision, seed, sequence length, share kept for evaluation. Saved groups that are not those of the saved
-    /// settings are refused as `groups`, unless `overrides` names them: then the settings count. A new learning rate, or one that
-    /// `overrides` names, ends a rate set by hand. The state of parameters that are frozen or at rest now is left out. [`Trainer::notices`] tells
-    /// about such consequences. Fewer steps than the run has made become those that it has made.
+    /// Resumes the run for its next step. `config` may change settings that only shape the rest of the schedule, and the keys that `overrides`
+    /// names (`optimizer.weight_decay`, all below `optimizer`, or `all`). Other data must be allowed by `data` in `overrides`: their order then
+    /// begins anew. The kinds of optimizer, precision, seed, sequence length and share kept for evaluation cannot be overridden, because the
+    /// saved state and the data order depend on them. Saved groups that are not those of the saved settings must be allowed by `groups`: then
+    /// the settings count. A new learning rate, or one that `overrides` names, ends a rate set by hand. State of parameters that are frozen or
+    /// at rest is left out. [`Trainer::notices`] reports such consequences. Fewer steps than the run has made become those that it has made.
+    ///
+    /// # Errors
+    /// `optim.resume-mismatch` with the full list of differences that are not allowed; `optim.state-mismatch` for state that does not fit.
     pub async fn resume(
         &self,
         dataset: Dataset,
@@ -235,8 +235,7 @@ impl Checkpoint {
         Ok(trainer)
     }
 
-    /// The settings with the steps of as many epochs as the run was begun for, where other batches give other ones. Its steps then count as
-    /// overridden.
+    /// Returns the settings with the steps for the same epochs, if other batches change them; they then count as overridden.
     fn with_steps_of<'a>(
         &self,
         dataset: &Dataset,
@@ -250,7 +249,7 @@ impl Checkpoint {
         if same || given.epochs.is_none() || (given.epochs, given.steps) != (saved.epochs, saved.steps) {
             return Ok((given, overrides.into()));
         }
-        // Steps that were given since are no matter of epochs.
+        // Steps that were given later do not follow from epochs.
         if saved.clone().with_steps_of(dataset)?.steps != saved.steps {
             return Ok((given, overrides.into()));
         }
@@ -260,7 +259,7 @@ impl Checkpoint {
         Ok((config, [overrides, &["steps".to_owned()]].concat().into()))
     }
 
-    /// The warning that the next rate is more than a quarter away from the last one, where the saved settings did not plan it.
+    /// Returns the warning that the next rate differs from the last one by more than a quarter of it, if the saved settings did not plan it.
     fn jump_of_rate(&self, config: &TrainConfig, now: Progress) -> Result<Option<Notice>> {
         let saved = self.manifest.progress;
         let done = saved.completed_steps;
@@ -281,7 +280,7 @@ impl Checkpoint {
         Ok(Some(Notice { code: word!("schedule.jump").text(), subject: None, message }))
     }
 
-    /// The state of the loader at the beginning of other data.
+    /// Returns the state of the loader at the beginning of other data.
     fn loader_of(&self, digest: String, notices: &mut Vec<Notice>) -> LoaderState {
         let saved = &self.manifest.data_digest;
         let message = format!("the run goes on with other data, whose order begins anew: SHA-256 {digest}, saved with {saved}");
@@ -289,7 +288,7 @@ impl Checkpoint {
         LoaderState { epoch: 0, cursor: 0, digest, ..self.manifest.loader.clone() }
     }
 
-    /// The parameters whose state was saved: by the groups, or by the files where the groups are not taken.
+    /// Returns the parameters whose state was saved: by the groups, or by the files if the groups are not used.
     fn with_state(&self, other_groups: bool) -> Vec<String> {
         if other_groups {
             return self.stated_parameters();

@@ -1,5 +1,5 @@
-//! Weights for others: a Hugging Face folder that `safetensors`, `transformers` and tabtune load, and GGUF files for llama.cpp, of a model on
-//! the device or of one that is only in its files. Every export has a receipt.
+//! Exports weights for other programs: a Hugging Face folder that `safetensors`, `transformers` and tabtune load, and GGUF files for llama.cpp,
+//! from a model on the device or from one that is only in its files. Every export has a receipt.
 
 mod architecture;
 mod card;

@@ -1,4 +1,4 @@
-//! What travels with the weights: configuration and tokenizer, byte for byte as they came.
+//! Documents that accompany the weights: configuration and tokenizer, byte for byte as they were read.
 
 use serde_json::{Map, Value, json};
 
@@ -20,19 +20,19 @@ const PAD: &str = "pad_token_id";
 /// Tokenizer and documents of a model.
 #[derive(Debug, Clone)]
 pub struct ModelAssets {
-    /// Turns text into ids and back.
+    /// Tokenizer, which converts text to ids and back.
     pub tokenizer: Option<Tokenizer>,
-    /// What was odd but legal about the files.
+    /// Unusual but allowed properties of the files.
     pub warnings: Vec<Warning>,
     tokenizer_refused: Option<Error>,
-    /// File name and bytes: config.json, generation_config.json and the tokenizer's files, as present.
+    /// File names and bytes of config.json, generation_config.json and the tokenizer's files, as present.
     pub documents: Vec<(String, Vec<u8>)>,
-    /// Fields of the adapter beside the model that are unknown here. They are written back.
+    /// Unknown fields of the adapter that is attached to the model. They are written back.
     pub kept: Map<String, Value>,
 }
 
 impl ModelAssets {
-    /// The assets of a model that was opened. Documents of a folder keep their bytes; those of a GGUF are written from its metadata, with
+    /// Returns the assets of an opened model. Documents of a folder keep their bytes; those of a GGUF file are written from its metadata, with
     /// all ids that end a text.
     pub fn of_bundle(bundle: &Bundle) -> Self {
         let mut assets = Self::of_config(&bundle.config, bundle.tokenizer.clone());
@@ -41,7 +41,7 @@ impl ModelAssets {
         }
         assets.documents.extend(bundle.generation_config_json.clone().map(|bytes| (GENERATION.to_string(), bytes)));
         if bundle.source_format == SourceFormat::Gguf && bundle.generation_config_json.is_none() && bundle.tokenizer.is_some() {
-            // Its metadata hold the ids that begin, end and pad a text, and no other document has them.
+            // The metadata hold the ids that begin, end and pad a text, and no other document has them.
             let made = assets.generation(&assets.documents).unwrap_or_default();
             assets.documents.push((GENERATION.to_string(), made));
         }
@@ -52,12 +52,18 @@ impl ModelAssets {
         assets
     }
 
-    /// The tokenizer; without one, why there is none.
+    /// Returns the tokenizer.
+    ///
+    /// # Errors
+    /// The reason why there is none: its refusal, or that the files have none.
     pub fn need_tokenizer(&self) -> Result<&Tokenizer> {
         self.tokenizer.as_ref().ok_or_else(|| no_tokenizer(self.tokenizer_refused.as_ref()))
     }
 
-    /// The tokenizer if there is one; an error if it was refused, which is not the same as none.
+    /// Returns the tokenizer if there is one.
+    ///
+    /// # Errors
+    /// The refusal of a tokenizer that was refused, which is not the same as having none.
     pub fn tokenizer_or_none(&self) -> Result<Option<&Tokenizer>> {
         match (&self.tokenizer, &self.tokenizer_refused) {
             (None, Some(refused)) => Err(refused.clone()),
@@ -65,8 +71,11 @@ impl ModelAssets {
         }
     }
 
-    /// The documents that go with weights of this shape and precision: `config.json` states the dtype, the rows of the embedding and whether
-    /// the head is tied, and keeps every other byte.
+    /// Returns the documents for weights of this shape and precision: `config.json` states the dtype, the rows of the embedding and whether the
+    /// head is tied, and keeps every other byte.
+    ///
+    /// # Errors
+    /// `bundle.config.json` if `config.json` is no JSON object.
     pub fn documents_for(&self, config: &ModelConfig, precision: Precision) -> Result<Vec<(String, Vec<u8>)>> {
         let dtype = match precision {
             Precision::F32 => "float32",
@@ -75,8 +84,11 @@ impl ModelAssets {
         self.edited(config, dtype)
     }
 
-    /// As [`Self::documents_for`], with the dtype in the words of PyTorch, and with a `generation_config.json` in any case: it names all ids
-    /// that end a text, and those that begin and pad one; what it says already stays.
+    /// Returns the documents like [`Self::documents_for`], with the dtype in PyTorch's words, and always with a `generation_config.json`: it
+    /// states all ids that end a text, and those that begin and pad one; values that it has already are kept.
+    ///
+    /// # Errors
+    /// `bundle.config.json` if `config.json` is no JSON object.
     pub fn folder_documents(&self, config: &ModelConfig, dtype: &str) -> Result<Vec<(String, Vec<u8>)>> {
         let mut documents = self.edited(config, dtype)?;
         let generation = self.generation(&documents)?;
@@ -95,11 +107,11 @@ impl ModelAssets {
         self.documents.iter().map(one).collect()
     }
 
-    /// `generation_config.json` with the ids of the tokenizer, or without those, of `config.json`.
+    /// Returns `generation_config.json` with the ids of the tokenizer, or where it has none, of `config.json`.
     fn generation(&self, documents: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
         let document = |name: &str| documents.iter().find(|(found, _)| found == name).map(|(_, bytes)| bytes.as_slice());
         let Some(given) = document(GENERATION).map_or(Some(Map::new()), |bytes| object(bytes, GENERATION).ok()) else {
-            // Not JSON: nothing can be added to it.
+            // The document is not JSON: nothing can be added to it.
             return Ok(document(GENERATION).unwrap_or_default().to_vec());
         };
         let config = document(CONFIG).and_then(|bytes| object(bytes, CONFIG).ok()).unwrap_or_default();
@@ -138,7 +150,7 @@ impl ModelAssets {
         Ok(text)
     }
 
-    /// These assets, whose tokenizer and `generation_config.json` have these ids too among those that end a text or a turn.
+    /// Returns these assets with additional ids that end a text or a turn, in the tokenizer and in `generation_config.json`.
     #[must_use]
     pub fn with_ends(mut self, ids: &[u32]) -> Self {
         let Some(tokenizer) = self.tokenizer.as_mut().filter(|_| !ids.is_empty()) else { return self };
@@ -150,7 +162,7 @@ impl ModelAssets {
         self
     }
 
-    /// The assets of a new model, from its configuration.
+    /// Creates the assets of a new model from its configuration.
     pub fn of_config(config: &ModelConfig, tokenizer: Option<Tokenizer>) -> Self {
         let mut text = serde_json::to_vec_pretty(&config_to_hf(config)).unwrap_or_default();
         text.push(b'\n');
@@ -160,7 +172,7 @@ impl ModelAssets {
     }
 }
 
-/// One id, or a list of them.
+/// Reads one id, or a list of ids.
 fn ids_of(value: &Value) -> Vec<u64> {
     match value {
         Value::Array(list) => list.iter().filter_map(Value::as_u64).collect(),

@@ -1,4 +1,4 @@
-//! A tensor as its digest counts it: its name and its bytes as Hugging Face has them, wherever it is stored (crate/FORMATS.md, "Digests").
+//! A tensor as it enters a digest: with Hugging Face's name and order of bytes, wherever it is stored (crate/FORMATS.md, "Digests").
 
 use super::entry::Entry;
 use crate::error::Result;
@@ -7,24 +7,24 @@ use crate::formats::{ByteSource, Digest, GgufTensor, Hasher, PairedRows, SourceS
 use crate::gpu::transfer::PIECE_BYTES;
 use crate::state::leaf;
 
-/// Name, dtype and shape of a tensor in its digest, and how its bytes lie in its file.
+/// Name, dtype and shape of a tensor in its digest, and the layout of its bytes in its file.
 #[derive(Debug, Clone)]
 pub(crate) struct Counted {
     pub(super) key: String,
     pub(super) dtype: String,
-    /// In Hugging Face's order.
+    /// Shape in Hugging Face's order.
     pub(super) shape: Vec<u64>,
     layout: Layout,
 }
 
 impl Counted {
-    /// A tensor that is stored as it is counted.
+    /// Describes a tensor that is stored as it enters the digest.
     pub(super) fn plain(key: &str, dtype: &str, shape: Vec<u64>) -> Self {
         Self { key: key.to_string(), dtype: dtype.to_string(), shape, layout: Layout::Same }
     }
 
-    /// The tensor `own` of a file, of `shape` there, which Hugging Face calls `key` and orders otherwise. Blocks cannot be transposed: such
-    /// a tensor counts as it stands in the file.
+    /// Describes the tensor `own` of a file, with `shape` there, which has the name `key` and another layout in Hugging Face's format. Blocks
+    /// cannot be transposed: such a tensor enters the digest as it is in the file.
     pub(super) fn new(key: &str, own: &str, dtype: &str, shape: &[u64], layout: Layout) -> Self {
         match (layout, shape) {
             (Layout::Transposed, [_, _]) if dtype.starts_with("GGML:") => Self::plain(own, dtype, shape.to_vec()),
@@ -34,12 +34,12 @@ impl Counted {
         }
     }
 
-    /// A tensor of a GGUF file.
+    /// Describes a tensor of a GGUF file.
     pub(super) fn of_gguf(key: &str, tensor: &GgufTensor, layout: Layout) -> Self {
         Self::new(key, &tensor.name, &tensor.ggml_type.dtype(), &tensor.shape, layout)
     }
 
-    /// A tensor of an opened model.
+    /// Describes a tensor of an opened model.
     pub(super) fn of_entry(entry: &Entry) -> Self {
         let mut shape: Vec<u64> = entry.shape.iter().map(|&dim| dim as u64).collect();
         if entry.layout == Layout::Transposed {
@@ -48,19 +48,20 @@ impl Counted {
         Self::new(&entry.name, &entry.stored_name, &entry.dtype, &shape, entry.layout)
     }
 
-    /// The digest of the tensor, given that of its bytes.
+    /// Computes the digest of the tensor from that of its bytes.
     pub(super) fn leaf(&self, payload: Digest) -> Digest {
         leaf(&self.key, &self.dtype, &self.shape, payload)
     }
 
-    /// Rows of a head, if those of its two halves alternate in the file.
+    /// Returns the rows of a head, if the rows of its two halves alternate in the file.
     fn head_rows(&self) -> Option<u64> {
         let (Layout::PairedRows(heads), Some(&rows)) = (self.layout, self.shape.first()) else { return None };
         let heads = heads as u64;
         (heads > 0 && rows > 0 && rows.is_multiple_of(2 * heads)).then(|| rows / heads)
     }
 
-    /// How its `bytes` bytes are summed while they pass by in the order of the file; `None` if they have to be read in another order.
+    /// Starts the checksum of its `bytes` bytes, to be computed while they pass in the order of the file; `None` if they have to be read in
+    /// another order.
     pub(super) fn sum(&self, bytes: u64) -> Option<PayloadSum> {
         let halves = match (self.layout, self.head_rows(), self.shape.first()) {
             (Layout::Transposed, ..) => return None,
@@ -76,7 +77,8 @@ impl Counted {
         Some(PayloadSum { hasher: Hasher::new(), halves: halves.filter(|halves| halves.row > 0) })
     }
 
-    /// The bytes `begin..begin + bytes` of `source` in the order in which they are counted, from the first byte on, if that is another one.
+    /// Returns a source of the bytes `begin..begin + bytes` of `source` in the order of the digest, from the first byte on, if that is another
+    /// order.
     pub(super) fn ordered<'a, S: ByteSource + 'a>(&self, source: S, begin: u64, bytes: u64) -> Option<Box<dyn ByteSource + 'a>> {
         match (self.layout, self.head_rows(), self.shape.as_slice()) {
             (Layout::Transposed, _, &[columns, rows]) if rows > 0 && columns > 0 => {
@@ -89,7 +91,7 @@ impl Counted {
         }
     }
 
-    /// The same of bytes that are shared.
+    /// Returns the same for shared bytes.
     pub(super) fn ordered_span(&self, span: &SourceSpan) -> SourceSpan {
         match self.ordered(std::rc::Rc::clone(&span.source), span.begin, span.bytes) {
             Some(source) => SourceSpan { source: source.into(), begin: 0, bytes: span.bytes },
@@ -97,7 +99,7 @@ impl Counted {
         }
     }
 
-    /// The digest of its bytes, which lie at `begin..end` of `source` and are read once where their order allows it.
+    /// Computes the digest of its bytes, which are at `begin..end` of `source` and are read once where their order allows it.
     pub(super) fn payload_in(&self, source: &dyn ByteSource, begin: u64, end: u64) -> Result<Digest> {
         let bytes = end.saturating_sub(begin);
         let mut sum = self.sum(bytes).unwrap_or_default();
@@ -111,31 +113,31 @@ impl Counted {
     }
 }
 
-/// The sum of a tensor's bytes in Hugging Face's order, which pass by in that of a file.
+/// Checksum of a tensor's bytes in Hugging Face's order, which pass in the order of a file.
 #[derive(Debug, Default)]
 pub(super) struct PayloadSum {
     hasher: Hasher,
     halves: Option<Halves>,
 }
 
-/// Rows that alternate between the two halves of a head: those of the second half wait until the head ends.
+/// Rows that alternate between the two halves of a head: those of the second half wait until the end of the head.
 #[derive(Debug)]
 struct Halves {
-    /// Bytes of a row and of a head.
+    /// Number of bytes in a row; the next field is that of a head.
     row: u64,
     head: u64,
-    /// Bytes of the head that passed by.
+    /// Number of bytes of the current head that passed.
     at: u64,
     second: Vec<u8>,
 }
 
 impl PayloadSum {
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub(super) fn update(&mut self, mut bytes: &[u8]) {
         let Some(halves) = &mut self.halves else { return self.hasher.update(bytes) };
         while !bytes.is_empty() {
             let (row, column) = (halves.at / halves.row, halves.at % halves.row);
-            // At most what is in memory.
+            // The count is at most the length of a slice in memory.
             let now = usize::try_from(halves.row - column).map_or(bytes.len(), |left| left.min(bytes.len()));
             let (here, rest) = bytes.split_at(now);
             if row.is_multiple_of(2) {
@@ -153,7 +155,7 @@ impl PayloadSum {
         }
     }
 
-    /// The sum of all bytes.
+    /// Returns the checksum of all bytes.
     pub(super) fn finish(self) -> Digest {
         self.hasher.finish()
     }

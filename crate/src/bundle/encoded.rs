@@ -1,4 +1,4 @@
-//! Tensors on their way into a file, from the device or from another file: read in pieces, put into the file's order, and encoded.
+//! Tensors that are written into a file, from the device or from another file: read in pieces, put into the file's order, and encoded.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ const RUN: u64 = (RUN_BYTES / 4) as u64;
 /// Maximum number of values whose order is changed at once. A transposed matrix is read once for each such piece, so it is larger.
 const GATHERED: u64 = (PIECE_BYTES / 4) as u64;
 
-/// Where the values of a tensor are before they are encoded.
+/// Location of a tensor's values before they are encoded.
 #[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
 pub(crate) enum Values {
@@ -29,7 +29,7 @@ pub(crate) enum Values {
 }
 
 impl Values {
-    /// Their dtype before.
+    /// Returns their dtype before encoding.
     fn dtype(&self) -> String {
         match self {
             Self::Device(tensor) if tensor.dtype() == DType::BF16 => "BF16".into(),
@@ -38,7 +38,7 @@ impl Values {
         }
     }
 
-    /// Whether they are the exact sums of a base's and of an adapter's product.
+    /// Returns whether they are the exact sums of a base and an adapter's product.
     fn is_merged(&self) -> bool {
         matches!(self, Self::Stored(stored) if stored.is_merged())
     }
@@ -48,27 +48,28 @@ impl Values {
 #[derive(Debug, Clone)]
 pub(crate) struct EncodedTensor {
     name: String,
-    /// As they were given, with their shape in Hugging Face's order.
+    /// The values as they were given, with their shape in Hugging Face's order.
     given: (Values, Vec<usize>),
     values: Values,
-    /// Rows in Hugging Face's order, and values of a row.
+    /// Number of rows in Hugging Face's order; the next field is the number of values in a row.
     rows: u64,
     width: u64,
     layout: Layout,
     to: TensorType,
-    /// What every value is multiplied by.
+    /// Factor of every value.
     factor: f32,
     encoder: Encoder,
-    /// What the type costs, if it changes or rounds sums.
+    /// Measurement of the errors of the type, if it changes or rounds sums.
     measure: Option<Measure>,
     /// Number of values that were read, in the order of the file.
     at: u64,
-    /// Encoded values that nobody took yet.
+    /// Encoded bytes that were not taken yet.
     ready: Vec<u8>,
 }
 
 impl EncodedTensor {
-    /// The tensor `name` of the file, of the model's `shape`, to be written in the file's `layout` as `to`, whose blocks divide its rows.
+    /// Creates the tensor `name` of the file, with the model's `shape`, to be written in the file's `layout` as `to`; its rows are whole blocks
+    /// of `to`.
     pub(crate) fn new(name: &str, values: Values, shape: &[usize], layout: Layout, to: TensorType) -> Self {
         let rows = shape.first().map_or(1, |&rows| rows as u64);
         let width: u64 = shape.iter().skip(1).map(|&dim| dim as u64).product();
@@ -76,7 +77,7 @@ impl EncodedTensor {
         let measure = (from != to.ggml().dtype() || values.is_merged()).then(|| Measure::new(name, &from, to, values.is_merged()));
         let given = (values.clone(), shape.to_vec());
         let (values, layout) = match (values, layout.fitting(shape)) {
-            // In the order of the file already.
+            // The values are in the order of the file already.
             (Values::Stored(stored), layout) if stored.lies_as(layout) => (Values::Stored(stored.in_stored_order()), Layout::Same),
             other => other,
         };
@@ -84,12 +85,12 @@ impl EncodedTensor {
         Self { name, given, values, rows, width, layout, to, factor: 1.0, encoder: Encoder::new(to), measure, at: 0, ready: Vec::new() }
     }
 
-    /// The same with every value multiplied by `factor`.
+    /// Returns the tensor with every value multiplied by `factor`.
     pub(crate) fn times(self, factor: f32) -> Self {
         Self { factor, ..self }
     }
 
-    /// The same tensor from its first value on, in Hugging Face's order.
+    /// Returns the same tensor from its first value on, in Hugging Face's order.
     pub(super) fn in_order(&self) -> Self {
         Self::new(&self.name, self.given.0.clone(), &self.given.1, Layout::Same, self.to).times(self.factor)
     }
@@ -98,19 +99,19 @@ impl EncodedTensor {
         self.rows * self.width
     }
 
-    /// Bytes in the file.
+    /// Returns the number of bytes in the file.
     pub(super) fn bytes(&self) -> u64 {
         let (elements, bytes) = self.to.block();
         self.elements() / elements * bytes
     }
 
-    /// What its type has cost so far; `None` if it stays, and nothing was merged into it.
+    /// Returns the errors of the conversion so far; `None` if the type stays and nothing was merged into the tensor.
     pub(super) fn conversion(&self) -> Option<Conversion> {
         self.measure.as_ref().map(Measure::conversion)
     }
 
-    /// The next `count` bytes of the file; fewer at the end. Before bytes are given that stand for what the type cannot hold, the rest of
-    /// the tensor is read to count it, and refused.
+    /// Returns the next `count` bytes of the file; fewer at the end. If the type cannot hold a value, the rest of the tensor is read to count
+    /// such values, and the tensor is refused before any of these bytes are returned.
     pub(super) async fn take(&mut self, count: usize) -> Result<Vec<u8>> {
         while (self.ready.len() < count || self.encoder.refuses()) && self.at < self.elements() {
             self.advance().await?;
@@ -122,7 +123,7 @@ impl EncodedTensor {
         Ok(std::mem::replace(&mut self.ready, rest))
     }
 
-    /// Reads the next values in the order of the file and encodes what fills whole blocks. At the end refuses what the type could not hold.
+    /// Reads the next values in the order of the file and encodes whole blocks. At the end it refuses values that the type cannot hold.
     async fn advance(&mut self) -> Result<()> {
         let left = self.elements() - self.at;
         let mut next = match (self.layout, &self.values) {
@@ -152,7 +153,7 @@ impl EncodedTensor {
         std::mem::replace(&mut self.encoder, Encoder::new(self.to)).finish(&self.name)
     }
 
-    /// The values `spans` in Hugging Face's order, one span after another.
+    /// Reads the values `spans` in Hugging Face's order, one span after another.
     async fn read(&self, spans: &[Range<u64>]) -> Result<Vec<f32>> {
         let tensor = match &self.values {
             Values::Device(tensor) => tensor,
@@ -173,7 +174,7 @@ impl EncodedTensor {
         self.read(std::slice::from_ref(&span)).await
     }
 
-    /// Row `2j + p` of each head of the file from Hugging Face's row `p·H/2 + j`.
+    /// Reads row `2j + p` of each head of the file from Hugging Face's row `p·H/2 + j`.
     async fn paired(&self, heads: u64, left: u64) -> Result<Vec<f32>> {
         let (width, head_rows) = (self.width, self.rows / heads);
         let row_of = |n: u64| {
@@ -182,13 +183,13 @@ impl EncodedTensor {
         };
         let head = head_rows * width;
         if head <= RUN {
-            // Whole heads, read at once.
+            // These are whole heads, read at once.
             let count = (RUN / head * head).min(left);
             let first = self.at / width;
             let read = self.read_span(self.at..self.at + count).await?;
             let mut values = Vec::with_capacity(read.len());
             for n in first..first + count / width {
-                // Inside a piece.
+                // The index is inside a piece.
                 let from = ((row_of(n) - first) * width) as usize;
                 values.extend_from_slice(&read[from..from + width as usize]);
             }
@@ -205,7 +206,8 @@ impl EncodedTensor {
         self.read(&spans).await
     }
 
-    /// Whole rows of the file, or a part of one that is longer than a piece: columns of Hugging Face, gathered in one pass over its rows.
+    /// Reads whole rows of the file, or a part of one that is longer than a piece: columns of Hugging Face's matrix, gathered in one pass over
+    /// its rows.
     async fn transposed(&self) -> Result<Vec<f32>> {
         let (rows, width) = (self.rows, self.width);
         let (first_column, first_row) = (self.at / rows, self.at % rows);

@@ -1,11 +1,11 @@
-//! The ids that end a text, of which the documents of a Hugging Face folder state some each.
+//! Collects the ids that end a text, which several documents of a Hugging Face folder state.
 
 use serde_json::Value;
 
 use super::tensors::Bundle;
 
 impl Bundle {
-    /// Keeps the document and the ids that end a text according to it.
+    /// Keeps the document and adds the ids that end a text according to it.
     pub(super) fn add_generation_config(&mut self, bytes: Option<Vec<u8>>) {
         let value: Value = bytes.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
         let ids = self.end_ids(&value);
@@ -15,8 +15,8 @@ impl Bundle {
         self.generation_config_json = bytes;
     }
 
-    /// Adds the ids that end a text according to `config.json` and `special_tokens_map.json`, which count after those of the other documents.
-    /// Special tokens alone: transformers writes the number 2 where nobody chose one.
+    /// Adds the ids that end a text according to `config.json` and `special_tokens_map.json`, which come after those of the other documents.
+    /// Only special tokens are added: transformers writes the number 2 where no one chose an id.
     pub(super) fn add_other_ends(&mut self, config: &Value, specials: Option<&[u8]>) {
         let ids = self.end_ids(config);
         let Some(tokenizer) = &mut self.tokenizer else { return };
@@ -26,7 +26,7 @@ impl Bundle {
         tokenizer.add_eos_token(&specials["eos_token"]);
     }
 
-    /// `eos_token_id` of a document: ids of the vocabulary.
+    /// Returns `eos_token_id` of a document: ids of the vocabulary.
     fn end_ids(&self, document: &Value) -> Vec<u32> {
         let ids = match &document["eos_token_id"] {
             Value::Array(list) => list.clone(),

@@ -1,4 +1,4 @@
-//! A tensor of an opened model: its place in a file, and how it is read.
+//! A tensor of an opened model: its position in a file, and its layout.
 
 use std::rc::Rc;
 
@@ -7,34 +7,34 @@ use crate::error::{Refusal, Result, word};
 use crate::families::Layout;
 use crate::formats::Encoding;
 
-/// Where a tensor is stored and how it is read.
+/// Position of a stored tensor, and its encoding and layout.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) name: String,
     pub(super) stored_name: String,
     pub(super) dtype: String,
     pub(super) encoding: Option<Encoding>,
-    /// In Hugging Face's layout.
+    /// Shape in Hugging Face's layout.
     pub(super) shape: Vec<usize>,
     pub(super) source: usize,
     pub(super) begin: u64,
-    /// `None` for types of unknown size.
+    /// Position one past the last byte; `None` for types of unknown size.
     pub(super) end: Option<u64>,
     pub(super) layout: Layout,
-    /// The pair of an adapter that is added to the values.
+    /// Pair of an adapter that is added to the values.
     pub(super) merge: Option<Rc<Merge>>,
-    /// The base's own tensor, where an adapter has another in its place.
+    /// The base's own tensor, if an adapter replaced it.
     pub(super) replaced: Option<Rc<Entry>>,
 }
 
 impl Entry {
-    /// Whether the values are those of the stored bytes, and of nothing else.
+    /// Returns whether the values are exactly those of the stored bytes.
     pub(super) fn is_verbatim(&self) -> bool {
         self.end.is_some() && self.merge.is_none()
     }
 }
 
-/// The shape in `usize`; refused if this machine cannot address it.
+/// Converts the shape to `usize`; it is refused if this machine cannot address it.
 pub(super) fn narrow(shape: &[u64], name: &str, artifact: &str) -> Result<Vec<usize>> {
     let too_large = || Refusal::new(word!("source.too-large")).of(artifact).subject(name).found(format!("{shape:?}"));
     shape.iter().map(|&dim| usize::try_from(dim).map_err(|_| too_large().into())).collect()

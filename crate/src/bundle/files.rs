@@ -8,15 +8,15 @@ use crate::formats::{ByteSource, Warning, base_name, known_mark, read_document};
 /// Files of one model.
 pub(super) type Files = Vec<Box<dyn ByteSource>>;
 
-/// Largest index, manifest, configuration or template.
+/// Maximum size of an index, a manifest, a configuration or a template.
 pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
-/// Positions of the files whose names end so.
+/// Returns the positions of the files whose names have this ending.
 pub(super) fn named<S: ByteSource>(files: &[S], end: &str) -> Vec<usize> {
     (0..files.len()).filter(|&at| lower_name(&files[at]).ends_with(end)).collect()
 }
 
-/// Positions of the GGUF files: by their names, or where no name says so, by their first bytes.
+/// Returns the positions of the GGUF files: by their names, or if no name has the ending, by their first bytes.
 pub(crate) fn gguf_files<S: ByteSource>(files: &[S]) -> Vec<usize> {
     let named = named(files, ".gguf");
     if named.is_empty() { (0..files.len()).filter(|&at| known_mark(&files[at]) == Some("gguf")).collect() } else { named }
@@ -26,13 +26,13 @@ pub(super) fn lower_name(file: &dyn ByteSource) -> String {
     base_name(file.name()).to_ascii_lowercase()
 }
 
-/// The refusal of an adapter's file.
+/// Returns the refusal of an adapter's file.
 pub(super) fn adapter(name: &str) -> Refusal {
     let hint = "give the adapter's files by themselves as mergeAdapter (--merge-adapter), or open the base alone";
     Refusal::new(word!("bundle.adapter")).of(name).subject(base_name(name)).expected("a model's own files").found("an adapter").hint(hint)
 }
 
-/// The refusal of weights that are a pickle, if one is among the files.
+/// Returns the refusal of weights that are a pickle, if one is among the files.
 pub(super) fn pickle(files: &Files) -> Option<Error> {
     let is_pickle = |file: &dyn ByteSource| {
         let name = lower_name(file);
@@ -43,17 +43,17 @@ pub(super) fn pickle(files: &Files) -> Option<Error> {
     Some(Refusal::new(word!("format.unsupported")).of(file.name()).found("pickle").hint(hint).into())
 }
 
-/// Position of the file `name`.
+/// Returns the position of the file `name`.
 pub(super) fn find(files: &Files, name: &str) -> Option<usize> {
     files.iter().position(|file| base_name(file.name()) == name)
 }
 
-/// The bytes of the file `name`, if it is present.
+/// Reads the bytes of the file `name`, if it is present.
 pub(super) fn document(files: &Files, name: &str, limit: u64) -> Result<Option<Vec<u8>>> {
     find(files, name).and_then(|at| files.get(at)).map(|file| read_document(file.as_ref(), limit)).transpose()
 }
 
-/// A tokenizer that was refused leaves the tensors usable; a file that cannot be read does not.
+/// Turns the refusal of a tokenizer into a warning, because the tensors stay usable; a file that cannot be read remains an error.
 pub(super) fn or_refused<T>(result: Result<Option<T>>, refused: &mut Option<Error>, warnings: &mut Vec<Warning>) -> Result<Option<T>> {
     match result {
         Err(error) if of_tokenizer(&error) => {
@@ -70,7 +70,7 @@ fn of_tokenizer(error: &Error) -> bool {
     code.starts_with("tokenizer.") || code.starts_with("template.") || code == word!("source.too-large").text()
 }
 
-/// A warning for each unused file whose name `counts` accepts.
+/// Returns a warning for each unused file whose name `counts` accepts.
 pub(super) fn unused(files: &Files, used: &BTreeSet<usize>, counts: impl Fn(&str) -> bool) -> Vec<Warning> {
     let left = files.iter().enumerate().filter(|(at, _)| !used.contains(at)).map(|(_, file)| file);
     left.filter(|file| counts(&lower_name(file.as_ref())))

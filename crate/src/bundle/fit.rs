@@ -9,9 +9,12 @@ use crate::families::names;
 use crate::formats::{Warning, base_name, unreadable};
 
 impl Bundle {
-    /// Compares the tensors with those that the model has, given as name and shape. An absent tensor, one without a place inside a block of the
-    /// model, another shape and a dtype without a decoder are refused, all of them together; of absent tensors eight, then their number. Tensors elsewhere that the model has no place for
-    /// are left out with a warning each.
+    /// Compares the tensors with those of the model, given as name and shape. Tensors elsewhere that the model has no place for are left out
+    /// with a warning each.
+    ///
+    /// # Errors
+    /// All findings together: `model.tensor.missing` (eight of them, then the number of the others), `.unexpected` for a tensor without a place
+    /// inside a block, `.shape`, and a dtype without a decoder.
     pub fn fit(&mut self, planned: &[(String, Vec<usize>)]) -> Result<()> {
         let mut names: Vec<&(String, Vec<usize>)> = planned.iter().collect();
         names.sort();
@@ -47,8 +50,8 @@ impl Bundle {
 }
 
 impl Bundle {
-    /// The refusals of tensors that are `absent`, given as name and shape: at most eight, each with the nearest of the names that are `left`,
-    /// and one with the number of the others.
+    /// Returns the refusals of `absent` tensors, given as name and shape: at most eight, each with the nearest of the names `left`, and one
+    /// with the number of the others.
     fn missing(&self, absent: &[&(String, Vec<usize>)], left: &[String]) -> Vec<Refusal> {
         let artifact = self.weights_artifact();
         let refusal = || Refusal::new(word!("model.tensor.missing")).of(artifact).found("none");
@@ -64,7 +67,7 @@ impl Bundle {
         first.iter().map(one).chain(more).collect()
     }
 
-    /// The name of the file that lists the tensors: the one with weights, or of several their index, or the first of them.
+    /// Returns the name of the file that lists the tensors: the one with weights, or if there are several, their index or the first of them.
     fn weights_artifact(&self) -> &str {
         let index = self.files.iter().map(|file| base_name(file.name())).find(|name| *name == INDEX);
         match (self.weight_files().as_slice(), index) {
@@ -76,7 +79,8 @@ impl Bundle {
     }
 }
 
-/// The name that ends most like `name`, part by part, and of those the one that begins most like it; none where even the last parts differ.
+/// Returns the name with the longest common end with `name`, part by part, and among those the one with the longest common beginning; none if
+/// even the last parts differ.
 fn nearest<'a>(name: &str, names: &'a [String]) -> Option<&'a str> {
     let alike = |other: &str| name.rsplit('.').zip(other.rsplit('.')).take_while(|(a, b)| a == b).count();
     let begins = |other: &str| name.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();

@@ -1,4 +1,4 @@
-//! A GGUF file, or the parts of a split one → bundle.
+//! Opens a GGUF file, or the parts of a split one, as a bundle.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,8 @@ use crate::tokenizer::Tokenizer;
 
 const GENERATION: &str = "generation_config.json";
 
-/// The GGUF file at the one position of `gguf`, or the whole of its parts, which of `files` has each of its tensors, and the files as a base
-/// has them.
+/// Opens the GGUF file at the position `gguf`, or joins its parts, and returns it with the index in `files` of the source of each tensor, and
+/// the files as those of a base.
 pub(crate) fn summed_gguf<S: ByteSource>(files: &[S], gguf: &[usize]) -> Result<(GgufFile, Vec<usize>, Vec<BaseFile>)> {
     let parts = gguf.iter().map(|&at| Ok((at, GgufFile::open_part(&files[at])?))).collect::<Result<Vec<_>>>()?;
     let alone = parts.iter().find(|(_, part)| !part.is_part()).map(|(at, _)| *at);
@@ -33,7 +33,7 @@ pub(crate) fn summed_gguf<S: ByteSource>(files: &[S], gguf: &[usize]) -> Result<
     Ok((file, homes, sums))
 }
 
-/// Opens the GGUF files at the positions `gguf`; the other files serve only where the GGUF lacks what they have.
+/// Opens the GGUF files at the positions `gguf`; the other files are used only where the GGUF file lacks their contents.
 pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> Result<Bundle> {
     let (file, homes, sums) = summed_gguf(&files, gguf)?;
     let name = files[homes.first().copied().unwrap_or(gguf[0])].name().to_string();
@@ -94,7 +94,7 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     if tokenizer.is_none() && find(&files, TOKENIZER_FILES[0]).is_some() {
         tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
         of_tokenizer = TOKENIZER_FILES[0];
-        // The metadata say what ends a turn, whatever is wrong with the vocabulary.
+        // The metadata state what ends a turn, whatever is wrong with the vocabulary.
         if let Some(tokenizer) = &mut tokenizer {
             tokenizer.add_eos(&end_ids(&file));
             warnings.iter_mut().for_each(|warning| warning.serve(TOKENIZER_FILES[0]));

@@ -1,4 +1,4 @@
-//! A GGUF file as a stream: its header, and the contents of its tensors from wherever they are.
+//! Writes a GGUF file as a stream: its header, and the contents of its tensors from wherever they are.
 
 use super::counted::Counted;
 use super::segment::Segment;
@@ -13,15 +13,16 @@ use crate::state::ArtifactDigests;
 pub(crate) struct GgufOutput {
     /// Name, type and shape in the file.
     pub(crate) record: GgufRecord,
-    /// Its bytes.
+    /// Bytes of the tensor.
     pub(crate) contents: Segment,
-    /// Hugging Face's name of the weight that it is, and how it lies here; `None` for what is no weight of the model, or one a second time.
+    /// Hugging Face's name of the weight, and its layout in the file; `None` for a tensor that is no weight of the model, or a second copy of
+    /// one.
     pub(crate) weight: Option<(String, Layout)>,
 }
 
 impl FileStream {
-    /// Adds a GGUF file with these keys and tensors, in their order, and knows it for a receipt. The rules are those of [`gguf_header`]; contents of another length than
-    /// their record says are `export.tensor.size`.
+    /// Adds a GGUF file with these keys and tensors, in their order, and records it for a receipt. The rules are those of [`gguf_header`];
+    /// contents whose length differs from their record are `export.tensor.size`.
     pub(crate) fn push_gguf(&mut self, name: &str, metadata: &[(String, GgufValue)], tensors: Vec<GgufOutput>) -> Result<()> {
         let records: Vec<GgufRecord> = tensors.iter().map(|tensor| tensor.record.clone()).collect();
         let header = gguf_header(metadata, &records)?;
@@ -46,7 +47,7 @@ impl FileStream {
                 sums.expect(TensorSpan { counted, file, begin: bytes, end: bytes + span.bytes, state: false, again });
             }
             bytes += span.bytes + span.padding;
-            // Less than the alignment.
+            // The padding is less than the alignment.
             segments.extend([segment, Segment::Bytes(vec![0; span.padding as usize])]);
         }
         self.push(name, bytes, segments);

@@ -1,4 +1,4 @@
-//! Tokenizer metadata of GGUF: the checks (crate/FORMATS.md, "Tokenizer of a GGUF"), and the vocabulary that the tokenizer is made of.
+//! Checks the tokenizer metadata of GGUF (crate/FORMATS.md, "Tokenizer of a GGUF") and reads the vocabulary for the tokenizer.
 
 use std::collections::HashSet;
 
@@ -10,10 +10,10 @@ const KNOWN_MODELS: [&str; 6] = ["gpt2", "llama", "bert", "t5", "gemma4", "rwkv"
 const UNUSED: u64 = 5;
 const BYTE: u64 = 6;
 
-/// What a file without a tokenizer says that llama.cpp shall load.
+/// Value of the model key in a file without a tokenizer, as llama.cpp expects it.
 pub(super) const NONE: &str = "none";
 
-/// Ids that the metadata may name: key, and the word that messages use.
+/// Ids that the metadata may state: key, and the word that messages use.
 const IDS: [(&str, &str); 10] = [
     ("tokenizer.ggml.bos_token_id", "bos"),
     ("tokenizer.ggml.eos_token_id", "eos"),
@@ -27,15 +27,15 @@ const IDS: [(&str, &str); 10] = [
     ("tokenizer.ggml.mask_token_id", "mask"),
 ];
 
-/// Those of [`IDS`] that no text needs.
+/// Words of [`IDS`] whose ids no text needs.
 const BESIDE_THE_TEXT: [&str; 4] = ["pad", "sep", "cls", "mask"];
 
 fn refuse(code: Word) -> Refusal {
     Refusal::new(code).stage("bind")
 }
 
-/// Refuses tokenizer metadata that contradicts itself; a file without any is fine. The warnings are those of roles beside the text whose id
-/// no token has.
+/// Refuses tokenizer metadata that contradict themselves; a file without any is accepted. Returns warnings about ids that no token has, of
+/// roles that no text needs.
 pub(super) fn check_tokenizer(file: &GgufFile) -> Result<Vec<Warning>> {
     if !file.metadata.iter().any(|(key, _)| key.starts_with("tokenizer.ggml.")) {
         return Ok(Vec::new());
@@ -88,21 +88,21 @@ pub(super) fn check_tokenizer(file: &GgufFile) -> Result<Vec<Warning>> {
     }
 }
 
-/// The id that pads a text, if a token has it.
+/// Returns the id that pads a text, if a token has it.
 pub(super) fn pad_id(file: &GgufFile) -> Option<u32> {
     let count = file.get("tokenizer.ggml.tokens").and_then(GgufValue::array).map_or(0, |(_, count)| count);
     let id = file.get("tokenizer.ggml.padding_token_id").and_then(GgufValue::count).filter(|id| *id < count);
     id.and_then(|id| u32::try_from(id).ok())
 }
 
-/// The tokens in order, equal ones as they stand in the file.
+/// Returns the tokens sorted, equal ones in the order of the file.
 fn sorted<'a>(tokens: &[&'a [u8]]) -> Vec<&'a [u8]> {
     let mut sorted = tokens.to_vec();
     sorted.sort_unstable_by_key(|token| (*token, token.as_ptr()));
     sorted
 }
 
-/// The first token in the file that stood there before.
+/// Returns the first token in the file that repeats an earlier one.
 fn first_twice<'a>(sorted: &[&'a [u8]]) -> Option<&'a [u8]> {
     sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[1]).min_by_key(|token| token.as_ptr())
 }
@@ -143,15 +143,15 @@ fn check_merges(file: &GgufFile, sorted: &[&[u8]]) -> Result<()> {
     Ok(())
 }
 
-/// A backslash as a vocabulary of `rwkv` has it: there it begins an escape.
+/// Backslash in the spelling of a vocabulary of `rwkv`, where it begins an escape.
 pub(super) const ESCAPED: &str = "\\\\";
 
-/// Whether a token of `rwkv` is one character as we write it.
+/// Returns whether a token of `rwkv` is one character in the spelling that tabtune writes.
 fn is_character(token: &str) -> bool {
     token == ESCAPED || token != "\\" && token.chars().count() == 1
 }
 
-/// Ids that end a text or a turn: eos, eot, eom without repeats.
+/// Returns the ids that end a text or a turn: eos, eot, eom without repeats.
 pub(super) fn end_ids(file: &GgufFile) -> Vec<u32> {
     let mut ids = Vec::new();
     for key in ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"] {
@@ -161,7 +161,7 @@ pub(super) fn end_ids(file: &GgufFile) -> Vec<u32> {
     ids
 }
 
-/// The vocabulary of metadata that passed [`check_tokenizer`]; `None` if the file has none.
+/// Returns the vocabulary of metadata that passed [`check_tokenizer`]; `None` if the file has none.
 pub(super) fn tokenizer_parts(file: &GgufFile, name: &str) -> Result<Option<TokenizerParts>> {
     let Some(model) = file.get("tokenizer.ggml.model").and_then(GgufValue::text) else { return Ok(None) };
     let utf8 = |list: Vec<&[u8]>, what: &str| {
@@ -216,10 +216,10 @@ pub(super) fn tokenizer_parts(file: &GgufFile, name: &str) -> Result<Option<Toke
     }))
 }
 
-/// What the keys of named chat templates begin with.
+/// Prefix of the keys of named chat templates.
 pub(super) const NAMED_TEMPLATE: &str = "tokenizer.chat_template.";
 
-/// Chat templates by name, declared or not.
+/// Returns the chat templates by name, declared or not.
 fn named_templates(file: &GgufFile) -> Vec<(String, String)> {
     let named = |(key, value): &(String, GgufValue)| Some((key.strip_prefix(NAMED_TEMPLATE)?.to_string(), value.text()?.to_string()));
     file.metadata.iter().filter_map(named).filter(|(name, _)| name != "default").collect()

@@ -1,4 +1,4 @@
-//! A tokenizer → the metadata of a GGUF file: the reverse of `gguf_tokenizer.rs`.
+//! Writes a tokenizer as the metadata of a GGUF file: the reverse of `gguf_tokenizer.rs`.
 
 use super::gguf_tokenizer::{ESCAPED, NAMED_TEMPLATE, NONE};
 use crate::error::Result;
@@ -7,8 +7,8 @@ use crate::tokenizer::{PartsModel, Tokenizer, TokenizerParts};
 
 const MODEL: &str = "tokenizer.ggml.model";
 
-/// Keys and values of a tokenizer for a model with `rows` rows in its embedding. Without a tokenizer they say that there is none, which
-/// llama.cpp wants to be told. One that GGUF cannot hold is `export.gguf.tokenizer`.
+/// Returns keys and values of a tokenizer for a model with `rows` rows in its embedding. Without a tokenizer they state that there is none, as
+/// llama.cpp requires. A tokenizer that GGUF cannot hold is `export.gguf.tokenizer`.
 pub(crate) fn tokenizer_keys(tokenizer: Option<&Tokenizer>, rows: usize) -> Result<Vec<(String, GgufValue)>> {
     match tokenizer {
         Some(tokenizer) => Ok(keys_of(&tokenizer.to_parts(rows)?)),

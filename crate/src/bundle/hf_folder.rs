@@ -1,4 +1,4 @@
-//! The files of a Hugging Face folder → bundle.
+//! Opens the files of a Hugging Face folder as a bundle.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::families::{check, config_of_weights, names};
 use crate::formats::{ByteSource, Encoding, SafetensorsFile, Warning, base_name};
 use crate::state::{Base, BaseFile, SourceFormat};
 
-/// The list of shards, and of the tensors in them.
+/// File that lists the shards and the tensors in them.
 pub(super) const INDEX: &str = "model.safetensors.index.json";
 
 /// Opens a folder that has a `config.json`.
@@ -80,7 +80,7 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     Ok(bundle)
 }
 
-/// The warning of two different chat templates, of which the file of its own counts.
+/// Returns the warning about two different chat templates: that of the separate file takes precedence.
 fn template_conflict(files: &Files) -> Result<Option<Warning>> {
     let [_, settings, template, _] = TOKENIZER_FILES;
     let Some(template_text) = document(files, template, MAX_DOCUMENT_BYTES)? else { return Ok(None) };
@@ -90,7 +90,7 @@ fn template_conflict(files: &Files) -> Result<Option<Warning>> {
     Ok(other.then(|| Warning::new(word!("tokenizer.template.conflict"), template)))
 }
 
-/// A warning for each id of a token with a role beside the text that no row has; −1 is how early files write that there is none.
+/// Returns a warning for each id that no row has, of tokens with roles that no text needs; early files write −1 where there is no id.
 fn special_ids(config: &serde_json::Value, rows: usize) -> Vec<Warning> {
     let beyond = |key: &&str| {
         let stated = config[format!("{key}_token_id")].as_i64().filter(|id| *id != -1);
@@ -123,7 +123,8 @@ fn open_weights(files: &Files) -> Result<(Shards, Vec<Warning>)> {
     Err(pickle(files).unwrap_or_else(|| absent().into()))
 }
 
-/// Rows beyond the vocabulary are padding: they are kept, as tokens that never occur. Fewer rows than the vocabulary are refused.
+/// Enlarges the vocabulary to the rows of the embedding: rows beyond it are padding and are kept, as tokens that never occur. Fewer rows are
+/// refused.
 fn settle_vocabulary(config: &mut ModelConfig, entries: &[Entry], artifact: &str, warnings: &mut Vec<Warning>) -> Result<()> {
     let name = names::embedding(config.architecture);
     let Some(&rows) = entries.iter().find(|entry| entry.name == name).and_then(|entry| entry.shape.first()) else { return Ok(()) };
@@ -139,7 +140,7 @@ fn settle_vocabulary(config: &mut ModelConfig, entries: &[Entry], artifact: &str
     Ok(())
 }
 
-/// A tied model may hold its head as a second tensor if the bytes are equal.
+/// Drops the head of a tied model that is stored as a second tensor with equal values; other values are refused.
 fn drop_equal_head(files: &Files, config: &ModelConfig, entries: &mut Vec<Entry>, warnings: &mut Vec<Warning>, unread: bool) -> Result<()> {
     let at = |name: &str| entries.iter().position(|entry| entry.name == name);
     let (Some(head), Some(embedding)) = (at(names::HEAD), at(names::embedding(config.architecture))) else { return Ok(()) };

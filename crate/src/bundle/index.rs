@@ -1,4 +1,4 @@
-//! `model.safetensors.index.json`: which shard holds which tensor.
+//! Reads `model.safetensors.index.json`, which states the shard of each tensor.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,7 +54,7 @@ pub(super) fn open_index(index: &dyn ByteSource, files: &[&dyn ByteSource]) -> R
     Ok(ShardedFiles { shards, warnings })
 }
 
-/// The shard of each tensor, ascending by tensor.
+/// Shard of each tensor, ascending by tensor.
 type Map<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
 
 fn weight_map(document: Json<'_>) -> Result<Map<'_>> {

@@ -1,5 +1,5 @@
-//! Finds out what a file is and whether it is sound: the report of `tabtune inspect` (crate/FORMATS.md, "Refusals"). It judges the file,
-//! not the model.
+//! Finds out what a file is and whether it is sound: the report of `tabtune inspect` (crate/FORMATS.md, "Refusals"). It checks the file, not
+//! the model.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::formats::{
     for_each_chunk, unreadable,
 };
 
-/// The formats that can be inspected.
+/// Format of a file that can be inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileFormat {
@@ -33,7 +33,7 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
-    /// The format that a value of `--as` names.
+    /// Returns the format that a value of `--as` names.
     pub fn from_word(word: &str) -> Option<Self> {
         Some(match word {
             "safetensors" => Self::Safetensors,
@@ -45,7 +45,7 @@ impl FileFormat {
         })
     }
 
-    /// The format that a file's name promises.
+    /// Returns the format that the ending of a file's name indicates.
     pub fn of_name(name: &str) -> Option<Self> {
         let name = base_name(name).to_ascii_lowercase();
         let ends = |end: &str| name.ends_with(end);
@@ -60,42 +60,42 @@ impl FileFormat {
     }
 }
 
-/// The verdict on a file.
+/// Verdict on a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InspectReport {
     /// Name of the file, escaped.
     pub file: String,
-    /// The format it was read as.
+    /// Format as which the file was read.
     pub format: Option<FileFormat>,
-    /// Nothing was refused.
+    /// True if nothing was refused.
     pub ok: bool,
-    /// Why it was refused.
+    /// Code of the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<&'static str>,
-    /// `ok`, or where it was refused: `open`, `bind`, `read`.
+    /// `ok`, or the stage of the refusal: `open`, `bind`, `read`.
     pub stage: &'static str,
     /// Tensor, key or shard that was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// What was found there.
+    /// Value that was found there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
-    /// The refusal or error in words.
+    /// Message of the refusal or error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What is unusual but allowed.
+    /// Unusual but allowed properties of the file.
     pub warnings: Vec<Warning>,
-    /// Tensor → number of NaN and infinite values; only after reading, only where there are any.
+    /// Number of NaN and infinite values by tensor; present only after reading, and only for tensors that have any.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub non_finite: BTreeMap<String, u64>,
     /// Number of tensors.
     pub tensors: usize,
-    /// The tensors.
+    /// List of the tensors.
     pub inventory: Vec<InventoryTensor>,
 }
 
-/// Judges one file: stages open and bind, with `read` also every tensor's values. Without `format` the name's ending decides. `siblings` are
-/// the files beside it, where an index finds its shards.
+/// Checks one file: stages open and bind, and with `read` also every tensor's values. Without `format` the ending of the name decides.
+/// `siblings` are the other files of its folder, where an index finds its shards.
 pub fn inspect(source: &dyn ByteSource, format: Option<FileFormat>, siblings: &[&dyn ByteSource], read: bool) -> InspectReport {
     let format = format.or_else(|| FileFormat::of_name(source.name()));
     let mut report = InspectReport {

@@ -1,14 +1,14 @@
-//! A tensor as its file lists it.
+//! A tensor as listed in its file.
 
 use serde::Serialize;
 
-/// A tensor as the file lists it.
+/// A tensor as listed in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InventoryTensor {
-    /// Name in the file, as it stands there.
+    /// Name in the file, unchanged.
     pub name: String,
-    /// safetensors word, or `GGML:<type>`.
+    /// dtype: a safetensors word, or `GGML:<type>`.
     pub dtype: String,
-    /// Row-major.
+    /// Row-major shape.
     pub shape: Vec<u64>,
 }

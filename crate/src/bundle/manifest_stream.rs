@@ -1,4 +1,4 @@
-//! The manifest of an export, written after the files that it describes.
+//! Writes the manifest of an export after the files that it describes.
 
 use super::segment::{Leaves, Segment};
 use super::stream::FileStream;
@@ -6,7 +6,8 @@ use crate::error::Result;
 use crate::state::{StateManifest, StatedDigests, weights_digest};
 
 impl FileStream {
-    /// Adds `manifest` with the digest of the weights in the files before it. The stream has to sum what it gives ([`Self::summed`]).
+    /// Adds `manifest` with the digest of the weights in the files before it. The stream must compute checksums of its bytes
+    /// ([`Self::summed`]).
     pub(crate) fn push_manifest(&mut self, name: &str, manifest: StateManifest) -> Result<()> {
         let write = move |weights: &Leaves| {
             let digests = StatedDigests { weights: Some(weights_digest(weights)), ..StatedDigests::default() };

@@ -1,4 +1,4 @@
-//! Model IO: bytes of files → configuration, tokenizer and tensors, and back. Every file is untrusted: it is checked once, here.
+//! Model files: bytes of files → configuration, tokenizer and tensors, and back. Every file is untrusted: it is checked once, here.
 
 mod adapter;
 mod assets;

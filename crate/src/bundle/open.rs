@@ -1,4 +1,4 @@
-//! Finds out what a set of files is, and opens it.
+//! Recognises a set of files, and opens it.
 
 use super::adapter::{attach_adapter, merge_adapter};
 use super::files::{Files, adapter, find, gguf_files, lower_name, named, pickle};
@@ -12,13 +12,20 @@ use crate::state::{NonFinitePolicy, PortableModelImportRequest, refuse_non_finit
 
 /// Opens the files of one model: one GGUF file or its parts in any order, or the files of a Hugging Face folder by their names (`config.json`,
 /// `model.safetensors` or shards with their index, and if present `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`,
-/// `generation_config.json`, and the documents of a tokenizer for other programs, which go with the model). Only the headers of the weights are read, except that the bytes of embedding and head are compared where they
-/// may be equal.
+/// `generation_config.json`, and the tokenizer documents of other programs, which are kept with the model). Only the headers of the weights are
+/// read, except that embedding and head are compared where they may be equal.
+///
+/// # Errors
+/// The errors of [`open_bundle_with`].
 pub fn open_bundle(files: Files) -> Result<Bundle> {
     open_bundle_with(files, OpenOptions::default())
 }
 
 /// Opens the files of one model like [`open_bundle`], with options.
+///
+/// # Errors
+/// `bundle.*`, `model.*` and the codes of the formats (crate/FORMATS.md), `adapter.*` with an adapter, `request.*`, `select.*` and `remap.*`
+/// with a request.
 pub fn open_bundle_with(files: Files, mut options: OpenOptions) -> Result<Bundle> {
     let adapter = options.adapter.take();
     options.request.as_ref().map_or(Ok(()), PortableModelImportRequest::check_for_model)?;

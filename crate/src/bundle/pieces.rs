@@ -1,4 +1,4 @@
-//! A tensor's values piece by piece, in Hugging Face's layout, so that even a tensor larger than memory can be read.
+//! Reads a tensor's values piece by piece, in Hugging Face's layout, so that even a tensor larger than memory can be read.
 
 use super::adapter::Factors;
 use super::entry::{Entry, narrow};
@@ -9,7 +9,7 @@ use crate::formats::{ByteSource, Encoding, GgufTensor, for_each_chunk, unreadabl
 /// Maximum number of values in a piece: 8 MiB of f32.
 pub const PIECE_ELEMENTS: usize = 2 << 20;
 
-/// The stored values of a tensor, in the order of the file.
+/// Stored values of a tensor, in the order of the file.
 struct Stored<'a> {
     source: &'a dyn ByteSource,
     name: &'a str,
@@ -34,7 +34,7 @@ impl Stored<'_> {
             self.encoding.decode(piece, out);
             Ok(())
         })?;
-        // Less than a block.
+        // The count is less than a block.
         let before = usize::try_from(first % elements).map_err(|_| self.too_large())?;
         if before > 0 {
             out.drain(start..start + before);
@@ -48,11 +48,11 @@ impl Stored<'_> {
     }
 }
 
-/// A tensor's values in order, one piece at a time. It holds two pieces at most, whatever the tensor's size.
+/// Reads a tensor's values in order, one piece at a time. It holds two pieces at most, whatever the tensor's size.
 pub struct Pieces<'a> {
     stored: Stored<'a>,
     layout: Layout,
-    /// Rows of the tensor, and values of a row.
+    /// Number of rows of the tensor; the next field is the number of values in a row.
     rows: u64,
     row: u64,
     /// Maximum number of values in a piece.
@@ -64,14 +64,14 @@ pub struct Pieces<'a> {
     factors: Option<Factors>,
 }
 
-/// The row of a head of `head_rows` rows, counted over all heads, that GGUF files of llama store where Hugging Face has the row `n`.
+/// Returns the row, counted over all heads of `head_rows` rows, at which GGUF files of llama store Hugging Face's row `n`.
 pub(super) fn stored_row(n: u64, head_rows: u64) -> u64 {
     let (head, n) = (n / head_rows, n % head_rows);
     head * head_rows + 2 * (n % (head_rows / 2)) + n / (head_rows / 2)
 }
 
 impl<'a> Pieces<'a> {
-    /// The pieces of `entry`, with at most `max_elements` values each, and never more than [`PIECE_ELEMENTS`].
+    /// Creates the reader of `entry` with at most `max_elements` values in a piece, and never more than [`PIECE_ELEMENTS`].
     pub(super) fn new(entry: &'a Entry, source: &'a dyn ByteSource, max_elements: usize) -> Result<Self> {
         let (Some(encoding), Some(end)) = (entry.encoding, entry.end) else {
             return Err(unreadable(&entry.dtype, &entry.stored_name, source.name()).into());
@@ -94,40 +94,43 @@ impl<'a> Pieces<'a> {
         Self { factors, ..self }
     }
 
-    /// The values of a matrix [in, out] in the order of its file, which has [out, in].
+    /// Returns the values of a matrix [in, out] in the order of its file, which has [out, in].
     #[must_use]
     pub(crate) fn in_file_order(self) -> Self {
         Self { layout: Layout::Same, rows: self.row, row: self.rows, ..self }
     }
 
-    /// The largest difference that rounding a merged tensor to its dtype made so far.
+    /// Returns the largest error of rounding a merged tensor to its dtype so far.
     pub(super) fn rounding_error(&self) -> f32 {
         self.factors.as_ref().map_or(0.0, Factors::rounding_error)
     }
 
-    /// The squares of all that adding in f32 changed in merged values so far.
+    /// Returns the sum of the squares of all rounding errors of the additions in f32 so far.
     pub(super) fn sum_squares(&self) -> f64 {
         self.factors.as_ref().map_or(0.0, Factors::sum_squares)
     }
 
-    /// The pieces from the value `first` on.
+    /// Skips to the value `first`.
     #[must_use]
     pub fn starting_at(mut self, first: u64) -> Self {
         self.at = first.min(self.elements());
         self
     }
 
-    /// Values of the tensor.
+    /// Returns the number of values of the tensor.
     pub fn elements(&self) -> u64 {
         self.rows * self.row
     }
 
-    /// NaN and infinite values among the pieces given so far.
+    /// Returns the number of NaN and infinite values among the pieces returned so far.
     pub fn non_finite(&self) -> u64 {
         self.non_finite
     }
 
-    /// The index of the first value of the next piece, and the piece; nothing after the last. Pieces join without gaps.
+    /// Returns the index of the first value of the next piece, and the piece; `None` after the last. Pieces join without gaps.
+    ///
+    /// # Errors
+    /// Errors of reading, `source.too-large` if the shape has more values than the file, `export.overflow` if a merged value exceeds its dtype.
     pub fn next_piece(&mut self) -> Result<Option<(u64, &[f32])>> {
         let left = self.elements() - self.at;
         if left == 0 {
@@ -149,12 +152,12 @@ impl<'a> Pieces<'a> {
         Ok(Some((at, &self.values)))
     }
 
-    /// The piece that was given last; nothing before the first.
+    /// Returns the piece that was returned last; empty before the first.
     pub(crate) fn values(&self) -> &[f32] {
         &self.values
     }
 
-    /// All values at once, if they fit into memory.
+    /// Returns all values at once, if they fit into memory.
     pub(super) fn collect(mut self) -> Result<Vec<f32>> {
         let too_large = || self.stored.too_large().found(format!("{} values", self.elements()));
         // 2^31 values are 8 GiB of f32.
@@ -167,12 +170,12 @@ impl<'a> Pieces<'a> {
         Ok(values)
     }
 
-    /// Row `p·H/2 + j` of each head from the file's row `2j + p`.
+    /// Reads row `p·H/2 + j` of each head from the file's row `2j + p`.
     fn unpaired(&mut self, heads: u64, left: u64) -> Result<()> {
         let (row, head_rows) = (self.row, self.rows / heads);
         let head = head_rows * row;
         if head <= self.limit && self.at.is_multiple_of(head) {
-            // Whole heads, read at once.
+            // These are whole heads, read at once.
             let count = (self.limit / head * head).min(left);
             self.stored.read(self.at, count, &mut self.scratch)?;
             let first = self.at / row;
@@ -193,7 +196,7 @@ impl<'a> Pieces<'a> {
         Ok(())
     }
 
-    /// Whole rows, or a part of a row, gathered in one pass over their columns in the file.
+    /// Reads whole rows, or a part of a row, gathered in one pass over their columns in the file.
     fn transposed(&mut self) -> Result<()> {
         let (row, rows) = (self.row, self.rows);
         let (first_row, first_column) = (self.at / row, self.at % row);
@@ -228,7 +231,10 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// All values of a tensor of a GGUF file, row-major, in the order of the file.
+/// Reads all values of a tensor of a GGUF file, row-major, in the order of the file.
+///
+/// # Errors
+/// `gguf.tensor.type-unknown` or `.type-unsupported` without a decoder, `source.too-large`, and errors of reading.
 pub fn dequantise(source: &dyn ByteSource, tensor: &GgufTensor) -> Result<Vec<f32>> {
     let entry = Entry {
         name: tensor.name.clone(),

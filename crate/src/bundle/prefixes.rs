@@ -1,4 +1,4 @@
-//! Names of tensors with a common prefix too many or too few, as wrappers of training programs and bare inner models leave them.
+//! Corrects tensor names with one common prefix too many or too few, as left by wrappers of training programs and bare inner models.
 
 use super::entry::Entry;
 use crate::config::Architecture;
@@ -6,12 +6,12 @@ use crate::error::word;
 use crate::families::names;
 use crate::formats::Warning;
 
-/// Parts of a name that only wrappers put there: of parallel and compiled models, and of blocks that are computed twice or in shards.
+/// Parts of a name that only wrappers add: those of parallel and compiled models, and of blocks that are computed twice or in shards.
 const WRAPPERS: [&str; 5] = ["module", "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"];
 
-/// Gives the tensors of a folder the names of their family where theirs differ by a common prefix alone, and tells so once, by the name of the
-/// input embedding there. The embedding shows the prefix; where it stands twice or not at all, or others do not share its prefix, every name
-/// stays.
+/// Gives the tensors of a folder the names of their family where theirs differ only by a common prefix, and returns one warning with the stored
+/// name of the input embedding. The embedding shows the prefix; if it occurs twice or not at all, or other names do not share its prefix, every
+/// name stays.
 pub(super) fn settle_prefix(entries: &mut [Entry], architecture: Architecture) -> Option<Warning> {
     let (own, table) = names::embedding(architecture).split_at(names::embedding(architecture).find('.')? + 1);
     let plain: Vec<String> = entries.iter().map(|entry| unwrapped(&entry.name)).collect();
@@ -37,7 +37,7 @@ pub(super) fn settle_prefix(entries: &mut [Entry], architecture: Architecture) -
     told
 }
 
-/// The name without the parts of wrappers.
+/// Returns the name without the parts of wrappers.
 fn unwrapped(name: &str) -> String {
     name.split('.').filter(|part| !WRAPPERS.contains(part)).collect::<Vec<_>>().join(".")
 }

@@ -1,4 +1,4 @@
-//! Checksums of the files that a model was opened from, and their comparison.
+//! Computes checksums of the files that a model was opened from, and compares them.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,20 @@ use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::formats::{ByteSource, Digest, base_name, for_each_chunk, sha256_of};
 use crate::state::{Base, BaseFile, ReceiptFile, SelectionReport, VerifyPolicy, weights_digest};
 
-/// Bytes of a piece, except for the last one of a file.
+/// Number of bytes in a piece, except for the last one of a file.
 const PIECE_BYTES: u64 = 8 << 20;
 
 impl Base {
-    /// The weight files of `bundle`.
+    /// Returns the weight files of `bundle`.
     pub fn of_bundle(bundle: &Bundle) -> Self {
         bundle.base.clone()
     }
 
-    /// The same with the sum of each file that is among those of `bundle`, for which all of it is read, unless the sum is known. The digest
-    /// of the weights is computed on the way, where one reading of all files is enough for it.
+    /// Adds the checksum of each file that is among those of `bundle`; the whole file is read unless the checksum is known. The digest of the
+    /// weights is computed at the same time, if one reading of all files is enough for it.
+    ///
+    /// # Errors
+    /// Errors of reading.
     pub fn hashed(mut self, bundle: &Bundle) -> Result<Self> {
         let whole = bundle.is_whole() && self.matches(&bundle.base);
         let mut sums = Sums::default();
@@ -44,11 +47,12 @@ impl Base {
         Ok(self)
     }
 
-    /// The same with the sums of the pieces of each file, unless the owner of the files knows them, and the digest of its weights: all of it is read.
+    /// Adds the digests of the pieces of each file, and the digest of its weights. All of it is read, unless the owner of the files knows the
+    /// pieces.
     ///
     /// # Errors
-    /// `config.invalid` for a model that is not what its files say, since another adapter was merged into it or only a part of it was taken:
-    /// the files alone would not give it back.
+    /// `config.invalid` for a model that differs from its files, because another adapter was merged into it or only a part of it was taken: the
+    /// files alone could not restore it.
     pub fn pieced(mut self, bundle: &Bundle) -> Result<Self> {
         let merged = bundle.adapter.is_some() && bundle.attached().is_none();
         if merged || bundle.selection != SelectionReport::default() {
@@ -62,7 +66,7 @@ impl Base {
         Ok(self)
     }
 
-    /// Refuses a model whose files are not these: their sizes and headers, and then, unless the policy is `Header`, every byte.
+    /// Refuses a model with other files: first sizes and headers are compared, and then, unless the policy is `Header`, every byte.
     ///
     /// # Errors
     /// `checkpoint.base.mismatch`, one for each file.
@@ -90,7 +94,7 @@ impl Base {
     }
 }
 
-/// The SHA-256 of each piece of a file.
+/// Returns the SHA-256 of each piece of a file.
 fn pieces_of(source: &dyn ByteSource) -> Result<Vec<Digest>> {
     if let Some(known) = source.pieces() {
         return Ok(known);
@@ -100,14 +104,14 @@ fn pieces_of(source: &dyn ByteSource) -> Result<Vec<Digest>> {
 }
 
 impl Bundle {
-    /// The weight files, in the order of [`Bundle::base`].
+    /// Iterates over the weight files, in the order of [`Bundle::base`].
     fn base_sources(&self) -> impl Iterator<Item = &dyn ByteSource> {
         let of = |file: &BaseFile| self.files.iter().find(|source| base_name(source.name()) == file.name && source.len() == file.bytes);
         self.base.files.iter().filter_map(move |file| of(file).map(AsRef::as_ref))
     }
 
-    /// Digest of the weights that it was opened from, for which all of them are read unless it is known. Their bytes count in Hugging Face's
-    /// layout, as every container of the same weights has them.
+    /// Computes the digest of the weights that it was opened from, for which all of them are read unless it is known. Their bytes enter in
+    /// Hugging Face's layout, so that every container of the same weights has the same digest.
     pub(crate) fn base_digest(&self) -> Result<Digest> {
         if let Some(known) = self.base.weights_digest {
             return Ok(known);
@@ -122,14 +126,14 @@ impl Bundle {
         Ok(weights_digest(&leaves))
     }
 
-    /// Whether one reading of its weight files sees every tensor of the model, and nothing that is not theirs.
+    /// Returns whether one reading of its weight files covers every tensor of the model, and nothing else.
     pub(crate) fn is_whole(&self) -> bool {
         let in_passing = |entry: &Entry| entry.end.is_some_and(|end| Counted::of_entry(entry).sum(end - entry.begin).is_some());
         let plain = self.adapter.is_none() && self.selection == SelectionReport::default();
         plain && !self.entries.is_empty() && self.entries.values().all(in_passing)
     }
 
-    /// The files of the adapter that was merged. With `summed`, all of its weights are read for their sum.
+    /// Returns the files of the merged adapter. With `summed`, all of its weights are read for their checksum.
     pub(crate) fn adapter_files(&self, summed: bool) -> Result<Vec<ReceiptFile>> {
         let Some(adapter) = &self.adapter else { return Ok(Vec::new()) };
         let mut files = adapter.inputs.clone();
@@ -142,7 +146,7 @@ impl Bundle {
     }
 }
 
-/// The place of a tensor of the file at `home`, to be summed.
+/// Returns the position of a tensor of the file at `home`, for its checksum.
 fn span(entry: &Entry, home: usize) -> Option<TensorSpan> {
     Some(TensorSpan { counted: Counted::of_entry(entry), file: home, begin: entry.begin, end: entry.end?, state: false, again: None })
 }

@@ -1,4 +1,4 @@
-//! A safetensors file as a stream: its header, and the values of its tensors from wherever they are.
+//! Writes a safetensors file as a stream: its header, and the values of its tensors from wherever they are.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::families::names::Layout;
 use crate::formats::{SafetensorsHeader, TensorType, safetensors_header};
 use crate::state::weights_digest;
 
-/// The key of an optimizer file's metadata that holds the digest of the weights that the state belongs to.
+/// Metadata key of an optimizer file that holds the digest of the weights that the state belongs to.
 pub const OPTIMIZER_WEIGHTS: &str = "tabtune.weights";
 
-/// The type of a plain dtype word that is written.
+/// Returns the type of a plain dtype word.
 fn plain(word: &str) -> Option<TensorType> {
     [TensorType::F32, TensorType::F16, TensorType::Bf16].into_iter().find(|one| one.ggml().dtype() == word)
 }
 
 impl StreamTensor {
-    /// The type in which it is encoded where `to` is asked for; `None` where its bytes are written as they are.
+    /// Returns the type in which it is encoded if `to` is requested; `None` if its bytes are written unchanged.
     fn encoded_as(&self, to: Option<TensorType>) -> Option<TensorType> {
         let same = to.is_none_or(|to| to.ggml().dtype() == self.dtype());
         let as_it_is = match &self.values {
@@ -29,17 +29,17 @@ impl StreamTensor {
             StreamValues::Device(_) => same,
             StreamValues::Stored(stored) => same && stored.lies_as(Layout::Same),
         };
-        // F64 in another order than Hugging Face's: the values of a model are f32.
+        // This is F64 in another order than Hugging Face's: the values of a model are f32.
         (!as_it_is).then(|| to.or_else(|| plain(self.dtype())).unwrap_or(TensorType::F32))
     }
 
-    /// Its dtype in a safetensors file where `to` is asked for.
+    /// Returns its dtype in a safetensors file if `to` is requested.
     pub(crate) fn dtype_as(&self, to: Option<TensorType>) -> String {
         self.encoded_as(to).map_or_else(|| self.dtype().to_string(), |to| to.ggml().dtype())
     }
 }
 
-/// The bytes of the tensor as it is written.
+/// Returns the bytes of the tensor as they are written.
 fn segment(tensor: StreamTensor, to: Option<TensorType>) -> Segment {
     let to = tensor.encoded_as(to);
     let values = match (tensor.values, to) {
@@ -55,7 +55,7 @@ fn segment(tensor: StreamTensor, to: Option<TensorType>) -> Segment {
     Segment::Encoded(EncodedTensor::new(&tensor.name, values, &tensor.shape, Layout::Same, to.unwrap_or(TensorType::F32)))
 }
 
-/// Refuses blocks that are to be written as they are stored; all are listed.
+/// Refuses blocks that would be written as they are stored; all are listed.
 pub(crate) fn refuse_blocks(tensors: &[StreamTensor]) -> Result<()> {
     let blocks = tensors.iter().filter(|tensor| matches!(&tensor.values, StreamValues::Stored(stored) if stored.is_blocks()));
     let refuse = |tensor: &StreamTensor| {
@@ -70,13 +70,13 @@ impl FileStream {
     /// Adds a safetensors file of `tensors`, each in its own dtype, with `metadata`.
     ///
     /// # Errors
-    /// Those of [`Self::push_safetensors_as`].
+    /// The errors of [`Self::push_safetensors_as`].
     pub fn push_safetensors(&mut self, name: &str, tensors: Vec<StreamTensor>, metadata: &BTreeMap<String, String>) -> Result<()> {
         self.push_safetensors_as(name, tensors, None, metadata)
     }
 
-    /// Adds a safetensors file of `tensors` with `metadata`. All but counts of steps are written as `to`, one of F32, F16 and BF16, or without
-    /// it as they are stored.
+    /// Adds a safetensors file of `tensors` with `metadata`. All tensors except counts of steps are written as `to`, one of F32, F16 and BF16,
+    /// or without it as they are stored.
     ///
     /// # Errors
     /// `export.safetensors.quantised` for blocks without `to`, `export.name.invalid` for a name that the format cannot hold. While the stream
@@ -97,7 +97,10 @@ impl FileStream {
     }
 
     /// Adds a safetensors file of the state tensors of an optimizer. Its metadata are `metadata` and, under [`OPTIMIZER_WEIGHTS`], the digest
-    /// of the weights in the files before it. The stream has to sum what it gives ([`Self::summed`]).
+    /// of the weights in the files before it. The stream must compute checksums of its bytes ([`Self::summed`]).
+    ///
+    /// # Errors
+    /// The errors of [`Self::push_safetensors_as`].
     pub fn push_optimizer(&mut self, name: &str, tensors: Vec<StreamTensor>, metadata: &BTreeMap<String, String>) -> Result<()> {
         let (entries, segments) = contents(tensors, None)?;
         let metadata = metadata.clone();
@@ -115,7 +118,7 @@ impl FileStream {
         Ok(())
     }
 
-    /// Tells the sums which tensors the next file has behind its header of `header` bytes.
+    /// Registers the tensors of the next file, after its header of `header` bytes, for the checksums.
     pub(crate) fn expect(&mut self, header: u64, entries: &Entries, spans: &[(u64, u64)], state: bool) {
         let file = self.files.len();
         let Some(sums) = &mut self.sums else { return };
@@ -127,7 +130,7 @@ impl FileStream {
     }
 }
 
-/// Name, dtype and shape of each tensor, names ascending.
+/// Name, dtype and shape of each tensor, in ascending order of names.
 pub(crate) type Entries = Vec<(String, String, Vec<usize>)>;
 
 fn contents(mut tensors: Vec<StreamTensor>, to: Option<TensorType>) -> Result<(Entries, Vec<Segment>)> {

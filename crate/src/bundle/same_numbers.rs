@@ -6,8 +6,8 @@ use super::pieces::{PIECE_ELEMENTS, Pieces};
 use crate::error::Result;
 use crate::formats::{Encoding, for_each_chunk};
 
-/// Whether two tensors have the same shape and numbers: the same bytes of one dtype, or equal values of two that f32 holds; `unread` counts as
-/// equal.
+/// Returns whether two tensors have the same shape and numbers: the same bytes of one dtype, or equal values of two dtypes that f32 holds; with
+/// `unread` such values are assumed to be equal.
 pub(super) fn same_numbers(files: &Files, a: &Entry, b: &Entry, unread: bool) -> Result<bool> {
     let exact = |entry: &Entry| matches!(entry.encoding, Some(Encoding::F32 | Encoding::F16 | Encoding::Bf16));
     if a.shape == b.shape && a.dtype != b.dtype && exact(a) && exact(b) {
@@ -35,7 +35,7 @@ pub(super) fn same_numbers(files: &Files, a: &Entry, b: &Entry, unread: bool) ->
     Ok(same)
 }
 
-/// Whether two tensors of one shape have equal values, bit for bit in f32.
+/// Returns whether two tensors of one shape have equal values, bit for bit in f32.
 fn same_values(files: &Files, a: &Entry, b: &Entry) -> Result<bool> {
     let mut of_a = Pieces::new(a, files[a.source].as_ref(), PIECE_ELEMENTS)?;
     let mut of_b = Pieces::new(b, files[b.source].as_ref(), PIECE_ELEMENTS)?;

@@ -1,4 +1,4 @@
-//! A part of a file that is written: bytes that are known, or the place where they come from.
+//! A part of a file that is written: known bytes, or the place where they come from.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,36 +12,36 @@ use crate::formats::{Digest, Hasher, SourceSpan, sha256_of};
 use crate::gpu::transfer::PIECE_BYTES;
 use crate::state::Payload;
 
-/// Gives the bytes of a range that is at most a piece long.
+/// Function that returns the bytes of a range that is at most a piece long.
 pub(crate) type ReadRange = Box<dyn Fn(Range<u64>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>>>>>>;
 
-/// Writes the last document, given the SHA-256 of each piece of each file before it, always of the same length.
+/// Function that writes the last document, given the SHA-256 of each piece of each file before it; its length is always the same.
 pub(super) type Seal = Box<dyn Fn(&[Vec<String>]) -> Result<Vec<u8>>>;
 
 /// Digests of tensors by name.
 pub(super) type Leaves = BTreeMap<String, Digest>;
 
-/// Writes bytes that depend on the digests of the weights before them, always of the same length.
+/// Function that writes bytes that depend on the digests of the weights before them; their length is always the same.
 pub(super) type Late = Box<dyn Fn(&Leaves) -> Result<Vec<u8>>>;
 
-/// A part of a file. Its bytes are read when their turn comes.
+/// A part of a file. Its bytes are read when they are needed.
 #[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
 pub(crate) enum Segment {
-    /// Bytes in memory: few.
+    /// A few bytes in memory.
     Bytes(Vec<u8>),
     /// A flat tensor on the device, written as it is stored there.
     Device(Tensor<1>),
-    /// Bytes of another file, written as they are there.
+    /// Bytes of another file, written unchanged.
     Copied(SourceSpan),
-    /// A tensor that is put into the file's order and type.
+    /// A tensor that is converted to the file's order and type.
     Encoded(EncodedTensor),
     /// Number of bytes, and the function that reads them.
     Computed(u64, ReadRange),
-    /// A document that names the checksums of everything before it.
+    /// A document that contains the checksums of everything before it.
     Sealed(Seal),
     /// Number of bytes, and the function that writes them from the digests before them.
     Late(u64, Late),
-    /// The receipt of the stream, of this length.
+    /// The receipt of the stream, with this length.
     Receipt(u64),
 }
 
@@ -59,7 +59,7 @@ impl Segment {
         Self::Computed(payload.len(), Box::new(read))
     }
 
-    /// Its bytes, if they are known.
+    /// Returns the number of its bytes, if it is known.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Segment::Bytes(bytes) => bytes.len() as u64,
@@ -74,7 +74,7 @@ impl Segment {
 }
 
 impl Segment {
-    /// SHA-256 of the bytes of a tensor, which are read for it.
+    /// Computes the SHA-256 of the bytes of a tensor, which are read for it.
     pub(super) async fn digest(&mut self) -> Result<Digest> {
         let mut sum = Hasher::new();
         match self {
@@ -87,7 +87,7 @@ impl Segment {
                 sum.update(&bytes);
             },
             Segment::Bytes(bytes) => sum.update(bytes),
-            // No tensor is one of these in an order of its own.
+            // No tensor with an order of its own is any of these.
             _ => {}
         }
         Ok(sum.finish())

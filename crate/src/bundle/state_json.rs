@@ -1,4 +1,4 @@
-//! The JSON state dict (crate/FORMATS.md, "JSON state dict"): values as numbers, or stored bytes as base64.
+//! Reads the JSON state dict (crate/FORMATS.md, "JSON state dict"): values as numbers, or stored bytes as base64.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,23 @@ use crate::state::{StateDigests, StateManifest, StatedDigests, StatedResult, Ten
 
 /// Maximum size of the document.
 pub(crate) const MAX_JSON_BYTES: u64 = 64 << 20;
-/// What the document says that it is.
+/// Value of the document's field `format`.
 pub(crate) const JSON_FORMAT: &str = "tabtune.torch_state_dict_json";
-/// The file of its tensors in its manifest: the field that holds them.
+/// File name of its tensors in its manifest: the field that holds them.
 pub(crate) const JSON_FILE: &str = "state_dict";
-/// Maximum number of its tensors.
+/// Maximum number of tensors in the document.
 const MAX_TENSORS: usize = 50_000;
 const MAX_RANK: usize = 8;
 
 /// A document that passed every check.
 pub(crate) struct StateJson {
-    /// Its tensors, ascending by name.
+    /// Tensors, ascending by name.
     pub(crate) tensors: Vec<StateTensor>,
-    /// What it says of groups, roles and paths.
+    /// Manifest with groups, roles and paths.
     pub(crate) manifest: Option<StateManifest>,
-    /// The digests that it states.
+    /// Digests that the document states.
     pub(crate) stated: StatedDigests,
-    /// What became of those that were compared.
+    /// Results of the comparison of digests.
     pub(crate) checks: BTreeMap<&'static str, StatedResult>,
     /// SHA-256 of the document.
     pub(crate) sha256: Digest,
@@ -56,7 +56,7 @@ pub(crate) fn read_state_json(source: &dyn ByteSource) -> Result<StateJson> {
     read(&bytes, source.name()).map_err(|error| error.in_file(source.name()))
 }
 
-/// The tensors of a document that passed every check.
+/// Returns the tensors of a document that passed every check.
 pub(super) fn check_state_json(source: &dyn ByteSource) -> Result<Vec<InventoryTensor>> {
     Ok(read_state_json(source)?.tensors.into_iter().map(|tensor| tensor.entry).collect())
 }
@@ -105,7 +105,7 @@ fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
     Ok(StateJson { tensors, manifest, stated, checks, sha256: Digest::of(bytes) })
 }
 
-/// The manifest inside the document, which lists exactly its tensors.
+/// Reads the manifest inside the document, which must list exactly its tensors.
 fn manifest(given: Json<'_>, tensors: &[StateTensor], artifact: &str) -> Result<StateManifest> {
     let manifest = StateManifest::of_json(given, artifact)?;
     let found =
@@ -114,7 +114,7 @@ fn manifest(given: Json<'_>, tensors: &[StateTensor], artifact: &str) -> Result<
     Ok(manifest)
 }
 
-/// The stated digests; a value that is no digest differs from the one that was found.
+/// Reads the stated digests; a value that is no digest counts as different from the computed one.
 fn stated(given: Option<Json<'_>>, found: &StateDigests) -> Result<StatedDigests> {
     let one = |name: &str, found: Option<Digest>| {
         let Some(value) = given.and_then(|given| given.get(name)) else { return Ok(None) };

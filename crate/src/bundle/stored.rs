@@ -21,15 +21,15 @@ pub struct StoredTensor {
     summed: Cell<Summed>,
 }
 
-/// Sums of a base's values and of an adapter's product that were read, each as often as it was.
+/// Sums of a base's values and an adapter's product that were read; a sum that is read twice counts twice.
 #[derive(Debug, Clone, Copy, Default)]
 struct Summed {
     values: u64,
-    /// What adding them in f32 made of them: the squares of all differences.
+    /// Sum of the squares of the rounding errors of adding them in f32.
     squares: f64,
 }
 
-/// The stored bytes of a tensor of a file, in the order of its shape.
+/// Stored bytes of a tensor of a file, in the order of its shape.
 #[derive(Debug, Clone)]
 pub struct StoredBytes {
     pub(super) dtype: String,
@@ -37,12 +37,12 @@ pub struct StoredBytes {
 }
 
 impl StoredBytes {
-    /// The bytes `span`, values of `dtype`, a word of safetensors.
+    /// Describes the bytes `span`, values of `dtype`, a word of safetensors.
     pub(crate) fn new(dtype: &str, span: SourceSpan) -> Self {
         Self { dtype: dtype.to_string(), span }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub(crate) fn span(&self) -> &SourceSpan {
         &self.span
     }
@@ -67,7 +67,7 @@ impl ByteSource for BundleFile {
 }
 
 impl Bundle {
-    /// The model of these tensors, each with its bytes in Hugging Face's order, wherever they are.
+    /// Creates the model of these tensors, each with its bytes in Hugging Face's order, wherever they are.
     pub(crate) fn of_tensors(config: ModelConfig, tensors: Vec<(ModelStateTensorManifest, SourceSpan)>) -> Result<Self> {
         let (mut files, mut entries): (Vec<Box<dyn ByteSource>>, Vec<Entry>) = (Vec::new(), Vec::new());
         for (tensor, span) in tensors {
@@ -93,12 +93,12 @@ impl Bundle {
 }
 
 impl Bundle {
-    /// Whether its files store tensors in blocks, whatever was merged into them.
+    /// Returns whether its files store tensors in blocks, whatever was merged into them.
     pub(crate) fn stores_blocks(&self) -> bool {
         self.entries.values().any(|entry| matches!(entry.encoding, Some(Encoding::Blocks(_))))
     }
 
-    /// Its own files, without that of an adapter.
+    /// Returns its own files, without that of an adapter.
     pub(crate) fn own_files(self: &Rc<Self>) -> Vec<Box<dyn ByteSource>> {
         let count = self.files.len() - usize::from(self.adapter.is_some());
         (0..count).map(|at| Box::new(BundleFile { bundle: Rc::clone(self), at }) as Box<dyn ByteSource>).collect()
@@ -106,34 +106,37 @@ impl Bundle {
 }
 
 impl StoredTensor {
-    /// The tensor `name` of `bundle`, of its model or of the adapter beside it; `model.tensor.missing` if it has none of this name.
+    /// Returns the tensor `name` of `bundle`: one of its model or of the adapter attached to it.
+    ///
+    /// # Errors
+    /// `model.tensor.missing` if there is none with this name.
     pub fn new(bundle: &Rc<Bundle>, name: &str) -> Result<Self> {
         let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
         let entry = bundle.entry(name).ok_or_else(absent)?.clone();
         Ok(Self { bundle: Rc::clone(bundle), entry, summed: Cell::default() })
     }
 
-    /// dtype as stored: a safetensors word, or `GGML:<type>` for blocks.
+    /// Returns the stored dtype: a safetensors word, or `GGML:<type>` for blocks.
     pub fn dtype(&self) -> &str {
         &self.entry.dtype
     }
 
-    /// Shape in Hugging Face's layout.
+    /// Returns the shape in Hugging Face's layout.
     pub fn shape(&self) -> &[usize] {
         &self.entry.shape
     }
 
-    /// Whether its values are stored in blocks.
+    /// Returns whether its values are stored in blocks.
     pub fn is_blocks(&self) -> bool {
         self.entry.dtype.starts_with("GGML:")
     }
 
-    /// The model that it is of, if its values are sums of a base's and of an adapter's product.
+    /// Returns the model that it belongs to, if its values are sums of a base and an adapter's product.
     pub(crate) fn merged_in(&self) -> Option<&Rc<Bundle>> {
         self.entry.merge.as_ref().map(|_| &self.bundle)
     }
 
-    /// The same, such sums left as they are in f32: for writers that round by themselves.
+    /// Returns a tensor whose sums stay as they are in f32: for writers that round by themselves.
     #[must_use]
     pub(crate) fn exactly(mut self) -> Self {
         if let Some(merge) = &self.entry.merge {
@@ -143,7 +146,7 @@ impl StoredTensor {
         self
     }
 
-    /// The same, such sums exact as they are read and of the dtype that they had: the writer rounds them to it.
+    /// Returns a tensor whose sums are read exactly but keep their previous dtype: the writer rounds them to it.
     #[must_use]
     pub(crate) fn exactly_summed(mut self) -> Self {
         if let Some(merge) = &self.entry.merge {
@@ -152,37 +155,37 @@ impl StoredTensor {
         self
     }
 
-    /// Whether its values are the exact sums of a base's and of an adapter's product.
+    /// Returns whether its values are the exact sums of a base and an adapter's product.
     pub(super) fn is_merged(&self) -> bool {
         self.entry.merge.as_ref().is_some_and(|merge| merge.exact)
     }
 
-    /// The 2-norm of what an adapter adds to its values, if those are exact sums, and the mean square of what adding in f32 changed in
-    /// those that were read.
+    /// Returns the 2-norm of the change by an adapter, if the values are exact sums, and the mean square of the rounding errors of the
+    /// additions in f32 among the values that were read.
     pub(super) fn change(&self) -> Result<Option<(f64, f64)>> {
         let Some(merge) = self.entry.merge.as_ref().filter(|merge| merge.exact) else { return Ok(None) };
         let Summed { values, squares } = self.summed.get();
         Ok(Some((merge.load(&self.bundle.files, None)?.norm(), squares / values.max(1) as f64)))
     }
 
-    /// The type of GGUF files that its dtype is.
+    /// Returns its dtype as a type of GGUF files.
     pub(crate) fn ggml_type(&self) -> Option<GgmlType> {
         let dtype = &self.entry.dtype;
         GgmlType::of_dtype(dtype).or_else(|| GgmlType::from_name(dtype).filter(|found| found.dtype() == *dtype))
     }
 
-    /// Whether its stored bytes are its values in the order of `layout`.
+    /// Returns whether its stored bytes are its values in the order of `layout`.
     pub(crate) fn lies_as(&self, layout: Layout) -> bool {
         let shape = &self.entry.shape;
         self.entry.is_verbatim() && self.entry.layout.fitting(shape) == layout.fitting(shape)
     }
 
-    /// Its stored bytes, if they are its values in Hugging Face's order.
+    /// Returns its stored bytes, if they are its values in Hugging Face's order.
     pub(crate) fn plain_span(&self) -> Option<SourceSpan> {
         self.span().filter(|_| self.lies_as(Layout::Same))
     }
 
-    /// The heads whose rows stand in pairs in its stored bytes, if those are its values otherwise.
+    /// Returns the number of heads whose rows are paired in its stored bytes, if those are its values otherwise.
     pub(crate) fn paired_heads(&self) -> Option<usize> {
         match self.entry.layout.fitting(&self.entry.shape) {
             Layout::PairedRows(heads) if self.entry.is_verbatim() => Some(heads),
@@ -190,25 +193,25 @@ impl StoredTensor {
         }
     }
 
-    /// Its stored bytes; `None` for a type of unknown size.
+    /// Returns its stored bytes; `None` for a type of unknown size.
     pub(crate) fn span(&self) -> Option<SourceSpan> {
         let source = Rc::new(BundleFile { bundle: Rc::clone(&self.bundle), at: self.entry.source });
         let bytes = self.entry.end?.checked_sub(self.entry.begin)?;
         Some(SourceSpan { source, begin: self.entry.begin, bytes })
     }
 
-    /// The tensor whose values are in the order in which these are stored.
+    /// Returns the tensor with its values in the order in which they are stored.
     pub(super) fn in_stored_order(mut self) -> Self {
         self.entry.layout = Layout::Same;
         self
     }
 
-    /// Its values in pieces of at most `max_elements`.
+    /// Returns its values in pieces of at most `max_elements`.
     pub(crate) fn pieces(&self, max_elements: usize) -> Result<Pieces<'_>> {
         self.bundle.pieces_of(&self.entry, max_elements)
     }
 
-    /// At most `max_elements` values from the value `first` on.
+    /// Returns at most `max_elements` values from the value `first` on.
     pub(super) fn values_from(&self, first: u64, max_elements: usize) -> Result<Vec<f32>> {
         let mut pieces = self.pieces(max_elements)?.starting_at(first);
         let values = pieces.next_piece()?.map(|(_, values)| values.to_vec()).unwrap_or_default();
@@ -217,7 +220,7 @@ impl StoredTensor {
         Ok(values)
     }
 
-    /// The values of `spans`, one after another.
+    /// Returns the values of `spans`, one after another.
     pub(super) fn spans(&self, spans: &[Range<u64>]) -> Result<Vec<f32>> {
         let too_large = || Refusal::new(word!("source.too-large")).stage("read").subject(&self.entry.name);
         let mut values = Vec::new();

@@ -1,4 +1,4 @@
-//! The stored rows of a matrix, for a device that keeps them as they are.
+//! Reads the stored rows of a matrix, for a device that keeps them as they are.
 
 use super::pieces::stored_row;
 use super::tensors::Bundle;
@@ -8,34 +8,35 @@ use crate::formats::{ByteSource, Encoding, for_each_chunk};
 
 /// ggml's numbers of the plain types.
 const PLAIN: [(Encoding, u32); 3] = [(Encoding::F32, 0), (Encoding::F16, 1), (Encoding::Bf16, 30)];
-/// Largest piece, unless one head is larger.
+/// Maximum size of a piece, unless one head is larger.
 const PIECE_BYTES: u64 = 8 << 20;
 
-/// The rows of a matrix as they are stored, in the order of Hugging Face's layout.
+/// Rows of a matrix as they are stored, in the order of Hugging Face's layout.
 pub(crate) struct StoredRows<'a> {
-    /// ggml's number of the type.
+    /// Number of the type in ggml.
     pub id: u32,
-    /// Rows and columns of what is stored.
+    /// Rows and columns of the stored matrix.
     pub shape: [usize; 2],
-    /// What is stored is the matrix [out, in] where Hugging Face's layout has [in, out].
+    /// True if the stored matrix is [out, in] where Hugging Face's layout has [in, out].
     pub transposed: bool,
     source: &'a dyn ByteSource,
     begin: u64,
     row_bytes: u64,
-    /// Rows that are read together: those of a head, whose order in the file is another, or one.
+    /// Number of rows that are read together: those of a head if the file has them in another order, else one.
     together: u64,
     paired: bool,
     at: u64,
 }
 
 impl Bundle {
-    /// Whether the file stores the matrix `name` as [out, in] where Hugging Face's layout has [in, out], and its values are those of the file.
+    /// Returns whether the file stores the matrix `name` as [out, in] where Hugging Face's layout has [in, out], and its values are those of
+    /// the file.
     pub(crate) fn is_transposed(&self, name: &str) -> bool {
         self.entries.get(name).is_some_and(|entry| entry.is_verbatim() && entry.layout.fitting(&entry.shape) == Layout::Transposed)
     }
 
-    /// The stored rows of the matrix `name`; `None` for vectors, for values that are not those of the files, and where a row does not end
-    /// with a block.
+    /// Returns the stored rows of the matrix `name`; `None` for vectors, for values that differ from those of the files, and where a row does
+    /// not end with a block.
     pub(crate) fn stored_rows(&self, name: &str) -> Option<StoredRows<'_>> {
         let entry = self.entries.get(name).filter(|entry| entry.is_verbatim())?;
         let encoding = entry.encoding?;
@@ -62,7 +63,7 @@ impl Bundle {
 }
 
 impl StoredRows<'_> {
-    /// The next rows; `None` when all were given.
+    /// Returns the next rows; `None` after the last.
     pub(crate) fn next_piece(&mut self) -> Result<Option<Vec<u8>>> {
         let left = self.shape[0] as u64 - self.at;
         if left == 0 {
@@ -80,7 +81,7 @@ impl StoredRows<'_> {
         if !self.paired {
             return Ok(Some(stored));
         }
-        // A piece of whole heads, which is in memory.
+        // This is a piece of whole heads, which is in memory.
         let row_bytes = self.row_bytes as usize;
         let mut ordered = Vec::with_capacity(stored.len());
         for row in 0..rows {

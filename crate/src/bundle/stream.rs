@@ -1,4 +1,4 @@
-//! Files that do not exist yet: their names and sizes are known, their bytes are read from the device, or from other files, a piece at a
+//! Files that do not exist yet: their names and sizes are known, and their bytes are read from the device or from other files, one piece at a
 //! time.
 
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ const DIGEST_LEN: usize = 64;
 pub struct FileInfo {
     /// File name, without a path.
     pub name: String,
-    /// Size.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
@@ -33,22 +33,22 @@ pub struct FileInfo {
 pub struct Chunk {
     /// Index into [`FileStream::files`].
     pub file: usize,
-    /// At most 8 MiB.
+    /// At most 8 MiB of bytes.
     pub bytes: Vec<u8>,
 }
 
-/// A tensor to be written: shape as files have it, contents as a flat handle (F32, packed BF16) or in another file.
+/// A tensor to be written: its shape as in files, its values as a flat handle (F32, packed BF16) or in another file.
 #[derive(Debug, Clone)]
 pub struct StreamTensor {
     /// State-dict name.
     pub name: String,
-    /// Row-major.
+    /// Row-major shape.
     pub shape: Vec<usize>,
-    /// Where the values are.
+    /// Location of the values.
     pub values: StreamValues,
 }
 
-/// Where a tensor's values are.
+/// Location of a tensor's values.
 #[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
 pub enum StreamValues {
@@ -56,14 +56,14 @@ pub enum StreamValues {
     Device(Tensor<1>),
     /// In the files of an opened model.
     Stored(StoredTensor),
-    /// Bytes of a file that are written as they are.
+    /// Bytes of a file that are written unchanged.
     Copied(StoredBytes),
     /// One U64 on the host.
     U64(u64),
 }
 
 impl StreamTensor {
-    /// Its dtype as it is stored: a word of safetensors, or `GGML:<type>` for blocks.
+    /// Returns its dtype as it is stored: a word of safetensors, or `GGML:<type>` for blocks.
     pub fn dtype(&self) -> &str {
         match &self.values {
             StreamValues::Device(tensor) if tensor.dtype() == DType::BF16 => "BF16",
@@ -75,23 +75,24 @@ impl StreamTensor {
     }
 }
 
-/// Files whose bytes come piece by piece. Tensors are kept as handles, so a step that is taken meanwhile does not change what is written.
+/// Files whose bytes are returned piece by piece. Tensors are kept as handles, so a step that is taken meanwhile does not change what is
+/// written.
 #[derive(Default)]
 pub struct FileStream {
     pub(super) files: Vec<FileInfo>,
     pub(super) segments: VecDeque<(usize, Segment)>,
-    /// Bytes of the first segment that were already handed out.
+    /// Number of bytes of the first segment that were already returned.
     given: u64,
     digests: Vec<String>,
-    /// Of what was handed out, if a receipt was asked for.
+    /// Checksums of the returned bytes, if a receipt was requested.
     pub(super) sums: Option<Sums>,
-    /// Whether weights with NaN or infinite values are refused.
+    /// True if weights with NaN or infinite values are refused.
     pub(super) finite: bool,
-    /// Tensors whose type was changed, and what it cost.
+    /// Tensors whose type was changed, with the errors of the conversion.
     pub(super) conversions: Vec<Conversion>,
-    /// What the receipt says of the artifact beside its sums.
+    /// Facts about the artifact that the receipt states in addition to its checksums.
     pub(super) known: ArtifactDigests,
-    /// What the receipt will say; when all is handed out, what it says.
+    /// Draft of the receipt; after all bytes were returned, the receipt itself.
     pub(super) receipt: Option<ModelIoArtifactReceipt>,
 }
 
@@ -102,17 +103,17 @@ impl fmt::Debug for FileStream {
 }
 
 impl FileStream {
-    /// An empty stream.
+    /// Creates an empty stream.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The files in the order in which their bytes come.
+    /// Returns the files in the order in which their bytes are returned.
     pub fn files(&self) -> &[FileInfo] {
         &self.files
     }
 
-    /// Calls the first file by another name. The receipt, which tells names, comes after this.
+    /// Renames the first file. It must be called before the receipt, which lists names, is written.
     pub(crate) fn rename_first(&mut self, name: &str) {
         if let Some(file) = self.files.first_mut() {
             name.clone_into(&mut file.name);
@@ -136,16 +137,22 @@ impl FileStream {
         self.push(name, bytes.len() as u64, vec![Segment::Bytes(bytes)]);
     }
 
-    /// Adds the document that names the SHA-256 of each piece of the files before it, in lower-case hex; `seal` writes it, with the same
-    /// length whatever the digests are. They are told by [`Self::hashed`].
+    /// Adds the document that contains the SHA-256 of each piece of the files before it, in lower-case hex; `seal` writes it, with the same
+    /// length whatever the digests are. The caller reports the digests with [`Self::hashed`].
+    ///
+    /// # Errors
+    /// The errors of `seal`.
     pub fn push_sealed(&mut self, name: &str, seal: impl Fn(&[Vec<String>]) -> Result<Vec<u8>> + 'static) -> Result<()> {
         let bytes = seal(&self.by_file(&[]))?.len() as u64;
         self.push(name, bytes, vec![Segment::Sealed(Box::new(seal))]);
         Ok(())
     }
 
-    /// Takes the SHA-256 of the next piece in order, in lower-case hex, from the first piece on. A stream without a sealed document has no
-    /// use for it.
+    /// Takes the SHA-256 of the next piece in order, in lower-case hex, from the first piece on. A stream without a sealed document does not
+    /// use it.
+    ///
+    /// # Errors
+    /// `config.invalid` for a text that is no SHA-256 in lower-case hex.
     pub fn hashed(&mut self, sha256: &str) -> Result<()> {
         if sha256.len() != DIGEST_LEN || !sha256.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
             return Err(Error::InvalidConfig(vec![Fault::new("hashed", "a SHA-256 in lower-case hex", sha256)]));
@@ -154,14 +161,18 @@ impl FileStream {
         Ok(())
     }
 
-    /// Digests by file, placeholders for those that are not known yet.
+    /// Returns the digests by file, with placeholders for those that are not known yet.
     fn by_file(&self, known: &[String]) -> Vec<Vec<String>> {
         let mut known = known.iter().cloned().chain(std::iter::repeat("0".repeat(DIGEST_LEN)));
         let pieces = |file: &FileInfo| file.bytes.div_ceil(PIECE_BYTES as u64);
         self.files.iter().map(|file| (0..pieces(file)).map_while(|_| known.next()).collect()).collect()
     }
 
-    /// The next piece, or `None` when every file is complete. A sealed document needs the digests of all pieces before it.
+    /// Returns the next piece, or `None` when every file is complete. A sealed document needs the digests of all pieces before it.
+    ///
+    /// # Errors
+    /// `config.invalid` if such digests are absent, `export.*` for values that a type cannot hold, `tensor.non-finite` if refused, and errors
+    /// of reading.
     pub async fn next_chunk(&mut self) -> Result<Option<Chunk>> {
         let Some(&(file, _)) = self.segments.front() else { return Ok(None) };
         self.unseal(file)?;
@@ -172,7 +183,7 @@ impl FileStream {
         Ok(Some(Chunk { file, bytes }))
     }
 
-    /// The bytes of the next piece, which is of the file `file`.
+    /// Reads the bytes of the next piece, which belongs to the file `file`.
     async fn gather(&mut self, file: usize) -> Result<Vec<u8>> {
         // A piece consists of bytes and of parts of tensors; those that are written as they are stored are read from the device at once.
         let (mut layout, mut parts, mut len) = (Vec::new(), Vec::new(), 0);
@@ -238,6 +249,6 @@ impl FileStream {
 }
 
 fn slice(bytes: &[u8], range: &Range<u64>) -> Vec<u8> {
-    // Inside a vector, so the offsets fit into `usize`.
+    // The range is inside a vector, so the offsets fit into `usize`.
     bytes[range.start as usize..range.end as usize].to_vec()
 }

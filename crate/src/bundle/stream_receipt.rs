@@ -1,4 +1,4 @@
-//! The receipt of a stream, made of the checksums of what it gave.
+//! Writes the receipt of a stream from the checksums of its bytes.
 
 use super::segment::Segment;
 use super::stream::{FileInfo, FileStream};
@@ -9,15 +9,15 @@ use crate::state::receipt::{MAX_COUNT, Written};
 use crate::state::{ArtifactDigests, Conversion, ModelIoArtifactReceipt, refuse_non_finite_as};
 
 impl FileStream {
-    /// An empty stream that sums what it gives, for a receipt.
+    /// Creates an empty stream that computes checksums of its bytes, for a receipt.
     pub fn summed() -> Self {
         let mut stream = Self::default();
         stream.sums = Some(Sums::default());
         stream
     }
 
-    /// Adds the receipt as the last file, `draft` with the sums of all files before it. Its size is that of the longest receipt that it may
-    /// become. [`Self::know`] comes before.
+    /// Adds the receipt as the last file: `draft` with the checksums of all files before it. Its size is that of the longest receipt that it
+    /// may become. [`Self::know`] must be called before.
     pub(crate) fn push_receipt(&mut self, name: &str, draft: ModelIoArtifactReceipt) -> Result<()> {
         let planned: Vec<Conversion> = self.planned_conversions();
         let zeros = Digest::of(&[]);
@@ -30,23 +30,24 @@ impl FileStream {
         Ok(())
     }
 
-    /// The receipt, once all files are given; `None` before, and for a stream without one.
+    /// Returns the receipt after all files were returned; `None` before, and for a stream without one.
     pub fn receipt(&self) -> Option<&ModelIoArtifactReceipt> {
         self.receipt.as_ref().filter(|_| self.segments.is_empty())
     }
 
-    /// Refuses weights with NaN or infinite values when all of them have passed by, unless they are allowed: before the last file, the receipt.
+    /// Refuses weights with NaN or infinite values after all of them have passed, before the receipt, which is the last file; unless they are
+    /// allowed.
     pub(crate) fn allow_non_finite(mut self, allow: bool) -> Self {
         self.finite = !allow;
         self
     }
 
-    /// The weights given so far that have NaN or infinite values, and how many.
+    /// Returns the weights so far that have NaN or infinite values, with their number.
     pub fn non_finite(&self) -> &[(String, u64)] {
         self.sums.as_ref().map_or(&[], |sums| &sums.non_finite)
     }
 
-    /// The conversions that will be, each with the longest numbers.
+    /// Returns the conversions to be expected, each with the longest numbers.
     fn planned_conversions(&self) -> Vec<Conversion> {
         let encoded = self.segments.iter().filter_map(|(_, segment)| match segment {
             Segment::Encoded(tensor) => tensor.conversion(),
@@ -62,7 +63,7 @@ impl FileStream {
             .collect()
     }
 
-    /// Writes what depends on the sums of the bytes before it, if it comes next.
+    /// Writes the contents that depend on the checksums of the bytes before them, if they come next.
     pub(super) fn fill_in(&mut self) -> Result<()> {
         let bytes = match self.segments.front() {
             Some((_, Segment::Late(len, write))) => {
@@ -89,7 +90,7 @@ impl FileStream {
         Ok(())
     }
 
-    /// Takes the sums of bytes that were given.
+    /// Adds returned bytes to the checksums.
     pub(super) fn count(&mut self, file: usize, bytes: &[u8]) {
         let len = self.files.get(file).map_or(0, |file| file.bytes);
         if let Some(sums) = &mut self.sums {
@@ -97,12 +98,12 @@ impl FileStream {
         }
     }
 
-    /// Tells what is known of the artifact before its tensors are written.
+    /// Sets the facts about the artifact that are known before its tensors are written.
     pub(crate) fn know(&mut self, known: ArtifactDigests) {
         self.known = known;
     }
 
-    /// Reads the tensors again whose bytes are counted in another order than they passed by in.
+    /// Reads again the tensors whose bytes enter the digest in another order than they passed.
     pub(super) async fn settle(&mut self) -> Result<()> {
         let Some(sums) = &mut self.sums else { return Ok(()) };
         for mut span in std::mem::take(&mut sums.owed) {
@@ -114,21 +115,21 @@ impl FileStream {
         Ok(())
     }
 
-    /// The receipt with the sums of all files that are complete.
+    /// Returns the receipt with the checksums of all complete files.
     fn complete_receipt(&self) -> Result<Option<ModelIoArtifactReceipt>> {
         let (Some(draft), Some(sums)) = (&self.receipt, &self.sums) else { return Ok(None) };
         let sum = |at: usize, file: &FileInfo| match (sums.files.get(at), file.bytes) {
             (None, 0) => Some(Digest::of(&[])),
             (sum, _) => sum.copied(),
         };
-        // Without the receipt itself.
+        // This excludes the receipt itself.
         let complete = self.files.iter().enumerate().filter_map(|(at, file)| Some((file.name.as_str(), file.bytes, sum(at, file)?)));
         let written: Vec<Written<'_>> = complete.collect();
         draft.completed(&written, [&sums.weights, &sums.state].map(Clone::clone), self.conversions.clone(), &self.known).map(Some)
     }
 }
 
-/// The text with as many spaces before its last line end as `len` asks for.
+/// Pads the text to `len` bytes with spaces before its last line feed.
 fn padded(text: String, len: u64) -> Result<Vec<u8>> {
     let mut bytes = text.into_bytes();
     let missing = usize::try_from(len).ok().and_then(|len| len.checked_sub(bytes.len()));

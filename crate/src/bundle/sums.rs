@@ -1,4 +1,4 @@
-//! Checksums of the bytes that a stream gives: the SHA-256 of each file, and the digest of each tensor.
+//! Computes checksums of the bytes of a stream: the SHA-256 of each file, and the digest of each tensor.
 
 use std::collections::VecDeque;
 
@@ -6,51 +6,51 @@ use super::counted::{Counted, PayloadSum};
 use super::segment::{Leaves, Segment};
 use crate::formats::{Digest, Encoding, GgmlType, Hasher, count_non_finite};
 
-/// Where a tensor of a stream lies.
+/// Position of a tensor in a stream.
 pub(super) struct TensorSpan {
     pub(super) counted: Counted,
-    /// Position of its file in the stream.
+    /// Index of its file in the stream.
     pub(super) file: usize,
-    /// Offsets in the file.
+    /// Offset of the first byte in the file; the next field is the end.
     pub(super) begin: u64,
     pub(super) end: u64,
-    /// Whether it belongs to an optimizer.
+    /// True if it belongs to an optimizer.
     pub(super) state: bool,
-    /// Its bytes in the order in which they are counted, where they cannot be summed while they pass by.
+    /// Its bytes in the order of the digest, if they cannot be hashed while they pass.
     pub(super) again: Option<Segment>,
 }
 
-/// Sums of the bytes given so far.
+/// Checksums of the bytes so far.
 #[derive(Default)]
 pub(super) struct Sums {
-    /// Leaves of the weights that are complete.
+    /// Leaves of the complete weights.
     pub(super) weights: Leaves,
-    /// Leaves of the state tensors that are complete.
+    /// Leaves of the complete state tensors.
     pub(super) state: Leaves,
-    /// Of the files that are complete.
+    /// Digests of the complete files.
     pub(super) files: Vec<Digest>,
-    /// Of the file whose bytes come now.
+    /// Hash of the current file.
     file: Hasher,
-    /// Bytes given of it.
+    /// Number of bytes of the current file so far.
     at: u64,
     /// Tensors that are not complete, in the order of their bytes.
     spans: VecDeque<TensorSpan>,
     payload: Option<PayloadSum>,
-    /// NaN and infinite values of that tensor.
+    /// Counter of the NaN and infinite values of the current tensor.
     odd: NonFinite,
-    /// Weights with such values, and how many.
+    /// Weights with such values, and their number.
     pub(super) non_finite: Vec<(String, u64)>,
-    /// Tensors that passed by and have to be read again.
+    /// Tensors that passed and have to be read again.
     pub(super) owed: Vec<TensorSpan>,
 }
 
 impl Sums {
-    /// Tells the place of the tensor that comes after those told so far.
+    /// Registers the position of the tensor that follows those registered so far.
     pub(super) fn expect(&mut self, span: TensorSpan) {
         self.spans.push_back(span);
     }
 
-    /// Takes the next bytes of the file at the position `file`, which has `len` bytes in all. Files without bytes are passed over.
+    /// Adds the next bytes of the file at the index `file`, which has `len` bytes in all. Files without bytes are skipped.
     pub(super) fn take(&mut self, file: usize, bytes: &[u8], len: u64) {
         while self.files.len() < file {
             self.end_file();
@@ -61,7 +61,7 @@ impl Sums {
             let (from, to) = (span.begin.max(begin), span.end.min(end));
             self.payload = self.payload.take().or_else(|| span.counted.sum(span.end - span.begin));
             if from < to {
-                // Inside the piece.
+                // The range is inside the piece.
                 let part = &bytes[(from - begin) as usize..(to - begin) as usize];
                 self.payload.iter_mut().for_each(|payload| payload.update(part));
                 self.odd.update(&span.counted.dtype, part);
@@ -101,7 +101,7 @@ impl Sums {
 }
 
 impl Sums {
-    /// Leaves as they will be, with other sums.
+    /// Returns the leaves to be expected, with placeholders for the digests.
     pub(super) fn planned(&self) -> [Leaves; 2] {
         [false, true].map(|state| {
             let spans = self.spans.iter().filter(|span| span.state == state);
@@ -110,7 +110,7 @@ impl Sums {
     }
 }
 
-/// Counts NaN and infinite values of a tensor whose bytes pass by in parts, which may end within a value or a block.
+/// Counts NaN and infinite values of a tensor whose bytes pass in parts, which may end within a value or a block.
 #[derive(Default)]
 struct NonFinite {
     rest: Vec<u8>,

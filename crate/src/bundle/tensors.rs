@@ -12,35 +12,35 @@ use crate::formats::{ByteSource, Warning, base_name};
 use crate::state::{Base, SelectionReport, SourceFormat};
 use crate::tokenizer::Tokenizer;
 
-/// Names in a list of one finding.
+/// Maximum number of names in the list of one finding.
 pub(super) const MAX_NAMES: usize = 8;
 
-/// One model: what its files say, and access to its tensors.
+/// One model: the contents of its files, and access to its tensors.
 pub struct Bundle {
     /// Shape of the model.
     pub config: ModelConfig,
     /// Tokenizer, if the files have one.
     pub tokenizer: Option<Tokenizer>,
     tokenizer_refused: Option<Error>,
-    /// Where the model came from.
+    /// Format of the files that the model came from.
     pub source_format: SourceFormat,
-    /// The weight files by their sums.
+    /// The weight files with their checksums.
     pub base: Base,
-    /// What a request took and left of the files' tensors, by their names there; empty without one.
+    /// Tensors that a request took and left, by their names in the files; empty without a request.
     pub selection: SelectionReport,
     /// `config.json` byte for byte, if the model came as a folder.
     pub config_json: Option<Vec<u8>>,
     /// `generation_config.json` byte for byte, if present.
     pub generation_config_json: Option<Vec<u8>>,
-    /// Documents of the tokenizer besides those that it holds itself, by name, byte for byte.
+    /// Documents of the tokenizer other than those that it holds itself, by name, byte for byte.
     pub(super) tokenizer_documents: Vec<(String, Vec<u8>)>,
-    /// What is unusual but allowed.
+    /// Unusual but allowed properties of the files.
     pub warnings: Vec<Warning>,
     pub(super) files: Vec<Box<dyn ByteSource>>,
     pub(super) entries: BTreeMap<String, Entry>,
-    /// The adapter that was merged or stands beside the model; its file is the last one.
+    /// The merged or attached adapter; its file is the last one.
     pub(super) adapter: Option<MergedAdapter>,
-    /// The factors of an adapter beside the model.
+    /// The factors of an attached adapter.
     pub(super) factors: BTreeMap<String, Entry>,
 }
 
@@ -86,7 +86,7 @@ impl Bundle {
         })
     }
 
-    /// Sets the tokenizer of the file `artifact`, or the reason why it was refused. Added tokens beyond the rows of the embedding are out of use,
+    /// Sets the tokenizer of the file `artifact`, or the reason why it was refused. Added tokens beyond the rows of the embedding are disabled,
     /// with a warning; a vocabulary with more tokens than rows is refused here.
     pub(super) fn set_tokenizer(&mut self, tokenizer: Option<Tokenizer>, refused: Option<Error>, artifact: &str) {
         (self.tokenizer, self.tokenizer_refused) = (tokenizer, refused);
@@ -104,23 +104,26 @@ impl Bundle {
         (self.tokenizer, self.tokenizer_refused) = (None, Some(error));
     }
 
-    /// The tokenizer, or an error that says why there is none.
+    /// Returns the tokenizer.
+    ///
+    /// # Errors
+    /// The reason why there is none: its refusal, or that the files have none.
     pub fn need_tokenizer(&self) -> Result<&Tokenizer> {
         self.tokenizer.as_ref().ok_or_else(|| no_tokenizer(self.tokenizer_refused.as_ref()))
     }
 
-    /// Why the files' tokenizer was refused, if it was.
+    /// Returns the refusal of the files' tokenizer, if it was refused.
     pub fn tokenizer_refused(&self) -> Option<&Error> {
         self.tokenizer_refused.as_ref()
     }
 
-    /// Name and size of each file of the model; a merged adapter's is not among them.
+    /// Returns name and size of each file of the model, without that of a merged adapter.
     pub fn sources(&self) -> impl Iterator<Item = (&str, u64)> {
         let own = self.files.len() - usize::from(self.adapter.is_some());
         self.files[..own].iter().map(|file| (file.name(), file.len()))
     }
 
-    /// Names of the files that hold tensors.
+    /// Returns the names of the files that hold tensors.
     pub(crate) fn weight_files(&self) -> Vec<&str> {
         let mut homes: Vec<usize> = self.entries.values().map(|entry| entry.source).collect();
         homes.sort_unstable();
@@ -128,39 +131,42 @@ impl Bundle {
         homes.into_iter().map(|home| base_name(self.files[home].name())).collect()
     }
 
-    /// Hugging Face names of all tensors in ascending order; a tied head is not among them.
+    /// Returns the Hugging Face names of all tensors in ascending order, without a tied head.
     pub fn names(&self) -> Vec<String> {
         self.entries.keys().cloned().collect()
     }
 
-    /// The tensor of this name, of the model or of the adapter beside it.
+    /// Returns the tensor of this name, of the model or of the attached adapter.
     pub(super) fn entry(&self, name: &str) -> Option<&Entry> {
         self.entries.get(name).or_else(|| self.factors.get(name))
     }
 
-    /// What the adapter beside the model says, if there is one.
+    /// Returns the configuration of the attached adapter, if there is one.
     pub fn attached(&self) -> Option<&LoraConfig> {
         self.adapter.as_ref().filter(|_| !self.factors.is_empty()).map(|adapter| &adapter.config)
     }
 
-    /// Shape in Hugging Face's layout.
+    /// Returns the shape in Hugging Face's layout.
     pub fn shape(&self, name: &str) -> Option<Vec<usize>> {
         self.entry(name).map(|entry| entry.shape.clone())
     }
 
-    /// dtype as stored: a safetensors word, or `GGML:<type>` for blocks. Blocks that an adapter was merged into are F32.
+    /// Returns the stored dtype: a safetensors word, or `GGML:<type>` for blocks. Blocks that an adapter was merged into are F32.
     pub fn dtype(&self, name: &str) -> Option<String> {
         self.entry(name).map(|entry| entry.dtype.clone())
     }
 
-    /// The tensor's values, row-major in Hugging Face's layout, in pieces of at most `max_elements` values; blocks are dequantised, and
+    /// Returns the tensor's values, row-major in Hugging Face's layout, in pieces of at most `max_elements` values; blocks are dequantised, and
     /// the pair of a merged adapter is added.
+    ///
+    /// # Errors
+    /// `model.tensor.missing`, a dtype without a decoder, `source.too-large`, and errors of reading a merged adapter's pair.
     pub fn pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
         let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
         self.pieces_of(self.entry(name).ok_or_else(absent)?, max_elements)
     }
 
-    /// As [`Self::pieces`], sums with an adapter as they are in f32, whatever the dtype of the tensor.
+    /// Returns the values like [`Self::pieces`], but sums with an adapter as they are in f32, whatever the dtype of the tensor.
     pub(crate) fn exact_pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
         let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
         let entry = self.entry(name).ok_or_else(absent)?;
@@ -168,20 +174,23 @@ impl Bundle {
         Ok(Pieces::new(entry, self.files[entry.source].as_ref(), max_elements)?.merging(factors))
     }
 
-    /// The values of the base's own tensor, where an adapter beside the model has another in its place.
+    /// Returns the values of the base's own tensor, even if an attached adapter replaced it.
     pub(crate) fn base_pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
         let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
         let entry = self.entry(name).ok_or_else(absent)?;
         self.pieces_of(entry.replaced.as_deref().unwrap_or(entry), max_elements)
     }
 
-    /// The values of an entry of this bundle.
+    /// Returns the values of an entry of this bundle.
     pub(super) fn pieces_of<'a>(&'a self, entry: &'a Entry, max_elements: usize) -> Result<Pieces<'a>> {
         let factors = entry.merge.as_ref().map(|merge| merge.load(&self.files, entry.encoding)).transpose()?;
         Ok(Pieces::new(entry, self.files[entry.source].as_ref(), max_elements)?.merging(factors))
     }
 
     /// Calls `each` with the pieces in order: index of the piece's first value, values. Returns the number of NaN and infinite values.
+    ///
+    /// # Errors
+    /// The errors of [`Self::pieces`], of reading and of `each`.
     pub fn for_each_piece(&self, name: &str, max_elements: usize, mut each: impl FnMut(u64, &[f32]) -> Result<()>) -> Result<u64> {
         let mut pieces = self.pieces(name, max_elements)?;
         while let Some((offset, values)) = pieces.next_piece()? {
@@ -190,25 +199,31 @@ impl Bundle {
         Ok(pieces.non_finite())
     }
 
-    /// NaN and infinite values of a tensor; reads all of it.
+    /// Counts the NaN and infinite values of a tensor; reads all of it.
+    ///
+    /// # Errors
+    /// The errors of [`Self::pieces`] and of reading.
     pub fn non_finite(&self, name: &str) -> Result<u64> {
         self.for_each_piece(name, PIECE_ELEMENTS, |_, _| Ok(()))
     }
 
-    /// All values of a tensor that is known to be small.
+    /// Reads all values of a tensor that is known to be small.
+    ///
+    /// # Errors
+    /// The errors of [`Self::pieces`] and of reading.
     pub fn read_f32(&self, name: &str) -> Result<Vec<f32>> {
         self.pieces(name, PIECE_ELEMENTS)?.collect()
     }
 }
 
-/// At most eight names, then the number of the others.
+/// Joins at most eight names, then the number of the others.
 fn listed_briefly(names: &[String]) -> String {
     let (first, rest) = names.split_at(names.len().min(MAX_NAMES));
     let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
     first.join(", ") + &more
 }
 
-/// Why a text cannot be turned into ids.
+/// Returns the error that explains why a text cannot be converted to ids.
 pub(super) fn no_tokenizer(refused: Option<&Error>) -> Error {
     let absent = || Error::Tokenizer { what: "model files".into(), reason: "there is no tokenizer.json among them".into() };
     refused.cloned().unwrap_or_else(absent)

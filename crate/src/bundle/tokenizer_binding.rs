@@ -1,4 +1,4 @@
-//! A tokenizer as it travels with a model: its assets byte for byte, what is known of it, its chat templates, and their digests.
+//! A tokenizer as it is stored with a model: its assets byte for byte, its record, its chat templates, and their digests.
 
 mod folder;
 mod metadata;
@@ -9,19 +9,19 @@ use crate::error::{Refusal, Result, word};
 use crate::formats::Digest;
 use crate::state::{AssetAccount, TemplateAccount, TokenizerAccount, TokenizerRecord, template_digest, tokenizer_digest};
 
-/// The name of the chat template that has none.
+/// Name of the chat template without a name.
 const UNNAMED: &str = "default";
 
-/// A document of a tokenizer, byte for byte as it came.
+/// A document of a tokenizer, byte for byte as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenizerAsset {
-    /// Its bytes.
+    /// Bytes of the document.
     pub bytes: Vec<u8>,
-    /// SHA-256 of them.
+    /// SHA-256 of the bytes.
     pub sha256: Digest,
 }
 
-/// A tokenizer as plain data. It says what the files say: a flag that they do not mention is absent.
+/// A tokenizer as plain data. It states only what the files state: a flag that they do not mention is absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortableTokenizerBinding {
     /// Family, format and version of the assets, size of the vocabulary, special ids and flags.
@@ -34,7 +34,7 @@ pub struct PortableTokenizerBinding {
     pub tokenizer_digest: Digest,
     /// Digest of the templates, if there are any.
     pub template_digest: Option<Digest>,
-    /// Digest of the templates of `tokenizer_config.json` where `chat_template.jinja` says something else and is used.
+    /// Digest of the templates of `tokenizer_config.json` if `chat_template.jinja` differs from them and is used.
     pub overruled_template_digest: Option<Digest>,
 }
 
@@ -44,7 +44,7 @@ impl PortableTokenizerBinding {
         [Some(self.tokenizer_digest), self.template_digest]
     }
 
-    /// The tokenizer of this record, with these assets and templates.
+    /// Creates the tokenizer of this record, with these assets and templates.
     ///
     /// # Errors
     /// `tokenizer.id.range` for a special id outside the vocabulary.
@@ -64,7 +64,7 @@ impl PortableTokenizerBinding {
         Ok(Self { record, assets, templates, tokenizer_digest, template_digest, overruled_template_digest: None })
     }
 
-    /// What a manifest says of it.
+    /// Returns its account for a manifest.
     pub fn account(&self) -> TokenizerAccount {
         let asset = |(name, asset): (&String, &TokenizerAsset)| AssetAccount {
             name: name.clone(),
@@ -80,7 +80,7 @@ impl PortableTokenizerBinding {
     }
 }
 
-/// The refusal of a special id that is no token.
+/// Returns the refusal of a special id that is no token.
 fn id_range(name: &str, vocab_size: u64, found: impl std::fmt::Display) -> Refusal {
     let refusal = Refusal::new(word!("tokenizer.id.range")).stage("bind").subject(name);
     refusal.expected(format!("less than {vocab_size}")).found(found)

@@ -1,4 +1,4 @@
-//! The documents of a tokenizer among the files of a model.
+//! Finds the documents of a tokenizer among the files of a model.
 
 use serde_json::Value;
 
@@ -8,14 +8,14 @@ use crate::formats::{Warning, known_mark};
 use crate::state::{CARRIED_FILES, TEMPLATES};
 use crate::tokenizer::{HfDocuments, SAVE_TOKENIZER, Tokenizer};
 
-/// Largest tokenizer.json.
+/// Maximum size of tokenizer.json.
 const MAX_TOKENIZER_BYTES: u64 = 256 << 20;
 
 /// Documents of a tokenizer that are read.
 pub(super) const TOKENIZER_FILES: [&str; 4] = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json"];
 
-/// The tokenizer of `tokenizer.json` and the documents beside it, or of `vocab.json` with `merges.txt`, if there is one. Other files of a
-/// tokenizer by themselves are refused by name.
+/// Reads the tokenizer of `tokenizer.json` and the documents next to it, or of `vocab.json` with `merges.txt`, if there is one. Other tokenizer
+/// files by themselves are refused by name.
 pub(super) fn hf_tokenizer(files: &Files) -> Result<Option<Tokenizer>> {
     let [json, settings, template, specials] = TOKENIZER_FILES;
     let [_, added, vocab, merges, ..] = CARRIED_FILES;
@@ -46,8 +46,8 @@ pub(super) fn hf_tokenizer(files: &Files) -> Result<Option<Tokenizer>> {
 /// Documents by name.
 pub(super) type Documents = Vec<(String, Vec<u8>)>;
 
-/// The documents of a tokenizer that `tokenizer` does not hold itself, by name, and the warnings of those that are pointers of Git LFS, which
-/// are no documents.
+/// Returns the documents of a tokenizer that `tokenizer` does not hold itself, by name, and warnings about pointers of Git LFS, which are no
+/// documents.
 pub(super) fn carried(files: &Files, tokenizer: Option<&Tokenizer>) -> Result<(Documents, Vec<Warning>)> {
     let own: Vec<String> = tokenizer.map(|tokenizer| tokenizer.assets().into_iter().map(|(name, _)| name).collect()).unwrap_or_default();
     let (mut documents, mut warnings) = (Vec::new(), Vec::new());

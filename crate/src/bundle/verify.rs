@@ -1,4 +1,4 @@
-//! Compares what a receipt states with files: everything that it states of them is computed anew.
+//! Compares a receipt with files: everything that it states about them is computed again.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use crate::error::{Refusal, Result, word};
 use crate::formats::{ByteSource, Digest, base_name, read_document, sha256_of};
 use crate::state::receipt::{CheckResult, Evaluation, EvaluationRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptFile};
 
-/// What was compared, and what it gave.
+/// One comparison, and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// `receipt_digest`, `weights`, `optimizer`, `input:<file>`, `output:<file>`, …
+    /// Name: `receipt_digest`, `weights`, `optimizer`, `input:<file>`, `output:<file>`, …
     pub name: String,
-    /// What it gave.
+    /// Result of the comparison.
     pub result: CheckResult,
-    /// What the receipt states.
+    /// Value that the receipt states.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// What was found instead.
+    /// Value that was found instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
 }
 
-/// What a receipt is worth.
+/// Result of verifying a receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verification {
-    /// Whether every output is there and nothing differs. Inputs may be elsewhere.
+    /// True if every output is present and nothing differs. Inputs may be elsewhere.
     pub ok: bool,
-    /// Every comparison.
+    /// All comparisons.
     pub checks: Vec<Check>,
 }
 
@@ -40,7 +40,7 @@ impl Check {
         Self { name: name.to_string(), result, expected: None, found: None }
     }
 
-    /// Equal or not.
+    /// Compares two values.
     fn compared(name: &str, expected: impl ToString, found: impl ToString) -> Self {
         let (expected, found) = (expected.to_string(), found.to_string());
         if expected == found {
@@ -51,7 +51,10 @@ impl Check {
 }
 
 /// Verifies the files of a folder, or of an export, against `receipt`, the text of a receipt, or without it against the receipt among them.
-/// Without any receipt the one check `receipt` is absent, and nothing is verified: a folder without one was cut short.
+/// Without any receipt the only check, `receipt`, is absent, and nothing is verified: the writing of such a folder was interrupted.
+///
+/// # Errors
+/// `receipt.invalid`, and errors of reading.
 pub fn verify_files(sources: &[Box<dyn ByteSource>], receipt: Option<&str>) -> Result<Verification> {
     if let Some(text) = receipt {
         return verify(&ModelIoArtifactReceipt::read(text, RECEIPT)?, sources);
@@ -64,20 +67,24 @@ pub fn verify_files(sources: &[Box<dyn ByteSource>], receipt: Option<&str>) -> R
     verify(&ModelIoArtifactReceipt::read(std::str::from_utf8(&bytes).map_err(not_utf8)?, file.name())?, sources)
 }
 
-/// Whether a file of this name is a receipt: that of a folder, or the one beside a single file.
+/// Returns whether a file of this name is a receipt: that of a folder, or that of a single file.
 fn is_receipt(name: &str) -> bool {
     name == RECEIPT || name.ends_with(".receipt.json")
 }
 
-/// Computes anew what `receipt` states: its own digest, size and SHA-256 of every file, and the digests of weights, optimizer, groups, tokenizer
-/// and templates in the files that it says were written. Files are found by their names; where an input and an output have one name, the sums tell them apart.
+/// Computes again what `receipt` states: its own digest, size and SHA-256 of every file, and the digests of weights, optimizer, groups,
+/// tokenizer and templates in the files that it lists as written. Files are found by their names; if an input and an output have the same name,
+/// the checksums distinguish them.
+///
+/// # Errors
+/// Errors of reading. A difference is a check and not an error.
 pub fn verify(receipt: &ModelIoArtifactReceipt, sources: &[Box<dyn ByteSource>]) -> Result<Verification> {
     let stated = receipt.receipt_digest.map_or_else(String::new, |digest| digest.to_string());
     let mut checks = vec![Check::compared("receipt_digest", stated, receipt.digest()?)];
     let mut files = Files { sources, sums: vec![None; sources.len()], taken: vec![false; sources.len()] };
     let claims: Vec<(&str, &ReceiptFile)> =
         receipt.outputs.iter().map(|file| ("output", file)).chain(receipt.inputs.iter().map(|file| ("input", file))).collect();
-    // What is equal first, so that what is left over is compared with what nothing equals.
+    // Equal files are assigned first, so that each remaining file is compared with one that nothing equals.
     let mut found = Vec::new();
     for (_, file) in &claims {
         found.push(files.equal(file)?);
@@ -99,14 +106,14 @@ pub fn verify(receipt: &ModelIoArtifactReceipt, sources: &[Box<dyn ByteSource>])
     Ok(Verification { ok: !checks.iter().any(failed), checks })
 }
 
-/// Whether the evaluation that a receipt states is one of its weights and data; it cannot be made again.
+/// Checks that the evaluation of a receipt belongs to its weights and data; the evaluation itself cannot be repeated.
 fn evaluation_check(receipt: &ModelIoArtifactReceipt) -> Option<Check> {
     let training = receipt.training.as_ref()?;
     Some(match training.losses.evaluation? {
         EvaluationRecord::Loss(_) => Check::new("evaluation", CheckResult::Skipped),
         EvaluationRecord::Of(Evaluation { step, data_digest, .. }) => {
             let of = |step: u64, digest: Digest| format!("step {step} on data {digest}");
-            // Where nothing is kept back of the data, others were evaluated.
+            // If none of the data is kept back, other data were evaluated.
             let others = training.settings.get("validation_fraction").and_then(Value::as_f64) == Some(0.0);
             let data = if others { data_digest } else { training.data.digest };
             Check::compared("evaluation", of(training.completed_steps, data), of(step, data_digest))
@@ -114,12 +121,12 @@ fn evaluation_check(receipt: &ModelIoArtifactReceipt) -> Option<Check> {
     })
 }
 
-/// The checks of the stated digests: those of what was written, or of what was read where nothing was. What an operation left in memory cannot
-/// be computed anew, and of a selection only a part is at hand.
+/// Returns the checks of the stated digests: those of the output, or of the input if nothing was written. The result of an operation that
+/// stayed in memory cannot be computed again, and of a selection only a part is present.
 fn digest_checks(receipt: &ModelIoArtifactReceipt, files: &Files<'_>, found: &[Option<usize>]) -> Vec<Check> {
     let wrote = !receipt.outputs.is_empty();
     let claims = if wrote { &receipt.outputs } else { &receipt.inputs };
-    // The places of outputs come first.
+    // The positions of outputs come first.
     let part = |(file, at): (&'_ ReceiptFile, &Option<usize>)| at.or_else(|| files.named(file)).map(|at| (file.role.clone(), at));
     let parts: Option<Vec<(String, usize)>> = claims.iter().zip(found).map(part).collect();
     let each = |result: &dyn Fn(&str, Digest) -> Check| -> Vec<Check> {
@@ -146,12 +153,12 @@ fn digest_checks(receipt: &ModelIoArtifactReceipt, files: &Files<'_>, found: &[O
     }
 }
 
-/// The files at hand.
+/// The files that are present.
 struct Files<'a> {
     sources: &'a [Box<dyn ByteSource>],
-    /// SHA-256 of those that were read.
+    /// SHA-256 of the files that were read.
     sums: Vec<Option<Digest>>,
-    /// Those that are one of the receipt's files.
+    /// True for each file that was assigned to a file of the receipt.
     taken: Vec<bool>,
 }
 
@@ -166,7 +173,7 @@ impl Files<'_> {
         Ok(sum)
     }
 
-    /// The file at hand that is this one, which nothing else may be from then on.
+    /// Returns a file that equals this one, and assigns it to it.
     fn equal(&mut self, file: &ReceiptFile) -> Result<Option<usize>> {
         for at in 0..self.sources.len() {
             let source = &self.sources[at];
@@ -183,17 +190,17 @@ impl Files<'_> {
         Ok(None)
     }
 
-    /// A file at hand of this name.
+    /// Returns a file of this name.
     fn named(&self, file: &ReceiptFile) -> Option<usize> {
         self.sources.iter().position(|source| base_name(source.name()) == file.name)
     }
 
-    /// A file at hand of this name that is no other file of the receipt.
+    /// Returns a file of this name that is not assigned to another file of the receipt.
     fn left(&self, file: &ReceiptFile) -> Option<usize> {
         (0..self.sources.len()).find(|&at| !self.taken[at] && base_name(self.sources[at].name()) == file.name)
     }
 
-    /// The check of a file that is at hand with other bytes.
+    /// Returns the check of a file that is present with other bytes.
     fn differing(&mut self, name: &str, file: &ReceiptFile) -> Result<Check> {
         let Some(at) = self.left(file) else { return Ok(Check::new(name, CheckResult::Absent)) };
         self.taken[at] = true;

@@ -1,4 +1,5 @@
-//! What the files of an artifact say beside the values of their tensors, and the digests of all of it: writers tell it, readers find it again.
+//! Computes the digests of an artifact and the facts that its files state in addition to the values of their tensors: the same way for writers
+//! and readers.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ use crate::state::{
 };
 
 impl ArtifactDigests {
-    /// A folder of these documents, with what its manifest says, if it has one.
+    /// Returns the facts of a folder of these documents, with those of its manifest, if it has one.
     pub(crate) fn of_folder(documents: &BTreeMap<String, Vec<u8>>, manifest: Option<Self>) -> Self {
         let plain = || Self { identity: named(&family(documents)), ..Self::default() };
         manifest
@@ -27,7 +28,7 @@ impl ArtifactDigests {
             .with(PortableTokenizerBinding::from_documents(documents).ok().flatten().map_or([None, None], |(binding, _)| binding.digests()))
     }
 
-    /// A GGUF file with these keys.
+    /// Returns the facts of a GGUF file with these keys.
     pub(super) fn of_gguf(metadata: &[(String, GgufValue)]) -> Self {
         let file = GgufFile { metadata: metadata.to_vec(), tensors: Vec::new(), warnings: Vec::new(), header_sha256: Digest::of(&[]) };
         let family = file.get(ARCHITECTURE).and_then(GgufValue::text).unwrap_or_default();
@@ -42,7 +43,7 @@ fn named(family: &str) -> Identity {
     Identity { model_family: family.to_string(), ..Identity::default() }
 }
 
-/// The family that `config.json` names.
+/// Returns the family that `config.json` names.
 fn family(documents: &BTreeMap<String, Vec<u8>>) -> String {
     let config = documents.get("config.json").and_then(|bytes| serde_json::from_slice::<serde_json::Value>(bytes).ok());
     config.and_then(|config| Some(config.get("model_type")?.as_str()?.to_string())).unwrap_or_default()
@@ -51,7 +52,7 @@ fn family(documents: &BTreeMap<String, Vec<u8>>) -> String {
 /// A file of an artifact and its role.
 pub(super) type Part<'a> = (&'a str, &'a dyn ByteSource);
 
-/// The digests of an artifact, for which all of it is read. Where a file leaves open what counts as its weights, `stated` decides.
+/// Computes the digests of an artifact, for which all of it is read. If a file leaves open what belongs to its weights, `stated` decides.
 pub(super) fn digests_of(files: &[Part<'_>], stated: Option<Digest>) -> Result<StatedDigests> {
     let weights = || files.iter().filter(|(role, _)| *role == "weights").map(|(_, source)| *source);
     let ending = |end: &'static str| weights().filter(move |source| base_name(source.name()).to_ascii_lowercase().ends_with(end));
@@ -68,7 +69,7 @@ pub(super) fn digests_of(files: &[Part<'_>], stated: Option<Digest>) -> Result<S
 fn of_folder(files: &[Part<'_>]) -> Result<StatedDigests> {
     let (mut weights, mut state, mut manifest) = (BTreeMap::new(), BTreeMap::new(), None);
     let mut documents = BTreeMap::new();
-    // Factors are the weights of an adapter's folder, and none of a model that they were merged into.
+    // Factors are the weights of an adapter's folder, but not of a model that they were merged into.
     let alone = files.iter().all(|(role, _)| *role != "weights");
     for (role, source) in files {
         let name = base_name(source.name());
@@ -120,8 +121,8 @@ fn of_json(source: &dyn ByteSource) -> Result<StatedDigests> {
     known.digests(Some(weights_digest(&weights)), (!state.is_empty()).then(|| optimizer_digest(&state)))
 }
 
-/// Tensors count under Hugging Face's names and in its order. A head that is a copy of the embedding may count, or be left out as the head of
-/// a tied model; an import under the file's own names counts everything as it stands.
+/// Computes the digests of a GGUF file. Tensors enter under Hugging Face's names and in its order. A head that is a copy of the embedding may
+/// be included, or left out as the head of a tied model; an import under the file's own names includes everything as stored.
 fn of_gguf(parts: &[&dyn ByteSource], stated: Option<Digest>) -> Result<StatedDigests> {
     let (file, homes, _) = summed_gguf(parts, &(0..parts.len()).collect::<Vec<_>>())?;
     let home = |tensor: &GgufTensor| file.tensors.iter().position(|one| one.name == tensor.name).map_or(parts[0], |at| parts[homes[at]]);

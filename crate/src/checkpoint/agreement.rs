@@ -1,4 +1,4 @@
-//! Whether what `checkpoint.json` says of tensors and groups agrees with the files beside it and with the settings of the run.
+//! Checks that the tensors and groups in `checkpoint.json` agree with the other files and with the settings of the run.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::state::{ModelStateGroupAssignment, ModelStateTensorManifest, TensorRe
 use crate::train::{Notice, group_accounts};
 
 /// Refuses tensors that the manifest lists and the files do not have, those that it does not list, and those of another dtype, shape, file or
-/// role; all of them are told.
+/// role; all of them are listed.
 pub(super) fn check_tensors(said: &BTreeMap<String, TensorRecord>, found: &BTreeMap<String, TensorRecord>) -> Result<()> {
     let refuse = |code, key: &str| Refusal::new(code).of(MANIFEST).subject(key);
     let told = |record: &TensorRecord| format!("{} {:?} in {} as {}", record.dtype, record.shape, record.file, record.role);
@@ -41,8 +41,8 @@ pub(super) fn check_groups_of(checkpoint: &Checkpoint) -> Result<()> {
     check_groups(&tensors, &checkpoint.manifest.groups, &|key| steps.get(key).copied(), MANIFEST)
 }
 
-/// The difference between the saved groups and those of the saved settings, if there is one. Where tensors lie and how far members are does
-/// not count.
+/// Returns the difference between the saved groups and those of the saved settings, if there is one. The residency of tensors and the progress
+/// of members do not count.
 pub(super) fn groups_fault(manifest: &Manifest) -> Result<Option<Fault>> {
     let saved = &manifest.groups;
     let resolved = group_accounts(&manifest.model, &manifest.train, None, &|_| None)?;
@@ -55,7 +55,7 @@ pub(super) fn groups_fault(manifest: &Manifest) -> Result<Option<Fault>> {
     Ok(found.map(|(saved, _)| Fault::new(GROUPS, rule, format!("another {}", shown(&saved.group_id)))))
 }
 
-/// A group without what changes while it is trained.
+/// Returns a group without the parts that change while it is trained.
 fn settled(group: &ModelStateGroupAssignment) -> ModelStateGroupAssignment {
     let mut group = ModelStateGroupAssignment { applied_steps: 0, residency_policy: None, residency: None, ..group.clone() };
     group.members.iter_mut().for_each(|member| member.state.clear());
@@ -65,7 +65,7 @@ fn settled(group: &ModelStateGroupAssignment) -> ModelStateGroupAssignment {
     group
 }
 
-/// The warning that the data that are evaluated are not those of the last evaluation.
+/// Returns the warning that the data to evaluate on differ from those of the last evaluation.
 pub(super) fn other_validation(manifest: &Manifest, dataset: &Dataset) -> Option<Notice> {
     let (saved, found) = (manifest.progress.evaluation?.data_digest.to_string(), dataset.evaluated_digest());
     let message = format!(

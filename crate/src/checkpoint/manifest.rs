@@ -1,4 +1,4 @@
-//! `checkpoint.json`: what it says.
+//! The contents of `checkpoint.json`.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use crate::gpu::launch;
 use crate::state::{Base, Identity, ModelStateGroupAssignment, TensorRecord, TokenizerAccount, base_of, files_of, groups_of, tensors_of};
 use crate::train::{Progress, check_rate};
 
-/// The format that is read and written.
+/// Version of the format that is read and written.
 pub const FORMAT_VERSION: u64 = 1;
-/// The document that makes a checkpoint complete.
+/// Name of the document that makes a checkpoint complete.
 pub const MANIFEST: &str = "checkpoint.json";
 pub(super) const FORMAT: &str = "tabtune.checkpoint";
 /// Maximum size of a manifest.
@@ -30,13 +30,13 @@ const MAX_COUNT: u64 = (1 << 53) - 1;
 pub struct FileRecord {
     /// File name.
     pub name: String,
-    /// Size.
+    /// Size in bytes.
     pub bytes: u64,
     /// SHA-256 of each piece of 8 MiB, the last one shorter, in lower-case hex.
     pub pieces: Vec<String>,
 }
 
-/// What the bits of a run depend on in addition to its settings.
+/// Conditions that the bits of a run depend on in addition to its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Environment {
@@ -44,18 +44,18 @@ pub struct Environment {
     pub version: String,
     /// Name of the adapter; empty if it is not known.
     pub adapter: String,
-    /// Which kernels run: `gpu` or `software`.
+    /// Kind of kernels that run: `gpu` or `software`.
     pub kernels: String,
 }
 
 impl Environment {
-    /// The current environment, on a device whose adapter has this name.
+    /// Describes the current environment, on a device whose adapter has this name.
     pub fn on(device: &burn::tensor::Device, adapter: &str) -> Self {
         let kernels = if launch::is_software(device) { "software" } else { "gpu" };
         Self { version: env!("CARGO_PKG_VERSION").into(), adapter: adapter.into(), kernels: kernels.into() }
     }
 
-    /// How `now` differs, in words; `None` if the same bits are to be expected.
+    /// Describes the differences of `now`; `None` if the same bits are to be expected.
     pub(super) fn differs(&self, now: &Self) -> Option<String> {
         let told = !self.adapter.is_empty() && !now.adapter.is_empty();
         let pairs = [
@@ -78,7 +78,7 @@ pub struct Manifest {
     pub version: u64,
     /// Version of tabtune that wrote it.
     pub written_by: String,
-    /// What the state is a state of.
+    /// Model and checkpoint that the state belongs to.
     pub identity: Identity,
     /// Shape of the model.
     pub model: ModelConfig,
@@ -86,23 +86,23 @@ pub struct Manifest {
     pub precision: Precision,
     /// Settings of the run.
     pub train: TrainConfig,
-    /// Where the run stands.
+    /// Progress of the run.
     pub progress: Progress,
-    /// Where the data order stands.
+    /// Position in the order of the data.
     pub loader: LoaderState,
     /// SHA-256 of the token stream.
     pub data_digest: String,
-    /// What the run started from; `None` if that is unknown or the model was new.
+    /// Model that the run started from; `None` if that is unknown or the model was new.
     pub base: Option<Base>,
     /// Every tensor of `model.safetensors` and `optimizer.safetensors`.
     pub tensors: BTreeMap<String, TensorRecord>,
-    /// The groups with their members, settings in force and steps.
+    /// Groups with their members, effective settings and steps.
     pub groups: Vec<ModelStateGroupAssignment>,
-    /// The tokenizer, whose documents are among the files; `None` without one.
+    /// Account of the tokenizer, whose documents are among the files; `None` without one.
     pub tokenizer: Option<TokenizerAccount>,
-    /// Where it was saved.
+    /// Environment in which it was saved.
     pub environment: Environment,
-    /// The other files.
+    /// All other files.
     pub files: Vec<FileRecord>,
 }
 

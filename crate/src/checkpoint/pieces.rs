@@ -6,20 +6,20 @@ use super::manifest::FileRecord;
 use crate::error::{Error, Result};
 use crate::formats::ByteSource;
 
-/// Bytes of a piece, except for the last one of a file.
+/// Number of bytes in a piece, except for the last one of a file.
 const PIECE_BYTES: u64 = 8 << 20;
 
-/// Number of pieces of a file of `bytes`.
+/// Returns the number of pieces of a file of `bytes`.
 pub(super) fn count_of(bytes: u64) -> u64 {
     bytes.div_ceil(PIECE_BYTES)
 }
 
-/// Offset and length of each piece of a file of `bytes`.
+/// Returns offset and length of each piece of a file of `bytes`.
 pub fn pieces_of(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
     (0..count_of(bytes)).map(move |index| (index * PIECE_BYTES, (bytes - index * PIECE_BYTES).min(PIECE_BYTES)))
 }
 
-/// The SHA-256 of `bytes` as `checkpoint.json` has it.
+/// Computes the SHA-256 of `bytes` in the form of `checkpoint.json`.
 pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -30,7 +30,7 @@ pub(super) fn check_length(source: &dyn ByteSource, record: &FileRecord) -> Resu
     if found == expected { Ok(()) } else { Err(Error::CheckpointLength { file: record.name.clone(), expected, found }) }
 }
 
-/// Refuses a file of other bytes; reads all of it, piece by piece.
+/// Refuses a file with other bytes; reads all of it, piece by piece.
 pub(super) fn check_bytes(source: &dyn ByteSource, record: &FileRecord) -> Result<()> {
     let mut buffer = Vec::new();
     for ((piece, expected), (offset, len)) in (0..).zip(&record.pieces).zip(pieces_of(record.bytes)) {

@@ -1,4 +1,4 @@
-//! What a resume may change about a run's settings.
+//! Checks which settings of a run a resume changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use crate::config::{ApolloConfig, GroupConfig, OptimizerConfig, ScheduleConfig, 
 use crate::error::{Error, Fault, Result};
 use crate::schedule;
 
-/// Overrides every setting that can be overridden; other data need [`DATA`] as well.
+/// Override for every setting that can be overridden; other data need [`DATA`] as well.
 const ALL: &str = "all";
-/// Allows other data.
+/// Override that allows other data.
 pub(super) const DATA: &str = "data";
-/// Allows settings that resolve to other groups than the saved ones.
+/// Override that allows settings that resolve to other groups than the saved ones.
 pub(super) const GROUPS: &str = "groups";
-/// Length of a schedule that decays over the whole run.
+/// Key of the length of a schedule that decays over the whole run.
 const TOTAL_STEPS: &str = "schedule.total_steps";
 /// Settings that the saved state or the data order depends on.
 const FIXED: [&str; 9] =
@@ -25,27 +25,27 @@ fn is_fixed(key: &str) -> bool {
     FIXED.contains(&key) || key.starts_with("adapter") || key.ends_with("optimizer.type")
 }
 
-/// Whether the new value of `key`, as a refused resume lists it, can be allowed by naming it.
+/// Returns whether the new value of `key`, as a refused resume lists it, can be allowed by naming it.
 pub fn can_override(key: &str) -> bool {
     !is_fixed(key)
 }
 
-/// Whether `name` is `key` or a parent of it: `groups` and `groups[0]` cover `groups[0].weight_decay`.
+/// Returns whether `name` is `key` or a parent of it: `groups` and `groups[0]` cover `groups[0].weight_decay`.
 fn covers(name: &str, key: &str) -> bool {
     key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// Whether `overrides` takes the groups of the settings.
+/// Returns whether `overrides` allows the groups of the settings.
 pub(super) fn takes_groups(overrides: &[String]) -> bool {
     overrides.iter().any(|name| matches!(name.as_str(), GROUPS | ALL))
 }
 
-/// Whether a resume sets the learning rate, by another value or by name: it then replaces a rate set by hand.
+/// Returns whether a resume sets the learning rate, by another value or by name: it then replaces a rate set by hand.
 pub(super) fn sets_rate(saved: &TrainConfig, given: &TrainConfig, overrides: &[String]) -> bool {
     saved.learning_rate != given.learning_rate || overrides.iter().any(|name| name == "learning_rate")
 }
 
-/// The settings of the rate that a resume changes, as `key: old, now new`.
+/// Returns the settings of the rate that a resume changes, as `key: old, now new`.
 pub(super) fn changes_of_rate(saved: &TrainConfig, given: &TrainConfig) -> Result<Vec<String>> {
     let (old, new) = (flat(settled(saved, given)?), flat(settled(given, saved)?));
     let of_rate = |key: &&String| matches!(key.as_str(), "steps" | "learning_rate") || key.starts_with("schedule.");
@@ -55,8 +55,8 @@ pub(super) fn changes_of_rate(saved: &TrainConfig, given: &TrainConfig) -> Resul
     Ok(changed.map(|key| format!("{key}: {}, now {}", shown(old.get(key)), shown(new.get(key)))).collect())
 }
 
-/// `given`, if it differs from `saved` only in keys that a resume takes from the new settings or that `overrides` names.
-/// `other` are differences outside the settings; they are listed too.
+/// Returns `given`, if it differs from `saved` only in keys that a resume takes from the new settings or that `overrides` names. `other` are
+/// differences outside the settings; they are listed too.
 pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[String], other: Vec<Fault>) -> Result<TrainConfig> {
     given.validate()?;
     let (old, new) = (flat(settled(saved, &given)?), flat(settled(&given, saved)?));
@@ -85,7 +85,7 @@ pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[Strin
     if faults.is_empty() { Ok(given) } else { Err(Error::ResumeMismatch(faults)) }
 }
 
-/// `rule` with the defaults that depend on its other keys filled in.
+/// Fills in the defaults of `rule` that depend on its other keys.
 fn in_force(rule: OptimizerConfig) -> OptimizerConfig {
     match rule {
         OptimizerConfig::Apollo(c) => OptimizerConfig::Apollo(ApolloConfig { rank: c.rank.or(c.mini.then_some(1)), ..c }),
@@ -93,15 +93,15 @@ fn in_force(rule: OptimizerConfig) -> OptimizerConfig {
     }
 }
 
-/// `config` in a normal form, so that settings with the same effect are equal. A group spells out what it inherits from the run if the
-/// group of `other` has a value of its own.
+/// Returns `config` in a normal form, so that settings with the same effect are equal. A group spells out the values that it inherits from the
+/// run if the group of `other` has values of its own.
 fn settled(config: &TrainConfig, other: &TrainConfig) -> Result<Value> {
-    // When reports are read changes nothing else.
+    // The time at which reports are read has no other effect.
     let mut settled = TrainConfig { optimizer: in_force(config.optimizer.clone()), report_every: 1, ..config.clone() };
     if let ScheduleConfig::Infinite(schedule) = &mut settled.schedule
         && schedule.cooldown_steps == 0
     {
-        // It can only be the peak rate.
+        // The constant rate can only be the peak rate.
         schedule.constant_learning_rate = None;
     }
     if settled.groups.is_empty() && !other.groups.is_empty() {
@@ -127,7 +127,7 @@ fn settled(config: &TrainConfig, other: &TrainConfig) -> Result<Value> {
     serde_json::to_value(settled).map_err(|error| corrupt("train", error))
 }
 
-/// Path → value of every leaf of a configuration: `optimizer.beta1`, `groups[0].pattern`.
+/// Returns path → value of every leaf of a configuration: `optimizer.beta1`, `groups[0].pattern`.
 fn flat(settings: Value) -> BTreeMap<String, Value> {
     fn walk(path: String, value: Value, into: &mut BTreeMap<String, Value>) {
         match value {

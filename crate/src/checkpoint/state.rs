@@ -1,4 +1,4 @@
-//! What a checkpoint says of its state, in the words of a state dict.
+//! The tensors of a checkpoint's files, described as those of a state dict.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ impl TensorFile {
         Ok(Self { source, tensors })
     }
 
-    /// The entries as an optimizer reads them.
+    /// Returns the entries as an optimizer reads them.
     pub(super) fn saved_state(&self) -> Vec<SavedState<'_>> {
         let entry = |tensor: &SafetensorsTensor| {
             let begin = tensor.begin;
@@ -49,7 +49,7 @@ impl TensorFile {
 }
 
 impl Checkpoint {
-    /// The tensors of the files, by what their headers and names say.
+    /// Returns the tensors of the files, as their headers and names describe them.
     pub(super) fn found(&self) -> BTreeMap<String, TensorRecord> {
         let of = |file: &TensorFile, name: &str| -> Vec<(String, TensorRecord)> {
             file.tensors.iter().map(|tensor| (tensor.name.clone(), record_of(&tensor.name, &tensor.dtype, &tensor.shape, name))).collect()
@@ -58,7 +58,7 @@ impl Checkpoint {
         of(&self.weights, weights).into_iter().chain(of(&self.optimizer, OPTIMIZER)).collect()
     }
 
-    /// Name, dtype, shape and bytes of each state tensor.
+    /// Returns name, dtype, shape and bytes of each state tensor.
     pub(crate) fn state_spans(&self) -> Vec<(String, String, Vec<usize>, SourceSpan)> {
         // The shapes are those of tensors on the device, or were refused.
         let shape = |tensor: &SafetensorsTensor| tensor.shape.iter().map(|&dim| usize::try_from(dim).unwrap_or(usize::MAX)).collect();
@@ -67,12 +67,12 @@ impl Checkpoint {
         file.tensors.iter().map(one).collect()
     }
 
-    /// Names of the tensors of the file of weights.
+    /// Returns the names of the tensors in the file of weights.
     pub(crate) fn weight_names(&self) -> Vec<String> {
         self.weights.tensors.iter().map(|tensor| tensor.name.clone()).collect()
     }
 
-    /// Where the stored bytes of each tensor lie.
+    /// Returns the positions of the stored bytes of each tensor.
     pub(crate) fn spans(&self) -> BTreeMap<String, SourceSpan> {
         let of = |file: &TensorFile| -> Vec<(String, SourceSpan)> {
             file.tensors.iter().map(|tensor| (tensor.name.clone(), file.span(tensor))).collect()
@@ -80,10 +80,10 @@ impl Checkpoint {
         of(&self.weights).into_iter().chain(of(&self.optimizer)).collect()
     }
 
-    /// The value of every U64 [] of the optimizer file whose name ends with `:step`.
+    /// Reads the value of every U64 [] of the optimizer file whose name ends with `:step`.
     ///
     /// # Errors
-    /// Those of reading the file.
+    /// Errors of reading the file.
     pub fn steps(&self) -> Result<BTreeMap<String, u64>> {
         let counts = |tensor: &&SafetensorsTensor| tensor.name.ends_with(":step") && tensor.dtype == "U64" && tensor.shape.is_empty();
         let step = |tensor: &SafetensorsTensor| {
@@ -94,7 +94,7 @@ impl Checkpoint {
         self.optimizer.tensors.iter().filter(counts).map(step).collect()
     }
 
-    /// The parameters that have a state tensor in the files.
+    /// Returns the parameters that have a state tensor in the files.
     pub(super) fn stated_parameters(&self) -> Vec<String> {
         let parameter = |(key, record): (&String, &TensorRecord)| match record.role {
             TensorRole::State(StateWord::Step) => key.rsplit_once(':').map(|(parameter, _)| parameter.to_string()),

@@ -1,4 +1,4 @@
-//! The files of a checkpoint, from a live trainer.
+//! Writes the files of a checkpoint from a live trainer.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,20 @@ use crate::model::adapter_document;
 use crate::state::{Base, Evaluation, Identity, ModelStateTensorManifest, TensorRecord};
 use crate::train::{Progress, Trainer};
 
-/// What a checkpoint says beside the state of its run.
+/// Facts that a checkpoint states in addition to the state of its run.
 #[derive(Debug, Clone)]
 pub struct Origin {
-    /// Where the run is being trained now.
+    /// Environment in which the run is being trained.
     pub environment: Environment,
-    /// What the run started from.
+    /// Model that the run started from.
     pub base: Option<Base>,
 }
 
-/// The files of `trainer`'s checkpoint. It only reads: the next step gives the same bits with or without it. The SHA-256 of each piece has
-/// to be passed to [`FileStream::hashed`] before `checkpoint.json`, which contains them, is requested. Refuses a run whose last reports are
-/// still on the device ([`Trainer::settle`]).
+/// Writes the files of `trainer`'s checkpoint. It only reads: the next step gives the same bits with or without it. The SHA-256 of each piece
+/// must be passed to [`FileStream::hashed`] before `checkpoint.json`, which contains them, is requested.
+///
+/// # Errors
+/// `session.busy` for a run whose last reports are still on the device ([`Trainer::settle`]).
 pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result<FileStream> {
     trainer.check_settled()?;
     let mut stream = FileStream::new();
@@ -79,10 +81,10 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result
     Ok(stream)
 }
 
-/// `checkpoint.json` of a saved run with an evaluation that was made of it since; its other files stay as they are.
+/// Returns `checkpoint.json` of a saved run with a later evaluation of it; its other files stay as they are.
 ///
 /// # Errors
-/// As [`manifest::read`]; `checkpoint.corrupt` if it is the checkpoint of another step.
+/// The errors of [`manifest::read`]; `checkpoint.corrupt` if it is the checkpoint of another step.
 pub fn with_evaluation(saved: &dyn ByteSource, evaluation: Evaluation) -> Result<Vec<u8>> {
     let mut manifest = manifest::read(saved)?;
     let step = manifest.progress.completed_steps;
@@ -101,7 +103,7 @@ fn document(manifest: &Manifest) -> Result<Vec<u8>> {
     Ok((text + "\n").into_bytes())
 }
 
-/// What the state of a run is a state of.
+/// Returns the identity of the state of a run.
 fn identity(model: &ModelConfig, progress: Progress) -> Identity {
     Identity {
         model_family: model.model_type.clone(),
@@ -117,7 +119,7 @@ fn record(tensor: &StreamTensor, file: &str) -> Result<TensorRecord> {
     Ok(record_of(&tensor.name, tensor.dtype(), &shape, file))
 }
 
-/// The record of a tensor, its path and role as its name tells them.
+/// Creates the record of a tensor, with the path and role that its name shows.
 pub(super) fn record_of(name: &str, dtype: &str, shape: &[u64], file: &str) -> TensorRecord {
     let ModelStateTensorManifest { model_tree_path: path, role, dtype, shape, .. } = ModelStateTensorManifest::of_name(name, dtype, shape);
     TensorRecord { path, role, dtype, shape, file: file.to_string() }

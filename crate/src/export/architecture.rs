@@ -1,4 +1,4 @@
-//! What a GGUF file says of a model: its architecture, and the keys of its shape in a fixed order.
+//! The description of a model in a GGUF file: its architecture, and the keys of its shape in a fixed order.
 
 use crate::bundle::{GgufOutput, Segment};
 use crate::config::{Architecture, ModelConfig, RopeScaling};
@@ -7,7 +7,7 @@ use crate::families::{ROPE_FREQS, llama3_of};
 use crate::formats::{GgufRecord, GgufValue, TensorType};
 use crate::model::frequencies;
 
-/// Alignment of the data of the files that are made here.
+/// Alignment of the data in the files that are written here.
 const ALIGNMENT: u32 = 32;
 /// Version of ggml's block formats.
 const QUANTIZATION_VERSION: u32 = 2;
@@ -15,7 +15,7 @@ const QUANTIZATION_VERSION: u32 = 2;
 /// Keys and values, in the order of the file.
 pub(super) type Metadata = Vec<(String, GgufValue)>;
 
-/// GGUF's word for the architecture of a model; `export.gguf.arch` for a model that none describes.
+/// Returns GGUF's word for the architecture of a model; `export.gguf.arch` for a model that no architecture describes.
 pub(super) fn architecture(config: &ModelConfig) -> Result<&'static str> {
     let found = match (config.architecture, config.model_type.as_str()) {
         (Architecture::Gpt2, _) => Some("gpt2"),
@@ -37,7 +37,7 @@ pub(super) fn architecture(config: &ModelConfig) -> Result<&'static str> {
     Ok(family)
 }
 
-/// The keys of a model: general ones, then those of its architecture.
+/// Returns the keys of a model: general ones, then those of its architecture.
 pub(super) fn keys(config: &ModelConfig, family: &str, name: &str, file_type: Option<u32>) -> Metadata {
     let mut metadata = Metadata::new();
     let mut general = |key: &str, value: GgufValue| metadata.push((format!("general.{key}"), value));
@@ -79,7 +79,7 @@ fn count(value: usize) -> GgufValue {
     GgufValue::of_u32(u32::try_from(value).expect("a model's counts are at most 2^31 - 1"))
 }
 
-/// Llama 3.1's rule as the tensor in which GGUF has it: one divisor for each rotary frequency.
+/// Returns Llama 3.1's rule as the tensor in which GGUF stores it: one divisor for each rotary frequency.
 pub(super) fn divisors(config: &ModelConfig) -> Option<GgufOutput> {
     let RopeScaling::Llama3 { .. } = config.rope_scaling else { return None };
     let bytes: Vec<u8> = divisor_values(config).into_iter().flat_map(f32::to_le_bytes).collect();
@@ -93,7 +93,7 @@ fn divisor_values(config: &ModelConfig) -> Vec<f32> {
     plain.into_iter().zip(frequencies(config)).map(|(plain, scaled)| (plain / scaled) as f32).collect()
 }
 
-/// Whether a reader finds llama3's rule in the divisors, which are all that GGUF has of it. True for every other rule.
+/// Returns whether a reader can recover llama3's rule from the divisors, which are all that GGUF stores of it. True for every other rule.
 fn divisors_tell(config: &ModelConfig) -> bool {
     let rule = |scaling: &RopeScaling| match *scaling {
         // A divisor holds the factor as f32.

@@ -1,4 +1,4 @@
-//! The model card: what is known of a model, in words. Nothing that was not measured or given.
+//! Writes the model card: the known facts about a model, in words. It contains only measured and given facts.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::source::ExportSource;
 use crate::error::{Error, Fault, Result};
 use crate::state::{Base, Evaluation, EvaluationRecord, RECEIPT, TrainingRecord};
 
-/// `README.md` of a folder.
+/// Writes the `README.md` of a folder.
 pub(super) fn card(source: &ExportSource, options: &ExportOptions) -> Result<String> {
     let given = options.card.clone().unwrap_or_default();
     let base_name = source.base.as_ref().map(|base| base.name.as_str()).filter(|name| !name.is_empty());
@@ -38,14 +38,14 @@ fn line(out: &mut String, text: &str) {
     let _ = writeln!(out, "{text}");
 }
 
-/// A text on one line.
+/// Puts a text on one line.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn front_matter(given: &ModelCard) -> String {
     let mut out = String::from("---\n");
-    // A text of JSON is one of YAML.
+    // A JSON text is also a YAML text.
     let quoted = |text: &str| serde_json::Value::from(one_line(text)).to_string();
     for (key, value) in [("license", &given.license), ("base_model", &given.base_model)] {
         if let Some(value) = value {

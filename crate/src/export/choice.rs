@@ -9,29 +9,29 @@ use crate::error::Result;
 /// One way of exporting a model, planned as far as that needs no values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExportChoice {
-    /// The format.
+    /// Format of the export.
     pub format: ExportFormat,
-    /// Of a GGUF file the types of its matrices, of a folder the dtype that has to be asked for.
+    /// Types of the matrices of a GGUF file, or the dtype that must be requested for a folder.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub types: Option<String>,
-    /// Whether it can.
+    /// True if the export is possible.
     pub ok: bool,
-    /// Size of the files together, the receipt included.
+    /// Total size of the files, including the receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// What is lost on the way.
+    /// Parts of the model that are lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lossy: Option<String>,
-    /// `base`: the files that the model came from have to be given again.
+    /// `base` if the files that the model came from must be given again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs: Option<&'static str>,
-    /// Why it cannot.
+    /// Reason if it is not possible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl ExportChoice {
-    /// The choice that this plan of an export is.
+    /// Creates the choice for a planned export.
     pub fn planned(format: ExportFormat, types: Option<&str>, plan: Result<FileStream>) -> Self {
         let (bytes, reason) = match plan {
             Ok(stream) => (Some(stream.files().iter().map(|file| file.bytes).sum()), None),

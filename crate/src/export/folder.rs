@@ -1,4 +1,4 @@
-//! A model as a Hugging Face folder.
+//! Writes a model as a Hugging Face folder.
 
 use std::collections::BTreeMap;
 
@@ -18,20 +18,20 @@ use crate::state::{
     ArtifactDigests, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, RECEIPT, StateManifest, TensorRecord, byte_len, canonical,
 };
 
-/// Maximum number of bytes of tensors in one file of weights, unless another one is asked for: what every browser and file system takes.
+/// Default maximum number of bytes of tensors in one file of weights, which every browser and file system accepts.
 pub const SHARD_BYTES: u64 = 1_900_000_000;
 
 const INDEX: &str = "model.safetensors.index.json";
 const OPTIMIZER: &str = "optimizer.safetensors";
 const WEIGHTS: &str = "model.safetensors";
 
-/// The files of a folder that `transformers` and tabtune load: the weights in one file or, beyond `shard_bytes`, in shards that are filled in
-/// the order of the names, with their index; on request the optimizer's state; configuration, ids that end a text, and tokenizer, byte for
-/// byte as they came where nothing changes; a model card; last the receipt, without which the folder is incomplete.
+/// Writes the files of a folder that `transformers` and tabtune load: the weights in one file or, beyond `shard_bytes`, in shards that are
+/// filled in the order of the names, with their index; on request the optimizer's state; configuration, ids that end a text, and tokenizer,
+/// byte for byte as they were read where nothing changes; a model card; last the receipt, without which the folder is incomplete.
 ///
 /// # Errors
-/// `export.safetensors.quantised` for blocks that are to stay as they are stored, `bundle.config.json` for a configuration that is not JSON.
-/// While the stream is read, `export.overflow` for finite values beyond their dtype.
+/// `export.safetensors.quantised` for blocks that would be written as they are stored, `bundle.config.json` for a configuration that is not
+/// JSON. While the stream is read, `export.overflow` for finite values beyond their dtype.
 pub fn export_folder(source: &ExportSource, options: &ExportOptions) -> Result<FileStream> {
     check_kind(source, ExportFormat::Safetensors)?;
     let to = options.dtype.tensor_type();
@@ -101,12 +101,12 @@ impl Format for Folder {
     }
 }
 
-/// What PyTorch's readers of safetensors want to be told.
+/// Returns the metadata that PyTorch's readers of safetensors expect.
 fn format_pt() -> BTreeMap<String, String> {
     BTreeMap::from([("format".to_string(), "pt".to_string())])
 }
 
-/// Bytes of a tensor in its file.
+/// Returns the number of bytes of a tensor in its file.
 fn bytes_of(tensor: &StreamTensor, to: Option<TensorType>) -> Result<u64> {
     let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
     let dtype = tensor.dtype_as(to);
@@ -115,7 +115,7 @@ fn bytes_of(tensor: &StreamTensor, to: Option<TensorType>) -> Result<u64> {
     byte_len(&dtype, &shape).ok_or_else(|| too_large().into())
 }
 
-/// The tensors in shards of at most `limit` bytes, in the order of their names.
+/// Distributes the tensors to shards of at most `limit` bytes, in the order of their names.
 fn shards_of(tensors: &[StreamTensor], to: Option<TensorType>, limit: u64) -> Result<(Vec<Vec<StreamTensor>>, u64)> {
     let mut tensors = tensors.to_vec();
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
@@ -160,7 +160,7 @@ fn push_weights(stream: &mut FileStream, source: &ExportSource, to: Option<Tenso
     Ok(())
 }
 
-/// What the weights are a state of: every tensor with its role, of the optimizer's too, and the groups that train them.
+/// Creates the manifest of the weights: every tensor with its role, including the optimizer's, and the groups that train them.
 fn manifest_of(source: &ExportSource, to: Option<TensorType>, files: &BTreeMap<&str, String>) -> StateManifest {
     let record = |tensor: &StreamTensor, to, file: &str| {
         let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
@@ -175,7 +175,7 @@ fn manifest_of(source: &ExportSource, to: Option<TensorType>, files: &BTreeMap<&
     StateManifest { base: source.base.clone(), ..manifest }
 }
 
-/// PyTorch's word for the dtype that most of the values have in their files.
+/// Returns PyTorch's word for the dtype that most of the values have in their files.
 fn dtype_word(tensors: &[StreamTensor], to: Option<TensorType>) -> &'static str {
     let words = [("F32", "float32"), ("BF16", "bfloat16"), ("F16", "float16"), ("F64", "float64")];
     let values = |dtype: &str| -> u128 {

@@ -1,4 +1,4 @@
-//! A model as one GGUF file.
+//! Writes a model as one GGUF file.
 
 use super::check_kind;
 use super::choice::ExportChoice;
@@ -16,11 +16,11 @@ use crate::state::{RECEIPT, ReceiptFile};
 /// Name of the file without its ending, and of the model in it, unless another one is asked for.
 const NAME: &str = "model";
 
-/// The model as one GGUF file: `base_files`, a GGUF file or its parts, with the model's tensors in place of theirs, or without such files a
-/// new one; then its receipt.
+/// Writes the model as one GGUF file: `base_files`, a GGUF file or its parts, with the model's tensors in place of theirs, or without such
+/// files a new one; then its receipt.
 ///
-/// With a base: a tensor whose values are those that the base gave the model is copied as it is, and so are metadata and tokenizer. Without:
-/// vectors and GPT-2's table of positions are F32, matrices of the type that was asked for, or of the one that each has.
+/// With a base, a tensor whose values are those that the base gave the model is copied unchanged, and so are metadata and tokenizer. Without a
+/// base, vectors and GPT-2's table of positions are F32, and matrices have the requested type, or the one that each has.
 ///
 /// # Errors
 /// `export.gguf.type` for a type that cannot be written; `export.gguf.quantised-source` for blocks that would become other blocks, unless
@@ -41,7 +41,7 @@ pub async fn export_gguf(source: &ExportSource, base_files: BaseFiles, options: 
         let given: Vec<ReceiptFile> = base.files.iter().map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256)).collect();
         draft.inputs.retain(|file| !given.iter().any(|one| (&one.name, one.bytes) == (&file.name, file.bytes)));
         draft.inputs.extend(given);
-        // The files at hand are those that the run started from, unless every tensor is replaced.
+        // The given files are those that the run started from, unless every tensor is replaced.
         if let Some(recorded) = draft.base.as_mut().filter(|recorded| recorded.matches(&base)) {
             recorded.take_sums(&base);
             if recorded.files.iter().all(|file| file.sha256.is_some()) {
@@ -116,7 +116,7 @@ fn choice(source: &ExportSource, start: &Result<Start>, patched: bool, word: &st
         choice = ExportChoice { ok: true, needs: Some("base"), reason: None, ..choice };
     }
     if merged.as_ref().is_some_and(|merged| !merged.files.is_empty()) {
-        // The base's file with the sums in their places is another one.
+        // The base's file with the sums in their places has another size.
         choice.bytes = None;
     }
     choice.lossy = choice.ok.then(|| "groups and optimizer state".to_string());

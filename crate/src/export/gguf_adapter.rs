@@ -1,4 +1,4 @@
-//! A trained adapter as one GGUF file, which llama.cpp puts beside the base.
+//! Writes a trained adapter as one GGUF file, which llama.cpp loads in addition to the base.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ use crate::formats::{GgufRecord, GgufValue, TensorType};
 use crate::model::Adaptation;
 use crate::state::RECEIPT;
 
-/// Name of the file without its ending, unless another one is asked for.
+/// Default name of the file, without its ending.
 const NAME: &str = "adapter";
 
-/// `<name>.gguf`: the factors of every target, A as `<name of the matrix>.lora_a` [r, in] and B as `.lora_b` [out, r], F32 or F16 by the
-/// option `type`; then its receipt. The rows of B lie as those of the matrix do.
+/// Writes `<name>.gguf`: the factors of every target, A as `<name of the matrix>.lora_a` [r, in] and B as `.lora_b` [out, r], F32 or F16 by the
+/// option `type`; then its receipt. The rows of B are ordered as those of the matrix.
 ///
-/// A reader multiplies the product of a target by alpha / r with the one alpha of the file and the target's own r. Where the adapter's scale is another
-/// (rsLoRA, an alpha of its own), B is multiplied by what is missing, and the receipt says so.
+/// A reader multiplies the product of a target by alpha / r with the single alpha of the file and the target's own r. If the adapter's scale is
+/// another (rsLoRA, an alpha of its own), B is multiplied by the missing factor, and the receipt lists it.
 ///
 /// # Errors
 /// `export.adapter` for a whole model, `export.gguf.type` for another type, `export.gguf.arch` for a model that no architecture of GGUF
@@ -45,7 +45,7 @@ pub fn export_gguf_adapter(source: &ExportSource, options: &ExportOptions) -> Re
     for (module, target) in Adaptation::new(&settings, config, 0)?.targets() {
         let unnamed = || Refusal::new(word!("export.gguf.arch")).of("gguf").subject(module).expected(format!("a matrix of {family}"));
         let (matrix, layout) = to_gguf(&format!("{module}.weight"), family, config).ok_or_else(unnamed)?;
-        // At most 65,536.
+        // The factor is at most 65,536.
         let missing = target.scale / (settings.alpha / target.rank as f64);
         let [a, b] = factor_names(module);
         let lies = if layout == Layout::Transposed { Layout::Same } else { layout };
@@ -79,7 +79,7 @@ fn type_of(options: &ExportOptions) -> Result<TensorType> {
     }
 }
 
-/// Readers know factors alone, and pass over some tensors of other names without a word.
+/// Refuses modules that are trained in full: readers know factors only, and silently ignore some tensors of other names.
 fn refuse_saved<'a>(names: impl Iterator<Item = &'a str>) -> Result<()> {
     let refuse = |name: &str| {
         let refusal = Refusal::new(word!("export.lora.unrepresentable")).of("gguf").subject(name);
@@ -89,7 +89,7 @@ fn refuse_saved<'a>(names: impl Iterator<Item = &'a str>) -> Result<()> {
     if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
 }
 
-/// A factor under the file's `name`. It counts in digests as it stands there.
+/// Encodes a factor under the file's `name`. It enters digests as it is in the file.
 fn output(tensor: &StreamTensor, name: String, layout: Layout, to: TensorType, factor: f32) -> Result<GgufOutput> {
     let shape = tensor.shape.iter().map(|&dim| dim as u64).collect();
     let encoded = EncodedTensor::new(&name, values_of(tensor).map_err(|refusal| *refusal)?, &tensor.shape, layout, to).times(factor);

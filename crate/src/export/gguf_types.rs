@@ -1,4 +1,4 @@
-//! The types in which the tensors of a GGUF file are written.
+//! Chooses the types in which the tensors of a GGUF file are written.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,27 @@ use crate::error::{Refusal, Result, word};
 use crate::families::{Layout, q4_k_m};
 use crate::formats::{GgmlType, GgufRecord, TensorType};
 
-/// What asks for the types of the base.
+/// Word that requests the types of the base.
 const AS_BASE: &str = "as-base";
-/// What asks for llama.cpp's mixture of Q4_K and Q6_K.
+/// Word that requests llama.cpp's mixture of Q4_K and Q6_K.
 const Q4_K_M: &str = "q4_k_m";
 
-/// The types of the matrices of a GGUF file.
+/// Types of the matrices of a GGUF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GgufTypes {
-    /// Those of the base, and Q8_0 for what cannot be written as its base has it. Without a base, the type that each matrix has.
+    /// Types of the base, and Q8_0 for types that cannot be written. Without a base, the type that each matrix has.
     AsBase,
-    /// One for all.
+    /// One type for all matrices.
     One(TensorType),
-    /// Q4_K, and Q6_K where it matters most ([`TensorType::q4_k_m`]).
+    /// Q4_K, and Q6_K where precision matters most ([`q4_k_m`]).
     Q4KM,
 }
 
 impl GgufTypes {
-    /// What a word asks for: `as-base`, `q4_k_m`, or a type that can be written, such as `f16`. Others are `export.gguf.type`.
+    /// Parses a word: `as-base`, `q4_k_m`, or a type that can be written, such as `f16`.
+    ///
+    /// # Errors
+    /// `export.gguf.type` for any other word.
     pub fn from_word(word: &str) -> Result<Self> {
         match word {
             AS_BASE => Ok(Self::AsBase),
@@ -38,7 +41,7 @@ impl GgufTypes {
         }
     }
 
-    /// The type of the matrix `name` in the file; `None` for that of the base.
+    /// Returns the type of the matrix `name` in the file; `None` for that of the base.
     pub(super) fn of_matrix(self, name: &str, config: &ModelConfig) -> Option<TensorType> {
         match self {
             Self::AsBase => None,
@@ -47,7 +50,7 @@ impl GgufTypes {
         }
     }
 
-    /// llama.cpp's number of a file whose matrices have these types; `None` for those of a base.
+    /// Returns llama.cpp's number for a file whose matrices have these types; `None` for those of a base.
     pub(super) fn file_type(self) -> Option<u32> {
         match self {
             Self::AsBase => None,
@@ -57,41 +60,41 @@ impl GgufTypes {
     }
 }
 
-/// Every word of [`GgufTypes::from_word`].
+/// Lists every word of [`GgufTypes::from_word`].
 pub(super) fn words() -> impl Iterator<Item = &'static str> {
     [AS_BASE, Q4_K_M].into_iter().chain(TensorType::ALL.map(TensorType::word))
 }
 
-/// Whether a tensor of the file stays what it is whatever the type of the matrices: norms, biases, and GPT-2's table of positions, which
+/// Returns whether a tensor of the file keeps its type whatever the type of the matrices: norms, biases, and GPT-2's table of positions, which
 /// llama.cpp adds in F32.
 pub(super) fn is_plain(name: &str, shape: &[u64]) -> bool {
     shape.len() < 2 || name == "position_embd.weight"
 }
 
-/// The type in which a tensor is replaced that the base has in `found`.
+/// Returns the type in which a tensor is replaced whose type in the base is `found`.
 pub(super) fn replaced(found: GgmlType) -> TensorType {
     TensorType::of_ggml(found).unwrap_or(TensorType::Q8_0)
 }
 
-/// What a tensor is asked to become.
+/// Requested type of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// The type that it has, blocks that cannot be written included, as long as they are copied.
+    /// The type that it has; even blocks that cannot be written, as long as they are copied.
     AsStored,
-    /// This type, or what its rows fall back to.
+    /// This type, or the one that its rows fall back to.
     One(TensorType),
 }
 
-/// The place of a tensor in the file.
+/// Name, shape and layout of a tensor in the file.
 pub(super) struct Place {
     pub(super) name: String,
-    /// Row-major, in the file.
+    /// Row-major shape in the file.
     pub(super) shape: Vec<u64>,
     pub(super) layout: Layout,
 }
 
-/// The model's tensor at its place in the file, in the type `wanted`, or what a row falls back to that its blocks do not divide. Stored bytes
-/// that are what is wanted are copied.
+/// Encodes the model's tensor for its place in the file, in the type `wanted`, or the type that its rows fall back to if they are no whole
+/// number of blocks. Stored bytes that have this type already are copied.
 ///
 /// # Errors
 /// `export.gguf.quantised-source` for blocks that would become other blocks, unless `requantise` allows it.
@@ -116,7 +119,7 @@ pub(super) fn encoded(
     let own = found.and_then(TensorType::of_ggml);
     let to = match wanted {
         Wanted::One(one) => one.for_width(width),
-        // What has no encoder gets the type that is nearest to lossless.
+        // Types without an encoder become the type that is nearest to lossless.
         Wanted::AsStored => own.unwrap_or(if found.is_some_and(is_blocks) { TensorType::Q8_0 } else { TensorType::F32 }).for_width(width),
     };
     let kept = match wanted {
@@ -138,7 +141,7 @@ pub(super) fn encoded(
     Ok(GgufOutput { record: GgufRecord { name, ggml_type: to.ggml(), shape }, contents, weight })
 }
 
-/// The values of a tensor of a model, to be encoded; `export.gguf.type` for any other.
+/// Returns the values of a tensor of a model, to be encoded; `export.gguf.type` for any other tensor.
 pub(super) fn values_of(tensor: &StreamTensor) -> std::result::Result<Values, Box<Refusal>> {
     match &tensor.values {
         StreamValues::Device(values) => Ok(Values::Device(values.clone())),
@@ -154,7 +157,7 @@ fn is_blocks(ggml_type: GgmlType) -> bool {
     ggml_type.dtype().starts_with("GGML:")
 }
 
-/// llama.cpp's number of a file most of whose values have this type; `None` for a type that it has no number for here.
+/// Returns llama.cpp's number for the type of most values of a file; `None` for a type without a number here.
 pub(super) fn file_type_of(outputs: &[GgufOutput]) -> Option<u32> {
     let mut of_type = BTreeMap::<u32, u128>::new();
     for output in outputs {
@@ -164,7 +167,7 @@ pub(super) fn file_type_of(outputs: &[GgufOutput]) -> Option<u32> {
     most.and_then(TensorType::of_ggml).map(file_type)
 }
 
-/// llama.cpp's number of a file whose matrices have this type.
+/// Returns llama.cpp's number for a file whose matrices have this type.
 pub(super) fn file_type(to: TensorType) -> u32 {
     match to {
         TensorType::F32 => 0,
@@ -174,7 +177,7 @@ pub(super) fn file_type(to: TensorType) -> u32 {
         TensorType::Q8_0 => 7,
         TensorType::Q5_0 => 8,
         TensorType::Q5_1 => 9,
-        // Q4_K_S: all matrices alike.
+        // This is Q4_K_S: all matrices have the same type.
         TensorType::Q4K => 14,
         TensorType::Q6K => 18,
         TensorType::Bf16 => 32,

@@ -75,7 +75,7 @@ fn manifest(tensor: &StreamTensor) -> ModelStateTensorManifest {
     ModelStateTensorManifest::parameter(&tensor.name, tensor.dtype(), &shape)
 }
 
-/// The weights as a state dict; in training with groups and the optimizer's state where they are asked for.
+/// Returns the weights as a state dict; for a run, with groups and the optimizer's state if requested.
 fn state_of(source: &ExportSource, optimizer: bool) -> Result<PortableModelStateDict> {
     let mut tensors = BTreeMap::new();
     let state = source.state.iter().filter(|_| optimizer);
@@ -89,7 +89,7 @@ fn state_of(source: &ExportSource, optimizer: bool) -> Result<PortableModelState
     PortableModelStateDict::new(source.identity.clone(), SourceWord::Tabtune, tensors, groups)
 }
 
-/// Bytes of a tensor in Hugging Face's order, and their dtype.
+/// Returns the bytes of a tensor in Hugging Face's order, and their dtype.
 fn payload_of(tensor: &StreamTensor) -> Result<(String, Payload)> {
     let dtype = tensor.dtype().to_string();
     let of_span = |SourceSpan { source, begin, bytes }| Payload::of_source(source, begin, bytes);
@@ -108,7 +108,7 @@ fn payload_of(tensor: &StreamTensor) -> Result<(String, Payload)> {
     })
 }
 
-/// The values as F32, which the stored bytes are not: transposed, or changed by an adapter.
+/// Returns the values as F32 where the stored bytes cannot be used: transposed, or changed by an adapter.
 fn widened(stored: &StoredTensor, name: &str) -> Result<Payload> {
     let mut pieces = stored.pieces(PIECE_ELEMENTS)?;
     if pieces.elements() > MAX_JSON_BYTES / 4 {

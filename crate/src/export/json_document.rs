@@ -14,19 +14,19 @@ use crate::state::{
     survey,
 };
 
-/// Integers beyond it are not exact in every JSON reader.
+/// Largest integer that every JSON reader reads exactly.
 const MAX_INTEGER: u64 = (1 << 53) - 1;
 /// Magnitudes between which the plain notation of a number is never longer than that with an exponent.
 const PLAIN: std::ops::Range<f32> = 0.01..1000.0;
 
 impl PortableModelStateDict {
-    /// The state as a JSON document of this name. `manifest` is this state's own, completed with what a state dict does not know; without
-    /// one, only a state that needs it (groups, state tensors, buffers) has one. Reading the document and writing it again gives the same
-    /// bytes.
+    /// Writes the state as a JSON document of this name. `manifest` is this state's own, completed with facts that a state dict does not have;
+    /// without it, the document gets a manifest only if the state needs one (groups, state tensors, buffers). Reading the document and writing
+    /// it again gives the same bytes.
     ///
     /// # Errors
-    /// `export.json.non-finite` with each tensor and the index of its first NaN or infinity, unless they are allowed and the encoding is base64;
-    /// `export.json.too-large` for more than 64 MiB, before anything is written; as numbers also `json.dtype` for another dtype and
+    /// `export.json.non-finite` with each tensor and the index of its first NaN or infinity, unless they are allowed and the encoding is
+    /// base64; `export.json.too-large` for more than 64 MiB, before anything is written; as numbers also `json.dtype` for another dtype and
     /// `json.value.range` for a larger integer.
     pub async fn export_json(
         &self,
@@ -113,7 +113,7 @@ impl PortableModelStateDict {
     }
 }
 
-/// Everything before the tensors.
+/// Returns the text before the tensors.
 fn start(manifest: Option<StateManifest>, encoding: JsonEncoding, digests: &StateDigests) -> Result<String> {
     let word = match encoding {
         JsonEncoding::Numbers => "numbers",
@@ -133,7 +133,7 @@ fn start(manifest: Option<StateManifest>, encoding: JsonEncoding, digests: &Stat
     Ok(text)
 }
 
-/// A document that is counted, or written.
+/// A document that is only measured, or written.
 struct Document<'a> {
     name: &'a str,
     len: u64,
@@ -160,7 +160,7 @@ fn too_large(name: &str, found: u64) -> Error {
     refusal.found(format!("at least {found}")).hint("export it as safetensors").into()
 }
 
-/// A lower bound of the bytes that the values take: a digit and a comma each, or their base64.
+/// Returns a lower bound of the bytes that the values take: a digit and a comma each, or their base64.
 fn least_bytes(entry: &StateTensorEntry, encoding: JsonEncoding) -> u64 {
     match encoding {
         JsonEncoding::Numbers => entry.manifest.numel().map_or(u64::MAX, |count| count.saturating_mul(2).saturating_sub(1)),
@@ -223,8 +223,8 @@ impl Number {
     }
 }
 
-/// Appends the shortest decimal that reads back as this value, plain where both notations are equally long. A half in f32 has the
-/// digits that tell it from its neighbours in f32, since readers take f32 as well.
+/// Appends the shortest decimal that reads back as this value, in plain notation if both notations are equally long. A half in f32 has the
+/// digits that distinguish it from its neighbours in f32, since readers use f32 as well.
 fn shortest(value: f32, out: &mut String) {
     let start = out.len();
     // Writing to a string does not fail.

@@ -1,4 +1,4 @@
-//! A trained adapter merged into its base, as a whole model.
+//! Merges a trained adapter into its base and exports the whole model.
 
 use std::rc::Rc;
 
@@ -13,12 +13,12 @@ use crate::formats::{ByteSource, MemorySource};
 use crate::model::open_model_with;
 use crate::state::{SelectionReport, SourceFormat, VerifyPolicy};
 
-/// The model of the adapter and `base_files`, as a folder or as a GGUF file: W′ = round(W + s · B A), and modules that were trained in full in
-/// the place of the base's. No device computes anything. The base is read piece by piece; the adapter is held in memory.
+/// Exports the model of the adapter and `base_files`, as a folder or as a GGUF file: W′ = round(W + s · B A), and modules that were trained in
+/// full in place of the base's. No device computes anything. The base is read piece by piece; the adapter is held in memory.
 ///
-/// A folder has the dtypes of a dense base, of a packed one F16 throughout, unless a dtype is asked for. A GGUF file is the base with the targets in its
-/// place, in the types that they have there unless others are asked for; its receipt says how much of the change each keeps. Each value is
-/// rounded once.
+/// A folder has the dtypes of a dense base, or F16 throughout for a packed one, unless a dtype is requested. A GGUF file is the base with the
+/// targets in place of its own, in the types that they have there unless others are requested; its receipt states how much of the change each
+/// keeps. Each value is rounded once.
 ///
 /// # Errors
 /// `checkpoint.base.missing` without a base, `checkpoint.base.mismatch` for another one; those of [`export_folder`] and [`export_gguf`].
@@ -53,19 +53,19 @@ pub(super) async fn merge_into(source: &ExportSource, base_files: BaseFiles, opt
     Ok(Merged { source: merged, files, options: ExportOptions { dtype, ..options.clone() } })
 }
 
-/// How an adapter is merged into a base for an export: the sum is made in f32 and rounded once, to the type that is written.
+/// Method of merging an adapter into a base for an export: the sum is computed in f32 and rounded once, to the type that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Merging {
-    /// The dtype of a folder's tensors: of a packed base F16 throughout, unless another one is asked for.
+    /// dtype of a folder's tensors: by default F16 throughout for a packed base.
     dtype: ExportDtype,
-    /// The output is the base's GGUF file with the targets in their places, in the types that they have there.
+    /// True if the output is the base's GGUF file with the targets in place of its own, in the types that they have there.
     patched: bool,
-    /// The sums are F32 for the writer. Else they have the dtype that they are rounded to.
+    /// True if the sums are F32 for the writer. Otherwise they have the dtype that they are rounded to.
     exact: bool,
 }
 
 impl Merging {
-    /// For a base and the options of the export.
+    /// Chooses the method for a base and the options of the export.
     ///
     /// # Errors
     /// `export.gguf.type` for a type that cannot be written.
@@ -79,7 +79,8 @@ impl Merging {
     }
 }
 
-/// Leaves sums to the writer, which rounds them and tells what is left of the change: as F32 if they are `exact`, else of their own dtype.
+/// Leaves sums to the writer, which rounds them and reports how much of the change is left: as F32 if they are `exact`, else of their own
+/// dtype.
 fn sum(weights: &mut Weights, exact: bool) {
     for tensor in &mut weights.tensors {
         if let StreamValues::Stored(stored) = &mut tensor.values {
@@ -88,7 +89,7 @@ fn sum(weights: &mut Weights, exact: bool) {
     }
 }
 
-/// The base, which has to be the one that the adapter was trained beside.
+/// Opens the base, which must be the one that the adapter was trained on.
 fn checked_base(source: &ExportSource, files: Vec<Box<dyn ByteSource>>) -> Result<Bundle> {
     let stated = source.base.as_ref();
     if files.is_empty() {
@@ -103,15 +104,15 @@ fn checked_base(source: &ExportSource, files: Vec<Box<dyn ByteSource>>) -> Resul
 
 /// A model that an adapter was merged into, as it is exported.
 pub(super) struct Merged {
-    /// Its sums.
+    /// The model with its sums.
     pub(super) source: ExportSource,
-    /// The files that they go into, where those are the base's.
+    /// Files that the sums are written into, if those are the base's.
     pub(super) files: Vec<Box<dyn ByteSource>>,
-    /// The options, with what follows from the base.
+    /// Options, with the values that follow from the base.
     pub(super) options: ExportOptions,
 }
 
-/// What an export with these options makes of `source`; `None` where nothing was merged while it was opened.
+/// Prepares `source` for an export with these options; `None` if nothing was merged while it was opened.
 ///
 /// # Errors
 /// `export.gguf.type` for a type that cannot be written.
@@ -129,7 +130,7 @@ pub(super) fn opened_merged(source: &ExportSource, options: &ExportOptions) -> R
     Ok(Some(Merged { source, files, options: ExportOptions { dtype, ..options.clone() } }))
 }
 
-/// The adapter as it is now, in PEFT's files.
+/// Writes the adapter in its present state to PEFT's files.
 async fn adapter_files(source: &ExportSource) -> Result<Vec<Box<dyn ByteSource>>> {
     let mut stream = FileStream::new();
     push_adapter(&mut stream, source, None, None, None)?;

@@ -1,11 +1,11 @@
-//! What an export is asked for: plain data, as TypeScript and the terminal send it.
+//! Options of an export: plain data, as TypeScript and the terminal send them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Fault, Result};
 use crate::formats::TensorType;
 
-/// The format of an export.
+/// Format of an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExportFormat {
@@ -27,7 +27,7 @@ impl ExportFormat {
     /// All formats.
     pub const ALL: [Self; 5] = [Self::Safetensors, Self::Gguf, Self::Json, Self::Peft, Self::GgufAdapter];
 
-    /// Its word in options.
+    /// Returns its word in options.
     pub fn word(self) -> &'static str {
         match self {
             Self::Safetensors => "safetensors",
@@ -39,11 +39,11 @@ impl ExportFormat {
     }
 }
 
-/// The dtype of the tensors of a folder.
+/// dtype of the tensors of a folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExportDtype {
-    /// Each as it is stored.
+    /// Each tensor as it is stored.
     #[default]
     Stored,
     /// f32.
@@ -55,7 +55,7 @@ pub enum ExportDtype {
 }
 
 impl ExportDtype {
-    /// The type in which every tensor is written; `None` for each in its own.
+    /// Returns the type in which every tensor is written; `None` if each keeps its own.
     pub fn tensor_type(self) -> Option<TensorType> {
         match self {
             Self::Stored => None,
@@ -66,18 +66,18 @@ impl ExportDtype {
     }
 }
 
-/// How a JSON state dict has its values.
+/// Encoding of the values of a JSON state dict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JsonEncoding {
-    /// As numbers.
+    /// Values as numbers.
     #[default]
     Numbers,
-    /// As base64 of the stored bytes.
+    /// Stored bytes as base64.
     Base64,
 }
 
-/// What an export is asked for; everything has a default.
+/// Options of an export; everything has a default.
 ///
 /// ```
 /// use tabtune::export::{ExportDtype, ExportOptions};
@@ -89,36 +89,36 @@ pub enum JsonEncoding {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExportOptions {
-    /// The format.
+    /// Format of the export.
     pub format: ExportFormat,
-    /// Types of the matrices of a GGUF file: a word of [`super::GgufTypes::from_word`]; absent: `as-base`. Of an adapter's file `f32`, or `f16`; absent: `f32`.
+    /// Types of the matrices of a GGUF file: a word of [`super::GgufTypes::from_word`], by default `as-base`. For an adapter's file `f32` or
+    /// `f16`, by default `f32`.
     #[serde(rename = "type")]
     pub types: Option<String>,
     /// dtype of the tensors of a folder.
     pub dtype: ExportDtype,
-    /// Maximum number of bytes of tensors in one file of a folder, but for a tensor that is larger; absent: [`super::SHARD_BYTES`].
+    /// Maximum number of bytes of tensors in one file of a folder, except for a single larger tensor; by default [`super::SHARD_BYTES`].
     pub shard_bytes: Option<u64>,
-    /// Whether a folder gets the optimizer's state.
+    /// True if a folder gets the optimizer's state.
     pub optimizer: bool,
-    /// Whether the manifest of the state goes with the weights.
+    /// True if the manifest of the state is written with the weights.
     pub manifest: bool,
-    /// Whether blocks may be encoded a second time, as another type.
+    /// True if blocks may be encoded a second time, as another type.
     pub requantise: bool,
-    /// How a JSON state dict has its values.
+    /// Encoding of the values of a JSON state dict.
     pub encoding: JsonEncoding,
-    /// Whether a JSON state dict may hold NaN and infinity.
+    /// True if NaN and infinity are allowed.
     pub allow_non_finite: bool,
-    /// What the model is called; of a GGUF file also its name, without the ending.
+    /// Name of the model; for a GGUF file also the file name, without the ending.
     pub name: Option<String>,
-    /// Name of the one file of a GGUF or JSON export, where it is another than that of the model with its ending, `.gguf` or
-    /// `.state_dict.json`.
+    /// File name of a GGUF or JSON export. By default the name of the model with the ending `.gguf` or `.state_dict.json`.
     pub file_name: Option<String>,
-    /// What the model card says beside what is measured.
+    /// Contents of the model card in addition to measured facts.
     pub card: Option<ModelCard>,
 }
 
 impl ExportOptions {
-    /// Refuses names that are no names of files, and that of a file without `ending`, by which readers know its format.
+    /// Refuses names that are no file names, and a file name without `ending`, by which readers recognise its format.
     pub(crate) fn check_names(&self, ending: &str) -> Result<()> {
         let path = |name: &str| name.is_empty() || name.chars().any(|c| c.is_control() || matches!(c, '/' | '\\'));
         let mut faults = Vec::new();
@@ -133,18 +133,18 @@ impl ExportOptions {
     }
 }
 
-/// What the user says of a model on its card.
+/// Contents of a model card that the user states.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelCard {
-    /// The title.
+    /// Title.
     pub name: Option<String>,
-    /// Its licence, in a word of Hugging Face's list, for example `apache-2.0`.
+    /// Licence, in a word of Hugging Face's list, for example `apache-2.0`.
     pub license: Option<String>,
-    /// The model on Hugging Face that it was made from.
+    /// Model on Hugging Face that it was made from.
     pub base_model: Option<String>,
-    /// What it was trained on.
+    /// Data that it was trained on.
     pub data: Option<String>,
-    /// Anything else, in Markdown.
+    /// Any other text, in Markdown.
     pub text: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! A model back into the GGUF file that it came from: what was not trained stays byte for byte.
+//! Writes a model back into the GGUF file that it came from: everything that was not trained stays byte for byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -17,13 +17,13 @@ use crate::gpu::transfer::{Part, RUN_BYTES, read_parts};
 use crate::state::{Base, BaseFile, SourceFormat};
 
 const FILE_TYPE: &str = "general.file_type";
-/// What the keys begin with that tell the parts of a split file apart.
+/// Prefix of the keys that distinguish the parts of a split file.
 const SPLIT: &str = "split.";
 
-/// `<name>.gguf`: the base with the model's tensors in place of its own. A tensor whose values are those that the base gave the model is
-/// copied as it is, and so are metadata and tokenizer, except for `split.*`, which one file does not need, and `general.file_type`, where most
-/// of the weights change their type. A tied head that the base has a second time is replaced twice. Of each tensor only as much is compared
-/// as is equal. Gives the base, too, with the sums of its files.
+/// Writes `<name>.gguf`: the base with the model's tensors in place of its own. A tensor whose values are those that the base gave the model is
+/// copied unchanged, and so are metadata and tokenizer, except for `split.*`, which a single file does not need, and `general.file_type`, if
+/// most of the weights change their type. If the base stores a tied head as a second tensor, both are replaced. The comparison of a tensor ends
+/// at its first difference. Returns the base too, with the checksums of its files.
 pub(super) async fn patch(
     source: &ExportSource,
     base_files: Vec<Box<dyn ByteSource>>,
@@ -72,7 +72,7 @@ pub(super) async fn patch(
     Ok((stream, base))
 }
 
-/// The files of a base, in a message.
+/// Describes the files of a base for a message.
 fn told(base: &Base) -> String {
     let one = |file: &BaseFile| {
         let header =
@@ -82,7 +82,7 @@ fn told(base: &Base) -> String {
     base.files.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// The model's name of a tensor of the base, which may have a tied head a second time.
+/// Returns the model's name of a tensor of the base, which may store a tied head as a second tensor.
 fn tied<'a>(name: &'a str, config: &ModelConfig) -> &'a str {
     if config.tie_word_embeddings && name == HEAD { embedding(config.architecture) } else { name }
 }
@@ -92,7 +92,7 @@ fn other(bundle: &Bundle, subject: &str) -> Refusal {
     Refusal::new(word!("export.gguf.base")).of(bundle.sources().next().map_or("", |(name, _)| name)).subject(subject).hint(hint)
 }
 
-/// Refuses a base of other tensors or settings than the model's.
+/// Refuses a base with other tensors or settings than the model's.
 fn check_base(weights: &Weights, bundle: &Bundle) -> Result<()> {
     if bundle.source_format != SourceFormat::Gguf {
         return Err(other(bundle, "format").expected("gguf").found(bundle.source_format).into());
@@ -108,13 +108,13 @@ fn check_base(weights: &Weights, bundle: &Bundle) -> Result<()> {
     if !refusals.is_empty() {
         return Err(Error::Refused(refusals));
     }
-    // A folder has another word for the family and the spread of new weights, neither of which a step depends on.
+    // A folder has another word for the family and another spread of new weights, neither of which a step depends on.
     let (model_type, initializer_range) = (bundle.config.model_type.clone(), bundle.config.initializer_range);
     let same = ModelConfig { model_type, initializer_range, ..weights.config.clone() };
     if same == bundle.config { Ok(()) } else { Err(other(bundle, "metadata").expected("the configuration of the model").into()) }
 }
 
-/// Whether the model has the values that it loaded from the base.
+/// Returns whether the model still has the values that it loaded from the base.
 async fn is_untouched(bundle: &Bundle, tensor: &StreamTensor) -> Result<bool> {
     let mut pieces = bundle.pieces(&tensor.name, RUN_BYTES / 4)?;
     match &tensor.values {
@@ -127,7 +127,7 @@ async fn is_untouched(bundle: &Bundle, tensor: &StreamTensor) -> Result<bool> {
 async fn same_on_device(pieces: &mut Pieces<'_>, handle: &Tensor<1>) -> Result<bool> {
     let (dtype, size) = (handle.dtype(), handle.dtype().size() as u64);
     while let Some((at, values)) = pieces.next_piece()? {
-        // As they are put on the device.
+        // These are the values as they are uploaded to the device.
         let expected: Vec<u8> = match dtype {
             DType::BF16 => values.iter().flat_map(|value| bf16::from_f32(*value).to_le_bytes()).collect(),
             _ => bytemuck::cast_slice(values).to_vec(),
@@ -163,7 +163,7 @@ fn same_in_files(pieces: &mut Pieces<'_>, others: &mut Pieces<'_>) -> Result<boo
     }
 }
 
-/// A tensor as the base has it.
+/// Copies a tensor of the base.
 fn copy(stored: &GgufTensor, source: &Rc<dyn ByteSource>) -> Result<GgufOutput> {
     let GgufTensor { name, ggml_type, shape, begin, bytes } = stored.clone();
     let unknown = || Refusal::new(word!("export.gguf.type")).of(source.name()).subject(&stored.name).found(ggml_type.dtype());
@@ -172,7 +172,7 @@ fn copy(stored: &GgufTensor, source: &Rc<dyn ByteSource>) -> Result<GgufOutput> 
     Ok(GgufOutput { record: GgufRecord { name, ggml_type, shape }, contents, weight: None })
 }
 
-/// The weight that the tensor `own` of the base counts as: of a tied model its head does not, because it is the embedding.
+/// Returns the weight that the tensor `own` of the base represents; none for the head of a tied model, because it is the embedding.
 fn weight(own: &str, place: Option<(String, Layout)>, config: &ModelConfig) -> Option<(String, Layout)> {
     if own == ROPE_FREQS {
         return None;
@@ -180,7 +180,7 @@ fn weight(own: &str, place: Option<(String, Layout)>, config: &ModelConfig) -> O
     Some(place.unwrap_or((own.to_string(), Layout::Same))).filter(|(name, _)| !config.tie_word_embeddings || name != HEAD)
 }
 
-/// A tensor of the base with the model's values, in the type `matrix` if it is one and another type than the base's was asked for.
+/// Returns a tensor of the base with the model's values, in the type `matrix` if it is a matrix and a type other than the base's was requested.
 fn replacement(
     stored: &GgufTensor,
     tensor: &StreamTensor,
@@ -194,7 +194,7 @@ fn replacement(
     encoded(tensor, Place { name, shape, layout }, wanted, requantise)
 }
 
-/// The metadata of the base as one whole file has them.
+/// Returns the metadata of the base for a single whole file.
 fn metadata(file: &GgufFile, outputs: &[GgufOutput], types: GgufTypes) -> Vec<(String, GgufValue)> {
     let mut metadata: Vec<_> = file.metadata.iter().filter(|(key, _)| !key.starts_with(SPLIT)).cloned().collect();
     let changed = most_changed(file, outputs).and_then(TensorType::of_ggml);
@@ -206,7 +206,7 @@ fn metadata(file: &GgufFile, outputs: &[GgufOutput], types: GgufTypes) -> Vec<(S
     metadata
 }
 
-/// The type that most weights have now, if most of them had another one.
+/// Returns the type that most weights have, if most of them had another one before.
 fn most_changed(file: &GgufFile, outputs: &[GgufOutput]) -> Option<GgmlType> {
     let (mut all, mut changed, mut of_type) = (0u128, 0u128, BTreeMap::<u32, u128>::new());
     for (stored, output) in file.tensors.iter().zip(outputs) {

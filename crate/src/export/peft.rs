@@ -1,4 +1,4 @@
-//! An adapter as a folder of PEFT.
+//! Writes an adapter as a folder of PEFT.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,12 @@ use crate::formats::{Digest, TensorType, Warning};
 use crate::model::adapter_document;
 use crate::state::{RECEIPT, ReceiptWarning};
 
-/// The folder that PEFT and tabtune load beside the base: `adapter_config.json` and `adapter_model.safetensors` with the trained tensors as
-/// they are stored, a card, and last the receipt.
+/// Writes the folder that PEFT and tabtune load in addition to the base: `adapter_config.json` and `adapter_model.safetensors` with the trained
+/// tensors as they are stored, a card, and last the receipt.
 ///
 /// # Errors
-/// `export.adapter` for a whole model, those of [`AdapterConfig::resolve`](crate::config::AdapterConfig::resolve); while the stream is read, `export.overflow` for finite values beyond their dtype.
+/// `export.adapter` for a whole model, those of [`AdapterConfig::resolve`](crate::config::AdapterConfig::resolve); while the stream is read,
+/// `export.overflow` for finite values beyond their dtype.
 pub fn export_adapter(source: &ExportSource, options: &ExportOptions) -> Result<FileStream> {
     check_kind(source, ExportFormat::Peft)?;
     let base = options.card.as_ref().and_then(|card| card.base_model.as_deref());
@@ -34,7 +35,8 @@ pub fn export_adapter(source: &ExportSource, options: &ExportOptions) -> Result<
     Ok(stream)
 }
 
-/// Adds the two files of PEFT, the tensors as `to`, or without it as they are stored. `beside` is the digest of the base, which is stated.
+/// Adds the two files of PEFT, the tensors as `to`, or without it as they are stored. The digest of the base that they were trained on is
+/// written as metadata.
 pub(super) fn push_adapter(
     stream: &mut FileStream,
     source: &ExportSource,

@@ -1,4 +1,4 @@
-//! The forms of the matrices of a GGUF file that is not there yet.
+//! Storage of the matrices of a GGUF file that does not exist yet.
 
 use super::gguf_types::{GgufTypes, is_plain};
 use crate::config::ModelConfig;
@@ -7,8 +7,8 @@ use crate::gpu::{StorageType, StoredMatrix};
 use crate::model::Asked;
 
 impl GgufTypes {
-    /// How a device holds a matrix of a GGUF file whose matrices have these types, by the rules of an export; `None` for what is f32 there,
-    /// and for the types of a base that is not known.
+    /// Returns the form in which a device holds a matrix of a GGUF file whose matrices have these types, by the rules of an export; `None` for
+    /// a matrix that is f32 there, and for the types of an unknown base.
     pub fn planned_form(self, asked: &Asked, model: &ModelConfig) -> Option<StoredMatrix> {
         let (name, layout) = to_gguf(&asked.name, &model.model_type, model)?;
         let &[rows, columns] = asked.shape.as_slice() else { return None };

@@ -1,4 +1,4 @@
-//! A model as a new GGUF file, whatever it came from.
+//! Writes a model as a new GGUF file, whatever it came from.
 
 use super::architecture::{architecture, divisors, keys};
 use super::gguf_types::{GgufTypes, Place, Wanted, encoded, file_type_of, is_plain};
@@ -9,14 +9,14 @@ use crate::families::{Layout, to_gguf};
 use crate::formats::{GgufValue, TensorType};
 use crate::model::planned_parameters;
 
-/// What is the same in every GGUF file of a model.
+/// The parts that every GGUF file of a model shares.
 pub(super) struct Start {
     family: &'static str,
     tokenizer: Vec<(String, GgufValue)>,
 }
 
 impl Start {
-    /// The architecture and the tokenizer's keys of a model.
+    /// Determines the architecture and the tokenizer's keys of a model.
     pub(super) fn of(source: &ExportSource) -> Result<Self> {
         let config = &source.weights.config;
         let family = architecture(config)?;
@@ -24,9 +24,9 @@ impl Start {
     }
 }
 
-/// `<name>.gguf`: the model as llama.cpp's architectures `llama`, `qwen2`, `qwen3` and `gpt2` have it, called `name`. Vectors and GPT-2's
-/// table of positions are F32, matrices are of `types`; q and k of `llama` have the rows of each half of a head in turn, matrices of `gpt2`
-/// are transposed, and a tied head is left out. Without a tokenizer the file has none either; one that was refused refuses the file.
+/// Writes `<name>.gguf`: the model in the form of llama.cpp's architectures `llama`, `qwen2`, `qwen3` and `gpt2`, named `name`. Vectors and
+/// GPT-2's table of positions are F32, matrices are of `types`; q and k of `llama` have the rows of each half of a head alternating, matrices
+/// of `gpt2` are transposed, and a tied head is left out. Without a tokenizer the file has none either; one that was refused refuses the file.
 pub(super) fn recipe(source: &ExportSource, start: &Start, name: &str, types: GgufTypes, requantise: bool) -> Result<FileStream> {
     let config = &source.weights.config;
     let mut outputs = outputs(&source.weights, start.family, types, requantise)?;
@@ -39,11 +39,11 @@ pub(super) fn recipe(source: &ExportSource, start: &Start, name: &str, types: Gg
     Ok(stream)
 }
 
-/// Every tensor at its place in the file; those that are refused are listed.
+/// Encodes every tensor for its place in the file; those that are refused are listed.
 fn outputs(weights: &Weights, family: &str, types: GgufTypes, requantise: bool) -> Result<Vec<GgufOutput>> {
     let config = &weights.config;
     let (mut outputs, mut refusals) = (Vec::new(), Vec::new());
-    // In the order of the model, wherever they come from.
+    // The tensors are in the order of the model, wherever they come from.
     let planned: Vec<String> = planned_parameters(config)?.into_iter().map(|(name, _)| name).collect();
     let mut tensors: Vec<&StreamTensor> = weights.tensors.iter().collect();
     tensors.sort_by_cached_key(|tensor| planned.iter().position(|name| *name == tensor.name).unwrap_or(planned.len()));

@@ -1,4 +1,4 @@
-//! What is exported: weights on the device or in files, and all that is known of them.
+//! The source of an export: weights on the device or in files, and all known facts about them.
 
 use std::rc::Rc;
 
@@ -18,24 +18,27 @@ use crate::train::{Progress, Trainer};
 pub struct Weights {
     /// Shape of the model.
     pub config: ModelConfig,
-    /// How matrices are stored on the device; `None` for weights in files, each of which has its own dtype.
+    /// Storage of matrices on the device; `None` for weights in files, each of which has its own dtype.
     pub precision: Option<Precision>,
-    /// Every parameter, a tied head left out.
+    /// Every parameter except a tied head.
     pub tensors: Vec<StreamTensor>,
 }
 
 impl Weights {
-    /// Those of a model on the device, as they are now.
+    /// Returns the weights of a model on the device, in their present state.
     pub fn of_model(model: &Model) -> Self {
         Self { config: model.config().clone(), precision: Some(model.precision()), tensors: model.stream_tensors() }
     }
 
-    /// Those of an opened model, in its files.
+    /// Returns the weights of an opened model, in its files.
+    ///
+    /// # Errors
+    /// `model.tensor.missing` for an absent tensor.
     pub fn of_bundle(bundle: &Rc<Bundle>) -> Result<Self> {
         Self::of_names(bundle, bundle.names())
     }
 
-    /// Those of an opened model, or of the adapter beside it, that have these names.
+    /// Returns the weights with these names of an opened model, or of the adapter attached to it.
     pub(crate) fn of_names(bundle: &Rc<Bundle>, names: Vec<String>) -> Result<Self> {
         let one = |name: String| {
             let stored = StoredTensor::new(bundle, &name)?;
@@ -49,36 +52,36 @@ impl Weights {
 /// A model to be exported.
 #[derive(Debug, Clone)]
 pub struct ExportSource {
-    /// Its weights.
+    /// Weights of the model.
     pub weights: Weights,
-    /// Its documents and tokenizer.
+    /// Documents and tokenizer of the model.
     pub assets: ModelAssets,
-    /// The weight files that it started from.
+    /// Weight files that it started from.
     pub base: Option<Base>,
-    /// The files of the adapter that was merged into it.
+    /// Files of the adapter that was merged into it.
     pub adapter: Vec<ReceiptFile>,
-    /// How it was trained, if it was.
+    /// Record of its training, if it was trained.
     pub training: Option<TrainingRecord>,
-    /// What it is a state of.
+    /// Model and checkpoint that the state belongs to.
     pub identity: Identity,
-    /// Its groups of parameters, in training.
+    /// Groups of parameters of a run.
     pub groups: Vec<ModelStateGroupAssignment>,
-    /// The optimizer's state tensors, in training.
+    /// State tensors of a run's optimizer.
     pub state: Vec<StreamTensor>,
-    /// Whether summing the base gives the digest of its weights too.
+    /// True if hashing the base also gives the digest of its weights.
     pub whole: bool,
-    /// What was unusual on the way here.
+    /// Warnings collected so far.
     pub warnings: Vec<Warning>,
-    /// What a request took and left of the files that it was opened from.
+    /// Tensors that a request took and left of the files that it was opened from.
     pub selection: SelectionReport,
-    /// The settings of the adapter that the weights are, if a run trains one.
+    /// Settings of the adapter that the weights are, if a run trains one.
     pub adapter_settings: Option<AdapterConfig>,
-    /// The operation that an export writes the result of, and the files that it was made from; `None` for those of the base.
+    /// Operation whose result is exported, and the files that it was made from; `None` for those of the base.
     pub made_by: Option<(Operation, Vec<ReceiptFile>)>,
 }
 
 impl ExportSource {
-    /// Weights with their documents, of which nothing else is known.
+    /// Creates a source from weights and their documents, without any other facts.
     pub fn of_weights(weights: Weights, assets: ModelAssets) -> Self {
         Self {
             weights,
@@ -97,7 +100,10 @@ impl ExportSource {
         }
     }
 
-    /// An opened model, converted without a device. Its files have the sums of their headers.
+    /// Creates the source of an opened model that is converted without a device. Its files have the digests of their headers.
+    ///
+    /// # Errors
+    /// `model.tensor.missing` for an absent tensor.
     pub fn of_bundle(bundle: &Rc<Bundle>) -> Result<Self> {
         let identity =
             Identity { model_family: bundle.config.model_type.clone(), checkpoint_family: "tabtune.export".into(), ..Identity::default() };
@@ -112,15 +118,18 @@ impl ExportSource {
         })
     }
 
-    /// The same with the sums of all bytes of its base, as hubs show them, for its receipt: the files are read once.
+    /// Adds the digests of all bytes of its base, as hubs show them, for its receipt: the files are read once.
+    ///
+    /// # Errors
+    /// Errors of reading.
     pub fn summed(mut self, bundle: &Bundle) -> Result<Self> {
         self.base = self.base.map(|base| base.hashed(bundle)).transpose()?;
         self.adapter = bundle.adapter_files(true)?;
         Ok(self)
     }
 
-    /// The same as it will be exported, before anything is read: a conversion sums its files ([`Self::summed`]), so each has some sum, and
-    /// receipts their final size.
+    /// Returns the source with placeholders for the digests that an export will have, before anything is read: a conversion hashes its files
+    /// ([`Self::summed`]), so each gets some digest, and receipts have their final size.
     pub(super) fn planned(&self) -> Self {
         let mut planned = self.clone();
         if planned.training.is_none() {
@@ -132,7 +141,10 @@ impl ExportSource {
         planned
     }
 
-    /// The model of a run as it is now, with the state of its optimizer. `data_name` is what the user calls the data.
+    /// Creates the source of a run in its present state, with the state of its optimizer. `data_name` is the user's name of the data.
+    ///
+    /// # Errors
+    /// The errors of [`training_record`].
     pub fn of_trainer(trainer: &Trainer, assets: ModelAssets, base: Option<Base>, data_name: &str) -> Result<Self> {
         let (model, progress) = (trainer.model(), trainer.progress());
         let tokens = Some(trainer.dataset().train_tokens() as u64);
@@ -155,7 +167,7 @@ impl ExportSource {
         })
     }
 
-    /// What the receipt of an export says before anything is written.
+    /// Returns the receipt of an export as it is before anything is written.
     pub fn draft(&self) -> ModelIoArtifactReceipt {
         let usual = match &self.training {
             Some(_) => Operation::Export,
@@ -193,7 +205,10 @@ impl ExportSource {
     }
 }
 
-/// What a receipt says of a run: its settings as a document, the seed as hex, because not every reader of JSON takes 64 bits.
+/// Creates a receipt's record of a run: its settings as a document, the seed as hex, because not every reader of JSON reads 64 bits.
+///
+/// # Errors
+/// `config.invalid` for settings that are no JSON, or a `data_digest` that is no SHA-256 in lower-case hex.
 pub fn training_record(
     config: &TrainConfig,
     progress: Progress,
@@ -206,10 +221,10 @@ pub fn training_record(
     if let Some(seed) = settings.get_mut("seed") {
         *seed = format!("0x{:016x}", config.seed).into();
     }
-    // Where nothing is kept back of the data, others were evaluated.
+    // If none of the data is kept back, other data were evaluated.
     let of_data = |found: &Evaluation| config.validation_fraction == 0.0 || found.data_digest.to_string() == data_digest;
     let of_these = |found: &Evaluation| found.step == progress.completed_steps && of_data(found);
-    // One of other weights or other data is none of these.
+    // An evaluation of other weights or other data is left out.
     let evaluation = progress.evaluation.filter(of_these).map(EvaluationRecord::Of);
     let no_digest = || Error::InvalidConfig(vec![Fault::new("data_digest", "a SHA-256 in lower-case hex", data_digest)]);
     Ok(TrainingRecord {

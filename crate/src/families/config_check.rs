@@ -1,4 +1,4 @@
-//! Rules that hold for the configuration of any file (crate/FORMATS.md, "The model").
+//! Rules that hold for every configuration, whatever file it came from (crate/FORMATS.md, "The model").
 
 use std::fmt::Display;
 
@@ -8,7 +8,7 @@ use crate::error::{Error, Refusal, Result, Word, word};
 const MAX_LAYERS: usize = 512;
 const MAX_CONTEXT: usize = 1 << 24;
 
-/// The refusal of a key whose value asks for something tabtune does not have.
+/// Returns the refusal of a key whose value asks for something that tabtune does not have.
 pub(crate) fn unsupported(what: &str, found: impl Display, supported: &str) -> Error {
     use crate::error::shown;
     Error::UnsupportedModel { what: shown(what), found: shown(&found.to_string()), supported: supported.to_string() }

@@ -6,8 +6,8 @@ use crate::error::{Refusal, Result, word};
 use crate::families::names;
 use crate::formats::{GgufFile, GgufValue};
 
-/// The model that the metadata describes; `vocab_size` is the rows of the embedding.
-/// `divisors` are the divisors of the rotary frequencies, if the file has them.
+/// Returns the model that the metadata describe; `vocab_size` is the number of rows of the embedding. `divisors` are the divisors of the rotary
+/// frequencies, if the file has them.
 pub(crate) fn config_from_gguf(file: &GgufFile, name: &str, divisors: Option<&[f32]>, tied: bool) -> Result<ModelConfig> {
     let architecture = file.get("general.architecture").and_then(GgufValue::text);
     let family = architecture.ok_or_else(|| missing(name, "general.architecture"))?;
@@ -64,7 +64,7 @@ impl<'a> Keys<'a> {
         self.get(key).map(|value| value.text().ok_or_else(|| self.wrong(key, "text"))).transpose()
     }
 
-    /// A count, or a list with the same count for every layer.
+    /// Returns a count, given as one number or as a list with the same count for every layer.
     fn heads(&self, key: &str) -> Result<Option<usize>> {
         match self.get(key).and_then(GgufValue::counts) {
             Some(list) => match list.split_first() {
@@ -77,7 +77,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Refuses other widths of keys and values, and another scale of their products, than those of these heads.
+    /// Refuses widths of keys and values, and a scale of their products, that differ from those of these heads.
     fn check_heads(&self, head_dim: usize) -> Result<()> {
         for key in ["attention.key_length", "attention.value_length"] {
             if let Some(other) = self.count(key)?.filter(|n| *n != head_dim) {
@@ -93,7 +93,7 @@ impl<'a> Keys<'a> {
         format!("{}.{key}", self.family)
     }
 
-    /// Rows of the embedding.
+    /// Returns the number of rows of the embedding.
     fn vocab_size(&self) -> Result<usize> {
         let tensor = self.file.tensor("token_embd.weight");
         let rows = tensor.filter(|t| t.shape.len() == 2).and_then(|t| t.shape.first()).copied();
@@ -113,7 +113,7 @@ impl<'a> Keys<'a> {
             Some(factor) => Some(factor),
             None => self.number("rope.scale_linear")?,
         };
-        // As llama.cpp has it: a factor without a type scales linearly, and 0 is none.
+        // As in llama.cpp, a factor without a type scales linearly, and 0 means none.
         let factor = own.filter(|factor| *factor != 0.0);
         let word = self.text("rope.scaling.type")?.unwrap_or(if factor.is_some_and(|factor| factor != 1.0) { "linear" } else { "none" });
         if let Some(attention) = self.number("rope.scaling.attn_factor")?.filter(|factor| *factor != 1.0) {
@@ -134,8 +134,8 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// GGUF stores Llama 3.1's rule as one divisor per frequency. Finds the rule that gives these divisors, if one with the published bounds
-/// does.
+/// Finds the rule whose divisors these are, if there is one with the published bounds: GGUF stores Llama 3.1's rule as one divisor per
+/// frequency.
 pub(crate) fn llama3_of(factors: &[f32], head_dim: usize, theta: f64) -> Option<RopeScaling> {
     let (low, high) = (1.0, 4.0);
     let stretch = f64::from(*factors.last()?);
@@ -150,7 +150,7 @@ pub(crate) fn llama3_of(factors: &[f32], head_dim: usize, theta: f64) -> Option<
     };
     let original = [2048usize, 4096, 8192, 16384, 32768].into_iter().find(|&original| fits(original as f64))?;
     Some(RopeScaling::Llama3 {
-        // An F32 tensor holds the factor that config.json says.
+        // An F32 tensor holds the factor that config.json states.
         factor: stretch,
         low_freq_factor: low,
         high_freq_factor: high,
@@ -178,7 +178,7 @@ fn llama(keys: &Keys<'_>, tied: bool) -> Result<ModelConfig> {
         return Err(unsupported(&keys.full("rope.dimension_count"), other, &head_dim.to_string()));
     }
     let rope_theta = keys.number("rope.freq_base")?.unwrap_or(10_000.0);
-    // A llama with biases is what Hugging Face calls a Qwen2. A Qwen3 has norms instead: biases beside them are unexpected tensors.
+    // A llama with biases is called Qwen2 by Hugging Face. A Qwen3 has norms instead: biases in addition to them are unexpected tensors.
     let bias = keys.family == "qwen2" || keys.family == "llama" && keys.file.tensor("blk.0.attn_q.bias").is_some();
     Ok(ModelConfig {
         architecture: Architecture::Llama,

@@ -5,12 +5,12 @@ use super::config_check::unsupported;
 use crate::error::{Result, word};
 use crate::formats::{GgufFile, GgufValue, Warning, add_warning};
 
-/// What a key does to the arithmetic of a model.
+/// Effect of a key on the arithmetic of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// It is read, and honoured or refused by its value.
     Read,
-    /// It changes nothing: it says what the tensors say, or belongs to what is refused by another key.
+    /// It changes nothing: it repeats what the tensors show, or belongs to a feature that is refused by another key.
     Nothing,
     /// It changes results, unless it is 0, false or empty.
     UnlessZero,
@@ -31,7 +31,7 @@ pub const KEYS: &[(&str, Effect)] = &[
     ("block_count", Read),
     ("leading_dense_block_count", UnlessZero),
     ("feed_forward_length", Read),
-    // Of experts, which `expert_count` has none of.
+    // Keys of experts, of which `expert_count` allows none.
     ("expert_feed_forward_length", Nothing),
     ("expert_shared_feed_forward_length", Nothing),
     ("expert_chunk_feed_forward_length", Nothing),
@@ -52,13 +52,13 @@ pub const KEYS: &[(&str, Effect)] = &[
     ("swiglu_clamp_exp", UnlessZero),
     ("swiglu_clamp_shexp", UnlessZero),
     ("use_parallel_residual", UnlessZero),
-    // How the rows of queries and keys lie, which the architecture says.
+    // The order of the rows of queries and keys, which follows from the architecture.
     ("tensor_data_layout", Nothing),
     ("nextn_predict_layers", UnlessZero),
     ("n_deepstack_layers", UnlessZero),
     ("deepstack_mapping", UnlessZero),
     ("hidden_activation", UnlessZero),
-    // Of embeddings of whole texts.
+    // Keys of embeddings of whole texts.
     ("pooling_type", Nothing),
     ("classifier.output_labels", Nothing),
     ("dense_2_feat_in", Nothing),
@@ -102,7 +102,7 @@ pub const KEYS: &[(&str, Effect)] = &[
     ("attention.output_lora_rank", UnlessZero),
     ("attention.relative_buckets_count", UnlessZero),
     ("attention.sliding_window", Read),
-    // Of a window, which is refused where it is one.
+    // Keys of a sliding window, which is refused where there is one.
     ("attention.sliding_window_pattern", Nothing),
     ("attention.key_length_swa", Nothing),
     ("attention.value_length_swa", Nothing),
@@ -135,11 +135,11 @@ pub const KEYS: &[(&str, Effect)] = &[
     ("rope.scaling.alpha", UnlessOne),
     ("rope.scaling.attn_factor", Read),
     ("rope.scaling.finetuned", Nothing),
-    // llama.cpp mixes by this, and scales by that, whatever the type is.
+    // llama.cpp mixes by the first and scales by the second, whatever the type is.
     ("rope.scaling.yarn_ext_factor", UnlessZero),
     ("rope.scaling.yarn_attn_factor", UnlessOne),
     ("rope.scaling.yarn_log_multiplier", UnlessZero),
-    // The rest of YaRN, which is refused by its type.
+    // The other keys of YaRN, which is refused by its type.
     ("rope.scaling.original_context_length", Nothing),
     ("rope.scaling.yarn_beta_fast", Nothing),
     ("rope.scaling.yarn_beta_slow", Nothing),
@@ -158,7 +158,7 @@ pub const KEYS: &[(&str, Effect)] = &[
     ("shortconv.l_cache", UnlessZero),
 ];
 
-/// What a key does in a family: GPT-2 has no rotary positions, and another norm.
+/// Returns the effect of a key in a family: GPT-2 has no rotary positions, and another norm.
 pub fn effect(family: &str, key: &str) -> Option<Effect> {
     match (family, key) {
         ("gpt2", "attention.layer_norm_epsilon") => Some(Read),
@@ -169,7 +169,7 @@ pub fn effect(family: &str, key: &str) -> Option<Effect> {
     }
 }
 
-/// Refuses keys that change what the model computes, and warns of those of its architecture that are not known.
+/// Refuses keys that change what the model computes, and warns about unknown ones of its architecture.
 pub(crate) fn check_keys(file: &GgufFile, family: &str, warnings: &mut Vec<Warning>) -> Result<()> {
     let own = file.metadata.iter().filter_map(|(name, value)| Some((name, name.strip_prefix(family)?.strip_prefix('.')?, value)));
     for (name, key, value) in own {
@@ -189,7 +189,7 @@ pub(crate) fn check_keys(file: &GgufFile, family: &str, warnings: &mut Vec<Warni
     Ok(())
 }
 
-/// A value in a refusal.
+/// Formats a value for a refusal.
 fn shown(value: &GgufValue) -> String {
     let plain = value.number().map(|number| number.to_string()).or_else(|| value.bool().map(|flag| flag.to_string()));
     plain.or_else(|| value.text().map(str::to_string)).unwrap_or_else(|| "a list".to_string())

@@ -6,7 +6,10 @@ use super::config_check::{check, unsupported};
 use crate::config::{Architecture, ModelConfig, RopeScaling};
 use crate::error::{Refusal, Result, word};
 
-/// The model that a Hugging Face `config.json` describes, which must state its context.
+/// Returns the model that a Hugging Face `config.json` describes, which must state its context.
+///
+/// # Errors
+/// `bundle.config.key-missing`, `model.config.*`, `model.arch.unsupported` and `model.config.unsupported`, the first one that applies.
 pub fn config_from_hf(json: &Value) -> Result<ModelConfig> {
     let (config, taken) = config_of_weights(json)?;
     match taken.first() {
@@ -15,8 +18,8 @@ pub fn config_from_hf(json: &Value) -> Result<ModelConfig> {
     }
 }
 
-/// The model that a `config.json` beside weights describes, and the keys that are absent and have a default in the family's publication, with
-/// that: early files have no context.
+/// Returns the model that a `config.json` next to weights describes, and the absent keys that have a default in the family's publication, with
+/// that default: early files have no context.
 pub(crate) fn config_of_weights(json: &Value) -> Result<(ModelConfig, Taken)> {
     let keys = Keys(json.as_object().ok_or_else(|| wrong("config.json", "an object", json))?);
     let mut taken = Vec::new();
@@ -31,7 +34,7 @@ pub(crate) fn config_of_weights(json: &Value) -> Result<(ModelConfig, Taken)> {
     Ok((config, taken))
 }
 
-/// The context of a family where its configuration states none (transformers, `configuration_<family>.py`).
+/// Returns the context of a family whose configuration states none (transformers, `configuration_<family>.py`).
 fn published_context(model_type: &str) -> usize {
     match model_type {
         "mistral" => 131_072,
@@ -41,10 +44,10 @@ fn published_context(model_type: &str) -> usize {
     }
 }
 
-/// Dimensions of a head of Qwen3 where its configuration states none (transformers).
+/// Dimensions of a head of Qwen3 whose configuration states none (transformers).
 const QWEN3_HEAD_DIM: usize = 128;
 
-/// Keys that are absent, with the values that stand for them.
+/// Keys that are absent, with the values that are used for them.
 type Taken = Vec<(&'static str, usize)>;
 
 struct Keys<'a>(&'a Map<String, Value>);
@@ -58,7 +61,7 @@ fn wrong(key: &str, expected: &str, found: &Value) -> crate::error::Error {
 }
 
 impl<'a> Keys<'a> {
-    /// The value of a key that is present and not null.
+    /// Returns the value of a key that is present and not null.
     fn get(&self, key: &str) -> Option<&'a Value> {
         self.0.get(key).filter(|value| !value.is_null())
     }
@@ -84,7 +87,7 @@ impl<'a> Keys<'a> {
         self.count(key)?.ok_or_else(|| missing(key))
     }
 
-    /// The context, or that of the family's publication.
+    /// Returns the context, or the default of the family's publication.
     fn context(&self, key: &'static str, model_type: &str, taken: &mut Taken) -> Result<usize> {
         Ok(self.count(key)?.unwrap_or_else(|| {
             let context = published_context(model_type);
@@ -204,7 +207,7 @@ fn llama(keys: &Keys<'_>, model_type: &str, taken: &mut Taken) -> Result<ModelCo
     })
 }
 
-/// `hidden_size / heads` unless stated.
+/// Returns the stated head dimension, by default `hidden_size / heads`.
 fn head_dim(stated: Option<usize>, hidden_size: usize, heads: usize) -> Result<usize> {
     match stated {
         Some(dim) => Ok(dim),
@@ -249,7 +252,7 @@ fn gpt2(keys: &Keys<'_>, taken: &mut Taken) -> Result<ModelConfig> {
     })
 }
 
-/// The model as a `config.json`.
+/// Writes the model as a `config.json`.
 pub fn config_to_hf(config: &ModelConfig) -> Value {
     if config.architecture == Architecture::Gpt2 {
         return json!({
@@ -260,7 +263,7 @@ pub fn config_to_hf(config: &ModelConfig) -> Value {
             "initializer_range": config.initializer_range, "tie_word_embeddings": config.tie_word_embeddings,
         });
     }
-    // The family decides what Hugging Face's code builds, so it follows from the parts that the model has.
+    // The family decides what Hugging Face's code builds, so it is derived from the parts that the model has.
     let (model_type, class) = match (config.attention_bias, config.qk_norm, config.model_type.as_str()) {
         (true, _, _) => ("qwen2", "Qwen2ForCausalLM"),
         (false, true, _) => ("qwen3", "Qwen3ForCausalLM"),

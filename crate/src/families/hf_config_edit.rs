@@ -1,4 +1,4 @@
-//! Fields of a JSON document changed in place: every other byte of the document stays.
+//! Changes fields of a JSON document in place: every other byte of the document stays.
 
 use std::ops::Range;
 
@@ -7,9 +7,12 @@ use crate::error::{Error, Refusal, Result, word};
 const CONFIG: &str = "config.json";
 const DTYPES: [&str; 2] = ["torch_dtype", "dtype"];
 
-/// The document with the dtype word of the weights as they are written, the rows of their table as `vocab_size`, and whether its head is
-/// `tied`. The dtype goes where the document has one (`torch_dtype`, `dtype` or both), else to a new `torch_dtype` in front; what the
-/// document does not say of the head, and a reader would take for the other answer, goes there too.
+/// Returns the document with the dtype word of the weights as they are written, the rows of their table as `vocab_size`, and with its head as
+/// `tied` states. The dtype goes where the document has one (`torch_dtype`, `dtype` or both), else into a new `torch_dtype` in front. If the
+/// document does not state whether the head is tied, and a reader would assume the opposite, that is added too.
+///
+/// # Errors
+/// `bundle.config.json` if the document is no JSON object.
 pub fn edited_config(document: &[u8], dtype: &str, vocab_size: usize, tied: bool) -> Result<Vec<u8>> {
     let word = format!("\"{dtype}\"");
     let (mut has_dtype, mut has_tied, mut ties_unsaid) = (false, false, false);
@@ -34,7 +37,7 @@ pub fn edited_config(document: &[u8], dtype: &str, vocab_size: usize, tied: bool
     edited(document, CONFIG, &edits, &added)
 }
 
-/// The fields of a document that is a JSON object.
+/// Returns the fields of a document that is a JSON object.
 pub(crate) fn object(document: &[u8], name: &str) -> Result<serde_json::Map<String, serde_json::Value>> {
     serde_json::from_slice(document).map_err(|_| broken(name))
 }
@@ -43,7 +46,7 @@ fn broken(name: &str) -> Error {
     Refusal::new(word!("bundle.config.json")).of(name).expected("a JSON object").into()
 }
 
-/// The document with the values that `edits` gives for its keys, and with `added` in front. Every other byte stays.
+/// Returns the document with the values that `edits` gives for its keys, and with `added` in front. Every other byte stays.
 pub(crate) fn edited(document: &[u8], name: &str, edits: &dyn Fn(&str) -> Option<String>, added: &[(&str, String)]) -> Result<Vec<u8>> {
     object(document, name)?;
     let text = std::str::from_utf8(document).map_err(|_| broken(name))?;
@@ -69,7 +72,7 @@ pub(crate) fn edited(document: &[u8], name: &str, edits: &dyn Fn(&str) -> Option
     Ok(out.into_bytes())
 }
 
-/// Keys of the outermost object of a valid JSON text, and the byte ranges of their values.
+/// Returns the keys of the outermost object of a valid JSON text, and the byte ranges of their values.
 fn fields(text: &str) -> Option<Vec<(String, Range<usize>)>> {
     let bytes = text.as_bytes();
     let space = |mut at: usize| {
@@ -94,7 +97,7 @@ fn fields(text: &str) -> Option<Vec<(String, Range<usize>)>> {
     }
 }
 
-/// The end of the text that begins at `at`.
+/// Returns the end of the text that begins at `at`.
 fn text_end(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
     loop {
@@ -106,7 +109,7 @@ fn text_end(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The end of the value that begins at `at`.
+/// Returns the end of the value that begins at `at`.
 fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     let (mut depth, mut at) = (0usize, at);
     loop {

@@ -3,8 +3,8 @@
 use super::names;
 use crate::formats::TensorType;
 
-/// The type of a matrix in llama.cpp's mixture Q4_K_M, by its GGUF name, of a model with `layers` blocks. It is Q4_K, but Q6_K for
-/// the head (`token_embd` where it is tied), for `attn_qkv`, and in half of the layers for `attn_v` and `ffn_down`.
+/// Returns the type of a matrix in llama.cpp's mixture Q4_K_M, by its GGUF name, in a model with `layers` blocks: Q4_K, except Q6_K for the
+/// head (`token_embd` where it is tied), for `attn_qkv`, and in half of the layers for `attn_v` and `ffn_down`.
 pub fn q4_k_m(name: &str, layers: usize, tied: bool) -> TensorType {
     let precise = match name {
         "output.weight" => true,

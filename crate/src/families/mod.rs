@@ -1,4 +1,4 @@
-//! Model families: keys of their configurations, and names of their tensors, in every format.
+//! Model families: the keys of their configurations and the names of their tensors, in every format.
 
 mod adapter_names;
 mod config_check;

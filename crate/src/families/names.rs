@@ -1,27 +1,26 @@
-//! The outside world's tensor names, translated into Hugging Face state-dict names. Nowhere else.
+//! Translates tensor names of other formats into Hugging Face state-dict names. No other module does that.
 
 use crate::config::{Architecture, ModelConfig};
 
-/// PEFT's names of the factors A and B of a module, without its prefix `base_model.model.`.
+/// Returns PEFT's names of the factors A and B of a module, without the prefix `base_model.model.`.
 pub(crate) fn factor_names(module: &str) -> [String; 2] {
     ["lora_A", "lora_B"].map(|factor| format!("{module}.{factor}.weight"))
 }
 
-/// How the rows of a stored tensor become the Hugging Face layout.
+/// Relation between the rows of a stored tensor and the Hugging Face layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// Stored as Hugging Face has it.
+    /// Stored as in Hugging Face's files.
     Same,
-    /// The rows of each head (the field is the number of heads) alternate between the two halves; Hugging Face stores one half after the
-    /// other.
+    /// The rows of each head (the field is the number of heads) alternate between the two halves; Hugging Face stores one half after the other.
     PairedRows(usize),
     /// Stored [out, in]; Hugging Face's Conv1D has [in, out].
     Transposed,
 }
 
 impl Layout {
-    /// The same for a tensor of this shape, where it can be: rows that are no whole heads, and what is no matrix, lie as Hugging Face has
-    /// them.
+    /// Returns the layout of a tensor of this shape: where the rows are no whole number of heads, or the tensor is no matrix, that of Hugging
+    /// Face.
     pub(crate) fn fitting(self, shape: &[usize]) -> Self {
         let rows = shape.first().copied().unwrap_or(1);
         match self {
@@ -32,13 +31,13 @@ impl Layout {
     }
 }
 
-/// The words of one architecture: GGUF's, and those of Hugging Face.
+/// The words of one architecture: GGUF's and those of Hugging Face.
 struct Words {
     /// Whole names outside the blocks.
     outer: &'static [(&'static str, &'static str)],
-    /// What Hugging Face puts in front of the number of a block.
+    /// Text that Hugging Face puts in front of the number of a block.
     blocks: &'static str,
-    /// Parts of a block, without what follows the last dot.
+    /// Parts of a block, without the text after the last dot.
     parts: &'static [(&'static str, &'static str)],
 }
 
@@ -86,7 +85,7 @@ fn words(architecture: Architecture) -> &'static Words {
     }
 }
 
-/// The layout of `blk.<n>.<part>.<end>`. Only the architecture `llama` of GGUF has rows in pairs; Qwen's files have them as Hugging Face.
+/// Returns the layout of `blk.<n>.<part>.<end>`. Only GGUF's architecture `llama` has rows in pairs; Qwen's files have them as in Hugging Face.
 fn layout(part: &str, end: &str, gguf_architecture: &str, config: &ModelConfig) -> Layout {
     match (config.architecture, part) {
         (Architecture::Llama, "attn_q") if gguf_architecture == "llama" => Layout::PairedRows(config.num_attention_heads),
@@ -96,7 +95,7 @@ fn layout(part: &str, end: &str, gguf_architecture: &str, config: &ModelConfig) 
     }
 }
 
-/// Hugging Face's name of a tensor of a GGUF file, and its layout; `None` for tensors that Hugging Face files do not have.
+/// Returns Hugging Face's name of a tensor of a GGUF file, and its layout; `None` for tensors that Hugging Face files do not have.
 pub(crate) fn from_gguf(name: &str, gguf_architecture: &str, config: &ModelConfig) -> Option<(String, Layout)> {
     let words = words(config.architecture);
     if let Some((_, outer)) = words.outer.iter().find(|(gguf, _)| *gguf == name) {
@@ -109,7 +108,7 @@ pub(crate) fn from_gguf(name: &str, gguf_architecture: &str, config: &ModelConfi
     Some((format!("{}{number}.{inner}.{end}", words.blocks), layout(part, end, gguf_architecture, config)))
 }
 
-/// The name in a GGUF file of a parameter, and its layout there: the reverse of [`from_gguf`].
+/// Returns the name of a parameter in a GGUF file, and its layout there: the reverse of [`from_gguf`].
 pub(crate) fn to_gguf(name: &str, gguf_architecture: &str, config: &ModelConfig) -> Option<(String, Layout)> {
     let words = words(config.architecture);
     if let Some((outer, _)) = words.outer.iter().find(|(_, hf)| *hf == name) {
@@ -121,7 +120,7 @@ pub(crate) fn to_gguf(name: &str, gguf_architecture: &str, config: &ModelConfig)
     Some((format!("blk.{number}.{part}.{end}"), layout(part, end, gguf_architecture, config)))
 }
 
-/// Hugging Face's full name of a tensor of a folder; `None` for buffers that hold nothing trained.
+/// Returns Hugging Face's full name of a tensor of a folder; `None` for buffers that hold nothing trained.
 pub(crate) fn from_hf(name: &str, config: &ModelConfig) -> Option<String> {
     let buffer = name.ends_with("rotary_emb.inv_freq")
         || config.architecture == Architecture::Gpt2 && (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"));
@@ -132,13 +131,13 @@ pub(crate) fn from_hf(name: &str, config: &ModelConfig) -> Option<String> {
     Some(if config.architecture == Architecture::Gpt2 && bare { format!("transformer.{name}") } else { name.to_string() })
 }
 
-/// The block that a tensor belongs to by its name, in any family and format.
+/// Returns the block that a tensor belongs to by its name, in any family and format.
 pub(crate) fn block_of(name: &str) -> Option<usize> {
     let rest = ["model.layers.", "transformer.h.", "blk."].iter().find_map(|start| name.strip_prefix(start))?;
     rest.split_once('.')?.0.parse().ok()
 }
 
-/// Name of the input embedding.
+/// Returns the name of the input embedding.
 pub(crate) fn embedding(architecture: Architecture) -> &'static str {
     match architecture {
         Architecture::Llama => "model.embed_tokens.weight",
@@ -149,5 +148,5 @@ pub(crate) fn embedding(architecture: Architecture) -> &'static str {
 /// Name of the head, if it is not the input embedding.
 pub(crate) const HEAD: &str = "lm_head.weight";
 
-/// GGUF's divisors of the rotary frequencies, which become part of the configuration.
+/// Name of GGUF's divisors of the rotary frequencies, which become part of the configuration.
 pub(crate) const ROPE_FREQS: &str = "rope_freqs.weight";

@@ -1,23 +1,23 @@
-//! Which modules an adapter names: by the ends of their names, or by patterns that linear time matches.
+//! Selects the modules that an adapter names: by the ends of their names, or by patterns that are matched in linear time.
 
 use std::collections::BTreeSet;
 
 use crate::config::{Names, Pattern, ends};
 use crate::error::Result;
 
-/// `target_modules`: the modules that have a pair.
+/// Value of `target_modules`: the modules that have a pair.
 #[derive(Debug, Clone)]
 pub enum Targets {
     /// `all-linear`: every matrix but the head.
     AllLinear,
-    /// Modules whose whole name a pattern matches.
+    /// Modules whose whole name matches a pattern.
     Pattern(Pattern),
     /// Modules with one of these names, or whose name ends with one after a dot.
     Names(BTreeSet<String>),
 }
 
 impl Targets {
-    /// Those of `modules`, by their names without `.weight`, that are no targets.
+    /// Returns the `modules`, named without `.weight`, that are no targets.
     pub(crate) fn others<'a>(&self, modules: &[&'a str]) -> Result<Vec<&'a str>> {
         let without = |matches: &dyn Fn(&str) -> bool| modules.iter().copied().filter(|module| !matches(module)).collect();
         Ok(match self {
@@ -27,7 +27,7 @@ impl Targets {
         })
     }
 
-    /// Those of the targets that match none of `modules`, as the adapter has them.
+    /// Returns the targets that match none of `modules`, as the adapter names them.
     pub(crate) fn unmatched(&self, modules: &[&str]) -> Result<Vec<&str>> {
         Ok(match self {
             Self::AllLinear if modules.is_empty() => vec!["all-linear"],
@@ -43,7 +43,7 @@ impl Targets {
         })
     }
 
-    /// The targets as a setting.
+    /// Returns the targets as a setting.
     pub(crate) fn names(&self) -> Names {
         match self {
             Self::AllLinear => Names::One("all-linear".to_string()),
@@ -52,7 +52,7 @@ impl Targets {
         }
     }
 
-    /// Whether a list has the whole name of `module`.
+    /// Returns whether a list contains the whole name of `module`.
     pub(crate) fn has_whole(&self, module: &str) -> bool {
         matches!(self, Self::Names(names) if names.contains(module))
     }

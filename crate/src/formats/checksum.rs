@@ -1,24 +1,24 @@
-//! SHA-256 of bytes.
+//! SHA-256 digests.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// A SHA-256, written as 64 characters of lower-case hex.
+/// A SHA-256 digest, written as 64 characters of lower-case hex.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The SHA-256 of `bytes`.
+    /// Computes the SHA-256 of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         let mut hasher = Hasher::new();
         hasher.update(bytes);
         hasher.finish()
     }
 
-    /// The digest that a text states; `None` for anything but 64 characters of lower-case hex.
+    /// Parses a digest; returns `None` for anything but 64 characters of lower-case hex.
     pub fn from_hex(text: &str) -> Option<Self> {
         if text.len() != 64 || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
             return None;
@@ -30,7 +30,7 @@ impl Digest {
         Some(Self(bytes))
     }
 
-    /// The 32 bytes.
+    /// Returns the 32 bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -62,22 +62,22 @@ impl TryFrom<String> for Digest {
     }
 }
 
-/// SHA-256 of bytes that come piece by piece.
+/// Computes the SHA-256 of bytes that arrive piece by piece.
 #[derive(Debug, Clone, Default)]
 pub struct Hasher(Sha256);
 
 impl Hasher {
-    /// Of no bytes yet.
+    /// Creates a hasher that has taken no bytes yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The digest of all bytes taken.
+    /// Returns the digest of all bytes added.
     pub fn finish(self) -> Digest {
         Digest(self.0.finalize().into())
     }

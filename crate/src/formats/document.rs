@@ -5,6 +5,10 @@ use super::source::{ByteSource, for_each_chunk};
 use crate::error::{Refusal, Result, word};
 
 /// Reads a whole file.
+///
+/// # Errors
+/// `source.too-large` if memory cannot hold it, `format.mismatch` for a `.json` file that is empty, a web page or a Git LFS pointer; and the
+/// errors of the source.
 pub fn read_whole(source: &dyn ByteSource) -> Result<Vec<u8>> {
     read_document(source, u64::MAX)
 }
@@ -29,7 +33,7 @@ pub(crate) fn read_document(source: &dyn ByteSource, limit: u64) -> Result<Vec<u
     Ok(bytes)
 }
 
-/// Refuses what lies under the name of a JSON document when a download went wrong.
+/// Refuses a file with the name of a JSON document that is something else because a download went wrong.
 fn refuse_other_document(source: &dyn ByteSource, bytes: &[u8]) -> Result<()> {
     let refusal = Refusal::new(word!("format.mismatch")).of(source.name()).expected("JSON");
     let refusal = match known_mark(source) {

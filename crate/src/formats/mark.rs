@@ -1,4 +1,4 @@
-//! Recognises a file by its first bytes, where it is another than its name or its header promises.
+//! Recognises a file by its first bytes, where its name or its header promises something else.
 
 use super::source::ByteSource;
 use crate::error::{Error, Refusal, word};

@@ -1,4 +1,4 @@
-//! Formats of files: bytes → headers and values, and back. A room that knows no model; every file is untrusted and is checked here.
+//! File formats: bytes → headers and values, and back. This room knows no model; every file is untrusted and is checked here.
 
 pub(crate) mod blocks;
 pub(crate) mod checksum;

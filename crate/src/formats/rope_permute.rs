@@ -1,22 +1,22 @@
-//! A matrix of a GGUF file whose rows stand in another order there: whole rows move, whatever their dtype.
+//! A matrix of a GGUF file whose rows are stored in another order: whole rows move, whatever their dtype.
 
 use super::source::ByteSource;
 use crate::error::Result;
 
-/// The rows of a source in Hugging Face's order: one half of each head after the other, where the file alternates between the halves.
+/// Source of the rows in Hugging Face's order: one half of each head after the other, where the file alternates between the halves.
 pub(crate) struct PairedRows<S> {
     pub(crate) source: S,
     /// First byte of the matrix.
     pub(crate) begin: u64,
-    /// Bytes of a row.
+    /// Number of bytes in a row.
     pub(crate) row: u64,
     pub(crate) rows: u64,
-    /// Rows of a head: even.
+    /// Number of rows of a head, always even.
     pub(crate) head_rows: u64,
 }
 
 impl<S: ByteSource> PairedRows<S> {
-    /// The file's row of row `p·H/2 + j` of a head: `2j + p`.
+    /// Returns the file's row of row `p·H/2 + j` of a head: `2j + p`.
     fn stored_row(&self, n: u64) -> u64 {
         let (head, n) = (n / self.head_rows, n % self.head_rows);
         let half = self.head_rows / 2;
@@ -28,7 +28,7 @@ impl<S: ByteSource> PairedRows<S> {
         let mut stored = vec![0; head.len()];
         self.source.read_at(self.begin + first * self.row, &mut stored)?;
         for (n, target) in (first..).zip(head.chunks_exact_mut(row)) {
-            // Inside the head, which is in memory.
+            // The offset is inside the head, which is in memory.
             let from = (self.stored_row(n) - first) as usize * row;
             target.copy_from_slice(&stored[from..from + row]);
         }
@@ -55,7 +55,7 @@ impl<S: ByteSource> ByteSource for PairedRows<S> {
             let now = whole.unwrap_or_else(|| usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len())));
             let (piece, after) = rest.split_at_mut(now);
             match whole {
-                // A row is shorter than its head, which is in memory.
+                // A row is shorter than its head, which is in memory, so the cast is exact.
                 Some(_) => self.read_head(n, self.row as usize, piece)?,
                 None => self.source.read_at(self.begin + self.stored_row(n) * self.row + column, piece)?,
             }

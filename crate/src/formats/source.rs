@@ -6,22 +6,22 @@ use std::rc::Rc;
 use super::checksum::{Digest, Hasher};
 use crate::error::{Error, Refusal, Result, word};
 
-/// Largest single read of a payload.
+/// Maximum size of a single read of a payload.
 pub const CHUNK_BYTES: usize = 4 << 20;
 
-/// Random access to the bytes of one file. Reads are exact: a source that cannot fill the buffer is an error.
+/// Random access to the bytes of one file. Reads are exact: a source that cannot fill the buffer returns an error.
 pub trait ByteSource {
-    /// Name of the file, for messages and to tell the files of a folder apart; never used as a path.
+    /// Returns the name of the file, for messages and to distinguish the files of a folder; it is never used as a path.
     fn name(&self) -> &str;
-    /// Bytes in the file.
+    /// Returns the number of bytes in the file.
     fn len(&self) -> u64;
     /// Fills `buf` with the bytes from `offset` on.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
-    /// The SHA-256 of each piece of 8 MiB, the last one shorter, where the owner of the file has computed them.
+    /// Returns the SHA-256 of each piece of 8 MiB, the last one shorter, if the owner of the file has computed them.
     fn pieces(&self) -> Option<Vec<Digest>> {
         None
     }
-    /// No bytes at all.
+    /// Returns whether the file has no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -80,7 +80,7 @@ pub struct MemorySource {
 }
 
 impl MemorySource {
-    /// The file `name` with these bytes.
+    /// Creates a file `name` with these bytes.
     pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self { name: name.into(), bytes: bytes.into() }
     }
@@ -105,11 +105,11 @@ impl ByteSource for MemorySource {
     }
 }
 
-/// Takes bytes in order.
+/// Destination that takes bytes in order.
 pub trait ByteSink {
     /// Takes the next bytes.
     fn write(&mut self, bytes: &[u8]) -> Result<()>;
-    /// Everything was written.
+    /// Ends the output: everything was written.
     fn finish(&mut self) -> Result<()>;
 }
 
@@ -127,7 +127,7 @@ fn past_end<S: ByteSource + ?Sized>(source: &S, offset: u64, count: u64) -> Erro
     truncated(source.name(), offset, count, source.len().saturating_sub(offset))
 }
 
-/// The refusal of a source that has fewer bytes from `offset` on than were asked for: it is shorter than it claimed.
+/// Returns the error of a source that has fewer bytes from `offset` on than requested: it is shorter than it claimed.
 pub fn truncated(name: &str, offset: u64, need: u64, have: u64) -> Error {
     let refusal = Refusal::new(word!("source.truncated")).stage("read").of(name).at(offset);
     refusal.expected(format!("{need} bytes")).found(have).into()
@@ -160,7 +160,7 @@ pub(crate) fn for_each_chunk(
     Ok(())
 }
 
-/// The SHA-256 of the bytes `begin..end` of a file, read piece by piece.
+/// Computes the SHA-256 of the bytes `begin..end` of a file, read piece by piece.
 pub(crate) fn sha256_of(source: &dyn ByteSource, begin: u64, end: u64) -> Result<Digest> {
     let mut sum = Hasher::new();
     for_each_chunk(source, begin, end, 1, |piece| {
@@ -170,14 +170,14 @@ pub(crate) fn sha256_of(source: &dyn ByteSource, begin: u64, end: u64) -> Result
     Ok(sum.finish())
 }
 
-/// Bytes of a file that are written as they are.
+/// Bytes of a file that are written unchanged.
 #[derive(Clone)]
 pub(crate) struct SourceSpan {
     /// The file.
     pub(crate) source: Rc<dyn ByteSource>,
-    /// The first byte.
+    /// Position of the first byte.
     pub(crate) begin: u64,
-    /// How many.
+    /// Number of bytes.
     pub(crate) bytes: u64,
 }
 
@@ -188,7 +188,7 @@ impl std::fmt::Debug for SourceSpan {
 }
 
 impl SourceSpan {
-    /// The bytes `range` of the span.
+    /// Reads the bytes `range` of the span.
     pub(crate) fn read(&self, range: &Range<u64>) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for_each_chunk(&self.source, self.begin + range.start, self.begin + range.end, 1, |piece| {

@@ -1,4 +1,4 @@
-//! Warnings about files, and lists of warnings and refusals that stay short.
+//! Warnings about files, and limits on the length of lists of warnings and refusals.
 
 use crate::error::{Error, Refusal, Word, shown};
 
@@ -7,34 +7,34 @@ use crate::error::{Error, Refusal, Word, shown};
 pub struct Warning {
     /// Stable dotted word.
     pub code: &'static str,
-    /// Tensor, key or shard, escaped and cut.
+    /// Tensor, key or shard, escaped and shortened.
     pub subject: String,
-    /// The refusal of a part of a model that opened without it, in words.
+    /// Error message of a part of the model that was refused, if the model opened without it.
     #[serde(skip)]
     refused: Option<String>,
-    /// The file that serves in its place.
+    /// Name of the file that is used instead of the refused part.
     #[serde(skip)]
     served_by: Option<&'static str>,
 }
 
 impl Warning {
-    /// A warning about `subject`, text of a file.
+    /// Creates a warning about `subject`, text of a file.
     pub fn new(code: Word, subject: &str) -> Self {
         Self { code: code.text(), subject: shown(subject), refused: None, served_by: None }
     }
 
-    /// The refusal of `part`, without which the model opened.
+    /// Creates a warning from the refusal of `part`, without which the model opened.
     pub(crate) fn of_error(error: &Error, part: &str) -> Self {
         let subject = if let Error::Refused(list) = error { list.first().and_then(|first| first.subject.clone()) } else { None };
         Self { code: error.code(), subject: subject.unwrap_or_else(|| part.to_string()), refused: Some(error.to_string()), served_by: None }
     }
 
-    /// Notes that the file `name` serves where this one tells of a part that was refused.
+    /// Records that the file `name` is used instead, if this warning is about a part that was refused.
     pub(crate) fn serve(&mut self, name: &'static str) {
         self.served_by = self.refused.as_ref().map(|_| name);
     }
 
-    /// The warning in words.
+    /// Returns the warning as a sentence.
     pub fn message(&self) -> String {
         let subject = &self.subject;
         if let Some(refused) = &self.refused {
@@ -102,10 +102,10 @@ impl Warning {
     }
 }
 
-/// Warnings and faults of one file that are listed: a file may give cause for millions.
+/// Maximum number of warnings and of faults that are listed for one file: a file may cause millions.
 pub(crate) const MAX_LISTED: usize = 10_000;
 
-/// Adds a warning of a file; in the place of those beyond the 10,000th stands one, whose subject is `…`.
+/// Adds a warning of a file; the warnings beyond the 10,000th are replaced by one whose subject is `…`.
 pub(crate) fn add_warning(warnings: &mut Vec<Warning>, code: Word, subject: &str) {
     if warnings.len() <= MAX_LISTED {
         warnings.push(Warning::new(code, if warnings.len() < MAX_LISTED { subject } else { "…" }));

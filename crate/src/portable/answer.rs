@@ -1,4 +1,4 @@
-//! What a set of files is, whether it can be trained here, and what it can become: from headers alone.
+//! Determines from headers alone: the kind of a set of files, how the model can be trained here, and the formats that it can be exported to.
 
 use std::rc::Rc;
 
@@ -20,18 +20,18 @@ use crate::state::{Base, ModelStateTensorManifest, PortableModelImportRequest};
 use crate::tokenizer::{Tokenizer, TokenizerKind};
 use crate::train::{memory_plan, optimizer_account};
 
-/// Tokens of the sequence for which memory is planned, unless the model's context is shorter.
+/// Number of tokens of the sequence for which memory is planned, unless the model's context is shorter.
 const PLANNED_TOKENS: usize = 512;
 
-/// What files are together.
+/// Kind of a set of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AnswerKind {
-    /// A model that opens, or files that say they are one.
+    /// A model that opens, or files that claim to be one.
     Model,
     /// A LoRA adapter.
     Adapter,
-    /// State of an optimizer without its weights.
+    /// State of an optimizer without the weights that it belongs to.
     Optimizer,
     /// Named tensors without a model's configuration.
     State,
@@ -41,56 +41,56 @@ pub enum AnswerKind {
     Unknown,
 }
 
-/// An update rule, a precision, and what a step with them takes.
+/// An update rule and a precision, with the memory of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TrainingOption {
-    /// Its public name.
+    /// Public name of the update rule.
     pub optimizer: String,
     /// Storage of weight matrices and moments.
     pub precision: Precision,
-    /// Bytes on the device at the peak of a step of one sequence.
+    /// Peak number of bytes on the device during a step of one sequence.
     pub bytes: u64,
 }
 
-/// Whether a model can be trained.
+/// Verdict on training a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Trainable {
-    /// Whether.
+    /// True if the model can be trained.
     pub ok: bool,
-    /// Why not.
+    /// Reason if it cannot be trained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Every update rule in both precisions.
     pub options: Vec<TrainingOption>,
 }
 
-/// What is known of a tokenizer.
+/// Known facts about a tokenizer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenizerFacts {
-    /// What it is made of.
+    /// Kind of its model.
     pub kind: TokenizerKind,
     /// Ids that end a text.
     pub eos: Vec<u32>,
-    /// Whether it can write chats.
+    /// True if it can format chats.
     pub has_chat_template: bool,
 }
 
 impl TokenizerFacts {
-    /// The facts of `tokenizer`.
+    /// Collects the facts of `tokenizer`.
     pub fn of(tokenizer: &Tokenizer) -> Self {
         Self { kind: tokenizer.kind(), eos: tokenizer.eos().to_vec(), has_chat_template: tokenizer.has_chat_template() }
     }
 }
 
-/// A warning in words.
+/// A warning with its message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToldWarning {
     /// Stable dotted word.
     pub code: &'static str,
     /// Tensor, key or file.
     pub subject: String,
-    /// The warning.
+    /// Message of the warning.
     pub message: String,
 }
 
@@ -100,36 +100,36 @@ impl From<&Warning> for ToldWarning {
     }
 }
 
-/// The answer to what files are and what can be done with them.
+/// Answer to the questions what files are and what can be done with them.
 #[derive(Debug, Clone, Serialize)]
 pub struct Answer {
-    /// What they are.
+    /// Kind of the files.
     pub kind: AnswerKind,
-    /// The tensors, of a model by Hugging Face's names.
+    /// List of the tensors; those of a model have Hugging Face's names.
     pub tensors: Vec<InventoryTensor>,
     /// Shape of the model.
     pub config: Option<ModelConfig>,
-    /// Its tokenizer.
+    /// Tokenizer of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<TokenizerFacts>,
-    /// The weight files by their sums.
+    /// The weight files with their checksums.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
-    /// What import, export and a round trip keep.
+    /// Contract that states what import, export and a round trip preserve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contract: Option<ModelIoCompatibilityContract>,
-    /// What it can become.
+    /// Formats that it can be exported to.
     pub exports: Vec<ExportChoice>,
-    /// Whether it can be trained.
+    /// Verdict on training it.
     pub trainable: Trainable,
-    /// What is wrong with the files together, all of it.
+    /// All faults of the files together.
     pub refusals: Vec<Refusal>,
-    /// What is unusual but allowed.
+    /// Unusual but allowed properties of the files.
     pub warnings: Vec<ToldWarning>,
 }
 
-/// Judges `files` together, with what a request takes of them and an adapter that is merged into them. No value is read but the few of a
-/// GGUF file's rotary divisors. Files that are refused are an answer too.
+/// Examines `files` together, with the tensors that a request takes and an adapter that is merged into them. No value is read except the few of
+/// a GGUF file's rotary divisors. Files that are refused get an answer too.
 pub fn answer(files: &SharedFiles, request: Option<PortableModelImportRequest>, adapter: Option<SharedFiles>) -> Answer {
     let kind = kind_of(files);
     let mut answer = Answer {
@@ -166,7 +166,7 @@ fn without_run(files: &SharedFiles) -> SharedFiles {
     files.iter().filter(|file| ![MANIFEST, "optimizer.safetensors"].contains(&base_name(file.name()))).cloned().collect()
 }
 
-/// What the names of the files say.
+/// Determines the kind from the names of the files.
 fn kind_of(files: &SharedFiles) -> AnswerKind {
     let any = |matches: &dyn Fn(&str) -> bool| files.iter().any(|file| matches(&base_name(file.name()).to_ascii_lowercase()));
     if any(&|name| name == MANIFEST) {
@@ -206,7 +206,7 @@ impl Answer {
         Ok(())
     }
 
-    /// Named tensors without a model.
+    /// Fills in the answer for named tensors without a model.
     fn state(&mut self, files: &SharedFiles) -> Result<()> {
         let documents = files.iter().find(|file| base_name(file.name()).ends_with(".state_dict.json"));
         let opened = match documents {
@@ -238,7 +238,7 @@ impl Answer {
     }
 }
 
-/// What a step takes with each update rule and precision, at their defaults, for one sequence.
+/// Computes the memory of a step with each update rule and precision, at their defaults, for one sequence.
 fn trainable(config: &ModelConfig) -> Result<Trainable> {
     let rules = [
         OptimizerConfig::default(),

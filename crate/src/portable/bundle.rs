@@ -17,7 +17,7 @@ use crate::state::{
     PortableModelImportRequest, PortableModelStateDict, RECEIPT, SelectionReport, StateManifest, StatedResult, VerifyPolicy, bundle_digest,
 };
 
-/// A model as plain data: its state, and what goes with it.
+/// A model as plain data: its state and its companions.
 #[derive(Debug, Clone)]
 pub struct PortableModelBundle {
     /// Tensors and groups.
@@ -26,25 +26,25 @@ pub struct PortableModelBundle {
     pub companions: Companions,
 }
 
-/// A bundle that was imported, and what there is to say of it.
+/// A bundle that was imported, with the results of the import.
 #[derive(Debug, Clone)]
 pub struct ImportedBundle {
     /// The bundle.
     pub bundle: PortableModelBundle,
-    /// What was taken, left out and renamed.
+    /// Report of the tensors that were taken, left out and renamed.
     pub report: SelectionReport,
-    /// What became of each digest that the artifact may state.
+    /// Result for each digest that the artifact may state.
     pub checks: BTreeMap<&'static str, StatedResult>,
-    /// Its files.
+    /// Files of the artifact.
     pub files: Vec<OpenedFile>,
-    /// What is unusual but allowed.
+    /// Unusual but allowed properties.
     pub warnings: Vec<Warning>,
-    /// The receipt of the import; without digests where values were not read.
+    /// Receipt of the import; without digests if values were not read.
     pub receipt: ModelIoArtifactReceipt,
 }
 
 impl OpenedBundle {
-    /// A state without anything beside it but what its manifest carries.
+    /// Creates a bundle from a state, with the companions that its manifest carries and no others.
     fn of_state(state: OpenedState) -> Self {
         let mut companions = Companions::default();
         if let Some(manifest) = &state.manifest {
@@ -55,10 +55,10 @@ impl OpenedBundle {
         Self { state, companions }
     }
 
-    /// The part that `request` asks for, each admitted tensor read once and compared with the stated digests.
+    /// Imports the part that `request` asks for; each admitted tensor is read once and compared with the stated digests.
     ///
     /// # Errors
-    /// As [`OpenedState::import`].
+    /// The errors of [`OpenedState::import`].
     pub async fn import(self, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
         let ImportedState { state_dict, report, checks, files, warnings, .. } = self.state.import(request).await?;
         let bundle = PortableModelBundle { state_dict, companions: self.companions };
@@ -67,17 +67,17 @@ impl OpenedBundle {
         Ok(ImportedBundle { bundle, report, checks, files, warnings, receipt })
     }
 
-    /// The plan of that import; deferred, no value is read.
+    /// Plans that import; if it is deferred, no value is read.
     ///
     /// # Errors
-    /// As [`PortableModelBundleImportPlan::new`].
+    /// The errors of [`PortableModelBundleImportPlan::new`].
     pub async fn plan(self, request: PortableModelImportRequest) -> Result<PortableModelBundleImportPlan> {
         PortableModelBundleImportPlan::new(self.state, request).await
     }
 }
 
 impl PortableModelBundle {
-    /// A run in training as it is now, with the documents that go with it and what it started from.
+    /// Creates the bundle of a run in training in its present state, with the documents that accompany it and the base that it started from.
     ///
     /// # Errors
     /// `state.*` for groups that contradict themselves, `tokenizer.*` for documents that do.
@@ -101,7 +101,7 @@ impl PortableModelBundle {
         Ok(Self { state_dict, companions })
     }
 
-    /// The manifest of the bundle, without digests, which depend on values.
+    /// Returns the manifest of the bundle, without digests, which depend on values.
     pub fn manifest(&self) -> StateManifest {
         let Companions { tokenizer, base, profile_contract, preferred_formats, .. } = &self.companions;
         StateManifest {
@@ -113,10 +113,10 @@ impl PortableModelBundle {
         }
     }
 
-    /// The digest of state, tokenizer, templates and identity; every tensor is read once.
+    /// Computes the digest of state, tokenizer, templates and identity; every tensor is read once.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub async fn bundle_digest(&self) -> Result<Digest> {
         let digests = self.state_dict.digests().await?;
         let (has_state, has_groups) =
@@ -132,18 +132,18 @@ impl PortableModelBundle {
         Ok(bundle_digest(&self.state_dict.identity, &parts))
     }
 
-    /// The receipt of the operation that the bundle comes from, with its digests; every tensor is read once for them.
+    /// Returns the receipt of the operation that the bundle comes from, with its digests; every tensor is read once for them.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub async fn receipt(&self) -> Result<ModelIoArtifactReceipt> {
         self.state_dict.receipt_with(self.companions.tokenizer.as_ref().map_or([None, None], PortableTokenizerBinding::digests)).await
     }
 
-    /// What the bundle can become. With `read`, every tensor is read once for the digest of the state.
+    /// Computes which formats the bundle can be written in. With `read`, every tensor is read once for the digest of the state.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub async fn compatibility_contract(&self, read: bool) -> Result<ModelIoCompatibilityContract> {
         let Companions { config, base, .. } = &self.companions;
         let odd = self.companions.warnings.iter().find(|warning| warning.code == "tensor.non-finite");
@@ -159,7 +159,7 @@ impl PortableModelBundle {
         ModelIoCompatibilityContract::of(facts, tensors.iter().copied())
     }
 
-    /// The part that `request` asks for, with the same companions.
+    /// Selects the part that `request` asks for, with the same companions.
     ///
     /// # Errors
     /// `select.*` and `remap.*`.
@@ -169,42 +169,42 @@ impl PortableModelBundle {
         Ok((bundle, selected.report, selected.warnings))
     }
 
-    /// All of a safetensors file, or of shards with their manifest, and of the optimizer file beside them.
+    /// Imports all of a safetensors file, or of shards with their manifest, and of the optimizer file next to them.
     ///
     /// # Errors
-    /// As [`open_safetensors`] and [`OpenedState::import`].
+    /// The errors of [`open_safetensors`] and [`OpenedState::import`].
     pub async fn import_safetensors(files: SharedFiles) -> Result<ImportedBundle> {
         Self::import_safetensors_with_request(files, &PortableModelImportRequest::default()).await
     }
 
-    /// The same, the part that `request` asks for.
+    /// Imports the part of such files that `request` asks for.
     ///
     /// # Errors
-    /// As [`Self::import_safetensors`].
+    /// The errors of [`Self::import_safetensors`].
     pub async fn import_safetensors_with_request(files: SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
         OpenedBundle::of_state(open_safetensors(files)?).import(request).await
     }
 
-    /// The plan of that import.
+    /// Plans that import.
     ///
     /// # Errors
-    /// As [`Self::import_safetensors`].
+    /// The errors of [`Self::import_safetensors`].
     pub async fn plan_safetensors_import(files: SharedFiles, request: PortableModelImportRequest) -> Result<PortableModelBundleImportPlan> {
         OpenedBundle::of_state(open_safetensors(files)?).plan(request).await
     }
 
-    /// The bundle as `model.safetensors` with its manifest and, if it has state tensors, `optimizer.safetensors`; then its receipt.
+    /// Writes the bundle as `model.safetensors` with its manifest, `optimizer.safetensors` if it has state tensors, and its receipt.
     ///
     /// # Errors
-    /// As [`PortableModelStateDict::export_safetensors`].
+    /// The errors of [`PortableModelStateDict::export_safetensors`].
     pub async fn export_safetensors(&self) -> Result<FileStream> {
         self.export_safetensors_as(MODEL_FILE).await
     }
 
-    /// The same with the weights in the file `name`.
+    /// Writes the same with the weights in the file `name`.
     ///
     /// # Errors
-    /// As [`Self::export_safetensors`].
+    /// The errors of [`Self::export_safetensors`].
     pub async fn export_safetensors_as(&self, name: &str) -> Result<FileStream> {
         let mut stream = self.state_dict.safetensors_stream(name, &self.manifest()).await?;
         stream.push_receipt(RECEIPT, self.draft())?;
@@ -215,35 +215,35 @@ impl PortableModelBundle {
         ModelIoArtifactReceipt { base: self.companions.base.clone(), ..self.state_dict.draft() }
     }
 
-    /// The bundle as one GGUF file, then its receipt: `base_files`, a GGUF file or its parts, with this model's tensors in place of theirs, or
-    /// without such files a new one. `options` are those of [`export_gguf`].
+    /// Writes the bundle as one GGUF file, then its receipt: `base_files`, a GGUF file or its parts, with this model's tensors in place of
+    /// theirs, or without such files a new one. `options` are those of [`export_gguf`].
     ///
     /// # Errors
-    /// `bundle.config.missing` without a configuration, `model.tensor.*` for other tensors than the model's, and those of [`export_gguf`].
+    /// `bundle.config.missing` without a configuration, `model.tensor.*` for tensors that are not the model's, and those of [`export_gguf`].
     pub async fn export_gguf(&self, base_files: &SharedFiles, options: &ExportOptions) -> Result<FileStream> {
         export_gguf(&self.export_source().await?, boxed(base_files), options).await
     }
 
-    /// The bundle as a Hugging Face folder, the receipt last. `options` are those of [`export_folder`].
+    /// Writes the bundle as a Hugging Face folder, the receipt last. `options` are those of [`export_folder`].
     ///
     /// # Errors
-    /// As [`Self::export_gguf`], with those of [`export_folder`].
+    /// The errors of [`Self::export_gguf`] and of [`export_folder`].
     pub async fn export_hf_folder(&self, options: &ExportOptions) -> Result<FileStream> {
         export_folder(&self.export_source().await?, options)
     }
 
-    /// All of a JSON state dict.
+    /// Imports all of a JSON state dict.
     ///
     /// # Errors
-    /// As [`open_json`] and [`OpenedState::import`].
+    /// The errors of [`open_json`] and [`OpenedState::import`].
     pub async fn import_torch_state_dict_json(file: &dyn ByteSource) -> Result<ImportedBundle> {
         Self::import_torch_state_dict_json_with_request(file, &PortableModelImportRequest::default()).await
     }
 
-    /// The same, the part that `request` asks for.
+    /// Imports the part of a JSON state dict that `request` asks for.
     ///
     /// # Errors
-    /// As [`Self::import_torch_state_dict_json`].
+    /// The errors of [`Self::import_torch_state_dict_json`].
     pub async fn import_torch_state_dict_json_with_request(
         file: &dyn ByteSource,
         request: &PortableModelImportRequest,
@@ -251,44 +251,44 @@ impl PortableModelBundle {
         OpenedBundle::of_state(open_json(file)?).import(request).await
     }
 
-    /// The bundle as the JSON document `name`, then its receipt. With `allow_non_finite`, base64 keeps NaN and infinities.
+    /// Writes the bundle as the JSON document `name`, then its receipt. With `allow_non_finite`, base64 keeps NaN and infinities.
     ///
     /// # Errors
-    /// As [`PortableModelStateDict::export_json`].
+    /// The errors of [`PortableModelStateDict::export_json`].
     pub async fn export_torch_state_dict_json(&self, name: &str, encoding: JsonEncoding, allow_non_finite: bool) -> Result<FileStream> {
         let mut stream = self.state_dict.export_json(name, Some(&self.manifest()), encoding, allow_non_finite).await?;
         stream.push_receipt(RECEIPT, self.draft())?;
         Ok(stream)
     }
 
-    /// A GGUF file, or all parts of one, under the names that `request` asks for.
+    /// Imports a GGUF file, or all parts of one, under the names that `request` asks for.
     ///
     /// # Errors
-    /// As [`open_gguf`] and [`OpenedState::import`].
+    /// The errors of [`open_gguf`] and [`OpenedState::import`].
     pub async fn import_gguf(files: &SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
         open_gguf(files, request.names)?.import(request).await
     }
 
-    /// The plan of that import.
+    /// Plans that import.
     ///
     /// # Errors
-    /// As [`Self::import_gguf`].
+    /// The errors of [`Self::import_gguf`].
     pub async fn plan_gguf_import(files: &SharedFiles, request: PortableModelImportRequest) -> Result<PortableModelBundleImportPlan> {
         open_gguf(files, request.names)?.plan(request).await
     }
 
-    /// A Hugging Face folder.
+    /// Imports a Hugging Face folder.
     ///
     /// # Errors
-    /// As [`open_hf_folder`] and [`OpenedState::import`].
+    /// The errors of [`open_hf_folder`] and [`OpenedState::import`].
     pub async fn import_hf_folder(files: &SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
         open_hf_folder(files)?.import(request).await
     }
 
-    /// A checkpoint folder of any version, without making a trainer.
+    /// Imports a checkpoint folder, without making a trainer.
     ///
     /// # Errors
-    /// As [`open_checkpoint`] and [`OpenedState::import`].
+    /// The errors of [`open_checkpoint`] and [`OpenedState::import`].
     pub async fn import_checkpoint(files: &SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
         open_checkpoint(files)?.import(request).await
     }

@@ -6,7 +6,10 @@ use crate::error::Result;
 use crate::export::{ExportSource, Weights, training_record};
 use crate::formats::SourceSpan;
 
-/// The state of a checkpoint, exported without a device. That of an adapter is the adapter alone.
+/// Returns the state of a checkpoint, to be exported without a device; for a run with an adapter, the adapter alone.
+///
+/// # Errors
+/// `model.tensor.missing` for weights that the checkpoint lacks, and those of [`training_record`].
 pub fn checkpoint_source(checkpoint: &Checkpoint, data_name: &str) -> Result<ExportSource> {
     let bundle = checkpoint.shared_bundle();
     let manifest = checkpoint.manifest();
@@ -26,7 +29,7 @@ pub fn checkpoint_source(checkpoint: &Checkpoint, data_name: &str) -> Result<Exp
     })
 }
 
-/// The optimizer's state of a checkpoint, as its file has it.
+/// Adds the optimizer's state of a checkpoint as it is in its file.
 impl Checkpoint {
     fn state_stream(&self) -> Vec<StreamTensor> {
         let tensor = |(name, dtype, shape, span): (String, String, Vec<usize>, SourceSpan)| StreamTensor {

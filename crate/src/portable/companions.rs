@@ -1,4 +1,4 @@
-//! What goes with a state and is no tensor.
+//! Data that accompany a state and are no tensors.
 
 use serde_json::Value;
 
@@ -10,31 +10,31 @@ use crate::state::Base;
 /// Configuration, tokenizer and origin of a state.
 #[derive(Debug, Clone, Default)]
 pub struct Companions {
-    /// Shape of the model, if it is one that tabtune has.
+    /// Shape of the model, if tabtune has such models.
     pub config: Option<ModelConfig>,
-    /// `config.json` byte for byte, if it is there.
+    /// `config.json` byte for byte, if it is present.
     pub config_json: Option<Vec<u8>>,
-    /// `generation_config.json` byte for byte, if it is there.
+    /// `generation_config.json` byte for byte, if it is present.
     pub generation_config_json: Option<Vec<u8>>,
-    /// The tokenizer, if there is one and it was not refused.
+    /// Tokenizer, if there is one and it was not refused.
     pub tokenizer: Option<PortableTokenizerBinding>,
-    /// What training started from.
+    /// Model that training started from.
     pub base: Option<Base>,
-    /// Free JSON of at most 64 KiB, carried.
+    /// Free JSON of at most 64 KiB, passed on unchanged.
     pub profile_contract: Option<Value>,
-    /// Names of formats, best first, carried.
+    /// Names of formats, the preferred one first, passed on unchanged.
     pub preferred_formats: Option<Vec<String>>,
-    /// What is written beside the weights of a folder or in the metadata of a GGUF file; imports of whole models have it.
+    /// Documents that are written next to the weights of a folder or in the metadata of a GGUF file; imports of whole models have them.
     pub assets: Option<ModelAssets>,
-    /// What is unusual but allowed.
+    /// Unusual but allowed properties.
     pub warnings: Vec<Warning>,
 }
 
-/// A tokenizer, if there is one, and what is unusual about it.
+/// A tokenizer, if there is one, with its warnings.
 pub(super) type Bound = Option<(PortableTokenizerBinding, Vec<Warning>)>;
 
 impl Companions {
-    /// What goes with the weights of an opened model.
+    /// Collects the companions of the weights of an opened model.
     pub(super) fn of_model(bundle: &Bundle, bound: Bound) -> Self {
         let (tokenizer, told) = bound.map_or((None, Vec::new()), |(binding, warnings)| (Some(binding), warnings));
         let mut warnings = bundle.warnings.clone();

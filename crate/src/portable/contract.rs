@@ -1,4 +1,4 @@
-//! What an artifact can be read from, written as, and whether it comes back: computed from what the headers say.
+//! Computes from headers which formats an artifact can be read from and written as, and whether it survives a round trip.
 
 use serde::Serialize;
 
@@ -8,23 +8,23 @@ use crate::error::{Error, Fault, Result};
 use crate::formats::Digest;
 use crate::state::{DocumentKind, Identity, ModelStateTensorManifest, document_digest};
 
-/// Architectures that a GGUF file is written for without a base.
+/// Architectures for which a GGUF file is written without a base.
 const RECIPES: [&str; 4] = ["llama", "qwen2", "qwen3", "gpt2"];
 
-/// Whether something can be done.
+/// Degree to which something can be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Support {
-    /// Nothing is lost.
+    /// Possible without loss.
     Supported,
-    /// It can, and the reason says what is lost.
+    /// Possible, with the loss that the reason states.
     Lossy,
-    /// It cannot.
+    /// Not possible.
     Unsupported,
 }
 
 impl Support {
-    /// The word as documents have it.
+    /// Returns the word as it is in documents.
     pub fn text(self) -> &'static str {
         match self {
             Self::Supported => "supported",
@@ -34,12 +34,12 @@ impl Support {
     }
 }
 
-/// Whether something can be done, and why.
+/// Degree to which something can be done, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ContractCell {
-    /// Whether.
+    /// Degree of support.
     pub support: Support,
-    /// Why, in a sentence.
+    /// Reason, as a sentence.
     pub reason: String,
 }
 
@@ -57,27 +57,27 @@ impl ContractCell {
     }
 }
 
-/// A container.
+/// One container in a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ContractRow {
-    /// Its name.
+    /// Name of the container.
     pub surface: String,
-    /// Reading it.
+    /// Support for reading it.
     pub import: ContractCell,
-    /// Writing this artifact to it.
+    /// Support for writing this artifact to it.
     pub export: ContractCell,
-    /// Writing this artifact to it and reading that.
+    /// Support for writing this artifact to it and reading the result.
     pub round_trip: ContractCell,
 }
 
-/// What one artifact can become.
+/// Contract that states which formats one artifact can be written in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModelIoCompatibilityContract {
     /// Family of the model.
     pub model_family: String,
-    /// Its revision.
+    /// Revision of the model.
     pub revision: String,
-    /// Digest of its state, where all values were read.
+    /// Digest of its state, if all values were read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state_digest: Option<Digest>,
     /// A row for each container, always the same ones in the same order.
@@ -86,28 +86,28 @@ pub struct ModelIoCompatibilityContract {
     pub contract_digest: Digest,
 }
 
-/// What a contract is computed from.
+/// Facts that a contract is computed from.
 #[derive(Debug, Clone, Copy)]
 pub struct ContractFacts<'a> {
-    /// What the state is a state of.
+    /// Model and checkpoint that the state belongs to.
     pub identity: &'a Identity,
-    /// Digest of the state, where it is known.
+    /// Digest of the state, if it is known.
     pub state_digest: Option<Digest>,
-    /// Shape of the model, where it is known.
+    /// Shape of the model, if it is known.
     pub config: Option<&'a ModelConfig>,
-    /// Why the recipe of its architecture makes no new GGUF file of it, where it does not.
+    /// Reason why the recipe of its architecture cannot make a new GGUF file of it, if it cannot.
     pub recipe_refused: Option<&'a str>,
-    /// Whether the model came from GGUF files, which a trained one can be patched into.
+    /// True if the model came from GGUF files, into which a trained model can be patched.
     pub gguf_base: bool,
-    /// A tensor with NaN or infinity, where values were read.
+    /// Name of a tensor with NaN or infinity, if values were read.
     pub non_finite: Option<&'a str>,
 }
 
 impl ModelIoCompatibilityContract {
-    /// The contract of an artifact with these tensors.
+    /// Computes the contract of an artifact with these tensors.
     ///
     /// # Errors
-    /// Those of the digest, for a text that is no JSON.
+    /// `config.invalid` for a contract that is no JSON.
     pub fn of<'a>(facts: ContractFacts<'_>, tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone) -> Result<Self> {
         let blocks = tensors.clone().find(|tensor| !tensor.is_dense());
         let dense = |lossless: &str| match blocks {
@@ -165,12 +165,12 @@ impl ModelIoCompatibilityContract {
         Ok(contract)
     }
 
-    /// The row of a container.
+    /// Returns the row of a container.
     pub fn row(&self, surface: &str) -> Option<&ContractRow> {
         self.surfaces.iter().find(|row| row.surface == surface)
     }
 
-    /// The contract in lines that are equal for equal contracts.
+    /// Returns the contract in lines that are equal for equal contracts.
     pub fn stable_signature_lines(&self) -> Vec<String> {
         let state = self.state_digest.map(|digest| digest.to_string()).unwrap_or_default();
         let mut lines = vec![
@@ -187,9 +187,9 @@ impl ModelIoCompatibilityContract {
     }
 }
 
-/// JSON holds what is small enough, and finite where it is numbers.
+/// Judges JSON, which holds artifacts that are small enough, and only finite values as numbers.
 fn json_cell<'a>(non_finite: Option<&str>, tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone) -> ContractCell {
-    // As base64, the shorter form; names and punctuation come on top.
+    // This counts base64, the shorter form; names and punctuation come on top.
     let encoded = |tensor: &ModelStateTensorManifest| {
         let bytes = tensor.byte_len().unwrap_or(u64::MAX);
         (bytes / 3).saturating_mul(4).saturating_add(tensor.state_key.len() as u64)
@@ -205,7 +205,7 @@ fn json_cell<'a>(non_finite: Option<&str>, tensors: impl Iterator<Item = &'a Mod
     }
 }
 
-/// GGUF is written by the recipe of an architecture, or into the files that the model came from.
+/// Judges GGUF, which is written by the recipe of an architecture, or into the files that the model came from.
 fn gguf_cell(facts: ContractFacts<'_>) -> ContractCell {
     let recipe =
         facts.config.map(|config| config.model_type.as_str()).filter(|model| RECIPES.contains(model) && facts.recipe_refused.is_none());

@@ -1,4 +1,4 @@
-//! Exact integer deltas: what turns the weights of one state into those of another, bit for bit (crate/FORMATS.md, "Exact delta").
+//! Exact integer deltas: the bitwise difference between the weights of two states (crate/FORMATS.md, "Exact delta").
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,14 +14,14 @@ use crate::state::{
     canonical,
 };
 
-/// The record of a delta, in the metadata of its file.
+/// Metadata key of a delta's record in its file.
 const DELTA_KEY: &str = "tabtune.delta";
 /// Maximum number of tensors: that of a safetensors file.
 const MAX_TENSORS: usize = 100_000;
-/// The file of a delta.
+/// File name of a delta.
 const DELTA_FILE: &str = "delta.safetensors";
 
-/// How a delta changes weights.
+/// Method by which a delta changes weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeltaKind {
@@ -29,7 +29,7 @@ pub enum DeltaKind {
     ExactInteger,
 }
 
-/// What turns a base into a target: for each tensor that differs, target minus base, as unsigned words of the element's width. The words
+/// Difference between a base and a target: for each tensor that differs, target minus base, as unsigned words of the element's width. The words
 /// are computed when they are read. A delta holds parameters and buffers; those that are equal in both are left out.
 ///
 /// ```
@@ -42,16 +42,16 @@ pub enum DeltaKind {
 /// ```
 #[derive(Debug, Clone)]
 pub struct ModelAdapterDelta {
-    /// What its maker calls it.
+    /// Name given by its maker.
     pub adapter_id: String,
-    /// How it changes weights.
+    /// Method by which it changes weights.
     pub kind: DeltaKind,
-    /// The weights that it is applied to.
+    /// Digest of the weights that it is applied to.
     pub base_weights_digest: Digest,
-    /// The weights that it gives.
+    /// Digest of the resulting weights.
     pub target_weights_digest: Digest,
     tensors: BTreeMap<String, DeltaTensor>,
-    /// What made it, and from which files.
+    /// Receipt of the operation that made it, with its files.
     account: ModelIoArtifactReceipt,
 }
 
@@ -60,7 +60,7 @@ pub struct ModelAdapterDelta {
 struct DeltaTensor {
     /// dtype of the tensor.
     dtype: String,
-    /// U8, U16, U32 or U64, and the shape of the tensor; the bytes of blocks and of parts of bytes are one row.
+    /// The words: U8, U16, U32 or U64 in the shape of the tensor; the bytes of blocks and of dtypes below one byte are one row.
     words: StateTensorEntry,
 }
 
@@ -74,7 +74,7 @@ struct DeltaRecord {
     tensors: BTreeMap<String, String>,
 }
 
-/// The words of a tensor: its manifest in a delta, and their width in bytes.
+/// Returns the words of a tensor: their manifest in a delta, and their width in bytes.
 fn words_of(tensor: &ModelStateTensorManifest) -> (ModelStateTensorManifest, u64) {
     let (dtype, width) = match dtype_bits(&tensor.dtype) {
         Some(64) => ("U64", 8),
@@ -89,7 +89,7 @@ fn words_of(tensor: &ModelStateTensorManifest) -> (ModelStateTensorManifest, u64
     (ModelStateTensorManifest::parameter(&tensor.state_key, dtype, &shape), width)
 }
 
-/// What a delta changes: parameters and buffers.
+/// Iterates over the tensors that a delta changes: parameters and buffers.
 fn weights(state: &PortableModelStateDict) -> impl Iterator<Item = (&String, &StateTensorEntry)> {
     state.tensors().iter().filter(|(_, entry)| !entry.is_state())
 }
@@ -105,10 +105,10 @@ fn mismatch(key: &str, expected: &ModelStateTensorManifest, found: &ModelStateTe
 }
 
 impl PortableModelStateDict {
-    /// What turns this state's weights into those of `target`. Both are read for their digests; which tensors differ follows from these.
+    /// Computes the delta from this state's weights to those of `target`. Both are read for their digests, which show the tensors that differ.
     ///
     /// # Errors
-    /// `delta.keys.differ` for each name that only one of them has; `delta.tensor.mismatch` for each other dtype or shape.
+    /// `delta.keys.differ` for each name that only one of them has; `delta.tensor.mismatch` for each tensor whose dtype or shape differs.
     pub async fn derive_adapter_delta(&self, target: &Self, adapter_id: &str) -> Result<ModelAdapterDelta> {
         let (base, other): (BTreeMap<_, _>, BTreeMap<_, _>) = (weights(self).collect(), weights(target).collect());
         let only = |key: &str, side: &str| {
@@ -140,22 +140,23 @@ impl PortableModelStateDict {
         Ok(ModelAdapterDelta { adapter_id, kind, base_weights_digest, target_weights_digest, tensors, account })
     }
 
-    /// This state with the weights of the delta's target, which were compared with their digest. Groups stay; state tensors stay only with
-    /// `keep_optimizer`, else members have none.
+    /// Returns this state with the weights of the delta's target, which are compared with their digest. Groups stay; state tensors stay only
+    /// with `keep_optimizer`, otherwise members have none.
     ///
     /// # Errors
-    /// `delta.base.mismatch` if this state is not the delta's base; `delta.keys.differ`, `delta.tensor.mismatch` for tensors that it does not
-    /// have so; `delta.target.mismatch` if the result is not the target.
+    /// `delta.base.mismatch` if this state is not the delta's base; `delta.keys.differ` for tensors that it lacks, `delta.tensor.mismatch` for
+    /// those of another dtype or shape; `delta.target.mismatch` if the result is not the target.
     pub async fn apply_adapter_delta(&self, delta: &ModelAdapterDelta, keep_optimizer: bool) -> Result<Self> {
         let base = (delta.base_weights_digest, word!("delta.base.mismatch"));
         let target = (delta.target_weights_digest, word!("delta.target.mismatch"));
         self.moved(delta, keep_optimizer, base, target, false).await
     }
 
-    /// This state with the weights of the delta's base: the reverse of [`Self::apply_adapter_delta`].
+    /// Returns this state with the weights of the delta's base: the reverse of [`Self::apply_adapter_delta`].
     ///
     /// # Errors
-    /// `delta.target.mismatch` if this state is not the delta's target; `delta.base.mismatch` if the result is not its base; else as there.
+    /// `delta.target.mismatch` if this state is not the delta's target; `delta.base.mismatch` if the result is not its base; the others as
+    /// there.
     pub async fn remove_adapter_delta(&self, delta: &ModelAdapterDelta, keep_optimizer: bool) -> Result<Self> {
         let base = (delta.base_weights_digest, word!("delta.base.mismatch"));
         let target = (delta.target_weights_digest, word!("delta.target.mismatch"));
@@ -210,22 +211,31 @@ impl PortableModelStateDict {
 }
 
 impl ModelAdapterDelta {
-    /// Names of the tensors that it changes, ascending.
+    /// Returns the names of the tensors that it changes, ascending.
     pub fn changed(&self) -> impl Iterator<Item = &str> {
         self.tensors.keys().map(String::as_str)
     }
 
-    /// The receipt of what made it, sealed; a delta that was read from a file names that file.
+    /// Returns the sealed receipt of the operation that made it; a delta that was read from a file lists that file.
+    ///
+    /// # Errors
+    /// `receipt.invalid` or `config.invalid` for contents that are no JSON.
     pub fn receipt(&self) -> Result<ModelIoArtifactReceipt> {
         self.account.clone().seal()
     }
 
-    /// The delta as `delta.safetensors`, then its receipt; its words are computed when they are written.
+    /// Writes the delta as `delta.safetensors`, then its receipt; its words are computed when they are written.
+    ///
+    /// # Errors
+    /// The errors of [`Self::export_as`].
     pub fn export(&self) -> Result<FileStream> {
         self.export_as(DELTA_FILE)
     }
 
-    /// The same, the delta called `name`.
+    /// Writes the delta to a file `name`, then its receipt.
+    ///
+    /// # Errors
+    /// `export.name.invalid` or `export.tensor.size` for a tensor that the format cannot hold.
     pub fn export_as(&self, name: &str) -> Result<FileStream> {
         let record = DeltaRecord {
             version: 1,
@@ -241,11 +251,11 @@ impl ModelAdapterDelta {
         Ok(stream)
     }
 
-    /// Reads the header of a delta's file, and all of it for its sum.
+    /// Reads the header of a delta's file, and all of it for its checksum.
     ///
     /// # Errors
-    /// What [`SafetensorsFile::open`] refuses; `format.unsupported` for a file that is no delta; `manifest.json`, `manifest.version` for a
-    /// record that is not read; `manifest.tensor.missing`, `manifest.tensor.unlisted` where it does not list the file's tensors.
+    /// The errors of [`SafetensorsFile::open`]; `format.unsupported` for a file that is no delta; `manifest.json`, `manifest.version` for a
+    /// record that cannot be read; `manifest.tensor.missing`, `manifest.tensor.unlisted` if it does not list the file's tensors.
     pub fn open(source: Rc<dyn ByteSource>) -> Result<Self> {
         let file = SafetensorsFile::open(&source)?;
         let refuse = |code| Refusal::new(code).of(source.name());

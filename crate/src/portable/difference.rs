@@ -1,4 +1,4 @@
-//! What one model has and another of the same shape has not: their tensors, read together and subtracted.
+//! Reads the tensors of two models of the same shape together and subtracts them.
 
 use crate::bundle::{Bundle, PIECE_ELEMENTS, Pieces};
 use crate::error::Result;
@@ -7,23 +7,23 @@ use crate::interrupt::Interrupt;
 /// Maximum number of values between two pauses.
 const STEP: usize = 1 << 18;
 
-/// The differences of two models' tensors. Nothing of a tensor is kept: each reading takes both models' files piece by piece.
+/// Differences of two models' tensors. Nothing of a tensor is kept: each pass reads both models' files piece by piece.
 pub(super) struct Difference<'a> {
     pub(super) tuned: &'a Bundle,
     pub(super) base: &'a Bundle,
     pub(super) interrupt: &'a Interrupt,
-    /// Is told how many values were read, of how many.
+    /// Callback with the number of values that were read, and their total number.
     pub(super) progress: &'a mut dyn FnMut(u64, u64),
     pub(super) done: u64,
     pub(super) total: u64,
 }
 
 impl Difference<'_> {
-    /// Calls `each` with the differences of the tensor `name`, in its order and exact in f64, in blocks of `size` values, of which the last
-    /// may be shorter. Returns how many values of the tuned model and of the base are NaN or infinite.
+    /// Calls `each` with the differences of the tensor `name`, in its order and exact in f64, in blocks of `size` values, of which the last may
+    /// be shorter. Returns the numbers of NaN and infinite values of the tuned model and of the base.
     ///
     /// # Errors
-    /// Those of reading; `call.aborted` if the interrupt was requested.
+    /// Errors of reading; `call.aborted` if the interrupt was requested.
     pub(super) async fn read(&mut self, name: &str, size: usize, mut each: impl FnMut(&mut [f64])) -> Result<[u64; 2]> {
         let side = |bundle| -> Result<Side<'_>> { Ok(Side { pieces: Bundle::pieces(bundle, name, PIECE_ELEMENTS)?, taken: 0 }) };
         let (mut tuned, mut base) = (side(self.tuned)?, side(self.base)?);
@@ -58,21 +58,21 @@ impl Difference<'_> {
         self.interrupt.pause().await
     }
 
-    /// Counts values that need no reading.
+    /// Counts values that need not be read.
     pub(super) fn skip(&mut self, values: u64) {
         self.done += values;
     }
 }
 
-/// The pieces of one model's tensor.
+/// Pieces of one model's tensor.
 struct Side<'a> {
     pieces: Pieces<'a>,
-    /// Values of the last piece that were used.
+    /// Number of values of the last piece that were used.
     taken: usize,
 }
 
 impl Side<'_> {
-    /// How many values are at hand; none after the last.
+    /// Returns the number of values in memory, after reading the next piece if needed; 0 after the last.
     fn ready(&mut self) -> Result<usize> {
         if self.taken == self.pieces.values().len() {
             if self.pieces.next_piece()?.is_none() {

@@ -1,4 +1,4 @@
-//! A bundle of plain data as the source of an export.
+//! Turns a bundle of plain data into the source of an export.
 
 use std::rc::Rc;
 
@@ -12,10 +12,10 @@ use crate::model::planned_parameters;
 use crate::state::{ModelIoArtifactReceipt, StateTensorEntry};
 
 impl PortableModelBundle {
-    /// The weights and documents of the bundle, for the writers of folders and GGUF files.
+    /// Returns the weights and documents of the bundle, for the writers of folders and GGUF files.
     ///
     /// # Errors
-    /// `bundle.config.missing` without a configuration, `model.tensor.missing` and `.unexpected` for other tensors than the model's.
+    /// `bundle.config.missing` without a configuration, `model.tensor.missing` and `.unexpected` for tensors that are not the model's.
     pub(super) async fn export_source(&self) -> Result<ExportSource> {
         let companions = &self.companions;
         let absent = || Refusal::new(word!("bundle.config.missing")).subject("config.json").expected("a model's configuration");
@@ -56,7 +56,7 @@ impl PortableModelBundle {
         })
     }
 
-    /// The names of the model's parameters, all of which have to be there, and no others.
+    /// Returns the names of the model's parameters, all of which must be present, and no others.
     fn checked_names(&self, config: &ModelConfig) -> Result<Vec<String>> {
         let planned: Vec<String> = planned_parameters(config)?.into_iter().map(|(name, _)| name).collect();
         let tensors = self.state_dict.tensors();
@@ -70,7 +70,7 @@ impl PortableModelBundle {
     }
 }
 
-/// The bytes of a tensor that is not on the device; those that are computed from two others are held.
+/// Returns the bytes of a tensor that is not on the device; bytes that are computed from two others are held in memory.
 async fn span_of(entry: &StateTensorEntry) -> Result<SourceSpan> {
     if let Some(span) = entry.payload.span() {
         return Ok(span);

@@ -1,4 +1,4 @@
-//! An adapter from two models: for each matrix the best product of low rank for what one has and the other has not.
+//! Extracts an adapter from two models: for each matrix the best product of low rank for their difference.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,33 +17,33 @@ use crate::interrupt::Interrupt;
 use crate::model::modules;
 use crate::state::{Base, Operation, ReceiptFile};
 
-/// Vectors beyond the rank, which make the iteration converge.
+/// Number of vectors beyond the rank, which make the iteration converge.
 const SPARE: usize = 8;
 /// Number of times that the vectors are multiplied by DᵀD.
 const ROUNDS: usize = 4;
 /// Number of times that a target is read after it was measured.
 const READINGS: u64 = ROUNDS as u64 + 2;
-/// Rows that are multiplied together, so that the vectors are read from memory once for all of them.
+/// Number of rows that are multiplied together, so that the vectors are read from memory once for all of them.
 const ROWS: usize = 16;
-/// Values that are measured together.
+/// Number of values that are measured together.
 const MEASURED: usize = 1 << 16;
 
-/// What is extracted; in JSON under the names of an adapter's settings.
+/// Options of an extraction; in JSON under the names of an adapter's settings.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtractOptions {
     /// Rank of the factors.
     #[serde(rename = "r")]
     pub rank: u64,
-    /// The matrices that get factors.
+    /// Matrices that get factors.
     #[serde(rename = "target_modules")]
     pub targets: Names,
 }
 
-/// How well the factors of a tensor give its difference. Lengths are Frobenius norms.
+/// Accuracy of the factors of a tensor. Lengths are Frobenius norms.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ExtractedTensor {
-    /// Length of what the factors leave, over that of the difference; 0 where there is no difference.
+    /// Length of the difference that the factors leave, divided by that of the whole difference; 0 if there is no difference.
     pub error: f64,
     /// Length of the difference.
     pub norm: f64,
@@ -54,30 +54,30 @@ pub struct ExtractedTensor {
 pub struct UncoveredTensor {
     /// Length of its difference.
     pub norm: f64,
-    /// Its part of the squared length of all differences.
+    /// Its share of the squared length of all differences.
     pub share: f64,
 }
 
-/// What an adapter holds of the difference of two models.
+/// Accuracy of an adapter that was extracted from two models.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExtractReport {
     /// Rank of the factors.
     pub rank: u64,
-    /// The error of all targets together.
+    /// Error of all targets together.
     pub error: f64,
-    /// The targets, by the names of their tensors.
+    /// Targets, by the names of their tensors.
     pub tensors: BTreeMap<String, ExtractedTensor>,
     /// All other tensors: norms, biases, tables.
     pub uncovered: BTreeMap<String, UncoveredTensor>,
 }
 
-/// An adapter that was made of two models.
+/// An adapter that was extracted from two models.
 pub struct Extracted {
-    /// What it holds.
+    /// Accuracy of the adapter.
     pub report: ExtractReport,
-    /// What is worth knowing of options that work.
+    /// Warnings about options that work.
     pub warnings: Vec<AdapterWarning>,
-    /// Its folder.
+    /// Folder of the adapter.
     pub stream: FileStream,
 }
 
@@ -85,24 +85,23 @@ pub struct Extracted {
 struct Factors {
     a: Vec<f32>,
     b: Vec<f32>,
-    /// Squared length of what they leave.
+    /// Squared length of the difference that they leave.
     rest: f64,
 }
 
-/// The folder of a PEFT adapter that stands for the difference of `tuned` and `base`, two models of one shape in any format: for each
-/// target the best product of the given rank in the Frobenius norm, both factors with the root of each direction's size, alpha = rank. The
-/// error is that of the factors as they are written, in f32. Where the difference has no greater rank, it is below 1e-6.
+/// Extracts a folder of a PEFT adapter from the difference of `tuned` and `base`, two models of one shape in any format: for each target the
+/// best product of the given rank in the Frobenius norm, both factors with the root of each direction's size, alpha = rank. The error is that
+/// of the factors as they are written, in f32. If the difference has no greater rank, it is below 1e-6.
 ///
-/// Subspace iteration in f64 with `rank` + 8 vectors and four rounds, which start from Philox noise of the target's name: equal models
-/// give equal bytes. Each target is read seven times. Memory holds pieces of both models (32 MiB), 16 bytes for each of the vectors'
+/// The method is subspace iteration in f64 with `rank` + 8 vectors and four rounds, which start from Philox noise of the target's name: equal
+/// models give equal bytes. Each target is read seven times. Memory holds pieces of both models (32 MiB), 16 bytes for each of the vectors'
 /// values in the largest target, (rank + 8) · (in + out), and all factors in f32.
 ///
-/// `progress` is told how many values were read, of how many.
+/// `progress` is called with the number of values that were read, and their total number.
 ///
 /// # Errors
-/// `extract.shape` for each tensor that the models do not share; those of [`AdapterConfig::resolve`]; `config.invalid` for a rank above
-/// that of every target; `model.non-finite` for each tensor
-/// with NaN or infinity in either model; `call.aborted` if the interrupt was requested.
+/// `extract.shape` for each tensor that the models do not share; those of [`AdapterConfig::resolve`]; `config.invalid` for a rank above that of
+/// every target; `model.non-finite` for each tensor with NaN or infinity in either model; `call.aborted` if the interrupt was requested.
 pub async fn extract_adapter(
     tuned: &Bundle,
     base: &Bundle,
@@ -116,7 +115,7 @@ pub async fn extract_adapter(
     let settings = AdapterConfig { r: options.rank, alpha: options.rank as f64, target_modules: targets, ..AdapterConfig::default() };
     let modules = modules(&base.config)?;
     let resolved = settings.resolve(base.config.architecture, &modules)?;
-    // One rank for all targets, of which there is one at least.
+    // All targets have one rank, and there is at least one target.
     let rank = resolved.targets.iter().map(|target| target.rank).max().unwrap_or_default();
     let side = resolved.targets.iter().map(|target| target.out.min(target.input)).max().unwrap_or_default();
     if rank > side {
@@ -156,12 +155,12 @@ pub async fn extract_adapter(
     Ok(Extracted { report, warnings: resolved.warnings, stream })
 }
 
-/// A part of a whole; 0 of nothing.
+/// Divides a part by a whole; 0 if the whole is 0.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// Refuses models of other sizes, all findings at once.
+/// Refuses models of different sizes, all findings at once.
 fn check_shapes(tuned: &Bundle, base: &Bundle) -> Result<()> {
     let refuse = |subject: &str, expected: String, found: String| {
         Refusal::new(word!("extract.shape")).stage("bind").subject(subject).expected(expected).found(found)
@@ -189,7 +188,7 @@ fn check_shapes(tuned: &Bundle, base: &Bundle) -> Result<()> {
     if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
 }
 
-/// The squared length of each tensor's difference.
+/// Computes the squared length of each tensor's difference.
 async fn measure(difference: &mut Difference<'_>) -> Result<BTreeMap<String, f64>> {
     let (mut squares, mut refusals) = (BTreeMap::new(), Vec::new());
     for name in difference.base.names() {
@@ -204,7 +203,7 @@ async fn measure(difference: &mut Difference<'_>) -> Result<BTreeMap<String, f64
     if refusals.is_empty() { Ok(squares) } else { Err(Error::Refused(refusals)) }
 }
 
-/// The factors of one target: the largest directions of D, as it is stored, found by multiplying vectors by DᵀD.
+/// Computes the factors of one target: the largest directions of D, as it is stored, found by multiplying vectors by DᵀD.
 async fn factors_of(difference: &mut Difference<'_>, name: &str, module: &Module, rank: usize) -> Result<Factors> {
     let [out, input] = module.shape;
     let [rows, columns] = if module.fan_in_fan_out { [input, out] } else { [out, input] };
@@ -231,12 +230,12 @@ async fn factors_of(difference: &mut Difference<'_>, name: &str, module: &Module
         rest += block.iter().map(|value| value * value).sum::<f64>();
     };
     difference.read(name, ROWS * columns, leave).await?;
-    // Of a matrix that is stored as [in, out], the factors change places.
+    // For a matrix that is stored as [in, out], the factors change places.
     let [a, b] = if module.fan_in_fan_out { [transposed(&left, rank), transposed(&right, columns)] } else { [right, left] };
     Ok(Factors { a, b, rest })
 }
 
-/// [rows, width] → [width, rows].
+/// Transposes a flat matrix: [rows, width] → [width, rows].
 fn transposed(values: &[f32], width: usize) -> Vec<f32> {
     (0..width).flat_map(|column| values.iter().skip(column).step_by(width).copied()).collect()
 }
@@ -247,7 +246,7 @@ fn in_memory(name: String, shape: [usize; 2], values: &[f32]) -> StreamTensor {
     StreamTensor { name, shape: shape.to_vec(), values: StreamValues::Copied(StoredBytes::new("F32", span)) }
 }
 
-/// The folder of the adapter. Its receipt names the files of both models.
+/// Writes the folder of the adapter. Its receipt lists the files of both models.
 fn folder(tuned: &Bundle, base: &Bundle, settings: AdapterConfig, tensors: Vec<StreamTensor>, error: f64) -> Result<FileStream> {
     let text = format!(
         "The difference of `{}` and its base at rank {}: the factors leave {error:.3e} of the length of the difference of their matrices.",

@@ -1,4 +1,4 @@
-//! The containers that hold more than a state: checkpoint, Hugging Face folder, GGUF file. They are read by the readers of models.
+//! Opens the containers that hold more than a state: checkpoint, Hugging Face folder, GGUF file. They are read by the readers of models.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ pub struct OpenedBundle {
     pub companions: Companions,
 }
 
-/// The same files, to be opened as a model.
+/// Returns the same files in boxes, to be opened as a model.
 pub(super) fn boxed(files: &[Rc<dyn ByteSource>]) -> Vec<Box<dyn ByteSource>> {
     files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect()
 }
@@ -36,7 +36,7 @@ pub(super) fn boxed(files: &[Rc<dyn ByteSource>]) -> Vec<Box<dyn ByteSource>> {
 /// Reads a checkpoint folder and verifies its bytes.
 ///
 /// # Errors
-/// What [`Checkpoint::open`] refuses; `checkpoint.corrupt` for a tokenizer that is not the one that the manifest describes.
+/// The errors of [`Checkpoint::open`]; `checkpoint.corrupt` for a tokenizer other than the one that the manifest describes.
 pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
     let checkpoint = Checkpoint::open(boxed(files), None)?;
     let Manifest { identity, tensors: records, groups, tokenizer: said, base, .. } = checkpoint.manifest().clone();
@@ -76,11 +76,11 @@ pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
     Ok(OpenedBundle { state, companions })
 }
 
-/// Reads a Hugging Face folder: its configuration, its weights with their manifest where they have one, its tokenizer. A head that is a copy
-/// of the input embedding of a tied model is left out.
+/// Reads a Hugging Face folder: its configuration, its weights with their manifest if they have one, its tokenizer. A head that is a copy of
+/// the input embedding of a tied model is left out.
 ///
 /// # Errors
-/// What [`open_bundle`] and [`open_safetensors`] refuse.
+/// The errors of [`open_bundle`] and [`open_safetensors`].
 pub fn open_hf_folder(files: &SharedFiles) -> Result<OpenedBundle> {
     let bundle = open_bundle(boxed(files))?;
     let bound = bound_or_refused(PortableTokenizerBinding::from_hf_folder(files))?;
@@ -104,7 +104,7 @@ pub fn open_hf_folder(files: &SharedFiles) -> Result<OpenedBundle> {
 /// the rows and columns in Hugging Face's order; blocks stay as they are, and where they cannot be put in that order the tensor keeps its name.
 ///
 /// # Errors
-/// What the header's checks refuse; with Hugging Face's names also a model that tabtune does not have.
+/// The errors of the header's checks; with Hugging Face's names also those of a model that tabtune does not have.
 pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle> {
     let positions = gguf_files(files);
     if positions.is_empty() {
@@ -122,7 +122,7 @@ pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle>
     let mut state = empty(Identity { model_family: family.clone(), ..Identity::default() }, SourceWord::Gguf, &name);
     let kept: Option<BTreeSet<String>> =
         model.as_ref().filter(|_| names == NamePolicy::Hf).map(|bundle| bundle.names().into_iter().collect());
-    // The header's list gives its room back as the state grows.
+    // The header's list is shrunk as the state grows.
     while let (Some(tensor), Some(home)) = (file.tensors.pop(), homes.pop()) {
         if file.tensors.len().is_power_of_two() {
             file.tensors.shrink_to_fit();
@@ -148,7 +148,7 @@ pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle>
     Ok(OpenedBundle { state, companions })
 }
 
-/// Key, shape and bytes of a tensor of a GGUF file; `None` if the model has no use for it.
+/// Returns key, shape and bytes of a tensor of a GGUF file; `None` if the model has no use for it.
 fn placed(
     tensor: &GgufTensor,
     source: &Rc<dyn ByteSource>,
@@ -200,7 +200,7 @@ fn empty(identity: Identity, source_format: SourceWord, artifact: &str) -> Opene
     }
 }
 
-/// A tokenizer that is refused leaves the tensors usable; the model's own warnings say so.
+/// Ignores the refusal of a tokenizer, which leaves the tensors usable; the model's own warnings report it.
 fn bound_or_refused(bound: Result<Bound>) -> Result<Bound> {
     match bound {
         Err(error) if error.code().starts_with("tokenizer.") => Ok(None),
@@ -208,14 +208,14 @@ fn bound_or_refused(bound: Result<Bound>) -> Result<Bound> {
     }
 }
 
-/// Bytes of the length word and header of a safetensors file that was read before.
+/// Returns the bytes of the length word and header of a safetensors file that was read before.
 fn safetensors_header_bytes(source: &dyn ByteSource) -> Result<u64> {
     let mut length = [0; 8];
     source.read_at(0, &mut length)?;
     Ok(u64::from_le_bytes(length).saturating_add(8))
 }
 
-/// The file with the sum of its first `bytes` bytes.
+/// Describes the file with the digest of its first `bytes` bytes.
 fn header(source: &dyn ByteSource, bytes: u64) -> Result<OpenedFile> {
     const PIECE: u64 = 4 << 20;
     let (mut hasher, mut at, mut buffer) = (Hasher::new(), 0, Vec::new());

@@ -1,12 +1,12 @@
-//! A state dict as one JSON document (crate/FORMATS.md, "JSON state dict").
+//! Reads and writes a state dict as one JSON document (crate/FORMATS.md, "JSON state dict").
 
 use crate::bundle::{JSON_FILE, read_state_json};
 use crate::error::{Refusal, Result, word};
 use crate::formats::{ByteSource, base_name, known_mark};
 use crate::state::{Input, ModelStateTensorManifest, OpenedFile, OpenedState, OpenedTensor, Payload, SourceWord};
 
-/// Reads a JSON state dict of at most 64 MiB, checks every tensor, its manifest and its stated digests. Without a manifest it is a plain
-/// state dict: parameters without groups, whose paths are their names.
+/// Reads a JSON state dict of at most 64 MiB, and checks every tensor, its manifest and its stated digests. Without a manifest it is a plain
+/// state dict: parameters without groups, whose paths follow from their names.
 ///
 /// # Errors
 /// `json.*`, `manifest.*` and `digest.mismatch`; `format.unsupported` for a Python pickle.

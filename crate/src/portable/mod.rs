@@ -1,5 +1,5 @@
 //! A model's state as typed data: named tensors with the groups that train them, read from every container, selected, renamed, changed by
-//! deltas, and written to every container. No value is read before it is asked for.
+//! deltas, and written to every container. Values are read only on demand.
 
 mod answer;
 mod bundle;

@@ -1,4 +1,4 @@
-//! What a model can become, and the contract that says the same: one computation for people and programs.
+//! Computes the formats that a model can be exported to, and the contract that states the same: one computation for people and programs.
 
 use std::rc::Rc;
 
@@ -8,14 +8,20 @@ use crate::error::Result;
 use crate::export::{ExportChoice, ExportFormat, ExportSource, export_choices};
 use crate::state::{Identity, ModelStateTensorManifest};
 
-/// The facts about an opened model, from its headers.
+/// Returns the export choices of an opened model and its contract, from its headers.
+///
+/// # Errors
+/// The errors of [`ExportSource::of_bundle`] and of [`answers_of`].
 pub fn model_answer(bundle: &Rc<Bundle>) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {
     let identity = Identity { model_family: bundle.config.model_type.clone(), ..Identity::default() };
     let source = ExportSource::of_bundle(bundle)?;
     answers_of(&source, &identity, bundle_tensors(bundle).iter())
 }
 
-/// What `source` can become, and the contract that says the same.
+/// Returns the export choices of `source`, and the contract that states the same.
+///
+/// # Errors
+/// The errors of [`ModelIoCompatibilityContract::of`].
 pub fn answers_of<'a>(
     source: &ExportSource,
     identity: &Identity,
@@ -37,7 +43,7 @@ pub fn answers_of<'a>(
     Ok((choices, contract))
 }
 
-/// The tensors of a model as a state dict lists them.
+/// Returns the tensors of a model as a state dict lists them.
 pub(super) fn bundle_tensors(bundle: &Bundle) -> Vec<ModelStateTensorManifest> {
     let one = |name: String| {
         let shape: Vec<u64> = bundle.shape(&name)?.into_iter().map(|dim| dim as u64).collect();

@@ -1,4 +1,4 @@
-//! A state dict as safetensors files (crate/FORMATS.md, "Manifest and groups"): read with their manifest where they have one, and written with it.
+//! Reads and writes a state dict as safetensors files, with their manifest if they have one (crate/FORMATS.md, "Manifest and groups").
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use crate::state::{
     OpenedTensor, Payload, PortableModelStateDict, RECEIPT, SourceWord, StateManifest, StateTensorEntry, TensorRole, canonical,
 };
 
-/// Maximum size of that document.
+/// Maximum size of a manifest file.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 
 /// A safetensors file whose header was read.
@@ -32,7 +32,7 @@ impl Part {
         self.file.metadata.get(OPTIMIZER_WEIGHTS).is_some() || base_name(self.source.name()) == OPTIMIZER_FILE
     }
 
-    /// The weights that it belongs to; an optimizer file says so.
+    /// Returns the digest of the weights that it belongs to, which an optimizer file must state.
     fn belongs_to(&self) -> Result<Digest> {
         let stated = self.file.metadata.get(OPTIMIZER_WEIGHTS);
         let refusal = Refusal::new(word!("manifest.optimizer.mismatch")).of(self.source.name()).subject(OPTIMIZER_WEIGHTS);
@@ -41,11 +41,11 @@ impl Part {
     }
 }
 
-/// Reads the headers of one artifact: one safetensors file or shards, `tabtune.manifest.json` of shards, and an optimizer file, if it is
-/// there. Without a manifest it is a plain state dict: parameters without groups, whose paths are their names. Other files are passed over.
+/// Reads the headers of one artifact: one safetensors file or shards, `tabtune.manifest.json` of shards, and an optimizer file, if present.
+/// Without a manifest it is a plain state dict: parameters without groups, whose paths follow from their names. A receipt is skipped.
 ///
 /// # Errors
-/// What [`SafetensorsFile::open`] refuses; `bundle.empty` without weights; `index.tensor.duplicate` for a name in two files; `manifest.*` where
+/// The errors of [`SafetensorsFile::open`]; `bundle.empty` without weights; `index.tensor.duplicate` for a name in two files; `manifest.*` if
 /// the manifest does not agree with the files.
 pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
     let inputs = files.iter().map(Input::of).collect();
@@ -68,7 +68,7 @@ pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
     };
     let mut warnings = Vec::new();
     if manifest.is_none() {
-        // Nothing says which group a state tensor belongs to.
+        // Without a manifest, the group of a state tensor is unknown.
         warnings.extend(optimizer.drain(..).map(|part| Warning::new(word!("bundle.unused"), base_name(part.source.name()))));
     }
     let optimizer_of = optimizer.first().map(Part::belongs_to).transpose()?;
@@ -136,9 +136,9 @@ fn opened_tensor(part: &Part, tensor: &SafetensorsTensor, manifest: Option<&Stat
 }
 
 impl PortableModelStateDict {
-    /// The state as `model.safetensors` with its manifest and, if it has state tensors, `optimizer.safetensors`. `manifest` is this state's
-    /// own, completed with what a state dict does not know; which file a tensor is in is set here. Values are read when they are written;
-    /// with state tensors the weights are read before, for their digest.
+    /// Writes the state as `model.safetensors` with its manifest and, if it has state tensors, `optimizer.safetensors`. `manifest` is this
+    /// state's own, completed with facts that a state dict does not have; the file of each tensor is set here. Values are read when they are
+    /// written; with state tensors the weights are read before, for their digest.
     ///
     /// # Errors
     /// `export.safetensors.quantised` for blocks, `export.name.invalid` for a name that the format cannot hold.
@@ -146,7 +146,7 @@ impl PortableModelStateDict {
         self.safetensors_stream(MODEL_FILE, manifest).await
     }
 
-    /// The same with the weights in the file `name`.
+    /// Writes the same with the weights in the file `name`.
     pub(super) async fn safetensors_stream(&self, name: &str, manifest: &StateManifest) -> Result<FileStream> {
         if let Some(blocks) = self.traversal_records().find(|tensor| !tensor.is_dense()) {
             let refusal =
@@ -173,8 +173,8 @@ impl PortableModelStateDict {
     }
 }
 
-/// Adds a safetensors file of `entries`, which are ascending by key. `counted` says whether they are the state of an optimizer; without it they
-/// are no tensors of a model.
+/// Adds a safetensors file of `entries`, which are ascending by key. `counted` states whether they are the state of an optimizer; without it
+/// they are no tensors of a model.
 pub(super) fn push_file(
     stream: &mut FileStream,
     name: &str,

@@ -1,20 +1,20 @@
-//! The largest directions of a matrix that is read in blocks of rows: subspace iteration from random vectors (Halko, Martinsson and Tropp,
-//! arXiv:0909.4061, section 4.5), all in f64 and in a fixed order, so that the result has the same bits everywhere.
+//! Finds the largest directions of a matrix that is read in blocks of rows: subspace iteration from random vectors (Halko, Martinsson and
+//! Tropp, arXiv:0909.4061, section 4.5), all in f64 and in a fixed order, so that the result has the same bits everywhere.
 //!
-//! `width` vectors of n values are one list of n rows: the values of one place stand together.
+//! A list of `width` vectors of n values has n rows: the values at one position of all vectors are adjacent.
 
 use crate::random;
 
-/// Purpose of the vectors that the iteration starts from.
+/// Purpose word of the noise for the vectors that the iteration starts from.
 const EXTRACT: &str = "extract:";
 /// Maximum number of times that one vector is made orthogonal to those before it; twice is enough unless it was in their span.
 const PASSES: usize = 5;
 /// Maximum number of sweeps over all pairs of vectors. They converge after six to ten.
 const SWEEPS: usize = 30;
-/// Two vectors with a cosine below this are orthogonal.
+/// Cosine below which two vectors count as orthogonal.
 const ORTHOGONAL: f64 = 1e-14;
 
-/// `width` vectors of `count` values, uniform in (−1, 1), for the matrix of this name.
+/// Returns `width` vectors of `count` values, uniform in (−1, 1), for the matrix of this name.
 pub(super) fn random_vectors(name: &str, count: usize, width: usize) -> Vec<f64> {
     let key = random::key(EXTRACT, 0, name);
     let uniform = |word: u32| (f64::from(word) + 0.5) / f64::from(1u32 << 31) - 1.0;
@@ -26,7 +26,7 @@ pub(super) fn random_vectors(name: &str, count: usize, width: usize) -> Vec<f64>
     values
 }
 
-/// The products of rows, each with as many values as there are rows in `vectors`, with each vector.
+/// Multiplies rows, each with as many values as there are rows in `vectors`, with each vector.
 pub(super) fn products(rows: &[f64], vectors: &[f64], width: usize) -> Vec<f64> {
     let columns = vectors.len() / width;
     let mut out = vec![0.0; rows.len() / columns * width];
@@ -57,7 +57,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// Makes the vectors orthogonal and of length 1 (Gram and Schmidt, repeated). One in the span of those before it becomes a direction of
-/// rounding, orthogonal to them, or 0.
+/// rounding errors, orthogonal to them, or 0.
 pub(super) fn orthonormalise(vectors: &mut [f64], width: usize) {
     let length = |vectors: &[f64], at: usize| vectors.iter().skip(at).step_by(width).map(|value| value * value).sum::<f64>().sqrt();
     let mut shares = vec![0.0; width];
@@ -83,17 +83,17 @@ pub(super) fn orthonormalise(vectors: &mut [f64], width: usize) {
     }
 }
 
-/// The best product of rank `rank` for a matrix D within the span of the orthonormal `vectors`, of which `images` are the images D·v: its
-/// left factor [rows, rank] and its right factor [rank, columns]. Each direction's size is shared: √σ on either side. What the rank has
-/// beyond `width` is 0.
+/// Computes the best product of rank `rank` for a matrix D within the span of the orthonormal `vectors`, whose images D·v are `images`: its
+/// left factor [rows, rank] and its right factor [rank, columns]. Each direction's size is shared: √σ on either side. Directions of the rank
+/// beyond `width` are 0.
 ///
-/// Both lists are turned together until the images are orthogonal (Hestenes, 1958): then image and vector are σ·u and v.
+/// Both lists are rotated together until the images are orthogonal (Hestenes, 1958): then image and vector are σ·u and v.
 pub(super) fn best_product(images: &[f64], vectors: &[f64], width: usize, rank: usize) -> [Vec<f32>; 2] {
     let separate =
         |list: &[f64]| -> Vec<Vec<f64>> { (0..width).map(|at| list.iter().skip(at).step_by(width).copied().collect()).collect() };
     let (mut images, mut vectors) = (separate(images), separate(vectors));
     let squares: f64 = images.iter().map(|image| dot(image, image)).sum();
-    // Directions of rounding are left as they are.
+    // Directions of rounding errors are left as they are.
     let least = squares * f64::EPSILON * f64::EPSILON;
     for _ in 0..SWEEPS {
         let mut turned = false;
@@ -105,7 +105,7 @@ pub(super) fn best_product(images: &[f64], vectors: &[f64], width: usize, rank: 
                     continue;
                 }
                 turned = true;
-                // tan t of the smaller turn that makes them orthogonal: t² + 2·z·t − 1 = 0, z = (b − a) / 2ab.
+                // Tangent t of the smaller rotation that makes them orthogonal: t² + 2·z·t − 1 = 0, z = (b − a) / 2ab.
                 let z = (b - a) / (2.0 * both);
                 let tan = z.signum() / (z.abs() + (z * z + 1.0).sqrt());
                 turn(&mut images, first, second, tan);
@@ -140,7 +140,7 @@ pub(super) fn subtract(rows: &mut [f64], left: &[f32], right: &[f32], rank: usiz
     }
 }
 
-/// Turns two vectors in their plane.
+/// Rotates two vectors in their plane.
 fn turn(list: &mut [Vec<f64>], first: usize, second: usize, tan: f64) {
     let cos = 1.0 / (tan * tan + 1.0).sqrt();
     let sin = cos * tan;

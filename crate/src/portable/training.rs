@@ -1,4 +1,4 @@
-//! A live trainer as a state dict and back, without a lost bit.
+//! Converts a live trainer to a state dict and back, without a lost bit.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::state::{
 };
 use crate::train::{DEFAULT_GROUP, LEARNING_RATE, Progress, Trainer, optimizer_config, schedule_config};
 
-/// A run, and what its groups carry that no trainer uses: their names, where their tensors lie, the scales as they were given.
+/// A run, and the parts of its groups that no trainer uses: their names, the residency of their tensors, the scales as they were given.
 pub struct TrainingGroups {
     /// The run.
     pub trainer: Trainer,
@@ -26,12 +26,12 @@ pub struct TrainingGroups {
 }
 
 impl TrainingGroups {
-    /// A run whose groups are its own.
+    /// Creates a run whose groups are its own.
     pub fn new(trainer: Trainer) -> Self {
         Self { trainer, carried: Vec::new() }
     }
 
-    /// The groups as they are now.
+    /// Returns the groups in their present state.
     pub fn groups(&self) -> Vec<ModelStateGroupAssignment> {
         let live = self.trainer.groups();
         if self.carried.is_empty() {
@@ -55,8 +55,8 @@ impl TrainingGroups {
 }
 
 impl PortableModelStateDict {
-    /// The parameters, state tensors and groups of a run as they are now. Tensors are handles: a step that is taken later does not change what
-    /// they hold.
+    /// Returns the parameters, state tensors and groups of a run in their present state. Tensors are handles: a step that is taken later does
+    /// not change their values.
     ///
     /// # Errors
     /// `state.*` for groups that contradict themselves, `session.busy` before [`Trainer::settle`].
@@ -74,13 +74,13 @@ impl PortableModelStateDict {
         Self::new(identity, SourceWord::Tabtune, tensors, training.groups())
     }
 
-    /// The run that goes on from this state: `settings` say what groups do not (steps, batches, seed, clipping), and the groups say the rest.
-    /// The order of the data begins anew. Parameters of F16, F32, F64 and BF16 are stored as `settings.precision` asks.
+    /// Creates the run that continues from this state: `settings` state what groups do not (steps, batches, seed, clipping), and the groups
+    /// state the rest. The order of the data begins anew. Parameters of F16, F32, F64 and BF16 are stored as `settings.precision` requires.
     ///
     /// # Errors
-    /// `state.tensor.quantised` for blocks; `state.group.kind` and `.state-words` for what tabtune does not train;
-    /// `state.group.hyperparameter` for settings that one run cannot have; `state.group.member-missing` without groups;
-    /// `model.tensor.*` for tensors that are not the model's; `optim.state-mismatch` for state of other shapes or dtypes.
+    /// `state.tensor.quantised` for blocks; `state.group.kind` and `.state-words` for groups that tabtune does not train;
+    /// `state.group.hyperparameter` for settings that one run cannot have; `state.group.member-missing` without groups; `model.tensor.*` for
+    /// tensors that are not the model's; `optim.state-mismatch` for state of other shapes or dtypes.
     pub async fn to_training_groups(
         &self,
         model: &ModelConfig,
@@ -124,10 +124,10 @@ impl PortableModelStateDict {
         if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
     }
 
-    /// `settings` with the optimizers, groups, rate and schedule of this state.
+    /// Returns `settings` with the optimizers, groups, rate and schedule of this state.
     fn train_config(&self, settings: &TrainConfig) -> Result<TrainConfig> {
         if settings.block_coordinate.is_some() {
-            // Which blocks train follows from the steps of the run, and those of a parameter restart.
+            // The blocks that train follow from the steps of the run, and those of a parameter restart.
             let rule = "null for groups, which do not say how many steps their run has had";
             return Err(Error::InvalidConfig(vec![Fault::new("block_coordinate", rule, "an object")]));
         }
@@ -157,7 +157,7 @@ impl PortableModelStateDict {
         let schedule = first.scheduler.as_ref().map_or_else(|| Ok(ScheduleConfig::default()), schedule_config)?;
         let optimizer = groups.first().and_then(|group| group.optimizer.clone()).unwrap_or_default();
         let learning_rate = rate(first).unwrap_or(settings.learning_rate);
-        // The one group of a run that has none comes back as none.
+        // The single group of a run without groups is converted back to no groups.
         let unnamed = self.groups().len() == 1 && first.group_id == DEFAULT_GROUP;
         if unnamed && groups.iter().all(|group| !group.frozen && group.learning_rate_scale == 1.0) {
             groups.clear();
@@ -165,7 +165,7 @@ impl PortableModelStateDict {
         Ok(TrainConfig { optimizer, groups, schedule, learning_rate, ..settings.clone() })
     }
 
-    /// The model of the parameters of this state. Refuses missing, further and differently shaped ones.
+    /// Creates the model of the parameters of this state. Missing, further and differently shaped ones are refused.
     async fn model(&self, config: &ModelConfig, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Model> {
         let plan = Plan::of(config, None)?;
         let missing: Vec<String> =
@@ -216,7 +216,7 @@ async fn step_of(payload: &Payload) -> Result<u64> {
     Ok(u64::from_le_bytes(bytes.as_ref().try_into().expect("a step is U64 [], as the groups were checked")))
 }
 
-/// The tensor on the device, piece by piece: its bytes where it is stored as `dtype`, or as it is where none is asked for, else its values.
+/// Uploads the tensor to the device, piece by piece: its bytes if it is stored as `dtype`, or if no dtype is requested, else its values.
 async fn uploaded(entry: &StateTensorEntry, dtype: Option<DType>, device: &Device, interrupt: &Interrupt) -> Result<Tensor<1>> {
     let StateTensorEntry { manifest, payload } = entry;
     let unread = || unreadable(&manifest.dtype, &manifest.state_key, "");

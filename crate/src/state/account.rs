@@ -1,4 +1,4 @@
-//! What the receipts of operations on states say: which files they go back to, and what became of the tensors and groups.
+//! Contents of the receipts of operations on states: the files that they come from, and the treatment of tensors and groups.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use crate::formats::{ByteSource, Digest, SourceSpan, Warning};
 #[derive(Debug, Clone)]
 pub(crate) struct Input {
     file: ReceiptFile,
-    /// All of it, unless its sum is known.
+    /// The whole file, unless its checksum is known.
     all: Option<SourceSpan>,
 }
 
@@ -29,7 +29,7 @@ impl Input {
         Self { file, all: None }
     }
 
-    /// What a receipt says of it. With `read`, all of it is read, unless its sum is known.
+    /// Returns its entry in a receipt. With `read`, all of it is read, unless its checksum is known.
     async fn told(&self, read: bool) -> Result<ReceiptFile> {
         let sum = match &self.all {
             Some(SourceSpan { source, begin, bytes }) if read => {
@@ -41,7 +41,7 @@ impl Input {
     }
 }
 
-/// What the receipt of an operation says of tensors and groups.
+/// Creates the receipt of an operation with its tensors and groups.
 pub(crate) fn account(operation: Operation, report: &SelectionReport, warnings: &[Warning]) -> ModelIoArtifactReceipt {
     ModelIoArtifactReceipt {
         tensors: ReceiptTensors {
@@ -56,7 +56,7 @@ pub(crate) fn account(operation: Operation, report: &SelectionReport, warnings: 
     }
 }
 
-/// The account of an import of these files, all of which are read for their sums with `read`.
+/// Creates the receipt of an import of these files; with `read`, all of them are read for their checksums.
 pub(crate) async fn imported(
     inputs: &[Input],
     report: &SelectionReport,

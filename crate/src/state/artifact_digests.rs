@@ -1,4 +1,4 @@
-//! Digests of an artifact: a model, an adapter or a state dict as its files have it.
+//! Digests of an artifact: a model, an adapter or a state dict as its files contain it.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use crate::formats::Digest;
 /// Identity of an artifact and the digests that are known without reading its tensors.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ArtifactDigests {
-    /// What it is a state of, as an import of it says.
+    /// Identity of the artifact, as stated by an import of it.
     pub(crate) identity: Identity,
-    /// Of weights and state tensors, where they are known without summing them.
+    /// Digest of the weights; this one and that of the state tensors are present where they are known without hashing the tensors.
     pub(crate) weights: Option<Digest>,
     pub(crate) optimizer: Option<Digest>,
-    /// Of the groups, if it has some.
+    /// Digest of the groups, if there are any.
     pub(crate) assignment: Option<Digest>,
-    /// Of the tokenizer, if it has one that can be read.
+    /// Digest of the tokenizer, if there is one that can be read.
     pub(crate) tokenizer: Option<Digest>,
-    /// Of the chat templates, if it has some.
+    /// Digest of the chat templates, if there are any.
     pub(crate) template: Option<Digest>,
 }
 
 impl ArtifactDigests {
-    /// An artifact whose manifest has this identity and these groups.
+    /// Creates the digests of an artifact whose manifest has this identity and these groups.
     pub(crate) fn of_manifest(identity: &Identity, groups: &[ModelStateGroupAssignment]) -> Result<Self> {
         let assignment = if groups.is_empty() { None } else { Some(assignment_digest(groups)?) };
         Ok(Self { identity: identity.clone(), assignment, ..Self::default() })
@@ -39,7 +39,7 @@ impl ArtifactDigests {
         self
     }
 
-    /// The digests of the artifact. Those of the whole state and of the bundle follow from the others.
+    /// Returns the digests of the artifact. Those of the whole state and of the bundle are computed from the others.
     pub(crate) fn digests(&self, weights: Option<Digest>, optimizer: Option<Digest>) -> Result<StatedDigests> {
         let &Self { assignment, tokenizer, template, .. } = self;
         let (mut state, mut bundle) = (None, None);

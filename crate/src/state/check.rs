@@ -1,4 +1,4 @@
-//! Whether tensors and groups belong together (crate/FORMATS.md, "Manifest and groups"). No payload is needed.
+//! Checks that tensors and groups fit each other (crate/FORMATS.md, "Manifest and groups"). No payload is needed.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::group::{GroupMember, ModelStateGroupAssignment};
 use super::tensor::{ModelStateTensorManifest, StateWord, TensorRole};
 use crate::error::{Result, Word, word};
 
-/// Largest step, and largest integer of a document: JavaScript's numbers are exact up to it.
+/// Largest step, and largest integer in a document: JavaScript's numbers are exact up to it.
 pub(crate) const MAX_COUNT: u64 = (1 << 53) - 1;
 
 const DUPLICATE: Word = word!("state.group.duplicate");
@@ -39,8 +39,8 @@ const STEPS: Steps = &[
 
 type Tensors = BTreeMap<String, ModelStateTensorManifest>;
 
-/// Checks `groups` against the tensors of their state dict. `step_of` gives the value of the `step` tensor of a key, where it is known.
-/// An optimizer of an unknown kind is plain data: only dtypes and roles of its state are checked.
+/// Checks `groups` against the tensors of their state dict. `step_of` returns the value of the `step` tensor of a key, where it is known. An
+/// optimizer of an unknown kind is plain data: only dtypes and roles of its state are checked.
 ///
 /// # Errors
 /// `state.group.duplicate`, `.member-missing`, `.role`, `.state-words`, `.state-shape`, `.state-dtype`, `.hyperparameter`,
@@ -72,7 +72,7 @@ pub fn check_groups(
     findings.result()
 }
 
-/// Whether tabtune can go on training `groups`, which [`check_groups`] found sound.
+/// Checks that tabtune can continue training `groups`, which [`check_groups`] found sound.
 ///
 /// # Errors
 /// `state.group.kind` for another optimizer than sgd, adamw, adafactor and apollo, and for a `master` tensor; `state.group.state-words` for
@@ -97,10 +97,10 @@ pub fn check_trainable(groups: &[ModelStateGroupAssignment], artifact: &str) -> 
     findings.result()
 }
 
-/// A range in words, and whether a value is in it.
+/// A description of a range, and a test whether a value is in it.
 type Range = (&'static str, fn(f64) -> bool);
 
-/// What a known hyperparameter may be.
+/// Returns the range of a known hyperparameter.
 fn range(name: &str) -> Option<Range> {
     Some(match name {
         "learning_rate" | "weight_decay" | "eps" | "eps1" | "eps2" | "learning_rate_scale" | "weight_decay_scale" => {
@@ -118,7 +118,7 @@ fn range(name: &str) -> Option<Range> {
     })
 }
 
-/// Hyperparameters and scales are finite and in their ranges.
+/// Checks that hyperparameters and scales are finite and in their ranges.
 fn settings(group: &ModelStateGroupAssignment, findings: &mut Findings<'_>) {
     let semantics = &group.parameter_semantics;
     let scales = [("learning_rate_scale", semantics.learning_rate_scale), ("weight_decay_scale", semantics.weight_decay_scale)];
@@ -131,7 +131,7 @@ fn settings(group: &ModelStateGroupAssignment, findings: &mut Findings<'_>) {
     }
 }
 
-/// Every key is a tensor of the role that the member gives it.
+/// Checks that every key is a tensor with the role that the member gives it.
 fn roles(tensors: &Tensors, group: &ModelStateGroupAssignment, member: &GroupMember, findings: &mut Findings<'_>) {
     let state = member.state.iter().map(|(word, key)| (TensorRole::State(*word), key));
     for (role, key) in std::iter::once((TensorRole::Parameter, &member.parameter)).chain(state) {
@@ -143,7 +143,7 @@ fn roles(tensors: &Tensors, group: &ModelStateGroupAssignment, member: &GroupMem
     }
 }
 
-/// State tensors are those that the group's kind of optimizer keeps, in shape and dtype; or there is none.
+/// Checks that the state tensors are those that the group's kind of optimizer keeps, in shape and dtype, or that there are none.
 fn state(tensors: &Tensors, group: &ModelStateGroupAssignment, member: &GroupMember, findings: &mut Findings<'_>) {
     let state: BTreeMap<StateWord, &ModelStateTensorManifest> =
         member.state.iter().filter_map(|(word, key)| Some((*word, tensors.get(key)?))).collect();
@@ -168,7 +168,7 @@ fn state(tensors: &Tensors, group: &ModelStateGroupAssignment, member: &GroupMem
     for (word, tensor) in &state {
         let expected = match &kept {
             Some(kept) => kept.shape(*word),
-            // Of a kind that is not known, the counter is.
+            // For an unknown kind only the shape of the counter is known.
             None => (*word == StateWord::Step).then_some(&[][..]),
         };
         if let Some(expected) = expected.filter(|expected| *expected != tensor.shape) {
@@ -178,7 +178,7 @@ fn state(tensors: &Tensors, group: &ModelStateGroupAssignment, member: &GroupMem
     }
 }
 
-/// No member is further than its group, and no step beyond what JSON holds.
+/// Checks that no member has more steps than its group, and that no step exceeds what JSON holds exactly.
 fn steps(group: &ModelStateGroupAssignment, member: &GroupMember, step_of: &dyn Fn(&str) -> Option<u64>, findings: &mut Findings<'_>) {
     let Some((key, step)) = member.state.get(&StateWord::Step).and_then(|key| Some((key, step_of(key)?))) else { return };
     if step > MAX_COUNT {
@@ -189,7 +189,7 @@ fn steps(group: &ModelStateGroupAssignment, member: &GroupMember, step_of: &dyn 
     }
 }
 
-/// No tensor belongs to two members, and no state tensor to none.
+/// Checks that no tensor belongs to two members, and that every state tensor belongs to one.
 fn claims(tensors: &Tensors, groups: &[ModelStateGroupAssignment], findings: &mut Findings<'_>) {
     let mut claims: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for group in groups {

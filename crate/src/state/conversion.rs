@@ -1,4 +1,4 @@
-//! Measures what a tensor's type costs while it is written.
+//! Measures the error of a tensor's type while the tensor is written.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,22 +8,23 @@ use crate::formats::TensorType;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conversion {
-    /// Its name in the file that was written.
+    /// Name in the file that was written.
     pub tensor: String,
-    /// Its dtype before: a word of safetensors, or `GGML:<type>`.
+    /// Previous dtype: a word of safetensors, or `GGML:<type>`.
     pub from: String,
-    /// Its dtype in the file.
+    /// dtype in the file.
     pub to: String,
-    /// Largest difference between a finite value and what a reader of the file gets for it, both as f32.
+    /// Largest difference between a finite value and the value that a reader of the file gets for it, both as f32.
     pub max_abs_error: f64,
-    /// Values that were NaN or infinite before.
+    /// Number of values that were NaN or infinite before.
     pub non_finite: u64,
-    /// Of a tensor that an adapter was merged into, how much of the change is left: 1 − ‖written − exact‖ / ‖change‖, 2-norms of all values.
+    /// For a tensor that an adapter was merged into, the share of the change that is left: 1 − ‖written − exact‖ / ‖change‖, 2-norms of all
+    /// values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survival: Option<f64>,
 }
 
-/// Compares values with what was made of them.
+/// Compares values with those that were written for them.
 #[derive(Debug, Clone)]
 pub(crate) struct Measure {
     to: TensorType,
@@ -35,7 +36,7 @@ pub(crate) struct Measure {
 }
 
 impl Measure {
-    /// Of the tensor `tensor`, which becomes `to`; `merged` if an adapter was merged into it.
+    /// Measures the tensor `tensor`, which is written as `to`; `merged` if an adapter was merged into it.
     pub(crate) fn new(tensor: &str, from: &str, to: TensorType, merged: bool) -> Self {
         let (tensor, from) = (tensor.to_string(), from.to_string());
         let survival = merged.then_some(1.0);
@@ -43,13 +44,13 @@ impl Measure {
         Self { to, conversion, waiting: Vec::new(), squares: 0.0 }
     }
 
-    /// Takes the 2-norm of the change that was merged, and the squares of what adding it in f32 made of the sums, when all values are
-    /// compared. That rounding and the type's are independent. Nothing is left of no change.
+    /// Completes the measurement after all values were compared, given the 2-norm of the merged change and the sum of squares of the errors of
+    /// adding it in f32. That rounding and the type's are independent. If the change is zero, there is no survival.
     pub(crate) fn of_change(&mut self, norm: f64, squares: f64) {
         self.conversion.survival = (norm > 0.0).then(|| 1.0 - (self.squares + squares).sqrt() / norm);
     }
 
-    /// Takes the next values, and the blocks that they completed.
+    /// Compares the next values with the blocks that they completed.
     pub(crate) fn compare(&mut self, values: Vec<f32>, encoded: &[u8]) {
         let mut decoded = Vec::new();
         self.to.decode(encoded, &mut decoded);
@@ -63,7 +64,7 @@ impl Measure {
                 self.conversion.non_finite += 1;
             }
         }
-        // Fewer than a block stay.
+        // Values of an incomplete block wait.
         let (waiting, done) = (self.waiting.len(), decoded.len());
         self.waiting = match done.checked_sub(waiting) {
             Some(done) => values.get(done..).unwrap_or_default().to_vec(),
@@ -71,7 +72,7 @@ impl Measure {
         };
     }
 
-    /// What was measured so far.
+    /// Returns the measurement so far.
     pub(crate) fn conversion(&self) -> Conversion {
         self.conversion.clone()
     }

@@ -1,5 +1,5 @@
-//! Digests of tensors, groups, tokenizers and documents (crate/FORMATS.md, "Digests"). No device, container, file or order of a file enters
-//! the digest of a model.
+//! Digests of tensors, groups, tokenizers and documents (crate/FORMATS.md, "Digests"). The digest of a model does not depend on a device, a
+//! container, a file or the order of a file.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::error::{Error, Fault, Refusal, Result, word};
 pub use crate::formats::{Digest, Hasher};
 
 impl Hasher {
-    /// Its length in bytes (u64), then the text.
+    /// Adds the length of a text in bytes (u64), then the text.
     fn text(&mut self, text: &str) {
         self.update(&(text.len() as u64).to_le_bytes());
         self.update(text.as_bytes());
@@ -29,16 +29,17 @@ impl Hasher {
     }
 }
 
-/// The text of RFC 8785 of `value`: one text for equal documents, whatever the order of their keys. Its numbers are finite, as JSON wants them.
+/// Serializes `value` as the canonical JSON of RFC 8785: one text for equal documents, whatever the order of their keys. Numbers must be
+/// finite, as JSON requires.
 ///
 /// # Errors
-/// `config.invalid` for what is no JSON.
+/// `config.invalid` for a value that is no JSON.
 pub fn canonical(value: &impl Serialize) -> Result<String> {
     let wrong = |error: serde_json::Error| Error::InvalidConfig(vec![Fault::new("document", "JSON with finite numbers", error)]);
     serde_json_canonicalizer::to_string(value).map_err(wrong)
 }
 
-/// The digest of one tensor; `payload` is that of its stored bytes.
+/// Computes the digest of one tensor; `payload` is the digest of its stored bytes.
 pub fn leaf(key: &str, dtype: &str, shape: &[u64], payload: Digest) -> Digest {
     let mut hasher = Hasher::tagged(0, "tabtune/tensor/1");
     hasher.text(key);
@@ -57,17 +58,20 @@ fn leaves(tag: u8, label: &str, leaves: &BTreeMap<String, Digest>) -> Digest {
     hasher.finish()
 }
 
-/// The digest of parameters and buffers, given the leaf of each by key.
+/// Computes the digest of parameters and buffers, given the leaf of each by key.
 pub fn weights_digest(of: &BTreeMap<String, Digest>) -> Digest {
     leaves(1, "tabtune/weights/1", of)
 }
 
-/// The digest of state tensors, given the leaf of each by key.
+/// Computes the digest of state tensors, given the leaf of each by key.
 pub fn optimizer_digest(of: &BTreeMap<String, Digest>) -> Digest {
     leaves(2, "tabtune/optimizer/1", of)
 }
 
-/// The digest of groups in their order. Where their tensors lie does not count.
+/// Computes the digest of groups in their order. Where their tensors reside does not count.
+///
+/// # Errors
+/// `state.group.hyperparameter` for a value that is NaN or infinite; `config.invalid` for a group that is no JSON.
 pub fn assignment_digest(groups: &[ModelStateGroupAssignment]) -> Result<Digest> {
     let without =
         |group: &ModelStateGroupAssignment| ModelStateGroupAssignment { residency_policy: None, residency: None, ..group.clone() };
@@ -84,20 +88,23 @@ pub fn assignment_digest(groups: &[ModelStateGroupAssignment]) -> Result<Digest>
     Ok(hasher.finish())
 }
 
-/// A hyperparameter that is NaN or infinite, with its group.
+/// Returns the first hyperparameter that is NaN or infinite, with its group.
 fn not_finite(groups: &[ModelStateGroupAssignment]) -> Option<(&str, &str)> {
     let all = groups.iter().flat_map(|group| group.optimizer.hyperparameters.iter().map(move |(name, value)| (group, name, value)));
     all.filter(|(.., value)| !value.is_finite()).map(|(group, name, _)| (group.group_id.as_str(), name.as_str())).next()
 }
 
-/// The digest of a state: weights, state tensors and groups, each that of an empty set where there are none.
+/// Computes the digest of a state: weights, state tensors and groups, each the digest of an empty set where there are none.
 pub fn state_digest(weights: Digest, optimizer: Digest, assignment: Digest) -> Digest {
     let mut hasher = Hasher::tagged(7, "tabtune/state/1");
     [weights, optimizer, assignment].iter().for_each(|part| hasher.update(part.as_bytes()));
     hasher.finish()
 }
 
-/// The digest of a tokenizer: SHA-256 of each of its assets by name, and its record.
+/// Computes the digest of a tokenizer: SHA-256 of each of its assets by name, and its record.
+///
+/// # Errors
+/// `config.invalid` for a record that is no JSON.
 pub fn tokenizer_digest(assets: &BTreeMap<String, Digest>, record: &TokenizerRecord) -> Result<Digest> {
     let mut hasher = Hasher::tagged(4, "tabtune/tokenizer/1");
     hasher.count(assets.len());
@@ -109,7 +116,7 @@ pub fn tokenizer_digest(assets: &BTreeMap<String, Digest>, record: &TokenizerRec
     Ok(hasher.finish())
 }
 
-/// The digest of chat templates by name.
+/// Computes the digest of chat templates by name.
 pub fn template_digest(templates: &BTreeMap<String, String>) -> Digest {
     let mut hasher = Hasher::tagged(5, "tabtune/template/1");
     hasher.count(templates.len());
@@ -120,22 +127,22 @@ pub fn template_digest(templates: &BTreeMap<String, String>) -> Digest {
     hasher.finish()
 }
 
-/// The digests that a bundle has; absent parts have none.
+/// The digests of the parts of a bundle; absent parts have none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BundleParts {
-    /// Of parameters and buffers.
+    /// Digest of parameters and buffers.
     pub weights: Option<Digest>,
-    /// Of state tensors.
+    /// Digest of state tensors.
     pub optimizer: Option<Digest>,
-    /// Of groups.
+    /// Digest of groups.
     pub assignment: Option<Digest>,
-    /// Of the tokenizer.
+    /// Digest of the tokenizer.
     pub tokenizer: Option<Digest>,
-    /// Of the chat templates.
+    /// Digest of the chat templates.
     pub template: Option<Digest>,
 }
 
-/// The digest of a bundle.
+/// Computes the digest of a bundle.
 pub fn bundle_digest(identity: &Identity, parts: &BundleParts) -> Digest {
     let mut hasher = Hasher::tagged(6, "tabtune/bundle/1");
     hasher.text(&identity.model_family);
@@ -160,7 +167,7 @@ pub fn bundle_digest(identity: &Identity, parts: &BundleParts) -> Digest {
     hasher.finish()
 }
 
-/// Documents with a digest of their own.
+/// Kind of a document that has a digest of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentKind {
     /// The plan of an import.
@@ -171,7 +178,10 @@ pub enum DocumentKind {
     Receipt,
 }
 
-/// The digest of a document, given without the field that holds it (a receipt also without time and device).
+/// Computes the digest of a document, given without the field that holds it (a receipt also without time and device).
+///
+/// # Errors
+/// `config.invalid` for a document that is no JSON.
 pub fn document_digest(kind: DocumentKind, document: &Value) -> Result<Digest> {
     let (tag, label) = match kind {
         DocumentKind::Plan => (8, "tabtune/plan/1"),

@@ -1,24 +1,24 @@
-//! What each kind of optimizer keeps for a parameter (shaders/README.md, "Update rules"): names, shapes and dtypes.
+//! State that each kind of optimizer keeps for a parameter (shaders/README.md, "Update rules"): names, shapes and dtypes.
 
 use std::collections::BTreeMap;
 
 use super::group::OptimizerAccount;
 use super::tensor::StateWord;
 
-/// The kinds that tabtune trains.
+/// Kinds of optimizers that tabtune trains with.
 pub(crate) const TRAINED: [&str; 4] = ["adafactor", "adamw", "apollo", "sgd"];
 
-/// What a kind of optimizer keeps for one parameter: the shape of each state tensor.
+/// State tensors that a kind of optimizer keeps for one parameter: the shape of each.
 pub(crate) struct Kept {
-    /// Present in every member that has state.
+    /// State tensors of every member that has state.
     pub(crate) required: BTreeMap<StateWord, Vec<u64>>,
-    /// Allowed besides.
+    /// State tensors that are allowed in addition.
     pub(crate) optional: BTreeMap<StateWord, Vec<u64>>,
 }
 
 impl Kept {
-    /// What `optimizer` keeps for a parameter of this shape; `state` are the shapes of the member's state tensors, which tell whether APOLLO
-    /// projects it. `None` for a kind that is not known.
+    /// Returns what `optimizer` keeps for a parameter of this shape; `state` are the shapes of the member's state tensors, which show whether
+    /// APOLLO projects it. `None` for an unknown kind.
     pub(crate) fn of(optimizer: &OptimizerAccount, shape: &[u64], state: &BTreeMap<StateWord, &[u64]>) -> Option<Self> {
         let own = || shape.to_vec();
         let moments = || BTreeMap::from([(StateWord::M, own()), (StateWord::V, own())]);
@@ -47,13 +47,13 @@ impl Kept {
         Some(Self { required, optional })
     }
 
-    /// The shape of the state tensor `word`, where this kind has one.
+    /// Returns the shape of the state tensor `word`, if this kind has one.
     pub(crate) fn shape(&self, word: StateWord) -> Option<&[u64]> {
         self.required.get(&word).or_else(|| self.optional.get(&word)).map(Vec::as_slice)
     }
 }
 
-/// The dtypes in which a state tensor may be stored.
+/// Returns the dtypes in which a state tensor may be stored.
 pub(crate) fn dtypes(word: StateWord) -> &'static [&'static str] {
     match word {
         StateWord::Step => &["U64"],
@@ -62,14 +62,14 @@ pub(crate) fn dtypes(word: StateWord) -> &'static [&'static str] {
     }
 }
 
-/// A shape of at least two dimensions as rows (the product of all but the last) and columns.
+/// Returns a shape of at least two dimensions as rows (the product of all but the last) and columns.
 fn matrix(shape: &[u64]) -> Option<(u64, u64)> {
     let (&cols, leading) = shape.split_last()?;
     (!leading.is_empty()).then(|| (leading.iter().copied().fold(1, u64::saturating_mul), cols))
 }
 
-/// Shape of the moments of a parameter that APOLLO projects, [rank, channels], the channels being the longer side (the rows of a square);
-/// `None` for one that it treats like AdamW: a norm, or moments of another shape than the parameter's, say that it is projected.
+/// Returns the shape of the moments of a parameter that APOLLO projects, [rank, channels], where the channels are the longer side (the rows of
+/// a square); `None` for one that it treats like AdamW. A norm, or moments of another shape than the parameter's, show that it is projected.
 fn projected(optimizer: &OptimizerAccount, shape: &[u64], state: &BTreeMap<StateWord, &[u64]>) -> Option<Vec<u64>> {
     let (rows, cols) = matrix(shape)?;
     let (side, channels) = (rows.min(cols), rows.max(cols));
@@ -88,7 +88,7 @@ fn projected(optimizer: &OptimizerAccount, shape: &[u64], state: &BTreeMap<State
     Some(vec![rank, channels])
 }
 
-/// A count that is held as an f64; 0 for anything else. The cast saturates.
+/// Converts a count that is held as an f64; 0 for anything else. The cast saturates.
 fn whole(value: f64) -> u64 {
     if value.fract() == 0.0 { value as u64 } else { 0 }
 }

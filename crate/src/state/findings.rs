@@ -1,12 +1,12 @@
-//! Findings of several kinds, told together.
+//! Collects findings of several kinds, which are reported together.
 
 use crate::error::{Error, Refusal, Result, Word, shown};
 use crate::formats::MAX_LISTED;
 
-/// The words of each step of a check, in the order in which their findings are told.
+/// The codes of each step of a check, in the order in which their findings are reported.
 pub(crate) type Steps = &'static [&'static [Word]];
 
-/// Everything that a check finds wrong. It is told by step and then by subject, whatever the order of finding.
+/// Collects everything that a check finds wrong. Findings are reported by step and then by subject, in whatever order they were found.
 pub(crate) struct Findings<'a> {
     artifact: &'a str,
     steps: Steps,
@@ -14,12 +14,12 @@ pub(crate) struct Findings<'a> {
 }
 
 impl<'a> Findings<'a> {
-    /// None yet, in `artifact`.
+    /// Creates an empty list of findings about `artifact`.
     pub(crate) fn new(artifact: &'a str, steps: Steps) -> Self {
         Self { artifact, steps, list: Vec::new() }
     }
 
-    /// A finding about `subject`; `tell` adds what was expected and found. Those beyond the 10,000th are left out.
+    /// Adds a finding about `subject`; `tell` adds the expected and found values. Findings beyond the 10,000th are left out.
     pub(crate) fn add(&mut self, code: Word, subject: &str, tell: impl FnOnce(Refusal) -> Refusal) {
         if self.list.len() >= MAX_LISTED {
             return;
@@ -29,7 +29,7 @@ impl<'a> Findings<'a> {
         self.list.push((step, subject.to_string(), tell(refusal)));
     }
 
-    /// All of them as one error, if there are any.
+    /// Returns all findings as one error, if there are any.
     pub(crate) fn result(mut self) -> Result<()> {
         if self.list.is_empty() {
             return Ok(());
@@ -39,7 +39,7 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// A list of names, each escaped and cut, none left out.
+/// Joins names into a list, each escaped and shortened, none left out.
 pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().map(shown).collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-//! Which optimizer trains which tensors, and where it stands: a group's own account.
+//! Groups of parameters: which optimizer trains which tensors, and its progress.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::tensor::StateWord;
 
-/// What the members of a group have in common: plain data.
+/// Common property of the members of a group: plain data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupClass {
@@ -15,13 +15,13 @@ pub enum GroupClass {
     Embedding,
     /// Matrices of blocks.
     Matrix,
-    /// The matrix that gives the logits.
+    /// The matrix that computes the logits.
     Head,
     /// Weights of norms.
     Scalar,
     /// Biases.
     Bias,
-    /// Several of these.
+    /// Members of several classes.
     Mixed,
 }
 
@@ -30,12 +30,12 @@ pub enum GroupClass {
 pub struct OptimizerAccount {
     /// `sgd`, `adamw`, `adafactor`, `apollo`; `adam`, `lars`, `lamb` are carried, not trained.
     pub kind: String,
-    /// By public name.
+    /// Hyperparameters by public name.
     #[serde(flatten)]
     pub hyperparameters: BTreeMap<String, f64>,
 }
 
-/// How the group's parameters differ from the run's.
+/// Differences between the group's parameters and the run's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParameterSemantics {
@@ -45,7 +45,7 @@ pub struct ParameterSemantics {
     /// Factor of the weight decay.
     #[serde(default = "one")]
     pub weight_decay_scale: f64,
-    /// No gradient, no state, no update.
+    /// True if the parameters have no gradient, no state and no update.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub frozen: bool,
 }
@@ -60,15 +60,15 @@ impl Default for ParameterSemantics {
     }
 }
 
-/// The schedule of the group's learning rate and where it stands.
+/// Schedule of the group's learning rate, and its progress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SchedulerAccount {
-    /// Its public name.
+    /// Public name of the schedule.
     pub kind: String,
-    /// Its settings.
+    /// Settings of the schedule.
     pub config: Value,
-    /// The resolved step at which its decay starts.
+    /// Resolved step at which the decay starts.
     pub start: Option<u64>,
 }
 
@@ -83,13 +83,13 @@ pub struct GroupMember {
 }
 
 impl GroupMember {
-    /// The keys of its tensors: the parameter, then its state by word.
+    /// Returns the keys of its tensors: the parameter, then its state by word.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.parameter).chain(self.state.values()).map(String::as_str)
     }
 }
 
-/// Where tensors lie: plain data.
+/// Place where tensors reside: plain data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Residency {
@@ -97,17 +97,17 @@ pub enum Residency {
     Host,
     /// On the device.
     Device,
-    /// Elsewhere, brought when needed.
+    /// Elsewhere, loaded when needed.
     Offloaded,
 }
 
-/// Where state tensors lie during a step and between steps.
+/// Residency of state tensors during a step and between steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResidencyPolicy {
-    /// During a step.
+    /// Residency during a step.
     pub step: Residency,
-    /// Between steps.
+    /// Residency between steps.
     pub idle: Residency,
 }
 
@@ -127,11 +127,11 @@ pub struct ResidencyPolicy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelStateGroupAssignment {
-    /// Unique; `.` and `/` separate parts.
+    /// Unique name; `.` and `/` separate its parts.
     pub group_id: String,
-    /// What the members have in common.
+    /// Common property of the members.
     pub class: GroupClass,
-    /// The module that the group stands for; empty for the whole model.
+    /// Path of the module that the group represents; empty for the whole model.
     pub model_tree_path: Vec<String>,
     /// Optimizer and hyperparameters.
     pub optimizer: OptimizerAccount,
@@ -140,14 +140,14 @@ pub struct ModelStateGroupAssignment {
     /// Schedule of the learning rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<SchedulerAccount>,
-    /// Its parameters, in their order.
+    /// Parameters of the group, in their order.
     pub members: Vec<GroupMember>,
-    /// At least the step of every member.
+    /// Number of applied steps: at least the step of every member.
     pub applied_steps: u64,
-    /// Where state is meant to lie.
+    /// Intended residency of the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub residency_policy: Option<ResidencyPolicy>,
-    /// Where it lies now.
+    /// Actual residency of the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub residency: Option<Residency>,
 }

@@ -1,4 +1,4 @@
-//! The manifest of a state dict (crate/FORMATS.md, "Manifest and groups"): what the tensors of an artifact are, and who trains them.
+//! The manifest of a state dict (crate/FORMATS.md, "Manifest and groups"): the tensors of an artifact, and the groups that train them.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::error::{Error, Fault, Result};
 use crate::formats::Digest;
 use crate::state::Base;
 
-/// What the document is.
+/// Value of the field `format`.
 pub(crate) const FORMAT: &str = "tabtune.manifest";
-/// The manifest of shards.
+/// File name of the manifest of shards.
 pub(crate) const MANIFEST_FILE: &str = "tabtune.manifest.json";
-/// The manifest of a single file, in its metadata.
+/// Metadata key of the manifest of a single file.
 pub(crate) const MANIFEST_KEY: &str = "tabtune.manifest";
-/// Its newest version.
+/// Newest version of the format.
 pub(crate) const VERSION: u64 = 1;
 
 /// A manifest. In a single safetensors file it is a text of the metadata, without digests and files, because the header is written first.
@@ -28,14 +28,14 @@ pub struct StateManifest {
     pub format: String,
     /// Always 1.
     pub version: u64,
-    /// What the state is a state of.
+    /// Model and checkpoint that the state belongs to.
     pub identity: Identity,
-    /// What training started from.
+    /// Model that training started from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
     /// The tensors by key.
     pub tensors: BTreeMap<String, TensorRecord>,
-    /// Who trains them.
+    /// Groups that train them.
     pub groups: Vec<ModelStateGroupAssignment>,
     /// The tokenizer, without its assets.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,13 +43,13 @@ pub struct StateManifest {
     /// Free JSON of at most 64 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile_contract: Option<Value>,
-    /// Names of formats, best first.
+    /// Names of formats, the preferred one first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preferred_formats: Option<Vec<String>>,
-    /// Digests of what the artifact contains.
+    /// Digests of the artifact's contents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digests: Option<StatedDigests>,
-    /// The files of the artifact.
+    /// Files of the artifact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<ManifestFile>>,
 }
@@ -58,15 +58,15 @@ pub struct StateManifest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TensorRecord {
-    /// Names of the module tree.
+    /// Path of names in the module tree.
     pub path: Vec<String>,
-    /// What it is for.
+    /// Purpose of the tensor.
     pub role: TensorRole,
-    /// A word of safetensors, or `GGML:<type>`.
+    /// dtype: a word of safetensors, or `GGML:<type>`.
     pub dtype: String,
-    /// Row-major.
+    /// Row-major shape.
     pub shape: Vec<u64>,
-    /// Name of the file that has it.
+    /// Name of the file that contains it.
     pub file: String,
 }
 
@@ -74,11 +74,11 @@ pub struct TensorRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenizerAccount {
-    /// What is known of it.
+    /// Known facts about the tokenizer.
     pub record: TokenizerRecord,
-    /// Its assets.
+    /// Assets of the tokenizer.
     pub assets: Vec<AssetAccount>,
-    /// The chat templates.
+    /// Chat templates.
     pub templates: Vec<TemplateAccount>,
 }
 
@@ -86,11 +86,11 @@ pub struct TokenizerAccount {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AssetAccount {
-    /// Its name.
+    /// Name of the asset.
     pub name: String,
-    /// Its length.
+    /// Length in bytes.
     pub bytes: u64,
-    /// Of its bytes.
+    /// SHA-256 of its bytes.
     pub sha256: Digest,
 }
 
@@ -98,9 +98,9 @@ pub struct AssetAccount {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TemplateAccount {
-    /// Its name; `default` for the one that has none.
+    /// Name of the template; `default` for one without a name.
     pub name: String,
-    /// Of its text.
+    /// SHA-256 of its text.
     pub sha256: Digest,
 }
 
@@ -108,31 +108,31 @@ pub struct TemplateAccount {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatedDigests {
-    /// Of parameters and buffers.
+    /// Digest of parameters and buffers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Digest>,
-    /// Of state tensors.
+    /// Digest of state tensors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<Digest>,
-    /// Of groups.
+    /// Digest of groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Digest>,
-    /// Of the state dict.
+    /// Digest of the state dict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Digest>,
-    /// Of the tokenizer.
+    /// Digest of the tokenizer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<Digest>,
-    /// Of the chat templates.
+    /// Digest of the chat templates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<Digest>,
-    /// Of all of it.
+    /// Digest of the whole bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<Digest>,
 }
 
 impl StatedDigests {
-    /// Each digest with its name.
+    /// Returns each digest with its name.
     pub(crate) fn each(&self) -> [(&'static str, Option<Digest>); 7] {
         [
             ("weights", self.weights),
@@ -152,14 +152,14 @@ impl StatedDigests {
 pub struct ManifestFile {
     /// File name.
     pub name: String,
-    /// Size.
+    /// Size in bytes.
     pub bytes: u64,
     /// SHA-256 of each piece of 8 MiB, the last one shorter, in lower-case hex.
     pub pieces: Vec<String>,
 }
 
 impl StateManifest {
-    /// A manifest of these tensors and groups, without the parts that an artifact may lack.
+    /// Creates a manifest of these tensors and groups, without the optional parts.
     pub fn new(identity: Identity, tensors: BTreeMap<String, TensorRecord>, groups: Vec<ModelStateGroupAssignment>) -> Self {
         Self {
             format: FORMAT.to_string(),
@@ -176,10 +176,10 @@ impl StateManifest {
         }
     }
 
-    /// The manifest as JSON with two spaces of indentation and a line feed at its end: one text for equal manifests.
+    /// Writes the manifest as JSON with two spaces of indentation and a line feed at its end: one text for equal manifests.
     ///
     /// # Errors
-    /// A hyperparameter that is not finite, which JSON does not hold.
+    /// `config.invalid` for a hyperparameter that is not finite, which JSON cannot hold.
     pub fn to_text(&self) -> Result<String> {
         for group in &self.groups {
             let semantics = &group.parameter_semantics;
@@ -192,7 +192,7 @@ impl StateManifest {
         text.map(|text| text + "\n").map_err(|error| Error::InvalidConfig(vec![Fault::new("manifest", "a JSON document", error)]))
     }
 
-    /// Its tensors as those of a state dict.
+    /// Returns its tensors as those of a state dict.
     pub fn state_tensors(&self) -> BTreeMap<String, ModelStateTensorManifest> {
         let tensor = |(key, record): (&String, &TensorRecord)| {
             let TensorRecord { path, role, dtype, shape, .. } = record.clone();

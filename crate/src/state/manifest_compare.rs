@@ -1,4 +1,4 @@
-//! A manifest and the tensors that its files have.
+//! Compares a manifest with the tensors that its files contain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ const TENSOR_UNLISTED: Word = word!("manifest.tensor.unlisted");
 const TENSOR_MISMATCH: Word = word!("manifest.tensor.mismatch");
 const STEPS: Steps = &[&[TENSOR_MISSING], &[TENSOR_UNLISTED], &[TENSOR_MISMATCH]];
 
-/// dtype, shape and file of each tensor that files have.
+/// dtype, shape and file of each tensor that the files contain.
 type Found = BTreeMap<String, (String, Vec<u64>, String)>;
 
 impl StateManifest {
-    /// The files that hold only state tensors of this manifest, and of whose tensors none is in `found`: the optimizer file that was left
+    /// Returns the names of files that hold only state tensors of this manifest, none of which is in `found`: the optimizer file that was left
     /// behind.
     pub fn absent_optimizer_files(&self, found: &Found) -> BTreeSet<&str> {
         let is_there = |(key, record): &(&String, &TensorRecord)| !is_state(record) || found.contains_key(*key);
@@ -24,8 +24,8 @@ impl StateManifest {
         self.tensors.values().map(|record| record.file.as_str()).filter(|file| !needed.contains(file)).collect()
     }
 
-    /// Compares the manifest with the tensors that its files have: dtype, shape and file of each. Names of files count only where the
-    /// weights are in several. State tensors of [`Self::absent_optimizer_files`] are not missed.
+    /// Compares the manifest with the tensors that its files contain: dtype, shape and file of each. File names count only where the weights
+    /// are in several files. State tensors of [`Self::absent_optimizer_files`] may be missing.
     ///
     /// # Errors
     /// `manifest.tensor.missing`, `.unlisted` and `.mismatch`: all findings, in this order and then by key.

@@ -1,5 +1,5 @@
-//! The parts of a manifest that may be long. Before a list is read, its items are counted: an item in memory may take many times its text, and
-//! a list without a limit as much as its file says.
+//! Reads the parts of a manifest that may be long. Before a list is read, its items are counted: an item in memory may take many times its
+//! text, and a list without a limit would take as much memory as its file asks for.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ fn items(value: Option<Json<'_>>) -> usize {
     value.and_then(Json::list).map_or(0, Iterator::count)
 }
 
-/// The field `tensors`.
+/// Reads the field `tensors`.
 pub(crate) fn tensors(fields: &mut Fields<'_>) -> Result<BTreeMap<String, TensorRecord>, Wrong> {
     let value = fields.value("tensors");
     let mut tensors = BTreeMap::new();
@@ -42,7 +42,7 @@ pub(crate) fn tensors(fields: &mut Fields<'_>) -> Result<BTreeMap<String, Tensor
     Ok(tensors)
 }
 
-/// The field `groups` of a manifest with so many tensors.
+/// Reads the field `groups` of a manifest with this number of tensors.
 pub(crate) fn groups(fields: &mut Fields<'_>, tensors: usize) -> Result<Vec<ModelStateGroupAssignment>, Wrong> {
     let list = fields.value("groups").list().ok_or_else(|| Wrong::new("groups", "no list"))?;
     refuse_if(list.clone().count() > MAX_GROUPS, "groups", "more than 10,000 groups")?;
@@ -64,14 +64,14 @@ pub(crate) fn groups(fields: &mut Fields<'_>, tensors: usize) -> Result<Vec<Mode
     Ok(groups)
 }
 
-/// The field `base`.
+/// Reads the field `base`.
 pub(crate) fn base(fields: &mut Fields<'_>) -> Result<Option<Base>, Wrong> {
     let value = fields.value("base");
     refuse_if(items(value.get("files")) > MAX_FILES, "base", "more than 20,000 files")?;
     json_typed(value, "base")
 }
 
-/// The field `files`; null or absent, it has the value that `T` gives to null.
+/// Reads the field `files`; if it is null or absent, it has the value that `T` reads from null.
 pub(crate) fn files<T: DeserializeOwned>(fields: &mut Fields<'_>) -> Result<T, Wrong> {
     let value = fields.value("files");
     refuse_if(items(Some(value)) > MAX_FILES, "files", "more than 20,000 files")?;

@@ -1,4 +1,4 @@
-//! Reading a manifest: an untrusted document, of which every value is checked.
+//! Reads a manifest: an untrusted document of which every value is checked.
 
 use std::fmt::Display;
 
@@ -22,7 +22,7 @@ const RESIDENCY: Word = word!("state.group.residency");
 const STEPS: Steps = &[&[RESIDENCY]];
 
 impl StateManifest {
-    /// The manifest that `text`, found in `artifact`, is. Whether its groups are sound is for [`check_groups`](crate::state::check_groups).
+    /// Reads a manifest from `text`, found in `artifact`. [`check_groups`](crate::state::check_groups) checks that its groups are sound.
     ///
     /// # Errors
     /// `manifest.json` with the path of the first value that is not as it must be; `manifest.version` for a newer version;
@@ -31,7 +31,7 @@ impl StateManifest {
         Self::of_json(json_document(text).map_err(|wrong| refused(&wrong, artifact))?, artifact)
     }
 
-    /// As [`Self::read`] for a document that was scanned.
+    /// Reads a document that was scanned; otherwise like [`Self::read`].
     pub(crate) fn of_json(document: Json<'_>, artifact: &str) -> Result<Self> {
         let wrong = |wrong: Wrong| refused(&wrong, artifact);
         let mut fields = Fields::new(document, "").map_err(wrong)?;
@@ -71,7 +71,7 @@ fn wrong_if(wrong: bool, path: &str, found: impl Display) -> Result<(), Wrong> {
     if wrong { Err(Wrong { path: path.to_string(), found: found.to_string() }) } else { Ok(()) }
 }
 
-/// The version of a document that is a manifest.
+/// Returns the version of a document that is a manifest.
 fn version(fields: &mut Fields<'_>) -> Result<u64, Wrong> {
     let format: Option<String> = fields.take("format")?;
     wrong_if(format.as_deref() != Some(FORMAT), "format", format.unwrap_or_default())?;
@@ -80,7 +80,7 @@ fn version(fields: &mut Fields<'_>) -> Result<u64, Wrong> {
     Ok(version)
 }
 
-/// Whether the residencies of `groups` are words that there are. Values that are no texts are left to the types.
+/// Checks that the residencies of `groups` are known words. Values that are no texts are left to the types.
 fn check_residency(groups: Json<'_>, artifact: &str) -> Result<()> {
     let mut findings = Findings::new(artifact, STEPS);
     for group in groups.list().into_iter().flatten() {
@@ -96,7 +96,7 @@ fn check_residency(groups: Json<'_>, artifact: &str) -> Result<()> {
     findings.result()
 }
 
-/// Whether a value has an integer that JavaScript does not hold exactly.
+/// Returns whether a value contains an integer that JavaScript does not hold exactly.
 fn inexact(value: &Value) -> bool {
     match value {
         Value::Number(number) => {
@@ -109,7 +109,7 @@ fn inexact(value: &Value) -> bool {
     }
 }
 
-/// What the types do not say: numbers that JSON holds exactly, lengths, hex.
+/// Checks the rules that the types do not express: numbers that JSON holds exactly, lengths, hex.
 fn check_limits(manifest: &StateManifest) -> Result<(), Wrong> {
     let exact = |path: &str, count: u64| wrong_if(count > MAX_COUNT, path, count);
     for (key, tensor) in &manifest.tensors {

@@ -1,4 +1,4 @@
-//! State as typed data: named tensors, the groups that train them, digests, manifests and receipts. Plain data, checked here, without any
+//! State as typed data: named tensors, the groups that train them, digests, manifests and receipts. It is plain data, checked here without any
 //! payload.
 
 mod account;

@@ -3,11 +3,14 @@
 use crate::error::{Error, Refusal, Result, Word, word};
 
 /// Refuses weights with NaN or infinite values, all tensors at once: `counts` are those of each tensor that was read.
+///
+/// # Errors
+/// `model.non-finite` for each tensor with a count above 0.
 pub fn refuse_non_finite(counts: &[(String, u64)]) -> Result<()> {
     refuse_non_finite_as(word!("model.non-finite"), counts)
 }
 
-/// The same by another word.
+/// Refuses such weights with another code.
 pub(crate) fn refuse_non_finite_as(word: Word, counts: &[(String, u64)]) -> Result<()> {
     let refuse = |(name, count): &(String, u64)| {
         let refusal = Refusal::new(word).stage("read").subject(name).expected("finite values");

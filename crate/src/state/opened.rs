@@ -1,4 +1,4 @@
-//! What the headers of an artifact say, before any value is read, and how it becomes a state dict.
+//! The headers of an artifact, read without any value, and their import as a state dict.
 
 use std::collections::BTreeMap;
 
@@ -20,13 +20,13 @@ use crate::formats::{Digest, Warning, unreadable};
 /// A file of an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct OpenedFile {
-    /// SHA-256 of what was read to list the tensors: the header, or the whole of a JSON document.
+    /// SHA-256 of the bytes that list the tensors: the header, or the whole of a JSON document.
     pub header_sha256: Digest,
     /// Size of the file.
     pub bytes: u64,
 }
 
-/// A tensor of an artifact, and where it stands.
+/// A tensor of an artifact, and its position.
 #[derive(Debug, Clone)]
 pub struct OpenedTensor {
     /// Name, path, role, dtype, shape.
@@ -35,9 +35,9 @@ pub struct OpenedTensor {
     pub payload: Option<Payload>,
     /// Name of its file, without a path.
     pub file: String,
-    /// First byte in the file.
+    /// Position of the first byte in the file.
     pub begin: u64,
-    /// One past the last byte; `begin` for a type of unknown size.
+    /// Position one past the last byte; `begin` for a type of unknown size.
     pub end: u64,
 }
 
@@ -54,51 +54,51 @@ pub struct OpenedTensor {
 /// ```
 #[derive(Debug, Clone)]
 pub struct OpenedState {
-    /// What it is a state of.
+    /// Model and checkpoint that the state belongs to.
     pub identity: Identity,
-    /// Its container.
+    /// Container of the artifact.
     pub source_format: SourceWord,
-    /// Its tensors by key. They are boxed, since the nodes of a map filled in ascending order stay half empty.
+    /// Tensors by key. They are boxed, since the nodes of a map filled in ascending order stay half empty.
     pub tensors: BTreeMap<String, Box<OpenedTensor>>,
-    /// Its groups; none where their state tensors are absent.
+    /// Groups; none if their state tensors are absent.
     pub groups: Vec<ModelStateGroupAssignment>,
-    /// Its manifest as it stands, with all groups.
+    /// Manifest as it was read, with all groups.
     pub manifest: Option<StateManifest>,
-    /// The digests that it states.
+    /// Digests that the artifact states.
     pub stated: StatedDigests,
-    /// The weights that its optimizer file belongs to.
+    /// Digest of the weights that its optimizer file belongs to.
     pub optimizer_of: Option<Digest>,
-    /// What became of its stated digests, if they were compared already.
+    /// Results for its stated digests, if they were compared already.
     pub checks: Option<BTreeMap<&'static str, StatedResult>>,
-    /// Its files, those with weights first.
+    /// Files of the artifact, those with weights first.
     pub files: Vec<OpenedFile>,
-    /// Its files, for receipts.
+    /// Files of the artifact, for receipts.
     pub(crate) inputs: Vec<Input>,
     /// Name of its first file, for messages.
     pub artifact: String,
-    /// What is unusual but allowed.
+    /// Unusual but allowed properties.
     pub warnings: Vec<Warning>,
 }
 
-/// A state dict that was imported, and what there is to say of it.
+/// A state dict that was imported, with the results of the import.
 #[derive(Debug, Clone)]
 pub struct ImportedState {
-    /// The state dict; its payloads are read when asked for.
+    /// The state dict; its payloads are read on demand.
     pub state_dict: PortableModelStateDict,
     /// The manifest of the whole artifact.
     pub manifest: Option<StateManifest>,
-    /// What was taken, left out and renamed.
+    /// Report of the tensors that were taken, left out and renamed.
     pub report: SelectionReport,
-    /// What became of each digest that the artifact may state.
+    /// Result for each digest that the artifact may state.
     pub checks: BTreeMap<&'static str, StatedResult>,
     /// The files of the artifact.
     pub files: Vec<OpenedFile>,
-    /// What is unusual but allowed.
+    /// Unusual but allowed properties.
     pub warnings: Vec<Warning>,
 }
 
 impl OpenedState {
-    /// The part that `request` asks for. Each admitted tensor is read once, by pieces, unless only headers are to be checked.
+    /// Imports the part that `request` asks for. Each admitted tensor is read once, by pieces, unless only headers are to be checked.
     ///
     /// # Errors
     /// `select.*`, `remap.*` and `state.*`; with full verification also `digest.mismatch`, `manifest.optimizer.mismatch`,
@@ -108,13 +108,13 @@ impl OpenedState {
         self.materialize(selected, request, false).await
     }
 
-    /// The selection of `request`, from what the headers say.
+    /// Applies the selection of `request` to the headers.
     pub(crate) fn select(&self, request: &PortableModelImportRequest) -> Result<Selected> {
         let manifests = self.tensors.iter().map(|(key, tensor)| (key.clone(), tensor.manifest.clone())).collect();
         select(&manifests, &self.groups, request, &self.artifact)
     }
 
-    /// The payload of a tensor.
+    /// Returns the payload of a tensor.
     pub(crate) fn payload(&self, key: &str) -> Result<Payload> {
         let Some(tensor) = self.tensors.get(key) else {
             return Err(Refusal::new(word!("plan.tensor.unknown")).stage("read").of(&self.artifact).subject(key).into());
@@ -122,13 +122,13 @@ impl OpenedState {
         tensor.payload.clone().ok_or_else(|| unreadable(&tensor.manifest.dtype, key, &tensor.file).into())
     }
 
-    /// The state dict of what was selected; with `hold` all its values stay in memory.
+    /// Creates the state dict of a selection; with `hold` all its values stay in memory.
     pub(crate) async fn materialize(&self, selected: Selected, request: &PortableModelImportRequest, hold: bool) -> Result<ImportedState> {
         let mut tensors = BTreeMap::new();
         let mut sources = BTreeMap::new();
         for entry in selected.entries {
             let mut payload = self.payload(&entry.source_key)?;
-            // The checks of the groups look at steps, which are eight bytes each.
+            // The checks of the groups read steps, which are eight bytes each.
             let step = is_step(&entry.tensor) && payload.len() == STEP_BYTES;
             if (hold || step) && payload.in_memory().is_none() {
                 payload = Payload::owned(payload.bytes().await?);
@@ -147,7 +147,7 @@ impl OpenedState {
             }
             VerifyPolicy::Header => self.checks.clone().unwrap_or_else(|| NAMES.map(|name| (name, StatedResult::Skipped)).into()),
         };
-        // What is read when it is asked for is read once.
+        // With deferred values, inputs are not read a second time for their checksums.
         let eager = request.materialization_policy == TensorMaterializationPolicy::Eager;
         let whole = request.verify == VerifyPolicy::Full && eager;
         state_dict.account = imported(&self.inputs, &selected.report, &warnings, whole).await?;
@@ -155,7 +155,7 @@ impl OpenedState {
         Ok(ImportedState { state_dict, manifest, report: selected.report, checks, files, warnings })
     }
 
-    /// Compares what is stated with what was read, under the names of the source.
+    /// Compares the stated digests with those of the values that were read, under the names of the source.
     async fn verify(&self, read: &BTreeMap<String, Payload>) -> Result<BTreeMap<&'static str, StatedResult>> {
         let mut leaves = BTreeMap::new();
         for (key, payload) in read {
@@ -182,13 +182,13 @@ impl OpenedState {
     }
 }
 
-/// Bytes of a step: one U64.
+/// Number of bytes of a step: one U64.
 const STEP_BYTES: u64 = 8;
 
-/// The digests that an artifact may state of its state.
+/// Names of the digests that an artifact may state about its state.
 const NAMES: [&str; 4] = ["weights", "optimizer", "assignment", "state"];
 
-/// Reads every tensor once, and looks at its values.
+/// Reads every tensor once, and checks its values.
 async fn read_values(
     state: &PortableModelStateDict,
     request: &PortableModelImportRequest,

@@ -8,7 +8,7 @@ use super::request::VerifyPolicy;
 use crate::error::{base_name, shown};
 use crate::formats::{ByteSource, Digest};
 
-/// Where a model came from.
+/// Format of the files that a model came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceFormat {
@@ -27,11 +27,11 @@ impl fmt::Display for SourceFormat {
     }
 }
 
-/// What a model started from.
+/// Model that training started from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Base {
-    /// What its files call it, else the name of the first one, without its ending; empty in checkpoints that do not tell.
+    /// Name that its files state, else the name of the first file without its ending; empty in checkpoints that do not state it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// `hf_folder` or `gguf`.
@@ -41,7 +41,7 @@ pub struct Base {
     /// Digest of its weights, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights_digest: Option<Digest>,
-    /// How much of its files the last resume compared, where that was not all of them.
+    /// Extent to which the last resume compared its files, if it did not compare all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<VerifyPolicy>,
 }
@@ -52,22 +52,22 @@ pub struct Base {
 pub struct BaseFile {
     /// File name.
     pub name: String,
-    /// Size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// SHA-256 of what lists its tensors: the length word and header of a safetensors file, everything before the data of a GGUF file.
-    /// Absent in checkpoints that do not tell.
+    /// SHA-256 of the part that lists its tensors: the length word and header of a safetensors file, everything before the data of a GGUF file.
+    /// Absent in checkpoints that do not state it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_sha256: Option<Digest>,
     /// SHA-256 of the whole file, where all of it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Digest>,
-    /// SHA-256 of each piece of 8 MiB, the last one shorter: of the base that an adapter is trained beside.
+    /// SHA-256 of each piece of 8 MiB, the last one shorter; present if an adapter is trained on this base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces: Option<Vec<Digest>>,
 }
 
 impl BaseFile {
-    /// The file `source`, whose header has this sum.
+    /// Describes the file `source`, whose header has this digest.
     pub(crate) fn new(source: &dyn ByteSource, header_sha256: Digest) -> Self {
         Self {
             name: base_name(source.name()).to_string(),
@@ -80,14 +80,14 @@ impl BaseFile {
 }
 
 impl Base {
-    /// The base whose files call it `title`.
+    /// Describes a base whose files name it `title`.
     pub(crate) fn new(title: &str, format: SourceFormat, files: Vec<BaseFile>) -> Self {
         let stem = |file: &BaseFile| file.name.rsplit_once('.').map_or(file.name.clone(), |(stem, _)| stem.to_string());
         let name = if title.is_empty() { files.first().map(stem).unwrap_or_default() } else { title.to_string() };
         Self { name: shown(&name), format: format.to_string(), files, weights_digest: None, verified: None }
     }
 
-    /// Takes the sums of whole files that `other` has of the same files.
+    /// Copies the digests of whole files that `other` has for the same files.
     pub(crate) fn take_sums(&mut self, other: &Self) {
         for file in self.files.iter_mut().filter(|file| file.sha256.is_none()) {
             let same = other.files.iter().find(|one| (one.bytes, one.header_sha256) == (file.bytes, file.header_sha256));
@@ -95,10 +95,10 @@ impl Base {
         }
     }
 
-    /// Whether these are the same files, whatever they are called: sizes, and the sums of headers where both tell them.
+    /// Returns whether these are the same files, whatever their names: equal sizes, and equal digests of headers where both state them.
     pub fn matches(&self, other: &Self) -> bool {
         let sorted = |base: &Self| {
-            // Older checkpoints also list what lies beside a GGUF file.
+            // Older checkpoints also list other files of the folder of a GGUF file.
             let weights =
                 base.files.iter().filter(|file| file.header_sha256.is_some() || file.name.to_ascii_lowercase().ends_with(".gguf"));
             let mut files: Vec<(u64, Option<Digest>)> = weights.map(|file| (file.bytes, file.header_sha256)).collect();

@@ -11,8 +11,8 @@ use crate::error::{Refusal, Result, word};
 use crate::formats::{ByteSource, Digest, Hasher, MemorySource, PairedRows, SourceSpan, Transposed};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 
-/// Stored bytes: in memory, in a file, or on the device. They are read by pieces of at most 8 MiB, when they are asked for. Clones share
-/// them, and their digest once it is known.
+/// Stored bytes: in memory, in a file, or on the device. They are read on demand by pieces of at most 8 MiB. Clones share them, and their
+/// digest once it is known.
 ///
 /// ```
 /// use std::rc::Rc;
@@ -25,7 +25,8 @@ use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 /// ```
 pub struct Payload {
     place: Place,
-    /// Shared among clones; made when one of them or a digest is first asked for, since an opened file has many payloads that nobody reads.
+    /// Digest shared among clones; allocated when a clone or a digest is first requested, since an opened file has many payloads that are never
+    /// read.
     sum: OnceCell<Rc<OnceCell<Digest>>>,
 }
 
@@ -72,26 +73,26 @@ impl Payload {
         self.sum.get_or_init(Rc::default)
     }
 
-    /// Bytes in memory.
+    /// Creates a payload of bytes in memory.
     pub fn owned(bytes: impl Into<Rc<[u8]>>) -> Self {
         Self::new(Place::Owned(bytes.into()))
     }
 
-    /// Bytes in memory whose digest is known.
+    /// Creates a payload of bytes in memory whose digest is known.
     pub(crate) fn summed(bytes: impl Into<Rc<[u8]>>, sum: Digest) -> Self {
         let payload = Self::owned(bytes);
         payload.remember(sum);
         payload
     }
 
-    /// `bytes` bytes of `source`, from `begin` on.
+    /// Creates a payload of `bytes` bytes of `source`, from `begin` on.
     pub fn of_source(source: Rc<dyn ByteSource>, begin: u64, bytes: u64) -> Self {
         Self::new(Place::Span(SourceSpan { source, begin, bytes }))
     }
 
-    /// A matrix of `rows` rows in `source`, `bytes` bytes from `begin` on, whose rows stand there as llama.cpp wants those of queries and
-    /// keys: each of the `heads` heads alternates between its two halves. The payload has one half after the other, as Hugging Face. A matrix
-    /// whose rows do not divide into pairs of each head is taken as it is.
+    /// Creates the payload of a matrix of `rows` rows in `source`, `bytes` bytes from `begin` on, whose rows are stored as llama.cpp expects
+    /// those of queries and keys: each of the `heads` heads alternates between its two halves. The payload has one half after the other, as in
+    /// Hugging Face's files. A matrix whose rows do not divide into pairs of each head is left as it is.
     pub fn paired_rows(source: Rc<dyn ByteSource>, begin: u64, bytes: u64, rows: u64, heads: u64) -> Self {
         if heads == 0 || rows == 0 || !rows.is_multiple_of(2 * heads) || !bytes.is_multiple_of(rows) || bytes == 0 {
             return Self::of_source(source, begin, bytes);
@@ -100,24 +101,24 @@ impl Payload {
         Self::of_source(source, 0, bytes)
     }
 
-    /// The transpose of a dense matrix of `rows` rows and `columns` columns of elements of `width` bytes, which begins at `begin`.
+    /// Creates the transpose of a dense matrix of `rows` rows and `columns` columns of elements of `width` bytes, which begins at `begin`.
     pub(crate) fn transposed(source: Rc<dyn ByteSource>, begin: u64, rows: u64, columns: u64, width: u64) -> Self {
         let source = Rc::new(Transposed { source, begin, rows, columns, width });
         let bytes = source.len();
         Self::of_source(source, 0, bytes)
     }
 
-    /// A flat tensor on the device: F32, or packed BF16.
+    /// Creates the payload of a flat tensor on the device: F32, or packed BF16.
     pub fn device(tensor: Tensor<1>) -> Self {
         Self::new(Place::Device(Box::new(tensor)))
     }
 
-    /// `left` plus (or minus) `right`, as unsigned words of `width` bytes, wrapping.
+    /// Computes `left` plus (or minus) `right`, as unsigned words of `width` bytes, wrapping.
     pub(crate) fn words(left: Self, right: Self, width: u64, subtract: bool) -> Self {
         Self::new(Place::Words(Rc::new(Words { left, right, width, subtract })))
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> u64 {
         match &self.place {
             Place::Owned(bytes) => bytes.len() as u64,
@@ -127,23 +128,23 @@ impl Payload {
         }
     }
 
-    /// Whether there are no bytes.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes, if they are in memory.
+    /// Returns the bytes, if they are in memory.
     pub(crate) fn in_memory(&self) -> Option<&Rc<[u8]>> {
         if let Place::Owned(bytes) = &self.place { Some(bytes) } else { None }
     }
 
-    /// The bytes `range`, which is at most a piece long.
+    /// Reads the bytes `range`, which is at most a piece long.
     pub(crate) async fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
         if range.is_empty() {
             return Ok(Vec::new());
         }
         match &self.place {
-            // Inside a slice, so the offsets fit into `usize`.
+            // The range is inside a slice, so the offsets fit into `usize`.
             Place::Owned(bytes) => Ok(bytes[range.start as usize..range.end as usize].to_vec()),
             Place::Span(span) => span.read(&range),
             Place::Device(tensor) => read_parts(&[Part { tensor: tensor.as_ref().clone(), bytes: range }]).await,
@@ -151,12 +152,12 @@ impl Payload {
         }
     }
 
-    /// The handle of a tensor on the device.
+    /// Returns the handle of a tensor on the device.
     pub(crate) fn on_device(&self) -> Option<&Tensor<1>> {
         if let Place::Device(tensor) = &self.place { Some(tensor) } else { None }
     }
 
-    /// The bytes as those of a file, if they are in memory or in one.
+    /// Returns the bytes as those of a file, if they are in memory or in one.
     pub(crate) fn span(&self) -> Option<SourceSpan> {
         match &self.place {
             Place::Owned(bytes) => {
@@ -169,11 +170,14 @@ impl Payload {
     }
 
     /// Calls `each` with the bytes in order, in pieces of at most 8 MiB.
+    ///
+    /// # Errors
+    /// Errors of reading and of `each`.
     pub async fn for_each_piece(&self, each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.for_each_whole(1, each).await
     }
 
-    /// The same, in pieces that are multiples of `unit` bytes, but for the last one.
+    /// Calls `each` with the bytes in pieces that are multiples of `unit` bytes, except for the last one.
     pub(crate) async fn for_each_whole(&self, unit: usize, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let unit = unit.max(1);
         let whole = (PIECE_BYTES / unit).max(1) as u64 * unit as u64;
@@ -186,7 +190,10 @@ impl Payload {
         Ok(())
     }
 
-    /// SHA-256 of the bytes, which are read once; later calls know it.
+    /// Computes the SHA-256 of the bytes, which are read once; later calls reuse it.
+    ///
+    /// # Errors
+    /// Errors of reading.
     pub async fn digest(&self) -> Result<Digest> {
         if let Some(sum) = self.sum().get() {
             return Ok(*sum);
@@ -202,7 +209,7 @@ impl Payload {
         Ok(sum)
     }
 
-    /// The digest, if it is known.
+    /// Returns the digest, if it is known.
     pub(crate) fn known_digest(&self) -> Option<Digest> {
         self.sum().get().copied()
     }
@@ -213,7 +220,7 @@ impl Payload {
         let _ = self.sum().set(sum);
     }
 
-    /// All bytes, of a tensor that is known to be small.
+    /// Reads all bytes of a tensor that is known to be small.
     ///
     /// # Errors
     /// `source.too-large` for more than memory can hold.
@@ -234,7 +241,7 @@ impl Payload {
 }
 
 impl Words {
-    /// The bytes `range` of the result; they are computed from whole words.
+    /// Reads the bytes `range` of the result; they are computed from whole words.
     async fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
         let from = range.start / self.width * self.width;
         let to = range.end.next_multiple_of(self.width).min(self.left.len());
@@ -247,7 +254,7 @@ impl Words {
             4 => combine::<4>(&mut bytes, &right, word),
             _ => combine::<8>(&mut bytes, &right, word),
         }
-        // Less than a word on either side.
+        // This removes less than a word on either side.
         bytes.truncate((range.end - from) as usize);
         bytes.drain(..(range.start - from) as usize);
         Ok(bytes)

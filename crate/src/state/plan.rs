@@ -1,4 +1,4 @@
-//! The plan of an import: what would be read from where, before it is read.
+//! The plan of an import: the bytes that would be read and their positions, before they are read.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -16,25 +16,25 @@ use super::{
 use crate::error::{Refusal, Result, word};
 use crate::formats::{Digest, Warning};
 
-/// Where the bytes of an admitted tensor are.
+/// Position of the bytes of an admitted tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlanEntry {
-    /// Its name in the source.
+    /// Name in the source.
     pub source_key: String,
-    /// Its file.
+    /// Name of its file.
     pub file: String,
-    /// First byte in the file.
+    /// Position of the first byte in the file.
     pub begin: u64,
-    /// One past the last byte.
+    /// Position one past the last byte.
     pub end: u64,
-    /// As stored.
+    /// dtype as stored.
     pub dtype: String,
-    /// Row-major.
+    /// Row-major shape.
     pub shape: Vec<u64>,
 }
 
-/// A selection from an artifact whose headers were read. Deferred, no value is read before one tensor or all of them are asked for; eager,
-/// all of them are read at once and held. Both give the same state.
+/// A selection from an artifact whose headers were read. If it is deferred, no value is read before one tensor or all of them are requested; if
+/// it is eager, all of them are read at once and held. Both give the same state.
 ///
 /// ```
 /// use tabtune::state::PortableModelImportRequest;
@@ -49,17 +49,17 @@ pub struct PlanEntry {
 /// ```
 #[derive(Debug, Clone)]
 pub struct PortableModelBundleImportPlan {
-    /// The container.
+    /// Container of the artifact.
     pub source_format: SourceWord,
-    /// When values are read.
+    /// Time at which values are read.
     pub policy: TensorMaterializationPolicy,
-    /// The manifest of what is admitted, under its new names.
+    /// Manifest of the admitted tensors, under their new names.
     pub manifest: StateManifest,
-    /// What is admitted, by its new name.
+    /// Admitted tensors, by their new names.
     pub entries: BTreeMap<String, PlanEntry>,
-    /// What is unusual but allowed.
+    /// Unusual but allowed properties.
     pub findings: Vec<Warning>,
-    /// The digest of source, policy, request, headers and entries.
+    /// Digest of source, policy, request, headers and entries.
     pub plan_digest: Digest,
     opened: OpenedState,
     request: PortableModelImportRequest,
@@ -68,10 +68,10 @@ pub struct PortableModelBundleImportPlan {
 }
 
 impl PortableModelBundleImportPlan {
-    /// The plan of `request` for an artifact.
+    /// Plans `request` for an artifact.
     ///
     /// # Errors
-    /// `select.*` and `remap.*`; if it is eager, what [`OpenedState::import`] refuses.
+    /// `select.*` and `remap.*`; if it is eager, the errors of [`OpenedState::import`].
     pub async fn new(opened: OpenedState, request: PortableModelImportRequest) -> Result<Self> {
         let selected = opened.select(&request)?;
         let mut entries = BTreeMap::new();
@@ -106,17 +106,17 @@ impl PortableModelBundleImportPlan {
         Ok(Self { source_format, policy, manifest, entries, findings, plan_digest, opened, request, selected, held })
     }
 
-    /// Number of admitted tensors.
+    /// Returns the number of admitted tensors.
     pub fn tensor_count(&self) -> usize {
         self.entries.len()
     }
 
-    /// Number of admitted tensors whose values were not read.
+    /// Returns the number of admitted tensors whose values were not read.
     pub fn deferred_tensor_count(&self) -> usize {
         if self.held.is_some() { 0 } else { self.entries.len() }
     }
 
-    /// The plan in lines that are equal for equal plans.
+    /// Returns the plan in lines that are equal for equal plans.
     pub fn stable_signature_lines(&self) -> Vec<String> {
         let policy = match self.policy {
             TensorMaterializationPolicy::Eager => "eager",
@@ -132,7 +132,7 @@ impl PortableModelBundleImportPlan {
         lines
     }
 
-    /// One tensor, by its new name: exactly its bytes are read.
+    /// Reads one tensor, by its new name: exactly its bytes are read.
     ///
     /// # Errors
     /// `plan.tensor.unknown` for another name; `gguf.tensor.type-unknown` for a type of unknown size.
@@ -146,10 +146,10 @@ impl PortableModelBundleImportPlan {
         }
     }
 
-    /// The state of all admitted tensors: each is read once, checked, and compared with the stated digests.
+    /// Imports all admitted tensors: each is read once, checked, and compared with the stated digests.
     ///
     /// # Errors
-    /// As [`OpenedState::import`].
+    /// The errors of [`OpenedState::import`].
     pub async fn materialize_bundle(&self) -> Result<ImportedState> {
         match &self.held {
             Some(held) => Ok(held.as_ref().clone()),

@@ -1,4 +1,4 @@
-//! Receipts: what an import or export was made from, what it gave, and what that cost (crate/FORMATS.md, "Receipt").
+//! Receipts: the inputs, the outputs and the losses of an import or export (crate/FORMATS.md, "Receipt").
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::error::{Error, Refusal, Result, word};
 use crate::formats::json::MAX_DEPTH;
 use crate::formats::{Digest, Json, JsonFault, Warning, json};
 
-/// The file of a folder that is its receipt.
+/// Name of the file of a folder that is its receipt.
 pub const RECEIPT: &str = "tabtune.receipt.json";
 
-/// The version that is read and written.
+/// Version that is read and written.
 const VERSION: u64 = 1;
-/// Of a tensor that an adapter was merged into, the share of the change that has to be left.
+/// Minimum share of the change that has to be left in a tensor that an adapter was merged into.
 const MIN_SURVIVAL: f64 = 0.5;
-/// Largest integer of a document: JavaScript's numbers are exact up to it.
+/// Largest integer in a document: JavaScript's numbers are exact up to it.
 pub(crate) const MAX_COUNT: u64 = (1 << 53) - 1;
 
 /// Name, size and SHA-256 of a file that was written.
@@ -38,50 +38,50 @@ pub(crate) type Written<'a> = (&'a str, u64, Digest);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelIoArtifactReceipt {
-    /// 1.
+    /// Version of the format, always 1.
     pub version: u64,
-    /// What was done.
+    /// Operation that was performed.
     pub operation: Operation,
-    /// What did it.
+    /// Program that performed it.
     pub tool: Tool,
-    /// What the model started from.
+    /// Model that the result started from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
-    /// How it was trained.
+    /// Record of the training.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training: Option<TrainingRecord>,
     /// Files that were read.
     pub inputs: Vec<ReceiptFile>,
     /// Files that were written, without the receipt itself.
     pub outputs: Vec<ReceiptFile>,
-    /// Of what was written.
+    /// Digests of the output.
     pub digests: StatedDigests,
-    /// What became of the tensors.
+    /// Lists of the tensors by their treatment.
     pub tensors: ReceiptTensors,
-    /// What became of the groups.
+    /// Lists of the groups by their treatment.
     pub groups: ReceiptGroups,
-    /// Tensors that were written in another type, and what it cost.
+    /// Tensors that were written in another type, with the errors of the conversion.
     pub conversions: Vec<Conversion>,
-    /// Comparisons that were made on the way.
+    /// Comparisons that were made during the operation.
     pub checks: Vec<ReceiptCheck>,
-    /// What was unusual.
+    /// Warnings of the operation.
     pub warnings: Vec<ReceiptWarning>,
     /// Digest of the compatibility contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract_digest: Option<Digest>,
-    /// Digest of all fields but this and the two below; absent until it is sealed.
+    /// Digest of all fields except this one and the two below; absent until the receipt is sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt_digest: Option<Digest>,
-    /// When, if the caller tells it.
+    /// Time of the operation, if the caller states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// On what, if the caller tells it.
+    /// Device of the operation, if the caller states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
 }
 
 impl ModelIoArtifactReceipt {
-    /// A receipt that says nothing yet but what was done, by this version.
+    /// Creates a receipt of this version that states nothing but the operation.
     pub fn new(operation: Operation) -> Self {
         Self {
             version: VERSION,
@@ -104,20 +104,27 @@ impl ModelIoArtifactReceipt {
         }
     }
 
-    /// The digest of what it says, without time and device.
+    /// Computes the digest of its contents, without time and device.
+    ///
+    /// # Errors
+    /// `receipt.invalid` or `config.invalid` if its contents are no JSON.
     pub fn digest(&self) -> Result<Digest> {
         let plain = Self { receipt_digest: None, time: None, device: None, ..self.clone() };
         let document = serde_json::to_value(plain).map_err(|error| invalid("").found(error))?;
         document_digest(DocumentKind::Receipt, &document)
     }
 
-    /// The same with its digest.
+    /// Returns the receipt with its digest.
+    ///
+    /// # Errors
+    /// The errors of [`Self::digest`].
     pub fn seal(mut self) -> Result<Self> {
         self.receipt_digest = Some(self.digest()?);
         Ok(self)
     }
 
-    /// The same with what is known when all files are written: `leaves` are those of the weights and of the state tensors.
+    /// Returns the receipt with the facts that are known after all files are written: `leaves` are those of the weights and of the state
+    /// tensors.
     pub(crate) fn completed(
         &self,
         written: &[Written<'_>],
@@ -138,14 +145,19 @@ impl ModelIoArtifactReceipt {
         receipt.seal()
     }
 
-    /// The document as it is written: indented, with one line end behind it.
+    /// Returns the document as it is written: indented, with one line feed at its end.
+    ///
+    /// # Errors
+    /// `receipt.invalid` if its contents are no JSON.
     pub fn to_text(&self) -> Result<String> {
         let text = serde_json::to_string_pretty(self).map_err(|error| invalid("").found(error))?;
         Ok(text + "\n")
     }
 
-    /// The receipt of a document. Unknown fields, keys given twice, integers beyond 2^53 − 1, another version and a missing digest are
-    /// `receipt.invalid`. Its digest is not compared: [`crate::bundle::verify`] does that.
+    /// Reads a receipt from a document. Its digest is not compared: [`crate::bundle::verify`] does that.
+    ///
+    /// # Errors
+    /// `receipt.invalid` for unknown fields, keys given twice, integers beyond 2^53 − 1, another version and a missing digest.
     pub fn read(text: &str, artifact: &str) -> Result<Self> {
         let named = |refusal: Refusal| Error::from(refusal.of(artifact));
         let document = json::parse(text, MAX_DEPTH).map_err(|fault| {
@@ -171,7 +183,7 @@ fn invalid(subject: &str) -> Refusal {
     if subject.is_empty() { refusal } else { refusal.subject(subject) }
 }
 
-/// Refuses integers that not every reader of JSON takes exactly.
+/// Refuses integers that some readers of JSON do not read exactly.
 fn check_counts(value: Json<'_>) -> Result<()> {
     if let Json::Number(digits) = value {
         let beyond = digits.parse::<i128>().is_ok_and(|number| number.unsigned_abs() > u128::from(MAX_COUNT));

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{CARRIED_FILES, MANIFEST_FILE};
 use crate::formats::{Digest, Warning, base_name};
 
-/// What was done.
+/// Operation that a receipt describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
@@ -34,38 +34,38 @@ pub enum Operation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
-    /// Its name.
+    /// Name of the program.
     pub name: String,
-    /// Its version.
+    /// Version of the program.
     pub version: String,
 }
 
-/// How a model was trained: measured or given, else absent.
+/// Record of a model's training: each value is measured or given, else absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingRecord {
     /// Settings of the run; the seed as `0x` and 16 hex digits.
     pub settings: Value,
-    /// What it was trained on.
+    /// Data that the model was trained on.
     pub data: DataRecord,
-    /// Optimizer steps that were completed.
+    /// Number of completed optimizer steps.
     pub completed_steps: u64,
-    /// Counted targets so far.
+    /// Number of counted targets so far.
     pub tokens: u64,
     /// Measured losses.
     #[serde(default)]
     pub losses: LossRecord,
 }
 
-/// What a model was trained on.
+/// Data that a model was trained on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataRecord {
-    /// What the user calls it.
+    /// Name that the user gave them.
     pub name: String,
-    /// SHA-256 of its tokens, as checkpoints have it.
+    /// SHA-256 of its tokens, as in checkpoints.
     pub digest: Digest,
-    /// Tokens to be trained on, where that is known.
+    /// Number of tokens to be trained on, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }
@@ -74,32 +74,32 @@ pub struct DataRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum EvaluationRecord {
-    /// With what it was of.
+    /// Loss with the step and the data that it belongs to.
     Of(Evaluation),
-    /// A loss alone, as receipts had it: of which step, nobody knows.
+    /// Loss alone, as in older receipts: its step is unknown.
     Loss(f64),
 }
 
-/// What an evaluation gave, and of what.
+/// Result of an evaluation, with the weights and data that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
     /// Mean over counted targets, in nats.
     pub loss: f64,
-    /// Completed steps of the weights.
+    /// Number of completed steps of the weights.
     pub step: u64,
-    /// SHA-256 of the data of which it was: those of the run, a part of which is kept back, or others.
+    /// SHA-256 of the data that were evaluated: those of the run, if a part of them is kept back, or other data.
     pub data_digest: Digest,
 }
 
-/// Losses in nats that were measured.
+/// Measured losses in nats.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LossRecord {
-    /// Of the last step.
+    /// Loss of the last step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<f64>,
-    /// Of an evaluation of these weights on these data.
+    /// Result of an evaluation of these weights on these data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<EvaluationRecord>,
 }
@@ -108,13 +108,13 @@ pub struct LossRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptFile {
-    /// What it is for: `weights`, `optimizer`, `delta`, `adapter`, `index`, `config`, `tokenizer`, `template`, `card`, `manifest` or `other`.
+    /// Purpose: `weights`, `optimizer`, `delta`, `adapter`, `index`, `config`, `tokenizer`, `template`, `card`, `manifest` or `other`.
     pub role: String,
     /// File name, without a path.
     pub name: String,
     /// Ending of its name: `safetensors`, `gguf`, `json`, …
     pub format: String,
-    /// Size.
+    /// Size in bytes.
     pub bytes: u64,
     /// SHA-256 of the whole file; absent where not all of it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,7 +122,7 @@ pub struct ReceiptFile {
 }
 
 impl ReceiptFile {
-    /// The file `name`, whose role and format follow from its name.
+    /// Describes the file `name`, whose role and format follow from its name.
     pub fn of_name(name: &str, bytes: u64, sha256: Option<Digest>) -> Self {
         let name = base_name(name);
         let format = name.rsplit_once('.').map_or("", |(_, end)| end).to_ascii_lowercase();
@@ -145,44 +145,44 @@ impl ReceiptFile {
     }
 }
 
-/// What became of tensors, by name, ascending.
+/// Lists of tensors by their treatment, each ascending by name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptTensors {
-    /// Taken.
+    /// Tensors that were taken.
     pub admitted: Vec<String>,
-    /// Left out.
+    /// Tensors that were left out.
     pub dropped: Vec<String>,
-    /// Renamed: old name, new name.
+    /// Tensors that were renamed: old name, new name.
     pub renamed: Vec<(String, String)>,
-    /// Written in another type.
+    /// Tensors that were written in another type.
     pub converted: Vec<String>,
-    /// Multiplied by this number on the way, because the file has one scale for all.
+    /// Factor that a tensor was multiplied by while it was written, because the file has one scale for all.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scaled: BTreeMap<String, f64>,
 }
 
-/// What became of groups.
+/// Lists of groups by their treatment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptGroups {
-    /// Taken.
+    /// Groups that were taken.
     pub admitted: Vec<String>,
-    /// Left out.
+    /// Groups that were left out.
     pub dropped: Vec<String>,
 }
 
-/// What a comparison gave that was made on the way.
+/// Result of a comparison that was made during the operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptCheck {
-    /// What was compared.
+    /// Name of the values that were compared.
     pub name: String,
-    /// `verified`, `absent`, `subset` or `skipped`.
+    /// Result: `verified`, `absent`, `subset` or `skipped`.
     pub result: CheckResult,
 }
 
-/// What a comparison gave.
+/// Result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckResult {
@@ -190,9 +190,9 @@ pub enum CheckResult {
     Verified,
     /// There is nothing to compare with.
     Absent,
-    /// Only a part of it is there.
+    /// Only a part of the values is present.
     Subset,
-    /// It was not compared.
+    /// The values were not compared.
     Skipped,
     /// Not equal.
     Differs,

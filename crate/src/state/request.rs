@@ -1,4 +1,4 @@
-//! What a person asks of an import: which tensors, under which names, how much of it at once.
+//! Requests of an import: which tensors are taken, under which names, and how they are read and checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::formats::{json_document, json_typed};
 
-/// Which tensors of a source are taken. All includes empty is everything; an exclude wins over an include.
+/// Selection of tensors of a source. If all includes are empty, everything is taken; an exclude takes precedence over an include.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PortableTensorImportSelection {
-    /// Exact keys of the source.
+    /// Exact keys of the source that are taken.
     pub include_state_keys: BTreeSet<String>,
-    /// Exact keys of the source.
+    /// Exact keys of the source that are left out.
     pub exclude_state_keys: BTreeSet<String>,
-    /// Patterns as those of optimizer groups ([`glob_matches`](crate::config::glob_matches)).
+    /// Patterns of keys that are taken, as those of optimizer groups ([`glob_matches`](crate::config::glob_matches)).
     pub include_patterns: Vec<String>,
-    /// Patterns of the same kind.
+    /// Patterns of keys that are left out.
     pub exclude_patterns: Vec<String>,
-    /// An excluded key that the source does not have is a warning.
+    /// True if an excluded key that the source does not have is only a warning.
     pub allow_unknown_excludes: bool,
 }
 
@@ -29,22 +29,22 @@ pub struct PortableTensorImportSelection {
 pub struct PortableTensorKeyRemap {
     /// New key by the exact key of the source.
     pub source_to_target: BTreeMap<String, String>,
-    /// `<old>:<state word>` is renamed along with the parameter `<old>`.
+    /// True if `<old>:<state word>` is renamed along with the parameter `<old>`.
     pub rename_state: bool,
 }
 
-/// When values are read.
+/// Time at which values are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TensorMaterializationPolicy {
-    /// At once.
+    /// Values are read at once.
     #[default]
     Eager,
-    /// When they are asked for.
+    /// Values are read on demand.
     Deferred,
 }
 
-/// What a selection may do to groups.
+/// Treatment of groups by a selection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GroupPolicy {
@@ -55,40 +55,40 @@ pub enum GroupPolicy {
     WeightsOnly,
 }
 
-/// What NaN and infinities are.
+/// Treatment of NaN and infinities.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NonFinitePolicy {
-    /// A warning.
+    /// Reported as a warning.
     #[default]
     Warn,
-    /// A refusal.
+    /// Reported as a refusal.
     Refuse,
 }
 
-/// How much is compared with stated digests.
+/// Extent of the comparison with stated digests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerifyPolicy {
-    /// All values.
+    /// All values are compared.
     #[default]
     Full,
-    /// Headers.
+    /// Headers are compared.
     Header,
 }
 
-/// The names under which tensors are imported.
+/// Names under which tensors are imported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NamePolicy {
-    /// Those of the file.
+    /// Names in the file.
     #[default]
     Source,
-    /// Those of Hugging Face.
+    /// Names in Hugging Face's format.
     Hf,
 }
 
-/// A request of an import; the default is everything, as it is.
+/// Request of an import; the default takes everything unchanged.
 ///
 /// ```
 /// use tabtune::state::{GroupPolicy, PortableModelImportRequest};
@@ -101,24 +101,24 @@ pub enum NamePolicy {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PortableModelImportRequest {
-    /// Which tensors.
+    /// Tensors that are taken.
     pub selection: PortableTensorImportSelection,
-    /// Their names.
+    /// New names of tensors.
     pub key_remap: PortableTensorKeyRemap,
-    /// When values are read.
+    /// Time at which values are read.
     pub materialization_policy: TensorMaterializationPolicy,
-    /// What happens to groups.
+    /// Treatment of groups.
     pub group_policy: GroupPolicy,
-    /// What NaN and infinities are.
+    /// Treatment of NaN and infinities.
     pub non_finite: NonFinitePolicy,
-    /// What is compared with stated digests.
+    /// Extent of the comparison with stated digests.
     pub verify: VerifyPolicy,
-    /// Which names the source's tensors have.
+    /// Names of the source's tensors.
     pub names: NamePolicy,
 }
 
 impl PortableModelImportRequest {
-    /// The request that a JSON text is.
+    /// Reads a request from JSON text.
     ///
     /// # Errors
     /// `config.invalid` for a text that is not JSON, a key given twice, an unknown field, a value of the wrong type.
@@ -130,11 +130,11 @@ impl PortableModelImportRequest {
         })
     }
 
-    /// Refuses what the opening of a model does not do: it reads values when they are asked for, compares no digests, and takes patterns and new
-    /// names by the names in the files.
+    /// Refuses options that do not apply to opening a model: it reads values on demand, compares no digests, and applies patterns and new names
+    /// to the names in the files.
     ///
     /// # Errors
-    /// `request.unsupported` for each such field that asks for something else than the default.
+    /// `request.unsupported` for each such field that differs from the default.
     pub fn check_for_model(&self) -> Result<()> {
         let deferred = self.materialization_policy != TensorMaterializationPolicy::default();
         let fields = [
@@ -150,7 +150,7 @@ impl PortableModelImportRequest {
         if refused.is_empty() { Ok(()) } else { Err(Error::Refused(refused)) }
     }
 
-    /// The same request with its patterns ascending, each once: equal for requests that mean the same, so that their digests are.
+    /// Returns the same request with its patterns ascending, each once: requests that mean the same become equal, and so do their digests.
     #[must_use]
     pub fn in_order(&self) -> Self {
         let mut ordered = self.clone();

@@ -1,4 +1,4 @@
-//! Taking part of a state dict under other names (crate/FORMATS.md, "Selection"): keys and groups only, no payload.
+//! Selects a part of a state dict, under other names (crate/FORMATS.md, "Selection"): keys and groups only, no payload.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,16 +29,16 @@ const STEPS: Steps =
 
 type Tensors = BTreeMap<String, ModelStateTensorManifest>;
 
-/// What a request takes of a state dict.
+/// Result of applying a request to a state dict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selected {
     /// The tensors, ascending by their new keys.
     pub entries: Vec<SelectedTensor>,
     /// The groups in their order, with the new keys.
     pub groups: Vec<ModelStateGroupAssignment>,
-    /// What was taken and left.
+    /// Report of the tensors and groups that were taken or left.
     pub report: SelectionReport,
-    /// What is worth knowing.
+    /// Warnings of the selection.
     pub warnings: Vec<Warning>,
 }
 
@@ -51,7 +51,7 @@ pub struct SelectedTensor {
     pub tensor: ModelStateTensorManifest,
 }
 
-/// What a selection took and left.
+/// Report of the tensors and groups that a selection took and left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SelectionReport {
     /// New keys of the tensors that were taken, ascending.
@@ -66,7 +66,7 @@ pub struct SelectionReport {
     pub groups_dropped: Vec<String>,
 }
 
-/// Takes what `request` asks for. The same tensors and request give the same answer, whatever the order of its lists.
+/// Selects what `request` asks for. Equal tensors and requests give equal results, whatever the order of their lists.
 ///
 /// # Errors
 /// `select.include.missing` and `select.pattern.invalid`; `select.exclude.unknown`; `remap.source.missing`; `remap.target.invalid` and
@@ -109,7 +109,7 @@ fn is_state(tensor: &ModelStateTensorManifest) -> bool {
     matches!(tensor.role, TensorRole::State(_))
 }
 
-/// The keys that are taken: includes or everything, without excludes.
+/// Returns the keys that are taken: the includes or everything, without the excludes.
 fn candidates<'a>(
     tensors: &'a Tensors,
     selection: &PortableTensorImportSelection,
@@ -148,7 +148,7 @@ fn candidates<'a>(
     tensors.keys().map(String::as_str).filter(taken).collect()
 }
 
-/// The new key of each taken one.
+/// Returns the new key of each tensor that is taken.
 fn new_names<'a>(
     tensors: &Tensors,
     remap: &PortableTensorKeyRemap,
@@ -173,7 +173,7 @@ fn new_names<'a>(
     taken.iter().map(|key| (*key, new(key))).collect()
 }
 
-/// New keys are names, and each has one source.
+/// Checks that new keys are valid names, and that each has one source.
 fn check_targets(names: &BTreeMap<&str, String>, findings: &mut Findings<'_>) {
     let mut sources: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (key, name) in names {
@@ -193,7 +193,7 @@ fn check_targets(names: &BTreeMap<&str, String>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether all tensors of a group are taken; some of them are a finding.
+/// Returns whether all tensors of a group are taken; a part of them is a finding.
 fn stays(group: &ModelStateGroupAssignment, taken: &BTreeSet<&str>, findings: &mut Findings<'_>) -> bool {
     let keys = || group.members.iter().flat_map(|member| member.keys());
     let missing: Vec<&str> = keys().filter(|key| !taken.contains(key)).collect();

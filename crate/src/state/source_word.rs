@@ -1,8 +1,8 @@
-//! The containers that a state comes in.
+//! The containers that a state can come from.
 
 use serde::{Deserialize, Serialize};
 
-/// What a state was read from.
+/// Container that a state was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceWord {
@@ -23,7 +23,7 @@ pub enum SourceWord {
 }
 
 impl SourceWord {
-    /// The word as documents have it.
+    /// Returns the word as it is in documents.
     pub fn text(self) -> &'static str {
         match self {
             Self::Tabtune => "tabtune",

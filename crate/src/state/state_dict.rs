@@ -15,29 +15,29 @@ use super::{
 use crate::error::{Error, Refusal, Result, word};
 use crate::formats::{Digest, Encoding, GgmlType, Warning, dtype_bits, unreadable};
 
-/// The file of parameters and buffers.
+/// File name of parameters and buffers.
 pub(crate) const MODEL_FILE: &str = "model.safetensors";
-/// The file of state tensors.
+/// File name of state tensors.
 pub(crate) const OPTIMIZER_FILE: &str = "optimizer.safetensors";
 /// Maximum length of a key in bytes.
 const MAX_KEY_BYTES: usize = 1_024;
 
-/// A tensor of a state dict: what it is, and its stored bytes.
+/// A tensor of a state dict: its description and its stored bytes.
 #[derive(Debug, Clone)]
 pub struct StateTensorEntry {
     /// Name, path, role, dtype, shape.
     pub manifest: ModelStateTensorManifest,
-    /// Little-endian, row-major, contiguous.
+    /// Stored bytes: little-endian, row-major, contiguous.
     pub payload: Payload,
 }
 
 impl StateTensorEntry {
-    /// Whether an optimizer keeps it.
+    /// Returns whether it is a tensor that an optimizer keeps.
     pub fn is_state(&self) -> bool {
         matches!(self.manifest.role, TensorRole::State(_))
     }
 
-    /// The digest of name, dtype, shape and bytes.
+    /// Computes the digest of name, dtype, shape and bytes.
     async fn leaf(&self) -> Result<Digest> {
         let ModelStateTensorManifest { state_key, dtype, shape, .. } = &self.manifest;
         Ok(leaf(state_key, dtype, shape, self.payload.digest().await?))
@@ -65,14 +65,14 @@ impl StateTensorEntry {
 /// ```
 #[derive(Clone)]
 pub struct PortableModelStateDict {
-    /// What it is a state of.
+    /// Model and checkpoint that the state belongs to.
     pub identity: Identity,
-    /// What it was read from.
+    /// Container that it was read from.
     pub source_format: SourceWord,
     tensors: BTreeMap<String, StateTensorEntry>,
     groups: Vec<ModelStateGroupAssignment>,
     digests: OnceCell<StateDigests>,
-    /// What made it, and from which files.
+    /// Receipt of the operation that made it, with its files.
     pub(crate) account: ModelIoArtifactReceipt,
 }
 
@@ -89,19 +89,19 @@ impl fmt::Debug for PortableModelStateDict {
 pub struct SelectedStateDict {
     /// The part.
     pub state_dict: PortableModelStateDict,
-    /// What was taken, left out and renamed.
+    /// Report of the tensors that were taken, left out and renamed.
     pub report: SelectionReport,
-    /// What is unusual but allowed.
+    /// Warnings of the selection.
     pub warnings: Vec<Warning>,
 }
 
 impl PortableModelStateDict {
-    /// Checks tensors and groups; no value is read but the steps that are in memory.
+    /// Creates a state after checking tensors and groups; no value is read except steps that are in memory.
     ///
     /// # Errors
-    /// Everything that is wrong, at once: `state.key.mismatch` (a tensor under another key than it states, or an empty or too long one),
-    /// `state.tensor.length` (another number of bytes than dtype and shape ask for), `state.tensor.block-row` (a row that is no whole number of
-    /// blocks), and what [`check_groups`] finds.
+    /// All findings at once: `state.key.mismatch` (a tensor under another key than it states, or an empty or too long one),
+    /// `state.tensor.length` (another number of bytes than dtype and shape require), `state.tensor.block-row` (a row that is no whole number of
+    /// blocks), and the errors of [`check_groups`].
     pub fn new(
         identity: Identity,
         source_format: SourceWord,
@@ -130,27 +130,27 @@ impl PortableModelStateDict {
         Ok(Self { identity, source_format, tensors, groups, digests: OnceCell::new(), account })
     }
 
-    /// The tensors by key.
+    /// Returns the tensors by key.
     pub fn tensors(&self) -> &BTreeMap<String, StateTensorEntry> {
         &self.tensors
     }
 
-    /// The groups in their order.
+    /// Returns the groups in their order.
     pub fn groups(&self) -> &[ModelStateGroupAssignment] {
         &self.groups
     }
 
-    /// What each tensor is, in key order.
+    /// Iterates over the descriptions of the tensors, in key order.
     pub fn traversal_records(&self) -> impl Iterator<Item = &ModelStateTensorManifest> {
         self.tensors.values().map(|entry| &entry.manifest)
     }
 
-    /// The manifest of this state. What a state dict does not know (base, tokenizer, contract, preferred formats) is left empty.
+    /// Returns the manifest of this state. Facts that a state dict does not have (base, tokenizer, contract, preferred formats) are left empty.
     pub fn manifest(&self) -> StateManifest {
         manifest_of(&self.identity, self.traversal_records(), &self.groups)
     }
 
-    /// What the tensor `key` is, and all its stored bytes.
+    /// Returns the description of the tensor `key`, and all its stored bytes.
     ///
     /// # Errors
     /// `plan.tensor.unknown` if there is none.
@@ -159,10 +159,11 @@ impl PortableModelStateDict {
         Ok((entry.manifest.clone(), entry.payload.bytes().await?))
     }
 
-    /// The values of the tensor `key`, widened or narrowed to f32, row-major; blocks are dequantised.
+    /// Returns the values of the tensor `key`, widened or narrowed to f32, row-major; blocks are dequantised.
     ///
     /// # Errors
-    /// `plan.tensor.unknown` if there is none; `model.tensor.dtype` or `gguf.tensor.type-unsupported` if its dtype is no float that is read.
+    /// `plan.tensor.unknown` if there is none; `model.tensor.dtype` or `gguf.tensor.type-unsupported` if its dtype is no float that can be
+    /// read.
     pub async fn dense_f32(&self, key: &str) -> Result<Vec<f32>> {
         let StateTensorEntry { manifest, payload } = self.entry(key)?;
         let encoding = encoding(&manifest.dtype).ok_or_else(|| unreadable(&manifest.dtype, key, ""))?;
@@ -183,7 +184,7 @@ impl PortableModelStateDict {
         self.tensors.get(key).ok_or_else(|| Refusal::new(word!("plan.tensor.unknown")).stage("read").subject(key).into())
     }
 
-    /// The part that `request` asks for, under its new names. Groups and names only: no value is read.
+    /// Selects the part that `request` asks for, under its new names. Only groups and names are used: no value is read.
     ///
     /// # Errors
     /// `select.*` and `remap.*`, all findings at once.
@@ -201,7 +202,10 @@ impl PortableModelStateDict {
         Ok(SelectedStateDict { state_dict, report, warnings })
     }
 
-    /// The digests; each tensor whose digest is not known yet is read once, by pieces.
+    /// Returns the digests; each tensor whose digest is not known yet is read once, by pieces.
+    ///
+    /// # Errors
+    /// Errors of reading, and those of [`StateDigests::of`].
     pub async fn digests(&self) -> Result<StateDigests> {
         if let Some(known) = self.digests.get() {
             return Ok(*known);
@@ -216,7 +220,10 @@ impl PortableModelStateDict {
         Ok(digests)
     }
 
-    /// The digest of parameters and buffers alone; state tensors are not read for it.
+    /// Computes the digest of parameters and buffers alone; state tensors are not read for it.
+    ///
+    /// # Errors
+    /// Errors of reading.
     pub async fn weights_digest(&self) -> Result<Digest> {
         let mut leaves = BTreeMap::new();
         for (key, entry) in self.tensors.iter().filter(|(_, entry)| !entry.is_state()) {
@@ -226,7 +233,7 @@ impl PortableModelStateDict {
     }
 }
 
-/// The manifest of these tensors and groups.
+/// Creates the manifest of these tensors and groups.
 pub(crate) fn manifest_of<'a>(
     identity: &Identity,
     tensors: impl Iterator<Item = &'a ModelStateTensorManifest>,
@@ -240,12 +247,12 @@ pub(crate) fn manifest_of<'a>(
     StateManifest::new(identity.clone(), tensors.map(record).collect(), groups.to_vec())
 }
 
-/// How values of a dtype become f32, if they do.
+/// Returns the encoding that converts values of a dtype to f32, if there is one.
 pub(crate) fn encoding(dtype: &str) -> Option<Encoding> {
     Encoding::of_word(dtype).or_else(|| GgmlType::of_dtype(dtype).and_then(Encoding::of_ggml))
 }
 
-/// Whether a tensor is the number of updates of a parameter.
+/// Returns whether a tensor is the number of updates of a parameter.
 pub(crate) fn is_step(tensor: &ModelStateTensorManifest) -> bool {
     tensor.role == TensorRole::State(StateWord::Step)
 }
@@ -259,7 +266,7 @@ fn wrong_key(key: &str, manifest: &ModelStateTensorManifest) -> Option<Refusal> 
     (!sized).then(|| refusal.expected(format!("1 to {MAX_KEY_BYTES} bytes")).found(key.len()))
 }
 
-/// Whether the rows are no whole number of blocks.
+/// Returns whether the rows are no whole number of blocks.
 fn has_broken_row(manifest: &ModelStateTensorManifest) -> bool {
     let block = GgmlType::of_dtype(&manifest.dtype).and_then(|ggml| ggml.block);
     block.is_some_and(|(elements, _)| manifest.shape.last().is_none_or(|row| !row.is_multiple_of(elements)))

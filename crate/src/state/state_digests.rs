@@ -1,4 +1,4 @@
-//! The digests of a whole state, and their comparison with stated ones (crate/FORMATS.md, "Digests").
+//! Computes the digests of a whole state and compares them with stated ones (crate/FORMATS.md, "Digests").
 
 use std::collections::BTreeMap;
 
@@ -9,35 +9,38 @@ use super::{ModelStateGroupAssignment, StatedDigests, TensorRole};
 use crate::error::{Error, Refusal, Result, word};
 use crate::formats::Digest;
 
-/// The four digests that a state dict has.
+/// The four digests of a state dict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct StateDigests {
-    /// Of parameters and buffers.
+    /// Digest of parameters and buffers.
     pub weights: Digest,
-    /// Of state tensors.
+    /// Digest of state tensors.
     pub optimizer: Digest,
-    /// Of the groups.
+    /// Digest of the groups.
     pub assignment: Digest,
-    /// Of the three together.
+    /// Digest of the three together.
     pub state: Digest,
 }
 
-/// What became of a digest that an artifact may state.
+/// Result of comparing a digest that an artifact may state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StatedResult {
-    /// It was computed, and is equal.
+    /// The digest was computed, and is equal.
     Verified,
-    /// The artifact does not state it.
+    /// The artifact does not state the digest.
     Absent,
-    /// Some of what it covers was left out.
+    /// Some of the tensors that it covers were left out.
     Subset,
     /// The values were not read.
     Skipped,
 }
 
 impl StateDigests {
-    /// The digests of tensors, given role and leaf of each by key, and of groups.
+    /// Computes the digests of tensors, given role and leaf of each by key, and of groups.
+    ///
+    /// # Errors
+    /// The errors of [`assignment_digest`].
     pub fn of(leaves: &BTreeMap<String, (TensorRole, Digest)>, groups: &[ModelStateGroupAssignment]) -> Result<Self> {
         let part = |state: bool| {
             let of_part = leaves.iter().filter(|(_, (role, _))| matches!(role, TensorRole::State(_)) == state);
@@ -48,8 +51,8 @@ impl StateDigests {
         Ok(Self { weights, optimizer, assignment, state: state_digest(weights, optimizer, assignment) })
     }
 
-    /// Compares them with the stated ones. `whole` says whether these digests cover all parameters and buffers of the artifact, and all state
-    /// tensors; what covers a part only is not compared.
+    /// Compares the digests with the stated ones. `whole` states whether they cover all parameters and buffers of the artifact, and all its
+    /// state tensors; a digest of a part only is not compared.
     ///
     /// # Errors
     /// `digest.mismatch` for each that differs; the subject is `weights`, `optimizer`, `assignment` or `state`.

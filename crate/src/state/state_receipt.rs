@@ -8,10 +8,11 @@ use crate::error::Result;
 use crate::formats::Digest;
 
 impl PortableModelStateDict {
-    /// The receipt of the operation that this state comes from, with the digests of the state as it is; every tensor is read once for them.
+    /// Returns the receipt of the operation that this state comes from, with the digests of the present state; every tensor is read once for
+    /// them.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub async fn receipt(&self) -> Result<ModelIoArtifactReceipt> {
         self.receipt_with([None, None]).await
     }
@@ -25,13 +26,13 @@ impl PortableModelStateDict {
         let known = ArtifactDigests::of_manifest(&self.identity, self.groups())?.with(documents);
         receipt.digests = known.digests(Some(digests.weights), optimizer)?;
         if self.source_format == SourceWord::Checkpoint && receipt.operation == Operation::Import {
-            // A checkpoint's own document says the rest.
+            // A checkpoint's own document states the other digests.
             (receipt.digests.assignment, receipt.digests.state, receipt.digests.bundle) = (None, None, None);
         }
         receipt.seal()
     }
 
-    /// What the receipt of an export of this state says before anything is written.
+    /// Returns the receipt of an export of this state as it is before anything is written.
     pub(crate) fn draft(&self) -> ModelIoArtifactReceipt {
         let mut draft = self.account.clone();
         if draft.operation == Operation::Import {

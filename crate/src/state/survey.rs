@@ -1,4 +1,4 @@
-//! One pass over the values of a tensor: its digest, and what is not as it should be.
+//! Reads the values of a tensor in one pass: computes its digest, and finds faulty values.
 
 use super::payload::Payload;
 use super::state_dict::encoding;
@@ -9,18 +9,18 @@ use crate::state::ModelStateTensorManifest;
 /// Number of blocks that are decoded at once: the copy in f32 stays small.
 const BLOCKS: usize = 1_024;
 
-/// What a pass over a tensor found.
+/// Findings of a pass over a tensor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Survey {
-    /// NaN and infinite values.
+    /// Number of NaN and infinite values.
     pub(crate) non_finite: u64,
-    /// Index of the first one.
+    /// Index of the first such value.
     pub(crate) first: Option<u64>,
-    /// A byte other than 0 and 1 in a tensor of BOOL.
+    /// True if a tensor of BOOL has a byte other than 0 and 1.
     pub(crate) bad_bool: bool,
 }
 
-/// Reads the tensor once. Its payload knows its digest from then on.
+/// Reads the tensor once. Its payload keeps its digest.
 pub(crate) async fn survey(manifest: &ModelStateTensorManifest, payload: &Payload) -> Result<Survey> {
     let mut found = Survey::default();
     let mut hasher = payload.known_digest().is_none().then(Hasher::new);
@@ -62,7 +62,7 @@ pub(crate) async fn survey(manifest: &ModelStateTensorManifest, payload: &Payloa
 }
 
 impl Survey {
-    /// Takes whether each value is not finite, from the value `first` on.
+    /// Counts the values that are not finite: `odd` holds a flag for each value, from the value `first` on.
     fn add(&mut self, first: u64, odd: impl Iterator<Item = bool>) {
         for (at, _) in (first..).zip(odd).filter(|(_, odd)| *odd) {
             self.first.get_or_insert(at);

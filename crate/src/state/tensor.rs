@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::formats::{GgmlType, dtype_bits};
 
-/// What a state dict is a state of: free texts.
+/// Model and checkpoint that a state dict belongs to: free texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
     /// Family of the model, for example `llama`.
     pub model_family: String,
-    /// Its revision.
+    /// Revision of the model.
     pub revision: String,
     /// Kind of the checkpoint: `tabtune.train` or `tabtune.export` where tabtune wrote it.
     pub checkpoint_family: String,
-    /// Which one: `step-<n>` where tabtune wrote it.
+    /// Name of the checkpoint: `step-<n>` where tabtune wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint_ref: Option<String>,
 }
@@ -29,11 +29,11 @@ pub enum StateWord {
     Col,
     /// First moment.
     M,
-    /// Parameter in F32 beside a rounded one.
+    /// Copy of the parameter in F32, kept in addition to a rounded one.
     Master,
-    /// SGD's average.
+    /// Running average of SGD.
     Momentum,
-    /// APOLLO's norm of the last update.
+    /// Norm of APOLLO's last update.
     Norm,
     /// Factored second moment, one value a row.
     Row,
@@ -44,10 +44,10 @@ pub enum StateWord {
 }
 
 impl StateWord {
-    /// Every word, ascending.
+    /// All words, ascending.
     pub const ALL: [Self; 8] = [Self::Col, Self::M, Self::Master, Self::Momentum, Self::Norm, Self::Row, Self::Step, Self::V];
 
-    /// The word as it stands behind the colon of a state tensor's name.
+    /// Returns the word that follows the colon of a state tensor's name.
     pub fn text(self) -> &'static str {
         match self {
             Self::Col => "col",
@@ -61,21 +61,21 @@ impl StateWord {
         }
     }
 
-    /// The word that a text is.
+    /// Parses a word.
     pub fn from_text(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|word| word.text() == text)
     }
 }
 
-/// What a tensor is for.
+/// Purpose of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum TensorRole {
-    /// Trained.
+    /// A trained tensor.
     Parameter,
     /// An untrained running value.
     Buffer,
-    /// Kept by an optimizer.
+    /// A tensor that an optimizer keeps.
     State(StateWord),
 }
 
@@ -120,20 +120,20 @@ impl TryFrom<String> for TensorRole {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelStateTensorManifest {
-    /// Its unique name; for a parameter the Hugging Face name.
+    /// Unique name; for a parameter the Hugging Face name.
     pub state_key: String,
-    /// Names of the module tree; for a state tensor the parameter's path and the state word.
+    /// Path of names in the module tree; for a state tensor the parameter's path and the state word.
     pub model_tree_path: Vec<String>,
-    /// What it is for.
+    /// Purpose of the tensor.
     pub role: TensorRole,
-    /// A word of safetensors, or `GGML:<type>` for blocks.
+    /// dtype: a word of safetensors, or `GGML:<type>` for blocks.
     pub dtype: String,
-    /// Row-major; empty for a scalar.
+    /// Row-major shape; empty for a scalar.
     pub shape: Vec<u64>,
 }
 
 impl ModelStateTensorManifest {
-    /// The parameter `key`; its path is its name.
+    /// Creates the parameter `key`; its path follows from its name.
     pub fn parameter(key: &str, dtype: &str, shape: &[u64]) -> Self {
         Self {
             state_key: key.to_string(),
@@ -144,7 +144,7 @@ impl ModelStateTensorManifest {
         }
     }
 
-    /// The tensor `key` as its name tells it: `<parameter>:<state word>` is a state tensor, everything else a parameter.
+    /// Creates the tensor `key` with the role that its name shows: `<parameter>:<state word>` is a state tensor, everything else a parameter.
     pub fn of_name(key: &str, dtype: &str, shape: &[u64]) -> Self {
         let mut tensor = Self::parameter(key, dtype, shape);
         if let Some((parameter, word)) = key.rsplit_once(':')
@@ -157,30 +157,31 @@ impl ModelStateTensorManifest {
         tensor
     }
 
-    /// Number of values; `None` beyond 64 bits.
+    /// Returns the number of values; `None` beyond 64 bits.
     pub fn numel(&self) -> Option<u64> {
         self.shape.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim))
     }
 
-    /// Length of its stored bytes; `None` for an unknown dtype, a row that is no whole number of blocks, or a size beyond 64 bits.
+    /// Returns the length of its stored bytes; `None` for an unknown dtype, a row that is no whole number of blocks, or a size beyond 64 bits.
     pub fn byte_len(&self) -> Option<u64> {
         byte_len(&self.dtype, &self.shape)
     }
 
-    /// Whether its values are stored one by one, not in blocks.
+    /// Returns whether its values are stored one by one, not in blocks.
     pub fn is_dense(&self) -> bool {
         !self.dtype.starts_with("GGML:")
     }
 }
 
-/// The module names of a state-dict name.
+/// Splits a state-dict name into the names of its modules.
 fn path_of(key: &str) -> Vec<String> {
     let mut path = Vec::with_capacity(key.split('.').count());
     path.extend(key.split('.').map(String::from));
     path
 }
 
-/// Length of the stored bytes of a tensor; `None` for an unknown dtype, a row that is no whole number of blocks, or a size beyond 64 bits.
+/// Returns the length of the stored bytes of a tensor; `None` for an unknown dtype, a row that is no whole number of blocks, or a size beyond
+/// 64 bits.
 pub fn byte_len(dtype: &str, shape: &[u64]) -> Option<u64> {
     let elements = shape.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim))?;
     if let Some(bits) = dtype_bits(dtype) {

@@ -1,30 +1,30 @@
-//! What is known of a tokenizer beside its assets.
+//! Facts about a tokenizer other than its assets.
 
 use serde::{Deserialize, Serialize};
 
-/// How a tokenizer makes tokens.
+/// Method by which a tokenizer makes tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenizerFamily {
-    /// Merges of pairs, over bytes.
+    /// Byte-level merges of pairs.
     BytePairEncoding,
     /// Pieces with a mark for a space.
     SentencePiece,
-    /// Longest piece first.
+    /// Longest matching piece first.
     WordPiece,
-    /// Most probable pieces.
+    /// Most probable segmentation into pieces.
     Unigram,
-    /// One token a character.
+    /// One token for each character.
     Character,
-    /// Something else.
+    /// Another method.
     Custom,
 }
 
-/// What a tokenizer's assets are.
+/// Kind of a tokenizer's assets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AssetFormat {
-    /// `tokenizer.json` and the documents beside it.
+    /// `tokenizer.json` and the documents next to it.
     TokenizerJson,
     /// Metadata of a GGUF file.
     GgufMetadata,
@@ -34,33 +34,33 @@ pub enum AssetFormat {
     CharacterTable,
 }
 
-/// A tokenizer without its assets; every field is written, `null` where the file does not say.
+/// A tokenizer without its assets; every field is written, and is `null` where the file does not state it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenizerRecord {
-    /// How it makes tokens.
+    /// Method by which it makes tokens.
     pub family: TokenizerFamily,
-    /// What its assets are.
+    /// Kind of its assets.
     pub asset_format: AssetFormat,
     /// Version that the assets state.
     pub asset_version: String,
     /// Number of tokens.
     pub vocab_size: u64,
-    /// Whether the token that begins a text is added.
+    /// True if the token that begins a text is added.
     pub add_bos: Option<bool>,
-    /// Whether the token that ends a text is added.
+    /// True if the token that ends a text is added.
     pub add_eos: Option<bool>,
-    /// Begins a text.
+    /// Id of the token that begins a text.
     pub bos: Option<u32>,
-    /// End a text.
+    /// Ids of the tokens that end a text.
     pub eos: Vec<u32>,
-    /// Fills up.
+    /// Id of the padding token.
     pub pad: Option<u32>,
-    /// Stands for what has no token.
+    /// Id of the token for text that has none.
     pub unk: Option<u32>,
 }
 
-/// Documents of a tokenizer for other programs, which go with the model.
+/// Tokenizer documents for other programs, which are kept with the model.
 pub const CARRIED_FILES: [&str; 11] = [
     "tokenizer.model",
     "added_tokens.json",
@@ -75,5 +75,5 @@ pub const CARRIED_FILES: [&str; 11] = [
     TEMPLATES,
 ];
 
-/// Chat templates as older programs wrote them beside a processor.
+/// File of chat templates that older programs wrote for a processor.
 pub(crate) const TEMPLATES: &str = "chat_template.json";

@@ -1,4 +1,4 @@
-//! `adapter_config.json` of PEFT: what a LoRA adapter must say (crate/FORMATS.md, "PEFT adapter").
+//! PEFT's `adapter_config.json`: the requirements on a LoRA adapter (crate/FORMATS.md, "PEFT adapter").
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,9 @@ use crate::families::Targets;
 use crate::formats::json::MAX_DEPTH;
 use crate::formats::{ByteSource, Digest, Json, JsonFault, Warning, add_warning, json, read_document};
 
-/// Largest `adapter_config.json` whose unknown fields are kept: as values they take many times the room of their text.
+/// Largest `adapter_config.json` whose unknown fields are kept: as values they take many times the memory of their text.
 const MAX_KEPT_BYTES: usize = 1 << 20;
-/// The fields that name the base.
+/// Fields that name the base.
 pub(super) const BASE_NAMES: [&str; 2] = ["base_model_name_or_path", "revision"];
 /// Largest `adapter_config.json`.
 const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
@@ -61,44 +61,46 @@ const KNOWN: [&str; 39] = [
     "use_rslora",
 ];
 
-/// What a plain LoRA's `adapter_config.json` says, under PEFT's names.
+/// Contents of a plain LoRA's `adapter_config.json`, under PEFT's names.
 #[derive(Debug, Clone)]
 pub struct LoraConfig {
     /// Rank of a pair.
     pub r: u64,
-    /// The product is scaled by this over the rank.
+    /// Numerator of the scale: the product is multiplied by this over the rank.
     pub lora_alpha: f64,
-    /// Scale by alpha / √r (arXiv:2312.03732) instead of alpha / r.
+    /// True if the scale is alpha / √r (arXiv:2312.03732) instead of alpha / r.
     pub use_rslora: bool,
-    /// Ranks of the modules that a pattern matches; the first match counts.
+    /// Ranks of the modules that match a pattern; the first match counts.
     pub rank_pattern: Vec<(Pattern, u64)>,
-    /// The same for alpha.
+    /// Values of alpha of the modules that match a pattern; the first match counts.
     pub alpha_pattern: Vec<(Pattern, f64)>,
     /// Modules with a pair.
     pub target_modules: Targets,
-    /// Modules without a pair although they are targets. Like what follows up to `gaussian`, it is for training: merging does as the tensors say.
+    /// Modules without a pair although they are targets. This field and the following ones up to `gaussian` are for training: merging follows
+    /// the tensors.
     pub exclude_modules: Option<Names>,
-    /// The part of a name that the number of a block follows.
+    /// Part of a name that the number of a block follows.
     pub layers_pattern: Option<Names>,
     /// Share of a target's inputs that its pair does not see in training.
     pub lora_dropout: f64,
-    /// A started as normal noise.
+    /// True if A was initialised with normal noise.
     pub gaussian: bool,
     /// Modules that are stored in full, by the ends of their names.
     pub modules_to_save: Vec<String>,
-    /// The base's weights are `[in, out]`. Only told: like PEFT, merging asks the base, where GPT-2 alone has such weights.
+    /// True if the base's weights are `[in, out]`. It is informative only: like PEFT, merging looks at the base, where GPT-2 alone has such
+    /// weights.
     pub fan_in_fan_out: bool,
-    /// A change of the input embedding is meant for a head that is tied to it too.
+    /// True if a change of the input embedding also applies to a head that is tied to it.
     pub ensure_weight_tying: bool,
-    /// What the adapter's maker called the base. It is shown and never opened.
+    /// Name of the base as given by the adapter's maker. It is shown and never opened.
     pub base_model_name_or_path: Option<String>,
     /// Numbers of the blocks whose modules have a pair; `None` means all.
     pub layers_to_transform: Option<BTreeSet<u64>>,
     /// Digest of the base's weights, if the adapter states it. PEFT does not.
     pub base_weights_digest: Option<Digest>,
-    /// Fields that are unknown, which a new adapter that goes on from this one keeps.
+    /// Unknown fields, which a new adapter that continues from this one keeps.
     pub unknown: Map<String, Value>,
-    /// The same as warnings.
+    /// Warnings about the unknown fields.
     pub warnings: Vec<Warning>,
 }
 
@@ -106,13 +108,14 @@ impl LoraConfig {
     /// Reads `adapter_config.json`.
     ///
     /// # Errors
-    /// `adapter.*` for an adapter that is not a plain LoRA, in the order of crate/FORMATS.md; the subject is the path of the field.
+    /// `source.too-large`, errors of reading, and `adapter.*` for an adapter that is not a plain LoRA, in the order of crate/FORMATS.md; the
+    /// subject is the path of the field.
     pub fn open(source: &dyn ByteSource) -> Result<Self> {
         let bytes = read_document(source, MAX_DOCUMENT_BYTES)?;
         read(&bytes).map_err(|error| error.in_file(source.name()))
     }
 
-    /// What the file says, as settings of training.
+    /// Returns the contents as settings of training.
     pub fn settings(&self) -> AdapterConfig {
         fn table<T: Copy>(patterns: &[(Pattern, T)]) -> Table<T> {
             Table(patterns.iter().map(|(pattern, value)| (pattern.text().to_string(), *value)).collect())
@@ -134,8 +137,8 @@ impl LoraConfig {
         }
     }
 
-    /// Those of `modules`, with the block that each stands in, that are to have no pair. Like PEFT, `layers_to_transform` limits modules that
-    /// are named by their end.
+    /// Returns those of `modules`, given with the block that each belongs to, that must not have a pair. As in PEFT, `layers_to_transform`
+    /// limits modules that are named by their end.
     pub(super) fn untargeted<'a>(&self, modules: &[(&'a str, Option<usize>)]) -> Result<BTreeSet<&'a str>> {
         let names: Vec<&str> = modules.iter().map(|(module, _)| *module).collect();
         let mut others: BTreeSet<&str> = self.target_modules.others(&names)?.into_iter().collect();
@@ -177,7 +180,7 @@ fn read(bytes: &[u8]) -> Result<LoraConfig> {
             unknown.insert(key.into_owned(), value);
         }
     }
-    // They name the base until another name is given.
+    // These fields name the base until another name is given.
     for key in BASE_NAMES {
         unknown.extend(fields.text(key)?.map(|text| (key.to_string(), Value::String(text))));
     }

@@ -1,4 +1,4 @@
-//! The fields of `adapter_config.json`, each checked by itself.
+//! Fields of `adapter_config.json`, each checked by itself.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ pub(super) fn alpha_of(path: &str, value: Json<'_>) -> Result<f64> {
     Ok(number.filter(|alpha| alpha.is_finite() && *alpha > 0.0).ok_or_else(refused)?)
 }
 
-/// One pattern, or a list of names.
+/// Reads the targets: one pattern, or a list of names.
 pub(super) fn targets_of(value: Json<'_>) -> Result<Targets> {
     let key = "target_modules";
     let none = || Refusal::new(word!("adapter.target.none")).subject(key);
@@ -38,7 +38,7 @@ pub(super) fn targets_of(value: Json<'_>) -> Result<Targets> {
     }
 }
 
-/// A list of names of modules.
+/// Reads a list of module names.
 pub(super) fn names(key: &str, value: Json<'_>) -> Result<Vec<String>> {
     let list = value.list().ok_or_else(|| typed(key, "a list of texts"))?;
     check_count(key, list.clone().count())?;
@@ -55,7 +55,7 @@ pub(super) fn names(key: &str, value: Json<'_>) -> Result<Vec<String>> {
 pub(super) struct Fields<'a>(pub(super) Json<'a>);
 
 impl<'a> Fields<'a> {
-    /// The value of `key`, if there is one other than null.
+    /// Returns the value of `key`, if there is one other than null.
     pub(super) fn get(&self, key: &str) -> Option<Json<'a>> {
         self.0.get(key).filter(|value| *value != Json::Null)
     }
@@ -78,7 +78,7 @@ impl<'a> Fields<'a> {
         self.text(key)?.map(digest).transpose()
     }
 
-    /// One number, or a list of numbers; an empty list means all.
+    /// Reads the layers: one number, or a list of numbers; an empty list means all.
     pub(super) fn layers(&self) -> Result<Option<BTreeSet<u64>>> {
         let key = "layers_to_transform";
         let number = |path: &str, value: Json<'_>| Ok(value.count().ok_or_else(|| typed(path, "an integer of 0 or more"))?);
@@ -93,7 +93,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list of names, or one text. It is not judged: merging asks the tensors.
+    /// Reads a list of names, or one text. It is not checked further: merging follows the tensors.
     pub(super) fn names(&self, key: &str) -> Result<Option<Names>> {
         let read = |value: Json<'_>| match value.text() {
             Some(text) => Ok(Names::One(text.into_owned())),
@@ -102,7 +102,7 @@ impl<'a> Fields<'a> {
         self.get(key).map(read).transpose()
     }
 
-    /// A number, 0 if there is none.
+    /// Reads a number; 0 if it is absent.
     pub(super) fn number(&self, key: &str) -> Result<f64> {
         match self.get(key) {
             None => Ok(0.0),
@@ -122,7 +122,8 @@ impl<'a> Fields<'a> {
         entries.map(of).collect()
     }
 
-    /// Refuses what changes the arithmetic of a plain LoRA, and ways of starting that change the base, so that the adapter fits no other.
+    /// Refuses features that change the arithmetic of a plain LoRA, and initialisations that change the base, so that the adapter fits no
+    /// other.
     pub(super) fn check_features(&self) -> Result<()> {
         let refuse = |key: &str| Refusal::new(word!("adapter.feature.unsupported")).subject(key);
         for key in ["use_dora", "use_qalora", "use_bdlora", "lora_bias"] {

@@ -1,4 +1,4 @@
-//! The product of a low-rank pair, added to a base's tensor piece by piece.
+//! Adds the product of a low-rank pair to a base's tensor, piece by piece.
 
 use half::f16;
 
@@ -8,23 +8,23 @@ use crate::error::{Error, Refusal, Result, word};
 use crate::formats::{ByteSource, Encoding, for_each_chunk};
 use crate::state::ReceiptFile;
 
-/// Largest pair, as f32 in memory.
+/// Maximum size of a pair, as f32 in memory.
 const MAX_PAIR_BYTES: u64 = 1 << 30;
 
-/// The adapter that was merged into a model.
+/// An adapter that was merged into a model.
 #[derive(Debug, Clone)]
 pub struct MergedAdapter {
     /// Name of the file of its weights.
     pub file: String,
     /// Size of that file in bytes.
     pub bytes: u64,
-    /// What it says.
+    /// Configuration of the adapter.
     pub config: LoraConfig,
-    /// Its configuration, with its sum, and its weights.
+    /// Its configuration file, with its checksum, and its weights.
     pub inputs: Vec<ReceiptFile>,
 }
 
-/// Where one matrix of a pair is stored.
+/// Position of one factor of a pair in its file.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::bundle) struct Factor {
     pub(super) begin: u64,
@@ -44,19 +44,19 @@ pub(in crate::bundle) struct Merge {
     pub(super) a: Factor,
     pub(super) b: Factor,
     pub(super) scale: f32,
-    /// The tensor is [in, out], so that the product is transposed.
+    /// True if the tensor is [in, out], so that the product is transposed.
     pub(super) transposed: bool,
-    /// The sum stays as it is in f32, whatever the tensor's dtype.
+    /// True if the sum stays as it is in f32, whatever the tensor's dtype.
     pub(in crate::bundle) exact: bool,
 }
 
 impl Merge {
-    /// The same, its sum left as it is in f32.
+    /// Returns a merge that leaves its sum as it is in f32.
     pub(in crate::bundle) fn exactly(&self) -> Self {
         Self { exact: true, ..self.clone() }
     }
 
-    /// Refuses a pair that is larger than memory may be.
+    /// Refuses a pair that takes more memory than allowed.
     pub(super) fn check_size(&self, artifact: &str) -> Result<()> {
         let bytes = |factor: &Factor| factor.rows.checked_mul(factor.columns)?.checked_mul(4);
         let all = bytes(&self.a).zip(bytes(&self.b)).and_then(|(a, b)| a.checked_add(b));
@@ -67,7 +67,7 @@ impl Merge {
         Err(refusal.expected(format!("a pair of at most {MAX_PAIR_BYTES} bytes as f32")).into())
     }
 
-    /// Reads the pair, which is kept as long as its tensor is read.
+    /// Reads the pair, which is kept in memory as long as its tensor is read.
     pub(in crate::bundle) fn load(&self, files: &[Box<dyn ByteSource>], dtype: Option<Encoding>) -> Result<Factors> {
         let source = files[self.source].as_ref();
         let (a, b) = (read(source, &self.a)?, read(source, &self.b)?);
@@ -105,12 +105,12 @@ fn read(source: &dyn ByteSource, factor: &Factor) -> Result<Vec<f32>> {
     Ok(values)
 }
 
-/// [rows, width] → [width, rows], flat.
+/// Transposes a flat matrix: [rows, width] → [width, rows].
 fn transposed(values: &[f32], width: usize) -> Vec<f32> {
     (0..width).flat_map(|column| values.iter().skip(column).step_by(width).copied()).collect()
 }
 
-/// The dtype of the merged tensor. Blocks are merged into f32.
+/// Rounding to the dtype of the merged tensor. Blocks are merged into f32.
 #[derive(Debug, Clone, Copy)]
 enum Rounding {
     None,
@@ -119,7 +119,7 @@ enum Rounding {
 }
 
 impl Rounding {
-    /// The nearest value of the dtype, the even one of two.
+    /// Rounds to the nearest value of the dtype, half to even.
     fn round(self, value: f32) -> f32 {
         match self {
             Self::None => value,
@@ -133,21 +133,21 @@ impl Rounding {
 pub(in crate::bundle) struct Factors {
     name: String,
     rank: usize,
-    /// Values of a row of the tensor.
+    /// Number of values in a row of the tensor.
     row: usize,
     left: Vec<f32>,
     right: Vec<f32>,
     scale: f32,
     rounding: Rounding,
-    /// Of a part of a row.
+    /// Sums of a part of a row.
     sum: Vec<f32>,
     error: f32,
     squares: f64,
 }
 
 impl Factors {
-    /// Adds the product to the tensor's values from `first` on, and rounds to its dtype:
-    /// W ← round(W + scale·Σₖ B[·, k]·A[k, ·]) in f32, k ascending. Each value depends on its place alone, wherever a piece begins.
+    /// Adds the product to the tensor's values from `first` on, and rounds to its dtype: W ← round(W + scale·Σₖ B[·, k]·A[k, ·]) in f32, k
+    /// ascending. Each value depends only on its position, wherever a piece begins.
     ///
     /// # Errors
     /// `export.overflow` if the dtype turns a finite value into infinity.
@@ -156,7 +156,7 @@ impl Factors {
         let (mut at, mut overflows) = (0, 0);
         while at < values.len() {
             let place = first + at as u64;
-            // Inside the pair, which is in memory.
+            // The position is inside the pair, which is in memory.
             let (n, column) = ((place / row) as usize, (place % row) as usize);
             let count = (self.row - column).min(values.len() - at);
             self.sum.clear();
@@ -183,7 +183,7 @@ impl Factors {
         Ok(())
     }
 
-    /// The 2-norm of the change, scale · √Σₖₗ (BᵀB)\[k, l\]·(A Aᵀ)\[k, l\], in f64.
+    /// Returns the 2-norm of the change, scale · √Σₖₗ (BᵀB)\[k, l\]·(A Aᵀ)\[k, l\], in f64.
     pub(in crate::bundle) fn norm(&self) -> f64 {
         let column = |k: usize| self.left.iter().skip(k).step_by(self.rank).map(|value| f64::from(*value));
         let row = |k: usize| self.right[k * self.row..][..self.row].iter().map(|value| f64::from(*value));
@@ -196,12 +196,12 @@ impl Factors {
         f64::from(self.scale).abs() * (0..self.rank).map(below).sum::<f64>().max(0.0).sqrt()
     }
 
-    /// The squares of all that adding in f32 changed in the sums so far.
+    /// Returns the sum of the squares of all rounding errors of the additions in f32 so far.
     pub(in crate::bundle) fn sum_squares(&self) -> f64 {
         self.squares
     }
 
-    /// The largest difference that rounding made so far.
+    /// Returns the largest rounding error so far.
     pub(in crate::bundle) fn rounding_error(&self) -> f32 {
         self.error
     }

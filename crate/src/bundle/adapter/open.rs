@@ -18,21 +18,21 @@ use crate::state::{ReceiptFile, SourceFormat};
 
 pub(crate) const CONFIG: &str = "adapter_config.json";
 pub(crate) const WEIGHTS: &str = "adapter_model.safetensors";
-/// Key of the metadata of the weights that states the digest of the base that they were trained beside.
+/// Metadata key of the weights that states the digest of the base that they were trained on.
 pub(crate) const BASE_DIGEST: &str = "tabtune.base_weights_digest";
-/// The file of an adapter that MLX trained.
+/// Name of the file of an adapter that MLX trained.
 const MLX_WEIGHTS: &str = "adapters.safetensors";
 
-/// Merges the adapter of `files` (`adapter_config.json`, `adapter_model.safetensors`; others are passed over) into a model that was opened:
-/// from now on its tensors read as W + scale·(B·A), or as what the adapter stores in their place.
+/// Merges the adapter of `files` (`adapter_config.json`, `adapter_model.safetensors`; others are skipped) into an opened model: from then on
+/// its tensors read as W + scale·(B·A), or as the tensors that the adapter stores in their place.
 ///
-/// A tied model has one tensor for input embedding and head, and an adapter may change one of the two alone: PEFT adds a pair of the
-/// embedding to the embedding's output and leaves the head as it is. Both are right only as two tensors, so such a model is untied, with the
-/// warning `adapter.untied`, and what the adapter does not change keeps the base's values.
+/// A tied model has one tensor for input embedding and head, and an adapter may change only one of the two: PEFT adds a pair of the embedding
+/// to the embedding's output and leaves the head as it is. Both are right only as two tensors, so such a model is untied, with the warning
+/// `adapter.untied`, and the one that the adapter does not change keeps the base's values.
 ///
-/// The sums are rounded to the dtypes of the tensors, but for blocks, and for all tensors if they are to be `exact`: those are F32 then. With `resize`
-/// an embedding and a head of more rows than the base's take their place, and the tokenizer that lies beside them that of the base, refused or
-/// not.
+/// The sums are rounded to the dtypes of the tensors, except for blocks, and for all tensors if `exact`: those become F32. With `resize` an
+/// embedding and a head of more rows than the base's replace them, and the tokenizer next to them replaces that of the base, even if it is
+/// refused.
 ///
 /// # Errors
 /// `adapter.*` as in crate/FORMATS.md, "PEFT adapter"; `format.unsupported` for pickles and other formats; `bundle.config.missing` and
@@ -75,11 +75,11 @@ pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn B
     Ok(())
 }
 
-/// Puts the adapter of `files` beside a model that was opened: its factors become tensors of their own, called as PEFT calls them without
-/// `base_model.model.`, and what it stores in full takes the place of the base's. The base's matrices stay as they are.
+/// Attaches the adapter of `files` to an opened model: its factors become separate tensors, named as in PEFT without `base_model.model.`, and
+/// the tensors that it stores in full replace the base's. The base's matrices stay as they are.
 ///
 /// # Errors
-/// Those of [`merge_adapter`], and `adapter.target.unsupported` for pairs of an embedding or a head.
+/// The errors of [`merge_adapter`], and `adapter.target.unsupported` for pairs of an embedding or a head.
 pub(in crate::bundle) fn attach_adapter(bundle: &mut Bundle, files: Vec<Box<dyn ByteSource>>) -> Result<()> {
     let opened = Opened::of(bundle, files)?;
     let parts = opened.parts(bundle)?;
@@ -94,11 +94,11 @@ pub(in crate::bundle) fn attach_adapter(bundle: &mut Bundle, files: Vec<Box<dyn 
 }
 
 impl Bundle {
-    /// The adapter of `files` without its base, of a model of this configuration: its tensors, called as PEFT calls them without
-    /// `base_model.model.`, and none of a model.
+    /// Opens the adapter of `files` without its base, for a model of this configuration: the bundle has the adapter's tensors, named as in PEFT
+    /// without `base_model.model.`, and no tensors of a model.
     ///
     /// # Errors
-    /// Those of the files by themselves: whether they fit a base is not asked.
+    /// The errors of the files by themselves; they are not compared with a base.
     pub(crate) fn of_adapter(config: ModelConfig, files: Vec<Box<dyn ByteSource>>) -> Result<Self> {
         let mut bundle = Self::new(config, SourceFormat::HfFolder, Vec::new(), Vec::new(), Vec::new())?;
         let opened = Opened::of(&mut bundle, files)?;
@@ -114,14 +114,14 @@ impl Bundle {
 /// The files of an adapter.
 struct Opened {
     config: LoraConfig,
-    /// The file of the configuration, as a receipt names it.
+    /// File of the configuration, as a receipt lists it.
     config_input: ReceiptFile,
     weights: Box<dyn ByteSource>,
     file: SafetensorsFile,
 }
 
 impl Opened {
-    /// Opens the files, and refuses or tells an adapter of another base.
+    /// Opens the files, and refuses or warns about an adapter of another base.
     fn of(bundle: &mut Bundle, mut files: Vec<Box<dyn ByteSource>>) -> Result<Self> {
         let find = |files: &[Box<dyn ByteSource>], name: &str| files.iter().position(|file| base_name(file.name()) == name);
         refuse_other_formats(&files)?;
@@ -138,12 +138,12 @@ impl Opened {
         Ok(Self { config, config_input, weights, file })
     }
 
-    /// Its tensors, sorted.
+    /// Returns its tensors, sorted by their purpose.
     fn parts(&self, bundle: &Bundle) -> Result<Parts<'_>> {
         Parts::of(bundle, &self.config, &self.file, self.weights.as_ref())
     }
 
-    /// Gives the file of the weights to the bundle, as its last one.
+    /// Moves the file of the weights to the end of the bundle's files.
     fn keep(self, bundle: &mut Bundle) {
         let Self { config, config_input, weights, file } = self;
         bundle.warnings.extend(config.warnings.iter().chain(&file.warnings).cloned());
@@ -153,7 +153,7 @@ impl Opened {
     }
 }
 
-/// Puts what an adapter stores in full, in the file at `source`, in place of the base's.
+/// Replaces tensors of the base by those that the adapter stores in full, in the file at `source`.
 fn replace(bundle: &mut Bundle, parts: &Parts<'_>, source: usize) -> Result<()> {
     for (name, tensor) in parts.replacements(bundle) {
         if let Some(entry) = bundle.entries.get_mut(&name) {
@@ -163,7 +163,7 @@ fn replace(bundle: &mut Bundle, parts: &Parts<'_>, source: usize) -> Result<()> 
     Ok(())
 }
 
-/// Refuses pickles, and adapters of other programs.
+/// Refuses pickles and adapters of other programs.
 fn refuse_other_formats(files: &[Box<dyn ByteSource>]) -> Result<()> {
     if files.iter().any(|file| base_name(file.name()) == WEIGHTS) {
         return Ok(());
@@ -187,8 +187,8 @@ fn refuse_other_formats(files: &[Box<dyn ByteSource>]) -> Result<()> {
     Ok(())
 }
 
-/// Compares the base with the one that an adapter states, for which all of the base is read: another one than that of its configuration is
-/// refused, another one than it was trained beside is told.
+/// Compares the base with the one that an adapter states, for which all of the base is read: a base other than that of its configuration is
+/// refused, one other than it was trained on is a warning.
 fn check_base(bundle: &mut Bundle, config: &LoraConfig, file: &SafetensorsFile, artifact: &str) -> Result<()> {
     let trained_beside = file.metadata.get(BASE_DIGEST);
     if config.base_weights_digest.is_none() && trained_beside.is_none() {
@@ -209,7 +209,7 @@ fn check_base(bundle: &mut Bundle, config: &LoraConfig, file: &SafetensorsFile, 
     Ok(())
 }
 
-/// Gives a tied head a tensor of its own, with the bytes of the embedding, if the adapter changes one of the two alone.
+/// Gives a tied head a tensor of its own, with the bytes of the embedding, if the adapter changes only one of the two.
 fn untie(bundle: &mut Bundle, parts: &Parts<'_>) {
     let embedding = names::embedding(bundle.config.architecture);
     let apart = parts.changes(bundle, HEAD) || parts.changes(bundle, embedding) && !parts.ties(bundle);
@@ -220,7 +220,7 @@ fn untie(bundle: &mut Bundle, parts: &Parts<'_>) {
     bundle.warnings.push(Warning::new(word!("adapter.untied"), HEAD));
 }
 
-/// The base's tensor with the adapter's bytes, which keep their dtype.
+/// Returns the base's tensor with the adapter's bytes, which keep their dtype.
 fn replaced(entry: Entry, tensor: &SafetensorsTensor, source: usize) -> Result<Entry> {
     Ok(Entry {
         name: entry.name.clone(),

@@ -1,4 +1,4 @@
-//! Checks of the tensors of an adapter: by themselves, and against its base.
+//! Checks the tensors of an adapter: by themselves, and against its base.
 
 use super::pairs::{Halves, Parts, conv1d, weight};
 use crate::bundle::tensors::Bundle;
@@ -10,7 +10,7 @@ use crate::formats::{Encoding, SafetensorsTensor, Warning, unreadable};
 const UNMATCHED: Word = word!("adapter.target.unmatched");
 
 impl<'a> Parts<'a> {
-    /// The rows of a stored table of embeddings, or head, that has more of them than the base's.
+    /// Returns the rows of a stored table of embeddings, or head, that has more rows than the base's.
     pub(super) fn resized(&self, bundle: &Bundle, own: &str, tensor: &SafetensorsTensor) -> Option<u64> {
         let name =
             names::from_hf(own, &bundle.config).filter(|name| name == HEAD || name == names::embedding(bundle.config.architecture))?;
@@ -21,10 +21,10 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The rows of the vocabulary, where the adapter brings more of them than the base has.
+    /// Returns the rows of the vocabulary, if the adapter has more of them than the base.
     ///
     /// # Errors
-    /// `adapter.shape` if embedding and head have different numbers of them.
+    /// `adapter.shape` if embedding and head have different numbers of rows.
     pub(super) fn vocabulary(&self, bundle: &Bundle) -> Result<Option<usize>> {
         let rows: Vec<(&str, u64)> =
             self.saved.iter().filter_map(|(own, tensor)| Some((own.as_str(), self.resized(bundle, own, tensor)?))).collect();
@@ -37,8 +37,8 @@ impl<'a> Parts<'a> {
         Ok(usize::try_from(first).ok())
     }
 
-    /// Refuses what is wrong with the adapter or does not fit the base: the first kind of fault, everywhere.
-    /// With `resize` an embedding and a head may have more rows than the base's.
+    /// Refuses faults of the adapter and mismatches with the base: all faults of the first kind that occurs. With `resize` an embedding and a
+    /// head may have more rows than the base's.
     pub(super) fn check(&self, bundle: &Bundle, resize: bool) -> Result<Vec<Warning>> {
         let shapes = self.other_shapes(bundle, resize);
         for faults in [self.unreadable(), self.incomplete(), self.other_ranks(), shapes, self.unmatched(bundle)?] {
@@ -69,7 +69,7 @@ impl<'a> Parts<'a> {
         self.pairs.iter().filter_map(fault).collect()
     }
 
-    /// The whole pairs, by module.
+    /// Iterates over the complete pairs, by module.
     fn whole(&self) -> impl Iterator<Item = (&String, &Halves<'a>, &'a SafetensorsTensor, &'a SafetensorsTensor)> {
         self.pairs.iter().filter_map(|(module, halves)| match halves.tensors {
             [Some(a), Some(b)] => Some((module, halves, a, b)),
@@ -92,7 +92,7 @@ impl<'a> Parts<'a> {
             let shape = bundle.shape(&names::from_hf(own, &bundle.config)?)?;
             Some(shape.into_iter().map(|dim| dim as u64).collect::<Vec<u64>>())
         };
-        // A pair of a table that was resized is one of that table.
+        // A pair of a resized table is compared with the shape of that table.
         let shape_of = |own: &str| {
             let saved = resize.then(|| self.saved.get(own)).flatten();
             saved.map(|tensor| tensor.shape.clone()).or_else(|| of_base(own))
@@ -124,7 +124,7 @@ impl<'a> Parts<'a> {
         self.whole().filter_map(pair).chain(self.saved.iter().filter_map(saved)).collect()
     }
 
-    /// Modules that the base lacks or the configuration does not name.
+    /// Lists modules that the base lacks or the configuration does not name.
     fn unmatched(&self, bundle: &Bundle) -> Result<Vec<Refusal>> {
         let refuse = |subject: &str, expected: &str| Refusal::new(UNMATCHED).subject(subject).expected(expected);
         let absent = |own: &str| names::from_hf(own, &bundle.config).is_none_or(|name| bundle.shape(&name).is_none());
@@ -142,7 +142,7 @@ impl<'a> Parts<'a> {
         Ok(faults)
     }
 
-    /// Names of the configuration without a tensor, which PEFT passes over too. Refused if the file has no tensor at all.
+    /// Lists names of the configuration that have no tensor, which PEFT ignores too. They are refused if the file has no tensor at all.
     fn nameless(&self) -> Result<Vec<Warning>> {
         let saved: Vec<&str> = self.saved.keys().filter_map(|own| Some(own.rsplit_once('.')?.0)).collect();
         let modules: Vec<&str> = self.pairs.keys().map(String::as_str).chain(saved.iter().copied()).collect();

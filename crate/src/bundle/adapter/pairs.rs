@@ -1,4 +1,4 @@
-//! The tensors of `adapter_model.safetensors`: pairs of matrices by module, and tensors that replace the base's.
+//! Sorts the tensors of `adapter_model.safetensors`: pairs of factors by module, and tensors that replace the base's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,29 +12,29 @@ use crate::families::names::{HEAD, Layout, block_of};
 use crate::families::{half, is_original, names, plain};
 use crate::formats::{ByteSource, Encoding, SafetensorsFile, SafetensorsTensor, sha256_of};
 
-/// What PEFT puts in front of every name.
+/// Prefix that PEFT puts in front of every name.
 pub(crate) const PREFIX: &str = "base_model.model.";
 
-/// The matrices of one module, of which a file may lack one.
+/// The two factors of one module, of which a file may lack one.
 pub(super) struct Halves<'a> {
-    /// Position in the list of words of a pair.
+    /// Index into the list of names of a pair, `PAIRS`.
     pub(super) kind: usize,
     pub(super) tensors: [Option<&'a SafetensorsTensor>; 2],
     /// `None` for a module that the base does not have.
     pub(super) scaling: Option<Scaling>,
 }
 
-/// The tensors of an adapter by what they do.
+/// The tensors of an adapter by their purpose.
 pub(super) struct Parts<'a> {
     pub(super) config: &'a LoraConfig,
     pub(super) artifact: &'a str,
-    /// Module, as the adapter calls it → its pair.
+    /// Module, as the adapter names it → its pair.
     pub(super) pairs: BTreeMap<String, Halves<'a>>,
-    /// Name of a tensor of the base, as the adapter calls it → what replaces it.
+    /// Name of a tensor of the base, as the adapter names it → its replacement.
     pub(super) saved: BTreeMap<String, &'a SafetensorsTensor>,
-    /// Embedding and head are stored, and equal.
+    /// True if embedding and head are both stored, and equal.
     pub(super) both: bool,
-    /// Tensors that are neither.
+    /// Tensors that are neither pairs nor replacements.
     pub(super) strange: Vec<&'a str>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Parts<'a> {
     /// Sorts the tensors of an adapter.
     ///
     /// # Errors
-    /// `model.tensor.name-twice` if two tensors are the same one.
+    /// `model.tensor.name-twice` if two tensors have the same meaning.
     pub(super) fn of(bundle: &Bundle, config: &'a LoraConfig, file: &'a SafetensorsFile, weights: &'a dyn ByteSource) -> Result<Self> {
         let artifact = weights.name();
         let mut parts = Self { config, artifact, pairs: BTreeMap::new(), saved: BTreeMap::new(), both: false, strange: Vec::new() };
@@ -59,7 +59,7 @@ impl<'a> Parts<'a> {
                         halves.kind != kind || halves.tensors[side].replace(tensor).is_some()
                     }
                     None if is_original(name) => false,
-                    // PEFT stores the copy that was trained under two names where a vocabulary was resized.
+                    // PEFT stores the trained copy under two names where a vocabulary was resized.
                     None => match parts.saved.insert(plain(name), tensor) {
                         Some(other) => !equal(weights, other, tensor)?,
                         None => false,
@@ -83,7 +83,7 @@ impl<'a> Parts<'a> {
         Ok(parts)
     }
 
-    /// A tied head that is stored beside the embedding that it equals stays tied.
+    /// Keeps a tied head tied if it is stored in addition to the embedding and equals it.
     fn leave_tied(&mut self, bundle: &Bundle, weights: &dyn ByteSource) -> Result<()> {
         let named = |tensor: &str| self.saved.iter().find(|(own, _)| names::from_hf(own, &bundle.config).as_deref() == Some(tensor));
         let (Some((head, trained)), Some((_, embedding))) = (named(HEAD), named(names::embedding(bundle.config.architecture))) else {
@@ -111,32 +111,32 @@ impl<'a> Parts<'a> {
         Ok(())
     }
 
-    /// Whether the adapter changes the tensor `name` of the base.
+    /// Returns whether the adapter changes the tensor `name` of the base.
     pub(super) fn changes(&self, bundle: &Bundle, name: &str) -> bool {
         let is = |own: &str| names::from_hf(own, &bundle.config).as_deref() == Some(name);
         self.pairs.keys().any(|module| is(&weight(module))) || self.saved.keys().any(|own| is(own))
     }
 
-    /// Whether a change of the input embedding is meant for a tied head too, as one of its rows is.
+    /// Returns whether a change of the input embedding also applies to a tied head, as the configuration, equal copies or added rows show.
     pub(super) fn ties(&self, bundle: &Bundle) -> bool {
         let grown = || self.saved.iter().any(|(own, tensor)| self.resized(bundle, own, tensor).is_some());
         self.config.ensure_weight_tying || self.both || grown()
     }
 
-    /// Name of a tensor of the base → what replaces it.
+    /// Returns name and replacement of each replaced tensor of the base.
     pub(super) fn replacements(&self, bundle: &Bundle) -> Vec<(String, &'a SafetensorsTensor)> {
         let named = |(own, tensor): (&String, &&'a SafetensorsTensor)| Some((names::from_hf(own, &bundle.config)?, *tensor));
         self.saved.iter().filter_map(named).collect()
     }
 
-    /// The pairs, by the names of the tensors that they change; the adapter's file is the bundle's at `source`.
+    /// Returns the pairs, with the names of the tensors that they change; the adapter's file is the bundle's at `source`.
     pub(super) fn merges(&self, bundle: &Bundle, source: usize) -> Result<Vec<Merge>> {
         let mut merges = Vec::new();
         for (module, halves) in &self.pairs {
             let (Some(name), [Some(a), Some(b)]) = (names::from_hf(&weight(module), &bundle.config), halves.tensors) else { continue };
             let (Some(a), Some(b), Some(scaling)) = (factor(a), factor(b), halves.scaling) else { continue };
             let transposed = halves.kind == 1 || conv1d(bundle, &name);
-            // Far inside f32, or infinite, which shows in the values.
+            // The scale is far inside the range of f32, or becomes infinite, which shows in the values.
             let merge = Merge { source, name, a, b, scale: scaling.scale as f32, transposed, exact: false };
             merge.check_size(self.artifact)?;
             merges.push(merge);
@@ -144,7 +144,7 @@ impl<'a> Parts<'a> {
         Ok(merges)
     }
 
-    /// The factors as tensors of their own; the adapter's file is the bundle's at `source`.
+    /// Returns the factors as separate tensors; the adapter's file is the bundle's at `source`.
     ///
     /// # Errors
     /// `adapter.target.unsupported` for pairs outside the blocks; all are listed.
@@ -166,7 +166,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Whether two tensors of a file are the same, byte for byte.
+/// Returns whether two tensors of a file are equal, byte for byte.
 fn equal(source: &dyn ByteSource, a: &SafetensorsTensor, b: &SafetensorsTensor) -> Result<bool> {
     if a.dtype != b.dtype || a.shape != b.shape {
         return Ok(false);
@@ -175,7 +175,7 @@ fn equal(source: &dyn ByteSource, a: &SafetensorsTensor, b: &SafetensorsTensor) 
     Ok(sum(a)? == sum(b)?)
 }
 
-/// The tensor of an adapter's file, which is the bundle's at `source`, under its own name.
+/// Returns the tensor of an adapter's file, which is the bundle's at `source`, under its own name.
 pub(super) fn entry(name: String, tensor: &SafetensorsTensor, source: usize, artifact: &str) -> Result<Entry> {
     Ok(Entry {
         name,
@@ -192,12 +192,12 @@ pub(super) fn entry(name: String, tensor: &SafetensorsTensor, source: usize, art
     })
 }
 
-/// Whether the base has the matrix `name` as [in, out]: those of GPT-2's blocks.
+/// Returns whether the base has the matrix `name` as [in, out], like those of GPT-2's blocks.
 pub(super) fn conv1d(bundle: &Bundle, name: &str) -> bool {
     names::to_gguf(name, "", &bundle.config).is_some_and(|(_, layout)| layout == Layout::Transposed)
 }
 
-/// Name of the tensor that a pair of `module` changes.
+/// Returns the name of the tensor that a pair of `module` changes.
 pub(super) fn weight(module: &str) -> String {
     format!("{module}.weight")
 }

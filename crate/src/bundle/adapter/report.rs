@@ -1,4 +1,4 @@
-//! What a merge did to a model.
+//! Measures the effect of a merge on a model.
 
 use super::merge::MergedAdapter;
 use crate::bundle::entry::Entry;
@@ -6,29 +6,32 @@ use crate::bundle::pieces::{PIECE_ELEMENTS, Pieces};
 use crate::bundle::tensors::Bundle;
 use crate::error::Result;
 
-/// What a merge did to one tensor.
+/// Effect of a merge on one tensor.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct MergedTensor {
-    /// Its name.
+    /// Name of the tensor.
     pub name: String,
-    /// The largest change of a value, after rounding.
+    /// Largest change of a value, after rounding.
     pub max_abs_change: f64,
-    /// The largest difference that rounding to the tensor's dtype made.
+    /// Largest error of rounding to the tensor's dtype.
     pub max_rounding_error: f64,
 }
 
 impl Bundle {
-    /// The adapter that was merged on opening, if any.
+    /// Returns the adapter that was merged on opening, if any.
     pub fn merged_adapter(&self) -> Option<&MergedAdapter> {
         self.adapter.as_ref()
     }
 
-    /// Whether the values of the tensor `name` are not those that the base stores.
+    /// Returns whether the values of the tensor `name` differ from those that the base stores.
     pub fn is_merged(&self, name: &str) -> bool {
         self.entries.get(name).is_some_and(is_changed)
     }
 
     /// Reads every tensor that the adapter changes, one piece at a time, and measures the change.
+    ///
+    /// # Errors
+    /// Errors of reading, `source.too-large`, and `export.overflow` if a merged value exceeds its dtype.
     pub fn measure_merge(&self) -> Result<Vec<MergedTensor>> {
         self.entries.values().filter(|entry| is_changed(entry)).map(|entry| self.measure(entry)).collect()
     }
@@ -36,7 +39,7 @@ impl Bundle {
     fn measure(&self, entry: &Entry) -> Result<MergedTensor> {
         let mut merged = self.pieces(&entry.name, PIECE_ELEMENTS)?;
         let before = entry.replaced.as_deref().unwrap_or(entry);
-        // The base's own values: `Pieces` of an entry adds no pair.
+        // These are the base's own values: `Pieces` of an entry adds no pair.
         let mut base = Pieces::new(before, self.files[before.source].as_ref(), PIECE_ELEMENTS)?;
         let (mut change, mut rest) = (0.0f32, Vec::new());
         while let Some((_, values)) = merged.next_piece()? {

@@ -1,10 +1,10 @@
-//! The rank and the scale of each pair.
+//! Computes the rank and the scale of each pair.
 
 use super::config::LoraConfig;
 use crate::config::{adapter_scale, first_matches};
 use crate::error::Result;
 
-/// Rank of a pair, and what its product is multiplied by: alpha / r, or alpha / √r.
+/// Rank of a pair, and the factor of its product: alpha / r, or alpha / √r.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scaling {
     pub(super) rank: u64,
@@ -12,7 +12,7 @@ pub(super) struct Scaling {
 }
 
 impl LoraConfig {
-    /// Rank and scale of the pairs of `modules`, in their order.
+    /// Returns rank and scale of the pairs of `modules`, in their order.
     pub(super) fn scalings(&self, modules: &[&str]) -> Result<Vec<Scaling>> {
         let (ranks, alphas) = (first_matches(&self.rank_pattern, modules)?, first_matches(&self.alpha_pattern, modules)?);
         let scaling = |(rank, alpha): (Option<u64>, Option<f64>)| {

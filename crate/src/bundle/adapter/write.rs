@@ -9,14 +9,14 @@ use super::pairs::PREFIX;
 use crate::bundle::stream::StreamTensor;
 use crate::config::{AdapterConfig, Architecture, Names, Resolved, Target, is_all_linear};
 
-/// From this number of targets on, PEFT writes the shortest ends of names that tell them from other modules. They are last parts, since in
-/// every model here no other module ends as a target does.
+/// Number of targets from which on PEFT writes the shortest name ends that distinguish them from other modules. These are the last parts, since
+/// in every model here no other module has the same last part as a target.
 const SHORT_NAMES: usize = 20;
 
-/// `adapter_config.json` of an adapter with these settings: every field that PEFT 0.17 writes, keys ascending, two spaces an indent. Ranks
-/// and alphas of single targets are written under whole names in both tables, because PEFT 0.12 took the key that they found
-/// in one table for the other as well. `base_name` is what PEFT opens the base by: without it that of the adapter that this one goes on from, or
-/// null. `kept` are fields of that adapter, which stay unless they have a name of PEFT's.
+/// Writes `adapter_config.json` of an adapter with these settings: every field that PEFT 0.17 writes, keys ascending, indented by two spaces.
+/// Ranks and alphas of single targets are written under whole names in both tables, because PEFT 0.12 used the key found in one table for the
+/// other as well. `base_name` is the name by which PEFT opens the base: without it the one of the adapter that this one continues from, or
+/// null. `kept` are fields of that adapter, which are kept unless they have a name of PEFT's.
 pub fn adapter_config_json(
     config: &AdapterConfig,
     architecture: Architecture,
@@ -29,7 +29,7 @@ pub fn adapter_config_json(
         Names::One(text) => json!(text),
         Names::Many(list) => json!(list.into_iter().collect::<BTreeSet<_>>()),
     };
-    // Empty lists say nothing, and PEFT refuses some of them beside a regular expression.
+    // Empty lists have no effect, and PEFT refuses some of them together with a regular expression.
     let names = |names: &Option<Names>| names.as_ref().filter(|names| !names.is_empty()).map_or(Value::Null, |names| json!(names));
     let layers = config.layers_to_transform.as_ref().map(|layers| layers.numbers()).filter(|numbers| !numbers.is_empty());
     let of = |differs: &dyn Fn(&Target) -> Option<Value>| -> BTreeMap<String, Value> {
@@ -72,23 +72,23 @@ pub fn adapter_config_json(
         "use_rslora": config.rslora,
     });
     let own = fields.as_object().into_iter().flatten();
-    // PEFT's own fields last, so that they count.
+    // PEFT's own fields come last, so that they take precedence.
     let sorted: BTreeMap<&String, &Value> = kept.iter().chain(own).collect();
     format!("{:#}\n", Value::Object(sorted.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect()))
 }
 
-/// Trained tensors under the names of PEFT's files.
+/// Renames trained tensors to the names of PEFT's files.
 pub fn adapter_tensors(tensors: Vec<StreamTensor>) -> Vec<StreamTensor> {
     tensors.into_iter().map(|tensor| StreamTensor { name: format!("{PREFIX}{}", tensor.name), ..tensor }).collect()
 }
 
-/// The targets of `all-linear` as PEFT writes them.
+/// Returns the targets of `all-linear` as PEFT writes them.
 fn all_names(targets: &[Target]) -> BTreeSet<&str> {
     let short = targets.len() >= SHORT_NAMES;
     targets.iter().map(|target| if short { target.module.rsplit('.').next().unwrap_or(&target.module) } else { &target.module }).collect()
 }
 
-/// A number without a fraction as an integer, as PEFT has it.
+/// Writes a number without a fraction as an integer, as PEFT does.
 fn number(value: f64) -> Value {
     // Below 2⁵³ every integer is an f64.
     if value.fract() == 0.0 && value.abs() < 9e15 { json!(value as i64) } else { json!(value) }

@@ -1,4 +1,4 @@
-//! The tokenizer of a Hugging Face folder: `tokenizer.json` and the documents beside it.
+//! Reads the tokenizer of a Hugging Face folder: `tokenizer.json` and the documents next to it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,14 +17,14 @@ const SPECIAL: &str = "special_tokens_map.json";
 const TEMPLATE: &str = "chat_template.jinja";
 const GENERATION: &str = "generation_config.json";
 
-/// Largest tokenizer.json, and largest document beside it.
+/// Maximum size of tokenizer.json, and of a document next to it.
 const LIMITS: [u64; 2] = [256 << 20, 64 << 20];
 
 impl PortableTokenizerBinding {
-    /// The tokenizer among the files of a Hugging Face folder, and what is unusual about it; `None` without a `tokenizer.json`.
+    /// Reads the tokenizer among the files of a Hugging Face folder, with its warnings; `None` without a `tokenizer.json`.
     ///
     /// # Errors
-    /// As [`Self::from_documents`], and those of reading.
+    /// The errors of [`Self::from_documents`] and of reading.
     pub fn from_hf_folder<S: ByteSource>(files: &[S]) -> Result<Option<(Self, Vec<Warning>)>> {
         let mut documents = BTreeMap::new();
         for name in [TOKENIZER, SETTINGS, SPECIAL, TEMPLATE, GENERATION] {
@@ -36,10 +36,11 @@ impl PortableTokenizerBinding {
         Self::from_documents(&documents)
     }
 
-    /// The tokenizer of these documents by file name. Assets are `tokenizer.json`, `tokenizer_config.json` and `special_tokens_map.json`,
-    /// as present. The ids that end a text are `eos_token` of `tokenizer_config.json`, then `eos_token_id` of `generation_config.json`,
-    /// without repeats. The chat template is `chat_template.jinja`, then `chat_template` of `tokenizer_config.json`, a text or a list of
-    /// named ones; if both are there and differ, the file wins, with the warning `tokenizer.template.conflict`.
+    /// Reads the tokenizer from these documents by file name. Assets are `tokenizer.json`, `tokenizer_config.json` and
+    /// `special_tokens_map.json`, as present. The ids that end a text are `eos_token` of `tokenizer_config.json`, then `eos_token_id` of
+    /// `generation_config.json`, without repeats. The chat template is `chat_template.jinja`, then `chat_template` of `tokenizer_config.json`,
+    /// a text or a list of named ones; if both are present and differ, the file takes precedence, with the warning
+    /// `tokenizer.template.conflict`.
     ///
     /// # Errors
     /// `tokenizer.invalid` for a document that is not the expected JSON or text, `tokenizer.id.range` for an id outside the vocabulary.
@@ -88,22 +89,22 @@ impl PortableTokenizerBinding {
 }
 
 fn bad(what: &str, reason: impl fmt::Display) -> Error {
-    // Messages of the parser may quote the file.
+    // The parser's messages may quote the file.
     Error::Tokenizer { what: what.to_string(), reason: shown(&reason.to_string()) }
 }
 
-/// The object of the document `name`; an empty one if it is absent.
+/// Reads the object of the document `name`; an empty one if it is absent.
 fn object(documents: &BTreeMap<String, Vec<u8>>, name: &str) -> Result<Map<String, Value>> {
     let Some(bytes) = documents.get(name) else { return Ok(Map::new()) };
     serde_json::from_slice(bytes).map_err(|error| bad(name, error))
 }
 
-/// A special token is written as its text or as `{"content": text, …}`.
+/// Returns the text of a special token, which is written as its text or as `{"content": text, …}`.
 fn token_text(value: &Value) -> Option<&str> {
     value.as_str().or_else(|| value.get("content")?.as_str())
 }
 
-/// `eos_token_id` of generation_config.json: a number or a list of numbers.
+/// Reads `eos_token_id` of generation_config.json: a number or a list of numbers.
 fn end_ids(generation: &Map<String, Value>, vocab_size: u64) -> Result<Vec<u32>> {
     let stated = match generation.get("eos_token_id") {
         None | Some(Value::Null) => &[],
@@ -117,7 +118,7 @@ fn end_ids(generation: &Map<String, Value>, vocab_size: u64) -> Result<Vec<u32>>
     stated.iter().map(id).collect()
 }
 
-/// `chat_template` of tokenizer_config.json by name; of two templates of one name the first counts.
+/// Reads `chat_template` of tokenizer_config.json by name; among templates of the same name the first one counts.
 fn named_templates(settings: &Map<String, Value>) -> Result<BTreeMap<String, String>> {
     let mut templates = BTreeMap::new();
     match settings.get("chat_template") {
@@ -143,7 +144,7 @@ fn family(kind: &str) -> TokenizerFamily {
     }
 }
 
-/// What is read of tokenizer.json.
+/// The parts of tokenizer.json that are read.
 #[derive(serde::Deserialize)]
 struct Document {
     version: Option<String>,
@@ -166,7 +167,7 @@ struct Added {
 
 #[derive(serde::Deserialize)]
 struct Model {
-    /// Old files leave it out of BPE.
+    /// Kind of the model; old files omit it for BPE.
     #[serde(rename = "type", default = "bpe")]
     kind: String,
     vocab: Tokens,
@@ -202,7 +203,7 @@ impl Document {
         Vocabulary { tokens, size }
     }
 
-    /// Whether each token is one character that stands alone.
+    /// Returns whether each token is a single character and nothing else changes the text.
     fn is_characters(&self) -> bool {
         let plain = self.normalizer.is_none() && self.pre_tokenizer.is_none() && self.post_processor.is_none();
         let alone = self.model.kind == "BPE" && self.model.merges.0 == 0 && self.added_tokens.is_empty();
@@ -248,7 +249,7 @@ impl<'de> Deserialize<'de> for Tokens {
     }
 }
 
-/// The number of items of a list that is not kept.
+/// Number of items of a list that is not kept.
 #[derive(Default)]
 struct Count(usize);
 

@@ -1,4 +1,4 @@
-//! The tokenizer of a GGUF file: one asset of all its metadata.
+//! Reads the tokenizer of a GGUF file: one asset of all its metadata.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ const PREFIX: &str = "tokenizer.ggml.";
 const TEMPLATE: &str = "tokenizer.chat_template";
 
 impl PortableTokenizerBinding {
-    /// The tokenizer of a GGUF file, or of the whole of a split one; `None` if it has none. The asset `gguf:tokenizer` holds, for every key
-    /// that begins with `tokenizer.ggml.`, ascending: length of the key (u64), the key, type (u32), the value's bytes as in the file.
+    /// Reads the tokenizer of a GGUF file, or of all parts of a split one; `None` if it has none. The asset `gguf:tokenizer` holds, for every
+    /// key that begins with `tokenizer.ggml.`, ascending: length of the key (u64), the key, type (u32), the value's bytes as in the file.
     ///
     /// # Errors
-    /// Metadata that contradict themselves, with the words of crate/FORMATS.md, "Tokenizer of a GGUF"; `name` is the file's.
+    /// Metadata that contradict themselves, with the codes of crate/FORMATS.md, "Tokenizer of a GGUF"; `name` is the file's.
     pub fn from_gguf(file: &GgufFile, name: &str) -> Result<Option<Self>> {
         let mut keys: Vec<&(String, GgufValue)> = file.metadata.iter().filter(|(key, _)| key.starts_with(PREFIX)).collect();
         keys.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
@@ -54,7 +54,7 @@ impl PortableTokenizerBinding {
             let Some(rest) = key.strip_prefix(TEMPLATE) else { continue };
             let named = if rest.is_empty() { Some(UNNAMED) } else { rest.strip_prefix('.') };
             if let (Some(name), Some(text)) = (named, value.text()) {
-                // The key without a name is the template that is used.
+                // The key without a name holds the template that is used.
                 if rest.is_empty() || !templates.contains_key(name) {
                     templates.insert(name.to_string(), text.to_string());
                 }

@@ -1,4 +1,4 @@
-//! Stored values → f32, chunk by chunk.
+//! Converts stored values to f32, chunk by chunk.
 
 use half::{bf16, f16};
 
@@ -6,7 +6,7 @@ use super::super::gguf::GgmlType;
 use crate::error::{Refusal, word};
 use crate::formats::blocks;
 
-/// How the values of a tensor are stored, for those that can be read.
+/// Storage of a tensor's values, for the types that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
     F32,
@@ -17,7 +17,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// The encoding of a safetensors dtype word.
+    /// Returns the encoding of a safetensors dtype word; `None` if it cannot be read.
     pub(crate) fn of_word(word: &str) -> Option<Self> {
         Some(match word {
             "F32" => Self::F32,
@@ -28,12 +28,12 @@ impl Encoding {
         })
     }
 
-    /// The encoding of a ggml type.
+    /// Returns the encoding of a ggml type; `None` if it cannot be read.
     pub(crate) fn of_ggml(ggml_type: GgmlType) -> Option<Self> {
         Self::of_word(&ggml_type.dtype()).or_else(|| blocks::Block::of_id(ggml_type.id).map(Self::Blocks))
     }
 
-    /// Bytes and elements of the smallest unit that can be decoded by itself.
+    /// Returns bytes and elements of the smallest unit that can be decoded by itself.
     pub(crate) fn unit(self) -> (usize, usize) {
         match self {
             Self::F32 => (4, 1),
@@ -55,7 +55,7 @@ impl Encoding {
     }
 }
 
-/// Values that are NaN or infinite among whole elements or blocks of a dtype; dtypes without such values have none.
+/// Counts the NaN and infinite values among whole elements or blocks of a dtype; dtypes without such values give 0.
 pub(crate) fn count_non_finite(word: &str, bytes: &[u8]) -> u64 {
     let odd = |test: fn(u8) -> bool| bytes.iter().filter(|b| test(**b)).count();
     let count = match word {
@@ -75,7 +75,7 @@ pub(crate) fn count_non_finite(word: &str, bytes: &[u8]) -> u64 {
     count as u64
 }
 
-/// The refusal of a tensor whose stored type has no decoder.
+/// Returns the refusal of a tensor whose stored type has no decoder.
 pub(crate) fn unreadable(dtype: &str, name: &str, artifact: &str) -> Refusal {
     let code = match dtype.strip_prefix("GGML:") {
         Some(number) if number.bytes().all(|b| b.is_ascii_digit()) => word!("gguf.tensor.type-unknown"),

@@ -1,9 +1,9 @@
-//! The types that tensors are written in: words, sizes, and which one a tensor gets.
+//! The types in which tensors are written: their words, their sizes, and the choice of the type for a tensor.
 
 use super::encoding::Encoding;
 use crate::formats::GgmlType;
 
-/// A type that a tensor of a GGUF file can be written in.
+/// A type in which a tensor of a GGUF file can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TensorType {
     /// f32, as computed.
@@ -33,7 +33,7 @@ impl TensorType {
     pub const ALL: [Self; 10] =
         [Self::F32, Self::F16, Self::Bf16, Self::Q8_0, Self::Q4K, Self::Q6K, Self::Q4_0, Self::Q4_1, Self::Q5_0, Self::Q5_1];
 
-    /// The word for it in settings and receipts.
+    /// Returns the word for it in settings and receipts.
     pub fn word(self) -> &'static str {
         match self {
             Self::F32 => "f32",
@@ -49,17 +49,17 @@ impl TensorType {
         }
     }
 
-    /// The type of a word.
+    /// Returns the type of a word.
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.word() == word)
     }
 
-    /// The type of a tensor in a file; `None` for one that is only read.
+    /// Returns the type of a tensor in a file; `None` for types that are read but never written.
     pub fn of_ggml(ggml_type: GgmlType) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.ggml() == ggml_type)
     }
 
-    /// The same type in ggml's words; its `id` is the number in a file.
+    /// Returns the same type as ggml's type; its `id` is the number in a file.
     pub fn ggml(self) -> GgmlType {
         GgmlType::from_id(match self {
             Self::F32 => 0,
@@ -75,19 +75,19 @@ impl TensorType {
         })
     }
 
-    /// Elements and bytes of a block; a plain type has blocks of one element.
+    /// Returns the elements and bytes of a block; a plain type has blocks of one element.
     pub fn block(self) -> (u64, u64) {
         self.ggml().block.expect("a type that is written has a size")
     }
 
-    /// Bytes of a row of `width` elements; `None` if the blocks do not divide it, or beyond u64.
+    /// Returns the bytes of a row of `width` elements; `None` if `width` is no whole number of blocks, or the size exceeds u64.
     pub fn row_bytes(self, width: u64) -> Option<u64> {
         let (elements, bytes) = self.block();
         if width.is_multiple_of(elements) { (width / elements).checked_mul(bytes) } else { None }
     }
 
-    /// The type that rows of `width` elements get where this one was asked for. Rows that its blocks do not divide fall back as in
-    /// llama.cpp: Q4_K to Q5_0, Q6_K to Q8_0, and what these do not divide either to F16.
+    /// Returns the type that rows of `width` elements get where this one was requested. Rows that are no whole number of its blocks fall back
+    /// as in llama.cpp: Q4_K to Q5_0, Q6_K to Q8_0, and rows that do not fit these either to F16.
     pub fn for_width(self, width: u64) -> Self {
         let divides = |one: Self| width.is_multiple_of(one.block().0);
         let smaller = match self {

@@ -1,4 +1,4 @@
-//! Sequential reading of a GGUF header through a buffer, so that nothing beyond it is read and no memory is reserved on the file's word.
+//! Reads a GGUF header sequentially through a buffer, so that nothing beyond it is read and no memory is reserved because of a stated length.
 
 use crate::error::{Error, Refusal, Result, Word, word};
 use crate::formats::checksum::{Digest, Hasher};
@@ -15,7 +15,7 @@ pub(crate) struct Cursor<'a> {
     read: Hasher,
 }
 
-/// Either a refusal of the file or a source that failed.
+/// Creates a refusal with this code.
 pub(crate) fn refuse(code: Word) -> Refusal {
     Refusal::new(code)
 }
@@ -55,7 +55,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// The SHA-256 of the bytes before `end`, or before the end of the file, which are read for it.
+    /// Returns the SHA-256 of all bytes before `end`, or before the end of the file; the missing ones are read for it.
     pub(crate) fn sha256_to(mut self, end: u64) -> Result<Digest> {
         self.append(end.min(self.len).saturating_sub(self.at), &mut Vec::new())?;
         Ok(self.read.finish())
@@ -83,7 +83,7 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(self.exact()?))
     }
 
-    /// Reads a length and as many bytes; a length over `limit` is refused with `code` before the remaining bytes are compared.
+    /// Reads a length and as many bytes; a length above `limit` is refused with `code` before it is compared with the remaining bytes.
     pub(crate) fn text(&mut self, limit: u64, code: Word, subject: Option<&str>, out: &mut Vec<u8>) -> Result<u64> {
         let at = self.at;
         let count = self.u64()?;

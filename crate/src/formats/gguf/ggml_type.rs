@@ -1,21 +1,21 @@
-//! The tensor types of ggml: names, block sizes.
+//! The tensor types of ggml: their names and block sizes.
 
-/// The last number that has a name here.
+/// Highest type number that has a name here.
 const LAST_ID: u32 = 42;
 
 /// A tensor type of ggml.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GgmlType {
-    /// Number in the file.
+    /// Type number in the file.
     pub id: u32,
-    /// Name; `None` for a type that is not known.
+    /// Name; `None` for an unknown type.
     name: Option<&'static str>,
     /// Elements and bytes of a block; `None` for types whose size is unknown or that never occur in files.
     pub block: Option<(u64, u64)>,
 }
 
 impl GgmlType {
-    /// The type of a number.
+    /// Returns the type with this number.
     pub fn from_id(id: u32) -> Self {
         let (name, elements, bytes) = match id {
             0 => ("F32", 1, 4),
@@ -58,17 +58,17 @@ impl GgmlType {
         Self { id, name: Some(name), block: (elements > 0).then_some((elements, bytes)) }
     }
 
-    /// The type of a name in ggml's words, such as `Q8_0`.
+    /// Returns the type with this name in ggml, such as `Q8_0`.
     pub fn from_name(name: &str) -> Option<Self> {
         (0..=LAST_ID).map(Self::from_id).find(|known| known.name == Some(name))
     }
 
-    /// The type of blocks that a dtype word names, such as `GGML:Q8_0`.
+    /// Returns the block type that a dtype word names, such as `GGML:Q8_0`.
     pub fn of_dtype(word: &str) -> Option<Self> {
         Self::from_name(word.strip_prefix("GGML:")?).filter(|found| found.dtype() == word)
     }
 
-    /// The dtype word: that of safetensors for plain numbers, `GGML:<name or number>` for everything else.
+    /// Returns the dtype word: that of safetensors for plain numbers, `GGML:<name or number>` for everything else.
     pub fn dtype(self) -> String {
         match (self.name, self.block) {
             (Some(name), Some((1, _))) => name.to_string(),
@@ -77,7 +77,7 @@ impl GgmlType {
         }
     }
 
-    /// Whether ggml has a type of this number.
+    /// Returns whether ggml has a type with this number.
     pub fn is_known(self) -> bool {
         self.name.is_some()
     }

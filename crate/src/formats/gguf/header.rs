@@ -1,4 +1,4 @@
-//! Reading and judging the header of a GGUF file (crate/FORMATS.md, "GGUF").
+//! Reads and checks the header of a GGUF file (crate/FORMATS.md, "GGUF").
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ pub(crate) const MAX_NAME_BYTES: u64 = 63;
 pub(crate) const MAX_RANK: u32 = 4;
 pub(crate) const MAX_ALIGNMENT: u32 = 1 << 20;
 pub(crate) const MAX_SIZE: u64 = i64::MAX as u64;
-/// The key that states the alignment of the data, and what holds without it.
+/// The key that states the alignment of the data; the default follows.
 pub(crate) const ALIGNMENT: &str = "general.alignment";
 pub(crate) const DEFAULT_ALIGNMENT: u32 = 32;
 
@@ -33,29 +33,32 @@ pub struct GgufFile {
     pub metadata: Vec<(String, GgufValue)>,
     /// Tensors, in the order of the file.
     pub tensors: Vec<GgufTensor>,
-    /// What is unusual but allowed.
+    /// Unusual but allowed properties of the file.
     pub warnings: Vec<Warning>,
-    /// SHA-256 of everything before the data; of the first part where a file is split.
+    /// SHA-256 of everything before the data; in a split file, that of the first part.
     pub header_sha256: Digest,
 }
 
 impl GgufFile {
     /// Reads the header and checks everything that can be checked without the data.
+    ///
+    /// # Errors
+    /// Codes `gguf.*` (crate/FORMATS.md, "GGUF"), `format.mismatch` if the first bytes show another format, and the errors of the source.
     pub fn open(source: &dyn ByteSource) -> Result<Self> {
         read(source, true).map_err(|error| or_mismatch(error, source, "gguf"))
     }
 
-    /// As [`Self::open`], for a file that may be one part of several.
+    /// Reads a file that may be one part of several; otherwise like [`Self::open`].
     pub(crate) fn open_part(source: &dyn ByteSource) -> Result<Self> {
         read(source, false).map_err(|error| or_mismatch(error, source, "gguf"))
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`.
     pub fn get(&self, key: &str) -> Option<&GgufValue> {
         self.metadata.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// The tensor `name`.
+    /// Returns the tensor `name`.
     pub fn tensor(&self, name: &str) -> Option<&GgufTensor> {
         self.tensors.iter().find(|tensor| tensor.name == name)
     }
@@ -185,7 +188,7 @@ fn items(cursor: &mut Cursor<'_>, key: &str, kind: u32, count: u64, out: &mut Ve
     };
     let at = cursor.at();
     let start = out.len();
-    // At most 2^24 items of 8 bytes.
+    // This is at most 2^24 items of 8 bytes.
     cursor.append(count * size as u64, out)?;
     if kind == KIND_BOOL && out[start..].iter().any(|&byte| byte > 1) {
         return Err(refuse(word!("gguf.value.bool")).subject(key).expected("0 or 1").at(at).into());
@@ -228,7 +231,7 @@ fn read_record(cursor: &mut Cursor<'_>, names: &mut HashSet<String>) -> Result<T
     Ok(TensorRecord { name, ggml_type, shape: dims, offset, bytes })
 }
 
-/// Bytes of a tensor, `Some(None)` for types of unknown size; `None` where elements or bytes exceed 2^63 − 1.
+/// Returns the bytes of a tensor, `Some(None)` for types of unknown size; `None` where elements or bytes exceed 2^63 − 1.
 pub(crate) fn sized(dims: &[u64], ggml_type: GgmlType) -> Option<Option<u64>> {
     // max(dim, 1): a zero dimension must not hide an overflow.
     let product = |dims: &[u64]| dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim.max(1))).filter(|n| *n <= MAX_SIZE);

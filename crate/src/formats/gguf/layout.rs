@@ -1,4 +1,4 @@
-//! Where the tensors of a GGUF file lie (crate/FORMATS.md, "GGUF").
+//! Positions of the tensors of a GGUF file (crate/FORMATS.md, "GGUF").
 
 use super::cursor::refuse;
 use super::ggml_type::GgmlType;
@@ -17,7 +17,7 @@ pub(crate) struct TensorRecord {
 }
 
 impl TensorRecord {
-    /// The next offset that may follow; after an opaque tensor any later one may.
+    /// Returns the offset at which the next tensor must begin; `None` after a tensor of unknown size, when any later offset is allowed.
     fn end(&self, alignment: u64) -> Option<u64> {
         self.offset.checked_add(padded(self.bytes?, alignment)?)
     }
@@ -27,12 +27,12 @@ impl TensorRecord {
     }
 }
 
-/// The next multiple of `alignment`.
+/// Rounds up to the next multiple of `alignment`.
 pub(crate) fn padded(bytes: u64, alignment: u64) -> Option<u64> {
     bytes.checked_next_multiple_of(alignment)
 }
 
-/// Checks every offset and gives the tensors their place in the file.
+/// Checks every offset and computes the position of each tensor in the file.
 pub(crate) fn place(
     source: &dyn ByteSource,
     records: Vec<TensorRecord>,
@@ -63,7 +63,7 @@ pub(crate) fn place(
                 .found(record.offset)
                 .into());
         }
-        // A file that ends before its data begin lacks even an empty tensor's place.
+        // A file that ends before its data section begins has no room even for an empty tensor.
         if source.len() < start || record.bytes.is_some_and(|bytes| bytes > data_bytes - record.offset) {
             let expected = format!("{} bytes", record.bytes.unwrap_or(0));
             return Err(record.refuse(word!("gguf.data.truncated")).expected(expected).found(data_bytes - record.offset).into());
@@ -133,7 +133,7 @@ fn trailing(at: u64) -> Refusal {
     refuse(word!("gguf.data.trailing")).expected("nothing, or zero bytes up to the alignment").at(at)
 }
 
-/// Only zero bytes from `begin` to `end`.
+/// Checks that the bytes from `begin` to `end` are all zero.
 fn zeros(source: &dyn ByteSource, begin: u64, end: u64) -> Result<bool> {
     let mut all = true;
     for_each_chunk(source, begin.min(end), end, 1, |piece| {

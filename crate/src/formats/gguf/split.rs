@@ -1,4 +1,4 @@
-//! The parts of a split GGUF file, in any order → one file.
+//! Joins the parts of a split GGUF file, in any order, into one file.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::error::{Refusal, Result, shown, word};
 const LISTED: usize = 8;
 
 impl GgufFile {
-    /// The number of parts that the file states, if it is more than one.
+    /// Returns the number of parts that the file states, if it is more than one.
     fn split_count(&self) -> Option<u64> {
         self.get("split.count").and_then(GgufValue::count).filter(|count| *count > 1)
     }
 
-    /// Whether the file is one part of several.
+    /// Returns whether the file is one part of several.
     pub(crate) fn is_part(&self) -> bool {
         self.split_count().is_some()
     }
@@ -29,14 +29,14 @@ impl GgufFile {
     }
 }
 
-/// The refusal that names the missing parts, derived from the name of one that is present.
+/// Returns the refusal that names the missing parts, derived from the name of one that is present.
 fn incomplete(count: u64, present: &[u64], name: &str) -> Refusal {
     let stem = name.strip_suffix(".gguf").unwrap_or(name);
     let stem = stem.len().checked_sub("-00001-of-00002".len()).and_then(|at| stem.get(..at)).unwrap_or(stem);
     let absent = (0..count).filter(|n| !present.contains(n));
     let mut parts: Vec<String> = Vec::new();
     for n in absent.take(LISTED + 1) {
-        // The numbers of a file may be anything; a name counts from 1.
+        // The numbers in a file may be arbitrary; names count from 1.
         let part = format!("{}-{:05}-of-{count:05}.gguf", shown(stem), u128::from(n) + 1);
         parts.push(if parts.len() < LISTED { part } else { "…".into() });
     }
@@ -44,7 +44,7 @@ fn incomplete(count: u64, present: &[u64], name: &str) -> Refusal {
     refusal.hint(format!("absent: {}", parts.join(", ")))
 }
 
-/// Joins all parts into one file, with the source index of each of its tensors. The metadata are those of the first part.
+/// Joins all parts into one file and returns it with the source index of each of its tensors. The metadata are those of the first part.
 pub(crate) fn join_parts(parts: Vec<(usize, GgufFile)>, name: impl Fn(usize) -> String) -> Result<(GgufFile, Vec<usize>)> {
     let mut by_number: BTreeMap<u64, (usize, GgufFile)> = BTreeMap::new();
     let mut count = 1;

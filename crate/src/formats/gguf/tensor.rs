@@ -1,4 +1,4 @@
-//! A tensor of a GGUF file: its name, type and place.
+//! A tensor of a GGUF file: its name, type and position.
 
 use super::ggml_type::GgmlType;
 
@@ -11,8 +11,8 @@ pub struct GgufTensor {
     pub ggml_type: GgmlType,
     /// Row-major shape: the dimensions of the file, reversed.
     pub shape: Vec<u64>,
-    /// First byte, counted from the start of the file.
+    /// Position of the first byte, counted from the start of the file.
     pub begin: u64,
-    /// Bytes; `None` for a type of unknown size.
+    /// Number of bytes; `None` for a type of unknown size.
     pub bytes: Option<u64>,
 }

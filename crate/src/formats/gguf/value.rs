@@ -1,6 +1,6 @@
 //! Metadata values of GGUF, kept as the bytes of the file.
 
-/// One value: its type and its bytes exactly as in the file. Only values that passed the header checks exist.
+/// One metadata value: its type and its bytes exactly as in the file. Values exist only after they passed the header checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GgufValue {
     pub(crate) kind: u32,
@@ -15,7 +15,7 @@ pub(crate) const KIND_TEXT: u32 = 8;
 pub(crate) const KIND_ARRAY: u32 = 9;
 pub(crate) const KIND_LAST: u32 = 12;
 
-/// Bytes of a plain value; `None` for texts and arrays.
+/// Returns the bytes of a plain value; `None` for texts and arrays.
 pub(crate) fn plain_bytes(kind: u32) -> Option<usize> {
     match kind {
         0 | 1 | KIND_BOOL => Some(1),
@@ -26,47 +26,47 @@ pub(crate) fn plain_bytes(kind: u32) -> Option<usize> {
     }
 }
 
-/// Appends a text as GGUF has it: its length, and its bytes.
+/// Appends a text in GGUF's encoding: its length, then its bytes.
 pub(crate) fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend((text.len() as u64).to_le_bytes());
     out.extend_from_slice(text);
 }
 
-/// Values to be written.
+/// Constructors of values to be written.
 impl GgufValue {
-    /// A text.
+    /// Creates a text.
     pub fn of_text(text: &str) -> Self {
         let mut bytes = Vec::new();
         put_text(&mut bytes, text.as_bytes());
         Self { kind: KIND_TEXT, bytes }
     }
 
-    /// A count.
+    /// Creates an unsigned 32-bit integer.
     pub fn of_u32(value: u32) -> Self {
         Self { kind: KIND_U32, bytes: value.to_le_bytes().to_vec() }
     }
 
-    /// A 32-bit float.
+    /// Creates a 32-bit float.
     pub fn of_f32(value: f32) -> Self {
         Self { kind: KIND_F32, bytes: value.to_le_bytes().to_vec() }
     }
 
-    /// A bool.
+    /// Creates a bool.
     pub fn of_bool(value: bool) -> Self {
         Self { kind: KIND_BOOL, bytes: vec![u8::from(value)] }
     }
 
-    /// An array of texts.
+    /// Creates an array of texts.
     pub fn of_texts<T: AsRef<str>>(texts: &[T]) -> Self {
         Self::of_array(KIND_TEXT, texts, |out, text| put_text(out, text.as_ref().as_bytes()))
     }
 
-    /// An array of integers.
+    /// Creates an array of 32-bit integers.
     pub fn of_i32s(values: &[i32]) -> Self {
         Self::of_array(KIND_I32, values, |out, value| out.extend(value.to_le_bytes()))
     }
 
-    /// An array of 32-bit floats.
+    /// Creates an array of 32-bit floats.
     pub fn of_f32s(values: &[f32]) -> Self {
         Self::of_array(KIND_F32, values, |out, value| out.extend(value.to_le_bytes()))
     }
@@ -80,17 +80,17 @@ impl GgufValue {
 }
 
 impl GgufValue {
-    /// The type number of GGUF.
+    /// Returns the type number in GGUF.
     pub fn kind(&self) -> u32 {
         self.kind
     }
 
-    /// The bytes of the value as in the file.
+    /// Returns the bytes of the value as in the file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// A text that is UTF-8.
+    /// Returns the text of a value that is UTF-8 text.
     pub fn text(&self) -> Option<&str> {
         if self.kind != KIND_TEXT {
             return None;
@@ -98,12 +98,12 @@ impl GgufValue {
         std::str::from_utf8(self.bytes.get(8..)?).ok()
     }
 
-    /// A bool.
+    /// Returns the value of a bool.
     pub fn bool(&self) -> Option<bool> {
         (self.kind == KIND_BOOL).then(|| self.bytes.first() == Some(&1))
     }
 
-    /// Whether it is 0, false, empty, or a list of nothing else.
+    /// Returns whether the value is 0, false, empty, or a list of nothing else.
     pub fn is_zero(&self) -> bool {
         let head = match self.kind {
             KIND_TEXT => 8,
@@ -113,18 +113,18 @@ impl GgufValue {
         self.bytes.iter().skip(head).all(|byte| *byte == 0)
     }
 
-    /// A value of type u32.
+    /// Returns the value of a u32.
     pub(crate) fn as_u32(&self) -> Option<u32> {
         let bytes: [u8; 4] = self.bytes.as_slice().try_into().ok()?;
         (self.kind == KIND_U32).then(|| u32::from_le_bytes(bytes))
     }
 
-    /// An integer that is not negative.
+    /// Returns the value of an integer that is not negative.
     pub fn count(&self) -> Option<u64> {
         integer(self.kind, &self.bytes)
     }
 
-    /// Any number as f64; a 32-bit float becomes the shortest decimal that reads back to it, so that 1e-5 stays 1e-5.
+    /// Returns any number as f64; a 32-bit float becomes the shortest decimal that reads back to it, so that 1e-5 stays 1e-5.
     pub fn number(&self) -> Option<f64> {
         match self.kind {
             6 => {
@@ -136,7 +136,7 @@ impl GgufValue {
         }
     }
 
-    /// Type and number of the items of an array.
+    /// Returns the item type and the length of an array.
     pub fn array(&self) -> Option<(u32, u64)> {
         if self.kind != KIND_ARRAY {
             return None;
@@ -146,11 +146,11 @@ impl GgufValue {
         Some((kind, count))
     }
 
-    /// The items of an array of texts, as bytes.
+    /// Returns the items of an array of texts, as bytes.
     pub fn texts(&self) -> Option<Vec<&[u8]>> {
         let (KIND_TEXT, count) = self.array()? else { return None };
         let mut rest = self.bytes.get(12..)?;
-        // Each has its length before it.
+        // Each item is preceded by its length.
         let mut out = Vec::with_capacity(usize::try_from(count).ok()?.min(rest.len() / 8));
         while !rest.is_empty() {
             let (len, tail) = rest.split_at_checked(8)?;
@@ -162,14 +162,14 @@ impl GgufValue {
         Some(out)
     }
 
-    /// The items of an array of 32-bit floats.
+    /// Returns the items of an array of 32-bit floats.
     pub fn floats(&self) -> Option<Vec<f32>> {
         let (6, _) = self.array()? else { return None };
         let (items, _) = self.bytes.get(12..)?.as_chunks::<4>();
         Some(items.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
     }
 
-    /// The items of an array of integers; a negative one becomes `u64::MAX`, which is in no range.
+    /// Returns the items of an array of integers; a negative one becomes `u64::MAX`, which is in no range.
     pub fn counts(&self) -> Option<Vec<u64>> {
         let (kind, _) = self.array()?;
         let size = plain_bytes(kind).filter(|_| !matches!(kind, 6 | KIND_BOOL | 12))?;

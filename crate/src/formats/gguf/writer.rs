@@ -1,4 +1,4 @@
-//! Writing the header of a GGUF file, under the rules without which llama.cpp refuses the file (crate/FORMATS.md, "GGUF, written").
+//! Writes the header of a GGUF file, under the rules without which llama.cpp refuses the file (crate/FORMATS.md, "GGUF, written").
 
 use std::collections::HashSet;
 
@@ -21,23 +21,23 @@ pub struct GgufRecord {
     pub shape: Vec<u64>,
 }
 
-/// The place of a tensor in the data of a GGUF file to be written.
+/// Position of a tensor in the data of a GGUF file to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GgufSpan {
-    /// First byte, counted from the end of the header.
+    /// Position of the first byte, counted from the end of the header.
     pub begin: u64,
-    /// Bytes of the tensor.
+    /// Number of bytes of the tensor.
     pub bytes: u64,
-    /// Zero bytes behind it, up to the alignment.
+    /// Number of zero bytes after it, up to the alignment.
     pub padding: u64,
 }
 
 /// The header of a GGUF file to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GgufHeader {
-    /// The bytes of the header, padded to where the data begin.
+    /// The bytes of the header, padded to the start of the data.
     pub bytes: Vec<u8>,
-    /// The place of each tensor, in the order of the records. They follow one another without gaps.
+    /// Position of each tensor, in the order of the records. They follow one another without gaps.
     pub spans: Vec<GgufSpan>,
 }
 
@@ -45,10 +45,12 @@ fn refuse(code: Word, subject: &str) -> Refusal {
     Refusal::new(code).of("gguf").subject(subject)
 }
 
-/// The header of a file with these keys and tensors, in their order; data are aligned to `general.alignment`, or to 32 bytes without it.
-/// A key that is empty, too long or there twice, and an alignment that is no power of two, are `export.gguf.key`; a name that is empty,
-/// longer than 63 bytes, with control characters or there twice is `export.gguf.name`; a type of unknown size is `export.gguf.type`; more
-/// than 4 dimensions, a row that no block fits and a size of 2⁶³ or more are `export.tensor.size`.
+/// Builds the header of a file with these keys and tensors, in their order; data are aligned to `general.alignment`, or to 32 bytes without it.
+///
+/// # Errors
+/// `export.gguf.key` for a key that is empty, too long or given twice, and an alignment that is no power of two; `export.gguf.name` for a name
+/// that is empty, longer than 63 bytes, given twice or has control characters; `export.gguf.type` for a type of unknown size;
+/// `export.tensor.size` for more than 4 dimensions, a row that no block fits and a size of 2⁶³ or more.
 pub fn gguf_header(metadata: &[(String, GgufValue)], tensors: &[GgufRecord]) -> Result<GgufHeader> {
     let alignment = check_keys(metadata)?;
     let mut bytes = b"GGUF".to_vec();
@@ -69,7 +71,7 @@ pub fn gguf_header(metadata: &[(String, GgufValue)], tensors: &[GgufRecord]) -> 
         let end = padded(size, u64::from(alignment)).and_then(|size| begin.checked_add(size)).filter(|end| *end <= MAX_SIZE);
         let end = end.ok_or_else(|| too_large(tensor))?;
         put_text(&mut bytes, tensor.name.as_bytes());
-        // At most MAX_RANK.
+        // The rank is at most MAX_RANK.
         bytes.extend((tensor.shape.len() as u32).to_le_bytes());
         tensor.shape.iter().rev().for_each(|dim| bytes.extend(dim.to_le_bytes()));
         bytes.extend(tensor.ggml_type.id.to_le_bytes());
@@ -81,7 +83,7 @@ pub fn gguf_header(metadata: &[(String, GgufValue)], tensors: &[GgufRecord]) -> 
     Ok(GgufHeader { bytes, spans })
 }
 
-/// Refuses keys that a reader would refuse; returns the alignment that they state.
+/// Refuses keys that a reader would refuse; returns the stated alignment.
 fn check_keys(metadata: &[(String, GgufValue)]) -> Result<u32> {
     let mut seen = HashSet::new();
     let mut alignment = DEFAULT_ALIGNMENT;
@@ -101,7 +103,7 @@ fn check_keys(metadata: &[(String, GgufValue)]) -> Result<u32> {
     Ok(alignment)
 }
 
-/// Bytes of a tensor that a reader would take.
+/// Returns the bytes of a tensor, refusing one that a reader would not accept.
 fn check_tensor(tensor: &GgufRecord) -> Result<u64> {
     let GgufRecord { name, ggml_type, shape } = tensor;
     if name.is_empty() || name.len() as u64 > MAX_NAME_BYTES || name.chars().any(char::is_control) {

@@ -1,5 +1,5 @@
-//! Documents of our own: a key stands once in its object, nesting is bounded, and every value is read with its path. Who reads one gives
-//! [`Wrong`] the code of its kind.
+//! JSON documents of tabtune's own kinds: a key occurs once in its object, nesting is bounded, and every value is read together with its path.
+//! Callers add the error code of their kind of document to [`Wrong`].
 
 use std::fmt::Display;
 
@@ -11,14 +11,14 @@ use super::value::{Json, JsonFault};
 
 /// Maximum depth of a document.
 pub(crate) const MAX_DEPTH: usize = 32;
-/// Maximum length of a value that is read as a whole: beyond it only lists and objects that are walked make sense.
+/// Maximum length of a value that is read as a whole; only lists and objects that are walked may be longer.
 const MAX_VALUE_BYTES: usize = 512 << 10;
 
-/// Where a document is wrong, and how.
+/// Location and description of a fault in a document.
 pub(crate) struct Wrong {
     /// Path of the value, its keys separated by `/`; empty for the document.
     pub(crate) path: String,
-    /// What is wrong with it.
+    /// Description of the fault.
     pub(crate) found: String,
 }
 
@@ -28,7 +28,7 @@ impl Wrong {
     }
 }
 
-/// The document that `text` is.
+/// Parses `text` as a document.
 pub(crate) fn document(text: &str) -> Result<Json<'_>, Wrong> {
     parse(text, MAX_DEPTH).map_err(|fault| match fault {
         JsonFault::Syntax { at } => Wrong::new("", format!("no JSON at byte {at}")),
@@ -37,7 +37,7 @@ pub(crate) fn document(text: &str) -> Result<Json<'_>, Wrong> {
     })
 }
 
-/// The value at `path` as a `T`.
+/// Reads the value at `path` as a `T`.
 pub(crate) fn typed<'a, T: Deserialize<'a>>(value: Json<'a>, path: &str) -> Result<T, Wrong> {
     read(value).map_err(|error| Wrong::new(path, error))
 }
@@ -49,18 +49,18 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Those of the object at `path`.
+    /// Starts reading the object at `path`.
     pub(crate) fn new(value: Json<'a>, path: &str) -> Result<Self, Wrong> {
         if matches!(value, Json::Object(_)) { Ok(Self { object: value, asked: Vec::new() }) } else { Err(Wrong::new(path, "no object")) }
     }
 
-    /// The field `key`; null where it is absent.
+    /// Returns the field `key`; null if it is absent.
     pub(crate) fn value(&mut self, key: &'static str) -> Json<'a> {
         self.asked.push(key);
         self.object.get(key).unwrap_or(Json::Null)
     }
 
-    /// The field `key` as a `T`; null stands for an absent one.
+    /// Reads the field `key` as a `T`; an absent field counts as null.
     pub(crate) fn take<T: Deserialize<'a>>(&mut self, key: &'static str) -> Result<T, Wrong> {
         let value = self.value(key);
         if value.len() > MAX_VALUE_BYTES { Err(Wrong::new(key, "more than 512 KiB")) } else { typed(value, key) }
@@ -74,7 +74,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Refuses a field that nobody asked for.
+    /// Refuses a field that was never requested.
     pub(crate) fn end(self) -> Result<(), Wrong> {
         match self.object.object().into_iter().flatten().find(|(key, _)| !self.asked.contains(&key.as_ref())) {
             Some((key, _)) => Err(Wrong::new(&key, "an unknown field")),

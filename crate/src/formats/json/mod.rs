@@ -1,6 +1,6 @@
-//! JSON of untrusted files: one left-to-right scan that refuses a key given twice, deep nesting and every departure from RFC 8259.
-//! Nothing is kept of the scan: a value is its text, and lists and objects are walked when somebody asks, so that a document takes no more
-//! memory than its own. Numbers stay text, so that nothing is rounded before it is judged.
+//! JSON of untrusted files: one left-to-right scan that refuses a key given twice, deep nesting and every departure from RFC 8259. The scan
+//! builds nothing: a value is its text, and lists and objects are walked on demand, so that a document takes no more memory than its text.
+//! Numbers stay text, so that nothing is rounded before it is judged.
 
 mod document;
 mod read;

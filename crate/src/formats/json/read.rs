@@ -1,4 +1,4 @@
-//! Values as types that serde fills, stricter than serde by itself: a list never stands for an object, nor an object for a word.
+//! Deserializes values with serde, more strictly than serde by itself: a list is never accepted for an object, nor an object for a word.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use serde::forward_to_deserialize_any;
 use super::scan::unescaped;
 use super::value::Json;
 
-/// The value as a `T`, or why it is none.
+/// Reads the value as a `T`.
 pub(crate) fn read<'a, T: Deserialize<'a>>(value: Json<'a>) -> Result<T, Error> {
     T::deserialize(value)
 }
 
-/// An integer as one, where 64 bits hold it; everything else as the nearest f64.
+/// Passes on an integer as an integer where 64 bits hold it, and every other number as the nearest f64.
 fn number<'de, V: Visitor<'de>>(digits: &str, visitor: V) -> Result<V::Value, Error> {
     match (digits.parse::<u64>(), digits.parse::<i64>(), digits.parse::<f64>()) {
         (Ok(count), _, _) => visitor.visit_u64(count),
@@ -82,7 +82,7 @@ impl<'de, I: Iterator<Item = Json<'de>>> SeqAccess<'de> for Items<I> {
         self.items.next().map(|item| seed.deserialize(item)).transpose()
     }
 
-    /// So that a list takes no more room than its items.
+    /// Gives the exact length, so that a list allocates no more than its items need.
     fn size_hint(&self) -> Option<usize> {
         Some(self.left)
     }

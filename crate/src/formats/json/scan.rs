@@ -1,4 +1,4 @@
-//! The scan of a document, and the walk over one that was scanned.
+//! Scans a document, and walks a document that was scanned before.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -14,7 +14,7 @@ pub(crate) fn parse(text: &str, max_depth: usize) -> Result<Json<'_>, JsonFault>
     if scan.at == scan.bytes.len() { Ok(value) } else { Err(scan.syntax()) }
 }
 
-/// The text between two quotes without its escapes.
+/// Resolves the escapes of a text between quotes.
 pub(crate) fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -24,7 +24,7 @@ pub(crate) fn unescaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// The order of two keys without their escapes.
+/// Compares two keys with their escapes resolved.
 fn order(a: &str, b: &str) -> Ordering {
     if a.contains('\\') || b.contains('\\') { Characters(Scan::of(a)).cmp(Characters(Scan::of(b))) } else { a.cmp(b) }
 }
@@ -45,15 +45,15 @@ impl Iterator for Characters<'_> {
     }
 }
 
-/// Where a scan or a walk stands.
+/// Position and state of a scan or a walk.
 #[derive(Clone)]
 pub(crate) struct Scan<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
-    /// `None` where the text was scanned before.
+    /// Maximum nesting depth; `None` when walking a text that was scanned before.
     max_depth: Option<usize>,
-    /// Begin and end of the keys of the objects around: an object's own are the last ones.
+    /// Begin and end of the keys of the enclosing objects; those of the innermost object come last.
     keys: Vec<(usize, usize)>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Scan<'a> {
         Self { text, bytes: text.as_bytes(), at: 0, max_depth: None, keys: Vec::new() }
     }
 
-    /// Walks what is between the brackets of a container.
+    /// Walks the text between the brackets of a container.
     pub(crate) fn inside(text: &'a str) -> Self {
         Self::of(text.get(1..text.len().saturating_sub(1)).unwrap_or_default())
     }
@@ -123,7 +123,7 @@ impl<'a> Scan<'a> {
         inside(self, depth)
     }
 
-    /// Passes a container that was scanned before.
+    /// Skips a container that was scanned before.
     fn skip(&mut self) -> Result<(), JsonFault> {
         let mut open = 0usize;
         loop {
@@ -157,7 +157,7 @@ impl<'a> Scan<'a> {
     fn entries(&mut self, depth: usize) -> Result<(), JsonFault> {
         let first = self.keys.len();
         let end = self.entries_from(depth);
-        // Whatever ended the scan stands behind the keys of this object.
+        // A fault that ended the scan lies behind the keys of this object.
         match self.twice(first) {
             Some((at, key)) => Err(JsonFault::Duplicate { at, path: unescaped(key).into_owned() }),
             None => end,
@@ -178,7 +178,7 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// Forgets the keys from `first` on; the first of them that stood there before, and where.
+    /// Removes the keys from `first` on and returns the first one among them that repeats an earlier one, with its position.
     fn twice(&mut self, first: usize) -> Option<(usize, &'a str)> {
         let text = self.text;
         let keys = &mut self.keys[first..];
@@ -189,7 +189,7 @@ impl<'a> Scan<'a> {
         second.map(|(begin, end)| (begin - 1, &text[begin..end]))
     }
 
-    /// Whether another item follows in a container that ends with `close`.
+    /// Returns whether another item follows in a container that ends with `close`.
     fn more(&mut self, close: u8) -> Result<bool, JsonFault> {
         self.space();
         if self.take(b',') {

@@ -1,4 +1,4 @@
-//! Values, and what is wrong with a document.
+//! JSON values, and the faults of a document.
 
 /// A value of a document that was scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -6,15 +6,15 @@ pub(crate) enum Json<'a> {
     Null,
     Bool(bool),
     Number(&'a str),
-    /// What is between the quotes, with its escapes.
+    /// The text between the quotes, with its escapes.
     Text(&'a str),
-    /// From bracket to bracket.
+    /// The text from bracket to bracket.
     List(&'a str),
-    /// From brace to brace.
+    /// The text from brace to brace.
     Object(&'a str),
 }
 
-/// Why a document was refused, and where.
+/// Reason why a document was refused, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum JsonFault {
     Syntax { at: usize },
@@ -23,7 +23,7 @@ pub(crate) enum JsonFault {
 }
 
 impl JsonFault {
-    /// The fault of a value, told by the object that has it under `key`.
+    /// Adds `key` to the path of a fault, seen from the object that has the faulty value under `key`.
     pub(crate) fn under(self, key: &str) -> Self {
         match self {
             Self::Duplicate { at, path } => Self::Duplicate { at, path: format!("{key}/{path}") },

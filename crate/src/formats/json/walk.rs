@@ -1,4 +1,4 @@
-//! Values of a scanned document, found in its text.
+//! Finds values in the text of a scanned document.
 
 use std::borrow::Cow;
 
@@ -10,22 +10,22 @@ impl<'a> Json<'a> {
         if let Json::Text(text) = self { Some(unescaped(text)) } else { None }
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub(crate) fn list(self) -> Option<impl Iterator<Item = Json<'a>> + Clone> {
         if let Json::List(text) = self { Some(Items(Scan::inside(text))) } else { None }
     }
 
-    /// The keys and values of an object.
+    /// Returns the keys and values of an object.
     pub(crate) fn object(self) -> Option<impl Iterator<Item = (Cow<'a, str>, Json<'a>)> + Clone> {
         if let Json::Object(text) = self { Some(Entries(Scan::inside(text))) } else { None }
     }
 
-    /// The value of `key`, in an object that has it.
+    /// Returns the value of `key` in an object that has it.
     pub(crate) fn get(self, key: &str) -> Option<Json<'a>> {
         self.object()?.find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// The values of `keys`, found in one walk.
+    /// Returns the values of `keys`, found in one walk.
     pub(crate) fn fields<const N: usize>(self, keys: [&str; N]) -> [Option<Json<'a>>; N] {
         let mut found = [None; N];
         for (name, value) in self.object().into_iter().flatten() {
@@ -36,7 +36,7 @@ impl<'a> Json<'a> {
         found
     }
 
-    /// Length of its text, without the quotes of a text.
+    /// Returns the length of the value's text, without the quotes of a text.
     pub(crate) fn len(self) -> usize {
         match self {
             Json::Number(text) | Json::Text(text) | Json::List(text) | Json::Object(text) => text.len(),
@@ -44,13 +44,13 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Number of values that it has inside, in lists and objects of any depth.
+    /// Counts the values inside it, in lists and objects of any depth.
     pub(crate) fn values(self) -> usize {
         let items = self.list().into_iter().flatten().chain(self.object().into_iter().flatten().map(|(_, value)| value));
         items.map(|item| 1 + item.values()).sum()
     }
 
-    /// A count written `0|[1-9][0-9]*` that fits 64 bits.
+    /// Returns the value of a count written `0|[1-9][0-9]*` that fits 64 bits.
     pub(crate) fn count(self) -> Option<u64> {
         match self {
             Json::Number(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().ok(),
@@ -59,7 +59,7 @@ impl<'a> Json<'a> {
     }
 }
 
-/// Goes to the next item of a container, if there is one.
+/// Moves to the next item of a container, if there is one.
 fn next(walk: &mut Scan<'_>) -> Option<()> {
     walk.space();
     if walk.take(b',') {
@@ -68,7 +68,7 @@ fn next(walk: &mut Scan<'_>) -> Option<()> {
     walk.peek().map(|_| ())
 }
 
-/// The items of a list.
+/// Iterator over the items of a list.
 #[derive(Clone)]
 struct Items<'a>(Scan<'a>);
 
@@ -81,7 +81,7 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-/// The keys and values of an object.
+/// Iterator over the keys and values of an object.
 #[derive(Clone)]
 struct Entries<'a>(Scan<'a>);
 

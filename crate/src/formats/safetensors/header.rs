@@ -1,4 +1,4 @@
-//! Reading and judging the header of a safetensors file (crate/FORMATS.md, "safetensors").
+//! Reads and checks the header of a safetensors file (crate/FORMATS.md, "safetensors").
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ const MAX_TENSORS: usize = 100_000;
 const MAX_NAME_BYTES: usize = 1_024;
 const MAX_RANK: usize = 8;
 const MAX_DEPTH: usize = 8;
-/// What a tensor's record must have.
+/// Fields that the record of a tensor must have.
 const FIELDS: [&str; 3] = ["dtype", "shape", "data_offsets"];
 
 /// One tensor of the header.
@@ -26,9 +26,9 @@ pub struct SafetensorsTensor {
     pub dtype: String,
     /// Row-major shape; empty for a scalar.
     pub shape: Vec<u64>,
-    /// First byte, counted from the start of the file.
+    /// Position of the first byte, counted from the start of the file.
     pub begin: u64,
-    /// One past the last byte, counted from the start of the file.
+    /// Position one past the last byte, counted from the start of the file.
     pub end: u64,
 }
 
@@ -37,20 +37,20 @@ pub struct SafetensorsTensor {
 pub struct SafetensorsFile {
     /// Tensors in the order of the header.
     pub tensors: Vec<SafetensorsTensor>,
-    /// The free texts of `__metadata__`.
+    /// Free texts of `__metadata__`.
     pub metadata: SafetensorsMetadata,
-    /// What is unusual but allowed.
+    /// Unusual but allowed properties of the file.
     pub warnings: Vec<Warning>,
     /// SHA-256 of everything before the data.
     pub header_sha256: Digest,
 }
 
-/// The free texts of `__metadata__`, looked up in the text of the header: a file may have millions that nobody asks for.
+/// Free texts of `__metadata__`, looked up in the text of the header on demand: a file may have millions that are never read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SafetensorsMetadata(String);
 
 impl SafetensorsMetadata {
-    /// The text under `key`.
+    /// Returns the text under `key`.
     pub fn get(&self, key: &str) -> Option<String> {
         // The text was scanned with the header.
         let found = Json::Object(&self.0).get(key)?;
@@ -60,6 +60,10 @@ impl SafetensorsMetadata {
 
 impl SafetensorsFile {
     /// Reads the header and checks everything that can be checked without the data.
+    ///
+    /// # Errors
+    /// Codes `safetensors.*` (crate/FORMATS.md, "safetensors"), `format.mismatch` if the first bytes show another format, and the errors of the
+    /// source.
     pub fn open(source: &dyn ByteSource) -> Result<Self> {
         let open = || judge(&read_header(source)?, source.len());
         open().map_err(|error| or_mismatch(error, source, "safetensors"))
@@ -82,7 +86,7 @@ fn read_header(source: &dyn ByteSource) -> Result<Vec<u8>> {
         return Err(Refusal::new(word!("safetensors.header.past-end")).expected(format!("at most {} bytes", len - 8)).found(stated).into());
     }
     let mut header = Vec::new();
-    // The file is so long.
+    // The file has that many bytes: `stated` was compared with its length.
     let reserved = usize::try_from(stated).ok().and_then(|len| header.try_reserve_exact(len).ok());
     reserved.ok_or_else(|| Refusal::new(word!("source.too-large")).expected("what memory can hold").found(stated))?;
     for_each_chunk(source, 8, 8 + stated, 1, |piece| {
@@ -192,7 +196,7 @@ fn tensor(name: &str, record: Json<'_>, warnings: &mut Vec<Warning>) -> Result<S
     Ok(SafetensorsTensor { name: name.to_string(), dtype: dtype.to_string(), shape, begin, end })
 }
 
-/// The tensors must tile the data: no overlap, no gap, nothing missing, nothing left.
+/// Checks that the tensors tile the data: no overlap, no gap, nothing missing, nothing left over.
 fn layout(tensors: &[SafetensorsTensor], data_bytes: u64) -> Result<()> {
     let mut order: Vec<&SafetensorsTensor> = tensors.iter().collect();
     order.sort_by_key(|tensor| (tensor.begin, tensor.end));

@@ -1,4 +1,4 @@
-//! The safetensors container: eight bytes of length, a JSON header, the data.
+//! The safetensors container: a length of eight bytes, a JSON header, the data.
 
 mod dtype;
 mod header;

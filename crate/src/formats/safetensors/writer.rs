@@ -1,4 +1,4 @@
-//! Writing safetensors: the header first, then the data in the header's order.
+//! Writes safetensors: the header first, then the data in the header's order.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,13 @@ use crate::error::{Refusal, Result, word};
 /// Bytes of a header, and the span of each tensor's data.
 pub type SafetensorsHeader = (Vec<u8>, Vec<(u64, u64)>);
 
-/// Header (eight bytes of length, JSON padded with spaces to a multiple of 8) and the span of each entry, in the order of `entries`,
-/// counted from the end of the header. The data follow without gaps, names ascending by their bytes. Each entry is
-/// name, dtype word and shape; a name given twice, empty or with control characters is `export.name.invalid`.
+/// Builds the header (a length of eight bytes, then JSON padded with spaces to a multiple of 8) and the span of each entry's data, in the order
+/// of `entries`, counted from the end of the header. The data follow without gaps, in ascending byte order of the names. Each entry is name,
+/// dtype word and shape.
+///
+/// # Errors
+/// `export.name.invalid` for a name that is empty, longer than 1,024 bytes, given twice, `__metadata__` or has control characters;
+/// `export.tensor.size` for an unknown dtype, or a size that is no whole number of bytes or exceeds 64 bits.
 pub fn safetensors_header(entries: &[(String, &str, Vec<usize>)], metadata: &BTreeMap<String, String>) -> Result<SafetensorsHeader> {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by(|&a, &b| entries[a].0.as_bytes().cmp(entries[b].0.as_bytes()));

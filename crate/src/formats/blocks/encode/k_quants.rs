@@ -3,7 +3,7 @@
 
 use super::legacy_quants::half_of;
 
-/// The nearest integer, half to even: a float at 1.5·2²³ has steps of 1, so the sum is rounded and its low bits are the integer.
+/// Returns the nearest integer, half to even: a float at 1.5·2²³ has steps of 1, so the sum is rounded and its low bits are the integer.
 ///
 /// This holds up to 2²². Q4_K can meet a larger `v`, in a run that is far narrower than the rounding of its minimum; then the level is
 /// arbitrary, but the same as in ggml.
@@ -14,14 +14,14 @@ fn near(v: f32) -> i32 {
 /// Values of Q4_K that share a scale and a minimum.
 const RUN: usize = 32;
 
-/// `x ≈ scale·level − min` for one run.
+/// One run, encoded: `x ≈ scale·level − min`.
 struct Fit {
     scale: f32,
     min: f32,
     levels: [u8; RUN],
 }
 
-/// Σ w·(s·l + m − x)²
+/// Returns the weighted squared error of a run: Σ w·(s·l + m − x)²
 fn weighted_error(x: &[f32; RUN], weights: &[f32; RUN], levels: &[u8; RUN], scale: f32, min: f32) -> f32 {
     x.iter().zip(weights).zip(levels).fold(0.0, |sum, ((x, w), &l)| {
         let off = scale * f32::from(l) + min - x;
@@ -29,7 +29,7 @@ fn weighted_error(x: &[f32; RUN], weights: &[f32; RUN], levels: &[u8; RUN], scal
     })
 }
 
-/// Searches scale and minimum with the least error, weighted by `w = √(mean x²) + |x|`: levels of 22 widths are tried, for each of them
+/// Searches scale and minimum with the least error, weighted by `w = √(mean x²) + |x|`: levels of 22 widths are tried, and for each of them
 /// scale and minimum follow from least squares.
 fn fit(x: &[f32; RUN]) -> Fit {
     let root = (x.iter().fold(0.0, |sum, x| sum + x * x) / RUN as f32).sqrt();
@@ -50,7 +50,7 @@ fn fit(x: &[f32; RUN]) -> Fit {
     let mut scale = 1.0 / (15.0 / (max - min));
     let mut least = weighted_error(x, &weights, &levels, scale, min);
     for t in 0u8..=20 {
-        // From the best minimum so far, not from the first.
+        // Starts from the best minimum so far, not from the first one.
         let tried = levels_of(-1.0 + 0.1 * f32::from(t) + 15.0, min);
         let (mut sum_l, mut sum_l2, mut sum_xl) = (0.0, 0.0, 0.0);
         for ((x, w), &l) in x.iter().zip(&weights).zip(&tried) {
@@ -75,7 +75,7 @@ fn fit(x: &[f32; RUN]) -> Fit {
     Fit { scale, min: -min, levels }
 }
 
-/// The largest value above 0, or 0. Unlike `f32::max` it never gives −0, which has other bits.
+/// Returns the largest value above 0, or 0. Unlike `f32::max` it never gives −0, which has other bits.
 fn largest(values: impl Iterator<Item = f32>) -> f32 {
     values.fold(0.0, |most, value| if value > most { value } else { most })
 }
@@ -117,10 +117,10 @@ pub(crate) fn q4_k(x: &[f32], out: &mut Vec<u8>) -> Option<()> {
 /// Values of Q6_K that share a scale.
 const SMALL_RUN: usize = 16;
 
-/// Below this magnitude a run of Q6_K counts as zero.
+/// Magnitude below which a run of Q6_K counts as zero.
 const NOTHING: f32 = 1e-15;
 
-/// A scale with `x ≈ scale·(level − 32)`, and the levels: of 19 widths the one with the least error, weighted by x².
+/// Returns a scale with `x ≈ scale·(level − 32)` and the levels: of 19 widths the one with the least error, weighted by x².
 fn scale_of(x: &[f32; SMALL_RUN]) -> (f32, [u8; SMALL_RUN]) {
     let a = x.iter().fold(0.0, |a: f32, &x| if x.abs() > a.abs() { x } else { a });
     if a.abs() < NOTHING {

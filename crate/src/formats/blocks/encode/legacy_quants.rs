@@ -3,7 +3,7 @@
 
 use half::f16;
 
-/// A scale or minimum as f16; `None` if it is infinite.
+/// Rounds a scale or minimum to f16; `None` if it becomes infinite.
 pub(crate) fn half_of(value: f32) -> Option<f16> {
     Some(f16::from_f32(value)).filter(|half| half.is_finite())
 }
@@ -12,7 +12,7 @@ fn inverse(d: f32) -> f32 {
     if d == 0.0 { 0.0 } else { 1.0 / d }
 }
 
-/// The levels of a block. Where 1/d is infinite, d is 0 as f16, so that the level does not matter: it is 0.
+/// Computes the levels of a block. Where 1/d is infinite, d is 0 as f16, so the level does not matter: it is 0.
 fn levels(x: &[f32], level: impl Fn(f32) -> f32, most: u8) -> [u8; 32] {
     std::array::from_fn(|j| {
         let level = level(x[j]);
@@ -21,12 +21,12 @@ fn levels(x: &[f32], level: impl Fn(f32) -> f32, most: u8) -> [u8; 32] {
     })
 }
 
-/// The low four bits of element j and of element j + 16 in one byte.
+/// Packs the low four bits of elements j and j + 16 into one byte.
 fn push_nibbles(q: &[u8; 32], out: &mut Vec<u8>) {
     out.extend((0..16).map(|j| q[j] & 15 | q[j + 16] << 4));
 }
 
-/// The fifth bits, that of element j as bit j.
+/// Packs the fifth bits: bit j belongs to element j.
 fn push_fifth_bits(q: &[u8; 32], out: &mut Vec<u8>) {
     let bits = (0..32).fold(0, |bits, j| bits | u32::from(q[j] >> 4) << j);
     out.extend_from_slice(&bits.to_le_bytes());
@@ -41,7 +41,7 @@ pub(crate) fn q8_0(x: &[f32], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// `d = a / −half` of the first value `a` of largest magnitude, and `q = min(most, x·(1/d) + half + 0.5)` without fraction.
+/// Returns `d = a / −half`, where `a` is the first value of largest magnitude, and `q = min(most, x·(1/d) + half + 0.5)` without fraction.
 fn around_zero(x: &[f32], half: f32, most: u8) -> (f32, [u8; 32]) {
     let d = x[1..].iter().fold(x[0], |a, &x| if x.abs() > a.abs() { x } else { a }) / -half;
     let inverse = inverse(d);
@@ -63,9 +63,9 @@ pub(crate) fn q5_0(x: &[f32], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// `m = min`, `d = (max − m) / most`, and `q = min(most, (x − m)·(1/d) + 0.5)` without fraction.
+/// Returns `m = min`, `d = (max − m) / most`, and `q = min(most, (x − m)·(1/d) + 0.5)` without fraction.
 fn above_minimum(x: &[f32], most: u8) -> (f32, f32, [u8; 32]) {
-    // Of zeros with different signs the last one counts.
+    // Among zeros with different signs the last one counts.
     let (m, max) = x.iter().fold((x[0], x[0]), |(m, max), &x| (if x <= m { x } else { m }, if x >= max { x } else { max }));
     let d = (max - m) / f32::from(most);
     let inverse = inverse(d);

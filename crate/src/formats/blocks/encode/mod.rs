@@ -13,7 +13,7 @@ use legacy_quants::{q4_0, q4_1, q5_0, q5_1, q8_0};
 
 /// Encodes one tensor, row after row, in pieces of any length.
 ///
-/// What a type cannot hold is never written in silence: it is counted, and [`Encoder::finish`] refuses the tensor.
+/// A value that the type cannot hold is never written silently: it is counted, and [`Encoder::finish`] refuses the tensor.
 #[derive(Debug, Clone)]
 pub struct Encoder {
     to: TensorType,
@@ -23,10 +23,10 @@ pub struct Encoder {
     non_finite: u64,
 }
 
-/// Appends one block. `None` if a scale is infinite as f16: then what was appended means nothing.
+/// Function that appends one block. It returns `None` if a scale is infinite as f16; the appended bytes are then meaningless.
 type EncodeBlock = fn(&[f32], &mut Vec<u8>) -> Option<()>;
 
-/// The encoder of a block; `None` for the plain types.
+/// Returns the encoder of a block; `None` for the plain types.
 fn encoder_of(to: TensorType) -> Option<EncodeBlock> {
     let encode: EncodeBlock = match to {
         TensorType::F32 | TensorType::F16 | TensorType::Bf16 => return None,
@@ -42,7 +42,7 @@ fn encoder_of(to: TensorType) -> Option<EncodeBlock> {
 }
 
 impl Encoder {
-    /// The encoder of a tensor that becomes `to`.
+    /// Creates the encoder of a tensor that is written as `to`.
     pub fn new(to: TensorType) -> Self {
         Self { to, pending: Vec::new(), overflowed: 0, non_finite: 0 }
     }
@@ -65,7 +65,7 @@ impl Encoder {
         self.pending.extend_from_slice(rest);
     }
 
-    /// Whether something was found that [`Self::finish`] will refuse.
+    /// Returns whether something was found that [`Self::finish`] will refuse.
     pub fn refuses(&self) -> bool {
         self.overflowed > 0 || self.non_finite > 0
     }
