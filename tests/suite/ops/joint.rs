@@ -3,7 +3,7 @@
 
 use burn::tensor::{Device as TensorDevice, Tensor, TensorData};
 use tabtune::gpu::StorageType::{Bf16, F32};
-use tabtune::gpu::launch::dispatches;
+use tabtune::gpu::counter::dispatches;
 use tabtune::gpu::{StorageType, Stored};
 use tabtune::ops::linear::joint::{self, BackwardParams, ForwardParams};
 use tabtune::ops::{self, AttentionShape, Positions};
