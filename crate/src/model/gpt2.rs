@@ -124,7 +124,7 @@ impl Family for Gpt2 {
             None => {
                 let (qkv, bias) = (attn.c_attn.unbiased_at(normed, span), &attn.c_attn.bias);
                 let bias = bias.beside(&qkv);
-                ops::attention_of_thirds(qkv, bias, span.document_starts.cloned(), attention_shape(config, span))
+                ops::attention_of_packed_qkv(qkv, bias, span.document_starts.cloned(), attention_shape(config, span))
             }
             Some(cache) => {
                 let (qkv, c) = (attn.c_attn.forward_at(normed, span), config.hidden_size);

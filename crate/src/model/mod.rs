@@ -37,7 +37,7 @@ pub use rope::frequencies;
 use crate::config::{Architecture, ModelConfig, Precision};
 use crate::error::{Error, Result};
 use crate::ops;
-use crate::ops::Moment;
+use crate::ops::DropoutStep;
 use crate::state::refuse_non_finite;
 use family::{Family, Lookup, Place, Stream};
 use gpt2::Gpt2;
@@ -59,7 +59,7 @@ pub struct Span<'a> {
     /// document.
     pub document_starts: Option<&'a Tensor<1, Int>>,
     /// The training step that dropout draws for; `None` outside training.
-    pub moment: Option<Moment>,
+    pub dropout_step: Option<DropoutStep>,
     /// Store for the products of an adapter's first factors: filled in a first pass, or reused in the second.
     pub products: Option<&'a Products>,
 }
@@ -67,7 +67,7 @@ pub struct Span<'a> {
 impl Span<'_> {
     /// Creates a span of B whole sequences of T tokens, each one document.
     pub fn whole(batch_size: usize, seq_len: usize) -> Self {
-        Self { batch_size, seq_len, offset: 0, document_starts: None, moment: None, products: None }
+        Self { batch_size, seq_len, offset: 0, document_starts: None, dropout_step: None, products: None }
     }
 }
 

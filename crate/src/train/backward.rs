@@ -10,7 +10,7 @@ use super::place::Placed;
 use crate::data::Batch;
 use crate::error::Result;
 use crate::model::{Model, Part, Products, Span};
-use crate::ops::Moment;
+use crate::ops::DropoutStep;
 use crate::parameters::ParamVisitor;
 
 /// Gradients by state-dict name, each flattened to `[elements]`, f32.
@@ -179,7 +179,7 @@ impl Sink for Sum<'_> {
     }
 }
 
-/// Adds scale·∂(sum of token losses)/∂p of `batch` to `sums`; returns the unscaled sum of token losses, shape `[1]`. At a `moment` of
+/// Adds scale·∂(sum of token losses)/∂p of `batch` to `sums`; returns the unscaled sum of token losses, shape `[1]`. At a `dropout_step` of
 /// training, dropout is applied.
 ///
 /// # Errors
@@ -187,13 +187,13 @@ impl Sink for Sum<'_> {
 pub fn accumulate(
     model: &Model,
     batch: &Batch,
-    moment: Option<Moment>,
+    dropout_step: Option<DropoutStep>,
     scale: f64,
     recompute: bool,
     frozen: &dyn Fn(&str) -> bool,
     sums: &mut NamedGradients,
 ) -> Result<Tensor<1>> {
-    accumulate_placed(model, Placed::new(model, batch)?.at(moment), Scale::Fixed(scale), recompute, frozen, sums)
+    accumulate_placed(model, Placed::new(model, batch)?.at(dropout_step), Scale::Fixed(scale), recompute, frozen, sums)
 }
 
 /// Runs [`accumulate`] for a batch that is on the device.

@@ -11,7 +11,7 @@ use crate::gpu::capture::Varied;
 use crate::gpu::counter::varying_dispatches;
 use crate::gpu::graph::{Recording, RunBuffer};
 use crate::gpu::{Buffer, trace};
-use crate::ops::Moment;
+use crate::ops::DropoutStep;
 use crate::optim::{SquareSum, blocks_of, sum_of_squares};
 
 /// Number of steps of one kind in a row that are launched before one is recorded: the first makes what is kept, and the recorded step takes
@@ -173,8 +173,8 @@ impl Trainer {
         let (factor, batch_inputs) = (submit.factor(), Placed::inputs(self.model(), batch)?);
         let inputs = [batch_inputs.as_slice(), &[&factor[..]]].concat();
         let Some(buffer) = self.repeats.get_mut().buffer.take() else { return Ok(None) };
-        let moment = Moment { step: submit.step, micro_batch: 0 };
-        let placed = Placed::on(batch, |index| buffer.input(index)).at(Some(moment));
+        let dropout_step = DropoutStep { step: submit.step, micro_batch: 0 };
+        let placed = Placed::on(batch, |index| buffer.input(index)).at(Some(dropout_step));
         let passes = buffer.record(|| {
             let mut gradients = NamedGradients::new();
             let frozen = |name: &str| self.optim.frozen(name);
