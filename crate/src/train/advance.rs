@@ -107,7 +107,8 @@ impl Trainer {
         let mut reading: Option<StartedRead> = None;
         for (index, batch) in batches.iter().enumerate() {
             let dropout_step = DropoutStep { step: self.progress.completed_steps + 1, micro_batch: index as u32 };
-            let submitted = accumulate(self.model(), batch, Some(dropout_step), scale, self.config.gradient_checkpointing, &frozen, &mut sums);
+            let submitted =
+                accumulate(self.model(), batch, Some(dropout_step), scale, self.config.gradient_checkpointing, &frozen, &mut sums);
             let before = reading.take();
             if let Ok(loss) = &submitted
                 && index + 1 < batches.len()

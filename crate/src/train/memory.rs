@@ -2,13 +2,13 @@
 
 use burn::tensor::DType;
 
+use super::block_coordinate::{BlockCoordinate, BlockParameter};
 use super::constants::{Constants, StoredForms};
-use super::coordinates::{Coordinates, Placed};
 use super::loss::MAX_LOGITS_BYTES;
 use crate::bundle::Bundle;
 use crate::config::{Architecture, ModelConfig, Precision, TrainConfig};
 use crate::error::Result;
-use crate::model::{Adaptation, ParameterRequest, Kind, Plan, files_form};
+use crate::model::{Adaptation, Kind, ParameterRequest, Plan, files_form};
 use crate::ops::linear::work::{input_work_bytes, weight_work_bytes};
 use crate::ops::loss::head::HeadPlan;
 use crate::ops::low_rank::work_bytes;
@@ -70,13 +70,16 @@ pub fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredF
         dtype: stored(&request.shape),
         outside_blocks: request.part.block().is_none(),
     };
-    let (trained, constant): (Vec<ParameterRequest>, Vec<ParameterRequest>) = plan.parameters.iter().cloned().partition(|request| request.trained);
+    let (trained, constant): (Vec<ParameterRequest>, Vec<ParameterRequest>) =
+        plan.parameters.iter().cloned().partition(|request| request.trained);
     let parameters: Vec<ParamInfo> = trained.iter().map(info).collect();
     let mut optim = Optim::new(train, &parameters)?;
     let base = constant.iter().map(|request| constants.bytes(request)).sum::<u64>() + 4 * plan.rotary_values as u64;
     let weights = base + parameters.iter().map(|parameter| (parameter.elements() * parameter.dtype.size()) as u64).sum::<u64>();
     // A layer that only multiplies by a packed constant does not need its input for the backward pass.
-    let needs = |request: &&ParameterRequest| request.part.block().is_some() && request.kind.is_matrix() && (request.trained || !constants.packed(request));
+    let needs = |request: &&ParameterRequest| {
+        request.part.block().is_some() && request.kind.is_matrix() && (request.trained || !constants.packed(request))
+    };
     let needing: Vec<&ParameterRequest> = plan.parameters.iter().filter(needs).collect();
     let needed = |layer: &str| needing.iter().any(|request| belongs(request, layer));
     let last = plan.kept.last();
@@ -93,10 +96,11 @@ pub fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredF
         base,
         weights,
     };
-    let placed = trained.iter().map(|request| Placed { name: &request.name, part: request.part, is_vector: request.shape.len() == 1 });
-    let Some(coordinates) = Coordinates::of_run(train, placed, &|name| optim.frozen(name))? else { return Ok(run.step(&optim)) };
-    let steps = coordinates.turns().map(|active| {
-        optim.rest(1, &|name| coordinates.rests(name, active));
+    let placed =
+        trained.iter().map(|request| BlockParameter { name: &request.name, part: request.part, is_vector: request.shape.len() == 1 });
+    let Some(block_coordinate) = BlockCoordinate::of_run(train, placed, &|name| optim.frozen(name))? else { return Ok(run.step(&optim)) };
+    let steps = block_coordinate.turns().map(|active| {
+        optim.rest(1, &|name| block_coordinate.rests(name, active));
         run.step(&optim)
     });
     Ok(steps.max_by_key(MemoryPlan::total).expect("some blocks train"))

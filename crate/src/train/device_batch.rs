@@ -9,7 +9,7 @@ use crate::ops::DropoutStep;
 
 /// Batch on a model's device, checked against the model: its length, its ids and its targets.
 #[derive(Debug, Clone)]
-pub struct Placed {
+pub struct DeviceBatch {
     /// Token ids `[B·T]`.
     pub ids: Tensor<1, Int>,
     /// Targets `[B·T]`; negative ones do not count.
@@ -21,7 +21,7 @@ pub struct Placed {
     seq_len: usize,
 }
 
-impl Placed {
+impl DeviceBatch {
     /// Uploads `batch`.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Placed {
     }
 
     /// Returns the inputs that a batch has on the device: ids, targets, and the starts of documents if it has them. Refuses the batches
-    /// that [`Placed::new`] refuses.
+    /// that [`DeviceBatch::new`] refuses.
     pub(super) fn inputs<'a>(model: &Model, batch: &'a Batch) -> Result<Vec<&'a [i32]>> {
         model.check_span(Span::whole(batch.batch_size, batch.seq_len))?;
         model.check_tokens(&batch.inputs)?;
@@ -61,6 +61,10 @@ impl Placed {
 
     /// Returns the positions of the batch.
     pub fn span(&self) -> Span<'_> {
-        Span { document_starts: self.document_starts.as_ref(), dropout_step: self.dropout_step, ..Span::whole(self.batch_size, self.seq_len) }
+        Span {
+            document_starts: self.document_starts.as_ref(),
+            dropout_step: self.dropout_step,
+            ..Span::whole(self.batch_size, self.seq_len)
+        }
     }
 }
