@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::corrupt;
-use super::pieces::count_of;
+use super::pieces::{FileRecord, count_of};
 use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::data::LoaderState;
 use crate::error::{Error, Result};
@@ -23,18 +23,6 @@ pub(super) const FORMAT: &str = "tabtune.checkpoint";
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 /// Maximum count: JavaScript's numbers are exact up to it.
 const MAX_COUNT: u64 = (1 << 53) - 1;
-
-/// One file of a checkpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FileRecord {
-    /// File name.
-    pub name: String,
-    /// Size.
-    pub bytes: u64,
-    /// SHA-256 of each piece of 8 MiB, the last one shorter, in lower-case hex.
-    pub pieces: Vec<String>,
-}
 
 /// What the bits of a run depend on in addition to its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
