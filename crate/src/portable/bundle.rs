@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::companions::Companions;
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
 use super::imports::{OpenedBundle, SharedFiles, boxed, open_checkpoint, open_gguf, open_hf_folder};
 use super::json::open_json;
+use super::model_metadata::ModelMetadata;
 use super::opened::{ImportedState, OpenedFile, OpenedState};
 use super::plan::PortableModelBundleImportPlan;
 use super::safetensors::open_safetensors;
@@ -26,7 +26,7 @@ pub struct PortableModelBundle {
     /// Tensors and groups.
     pub state_dict: PortableModelStateDict,
     /// Configuration, tokenizer, origin.
-    pub companions: Companions,
+    pub metadata: ModelMetadata,
 }
 
 /// A bundle that was imported, and what there is to say of it.
@@ -49,13 +49,13 @@ pub struct ImportedBundle {
 impl OpenedBundle {
     /// A state without anything beside it but what its manifest carries.
     fn of_state(state: OpenedState) -> Self {
-        let mut companions = Companions::default();
+        let mut metadata = ModelMetadata::default();
         if let Some(manifest) = &state.manifest {
-            companions.base.clone_from(&manifest.base);
-            companions.profile_contract.clone_from(&manifest.profile_contract);
-            companions.preferred_formats.clone_from(&manifest.preferred_formats);
+            metadata.base.clone_from(&manifest.base);
+            metadata.profile_contract.clone_from(&manifest.profile_contract);
+            metadata.preferred_formats.clone_from(&manifest.preferred_formats);
         }
-        Self { state, companions }
+        Self { state, metadata }
     }
 
     /// The part that `request` asks for, each admitted tensor read once and compared with the stated digests.
@@ -64,7 +64,7 @@ impl OpenedBundle {
     /// As [`OpenedState::import`].
     pub async fn import(self, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
         let ImportedState { state_dict, report, checks, files, warnings, .. } = self.state.import(request).await?;
-        let bundle = PortableModelBundle { state_dict, companions: self.companions };
+        let bundle = PortableModelBundle { state_dict, metadata: self.metadata };
         let read = request.verify == VerifyPolicy::Full;
         let receipt = if read { bundle.receipt().await? } else { bundle.state_dict.account.clone().seal()? };
         Ok(ImportedBundle { bundle, report, checks, files, warnings, receipt })
@@ -91,7 +91,7 @@ impl PortableModelBundle {
         let bound = PortableTokenizerBinding::from_documents(&documents)?;
         let (tokenizer, warnings) = bound.map_or((None, Vec::new()), |(binding, warnings)| (Some(binding), warnings));
         let document = |name: &str| documents.get(name).cloned();
-        let companions = Companions {
+        let metadata = ModelMetadata {
             config: Some(model.config().clone()),
             config_json: document("config.json"),
             generation_config_json: document("generation_config.json"),
@@ -99,14 +99,14 @@ impl PortableModelBundle {
             base,
             assets: Some(assets.clone()),
             warnings,
-            ..Companions::default()
+            ..ModelMetadata::default()
         };
-        Ok(Self { state_dict, companions })
+        Ok(Self { state_dict, metadata })
     }
 
     /// The manifest of the bundle, without digests, which depend on values.
     pub fn manifest(&self) -> StateManifest {
-        let Companions { tokenizer, base, profile_contract, preferred_formats, .. } = &self.companions;
+        let ModelMetadata { tokenizer, base, profile_contract, preferred_formats, .. } = &self.metadata;
         StateManifest {
             base: base.clone(),
             tokenizer: tokenizer.as_ref().map(PortableTokenizerBinding::account),
@@ -124,7 +124,7 @@ impl PortableModelBundle {
         let digests = self.state_dict.digests().await?;
         let (has_state, has_groups) =
             (self.state_dict.tensors().values().any(|entry| entry.is_state()), !self.state_dict.groups().is_empty());
-        let tokenizer = self.companions.tokenizer.as_ref();
+        let tokenizer = self.metadata.tokenizer.as_ref();
         let parts = BundleParts {
             weights: Some(digests.weights),
             optimizer: has_state.then_some(digests.optimizer),
@@ -140,7 +140,7 @@ impl PortableModelBundle {
     /// # Errors
     /// Those of reading.
     pub async fn receipt(&self) -> Result<ModelIoArtifactReceipt> {
-        self.state_dict.receipt_with(self.companions.tokenizer.as_ref()).await
+        self.state_dict.receipt_with(self.metadata.tokenizer.as_ref()).await
     }
 
     /// What the bundle can become. With `read`, every tensor is read once for the digest of the state.
@@ -148,8 +148,8 @@ impl PortableModelBundle {
     /// # Errors
     /// Those of reading.
     pub async fn compatibility_contract(&self, read: bool) -> Result<ModelIoCompatibilityContract> {
-        let Companions { config, base, .. } = &self.companions;
-        let odd = self.companions.warnings.iter().find(|warning| warning.code == "tensor.non-finite");
+        let ModelMetadata { config, base, .. } = &self.metadata;
+        let odd = self.metadata.warnings.iter().find(|warning| warning.code == "tensor.non-finite");
         let facts = ContractFacts {
             identity: &self.state_dict.identity,
             state_digest: if read { Some(self.state_dict.digests().await?.state) } else { None },
@@ -162,13 +162,13 @@ impl PortableModelBundle {
         ModelIoCompatibilityContract::of(facts, tensors.iter().copied())
     }
 
-    /// The part that `request` asks for, with the same companions.
+    /// The part that `request` asks for, with the same metadata.
     ///
     /// # Errors
     /// `select.*` and `remap.*`.
     pub fn select_and_remap(&self, request: &PortableModelImportRequest) -> Result<(Self, SelectionReport, Vec<Warning>)> {
         let selected = self.state_dict.select_and_remap(request)?;
-        let bundle = Self { state_dict: selected.state_dict, companions: self.companions.clone() };
+        let bundle = Self { state_dict: selected.state_dict, metadata: self.metadata.clone() };
         Ok((bundle, selected.report, selected.warnings))
     }
 
@@ -215,7 +215,7 @@ impl PortableModelBundle {
     }
 
     fn draft(&self) -> ModelIoArtifactReceipt {
-        ModelIoArtifactReceipt { base: self.companions.base.clone(), ..self.state_dict.draft() }
+        ModelIoArtifactReceipt { base: self.metadata.base.clone(), ..self.state_dict.draft() }
     }
 
     /// The bundle as one GGUF file, then its receipt: `base_files`, a GGUF file or its parts, with this model's tensors in place of theirs, or
