@@ -9,7 +9,7 @@ use super::pieces::{FileRecord, count_of};
 use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::data::LoaderState;
 use crate::error::{Error, Result};
-use crate::formats::{ByteSource, Fields, Json, Wrong, json_document};
+use crate::formats::{ByteSource, DocumentError, Fields, Json, json_document};
 use crate::gpu::launch;
 use crate::state::{Base, Identity, ModelStateGroupAssignment, TensorRecord, TokenizerAccount, base_of, files_of, groups_of, tensors_of};
 use crate::train::{Progress, check_rate};
@@ -104,7 +104,7 @@ pub fn read(source: &dyn ByteSource) -> Result<Manifest> {
     let mut bytes = vec![0; len];
     source.read_at(0, &mut bytes)?;
     let text = std::str::from_utf8(&bytes).map_err(|error| corrupt(MANIFEST, error))?;
-    let wrong = |wrong: Wrong| corrupt(if wrong.path.is_empty() { MANIFEST } else { &wrong.path }, wrong.found);
+    let wrong = |wrong: DocumentError| corrupt(if wrong.path.is_empty() { MANIFEST } else { &wrong.path }, wrong.found);
     let document = json_document(text).map_err(wrong)?;
     let mut fields = Fields::new(document, "").map_err(wrong)?;
     let format: Option<String> = fields.take("format").map_err(wrong)?;
@@ -124,7 +124,7 @@ pub fn read(source: &dyn ByteSource) -> Result<Manifest> {
     Ok(manifest)
 }
 
-fn of_fields(mut fields: Fields<'_>) -> Result<Manifest, Wrong> {
+fn of_fields(mut fields: Fields<'_>) -> Result<Manifest, DocumentError> {
     fields.need(&["base", "tokenizer"])?;
     let base = base_of(&mut fields)?;
     let tensors = tensors_of(&mut fields)?;

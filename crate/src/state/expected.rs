@@ -2,24 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use super::group::OptimizerAccount;
+use super::group::OptimizerRecord;
 use super::tensor::StateWord;
 
 /// The kinds that tabtune trains.
 pub(crate) const TRAINED: [&str; 4] = ["adafactor", "adamw", "apollo", "sgd"];
 
 /// What a kind of optimizer keeps for one parameter: the shape of each state tensor.
-pub(crate) struct Kept {
+pub(crate) struct ExpectedState {
     /// Present in every member that has state.
     pub(crate) required: BTreeMap<StateWord, Vec<u64>>,
     /// Allowed besides.
     pub(crate) optional: BTreeMap<StateWord, Vec<u64>>,
 }
 
-impl Kept {
+impl ExpectedState {
     /// What `optimizer` keeps for a parameter of this shape; `state` are the shapes of the member's state tensors, which tell whether APOLLO
     /// projects it. `None` for a kind that is not known.
-    pub(crate) fn of(optimizer: &OptimizerAccount, shape: &[u64], state: &BTreeMap<StateWord, &[u64]>) -> Option<Self> {
+    pub(crate) fn of(optimizer: &OptimizerRecord, shape: &[u64], state: &BTreeMap<StateWord, &[u64]>) -> Option<Self> {
         let own = || shape.to_vec();
         let moments = || BTreeMap::from([(StateWord::M, own()), (StateWord::V, own())]);
         let mut optional = BTreeMap::from([(StateWord::Step, Vec::new()), (StateWord::Master, own())]);
@@ -70,7 +70,7 @@ fn matrix(shape: &[u64]) -> Option<(u64, u64)> {
 
 /// Shape of the moments of a parameter that APOLLO projects, [rank, channels], the channels being the longer side (the rows of a square);
 /// `None` for one that it treats like AdamW: a norm, or moments of another shape than the parameter's, say that it is projected.
-fn projected(optimizer: &OptimizerAccount, shape: &[u64], state: &BTreeMap<StateWord, &[u64]>) -> Option<Vec<u64>> {
+fn projected(optimizer: &OptimizerRecord, shape: &[u64], state: &BTreeMap<StateWord, &[u64]>) -> Option<Vec<u64>> {
     let (rows, cols) = matrix(shape)?;
     let (side, channels) = (rows.min(cols), rows.max(cols));
     let moments = [StateWord::M, StateWord::V].into_iter().filter_map(|word| state.get(&word).copied());

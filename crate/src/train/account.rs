@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Trainer;
-use super::hyperparameters::{optimizer_account, scheduler_account};
+use super::hyperparameters::{optimizer_record, scheduler_account};
 use crate::bundle::{StreamTensor, StreamValues};
 use crate::config::{ModelConfig, TrainConfig};
 use crate::error::Result;
@@ -69,7 +69,7 @@ pub fn group_accounts(
             group_id: if train.groups.is_empty() { DEFAULT_GROUP.to_string() } else { format!("groups/{index}") },
             class: common_class(group.members.iter().filter_map(|name| request.get(name.as_str()).copied())),
             model_tree_path: common_module(&group.members),
-            optimizer: optimizer_account(&group.optimizer, train.learning_rate)?,
+            optimizer: optimizer_record(&group.optimizer, train.learning_rate)?,
             parameter_semantics: ParameterSemantics {
                 learning_rate_scale: group.learning_rate_scale,
                 frozen: group.frozen,

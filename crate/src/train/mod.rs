@@ -29,7 +29,7 @@ pub use constants::{LargestTensor, StoredForms, check_inference_limits, check_li
 pub use device_batch::DeviceBatch;
 pub use estimate::{Estimate, EstimateParts, estimate};
 pub use evaluate::evaluate;
-pub use hyperparameters::{LEARNING_RATE, optimizer_account, optimizer_config, schedule_config, scheduler_account};
+pub use hyperparameters::{LEARNING_RATE, optimizer_config, optimizer_record, schedule_config, scheduler_account};
 pub use loss::{head_loss_sum, loss_sum};
 pub use memory::{MemoryPlan, memory_plan, memory_plan_of};
 pub use progress::Progress;

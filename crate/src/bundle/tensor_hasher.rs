@@ -9,7 +9,7 @@ use crate::state::leaf;
 
 /// Name, dtype and shape of a tensor in its digest, and how its bytes lie in its file.
 #[derive(Debug, Clone)]
-pub(crate) struct Counted {
+pub(crate) struct TensorHasher {
     pub(super) key: String,
     pub(super) dtype: String,
     /// In Hugging Face's order.
@@ -17,7 +17,7 @@ pub(crate) struct Counted {
     layout: Layout,
 }
 
-impl Counted {
+impl TensorHasher {
     /// A tensor that is stored as it is counted.
     pub(super) fn plain(key: &str, dtype: &str, shape: Vec<u64>) -> Self {
         Self { key: key.to_string(), dtype: dtype.to_string(), shape, layout: Layout::Same }

@@ -12,7 +12,7 @@ impl Bundle {
     /// Compares the tensors with those that the model has, given as name and shape. An absent tensor, one without a place inside a block of the
     /// model, another shape and a dtype without a decoder are refused, all of them together; of absent tensors eight, then their number. Tensors elsewhere that the model has no place for
     /// are left out with a warning each.
-    pub fn fit(&mut self, planned: &[(String, Vec<usize>)]) -> Result<()> {
+    pub fn check_tensors(&mut self, planned: &[(String, Vec<usize>)]) -> Result<()> {
         let mut names: Vec<&(String, Vec<usize>)> = planned.iter().collect();
         names.sort();
         let wanted: BTreeSet<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
