@@ -1,5 +1,5 @@
 // The rows of x = those of q, k and v one after another. q, k, v [n, C], x [n, 3 C]. One thread: one element of x.
-// Twin: ops/thirds.rs
+// Twin: ops/packed_qkv.rs
 struct Params {
   n: u32,
   // C, the width of a third.

@@ -1,5 +1,5 @@
 // q, k, v = the thirds of the rows of x + b. x [n, 3 C], b [3 C], q, k, v [n, C]. One thread: one element of x.
-// Twin: ops/thirds.rs
+// Twin: ops/packed_qkv.rs
 struct Params {
   n: u32,
   // C, the width of a third.

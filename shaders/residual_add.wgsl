@@ -1,4 +1,4 @@
-// x ← x + y, in place. x, y [n]. One thread: one element. Twin: ops/elementwise.rs
+// x ← x + y, in place. x, y [n]. One thread: one element. Twin: ops/residual.rs
 struct Params {
   n: u32,
 }

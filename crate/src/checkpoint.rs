@@ -1,7 +1,7 @@
 //! Converts everything the next step depends on to files and back: `model.safetensors`, `optimizer.safetensors`, the model's documents, and
 //! last `checkpoint.json`, which states the SHA-256 of each piece of the others. A checkpoint folder is also a Hugging Face folder.
 
-mod agreement;
+mod consistency;
 mod manifest;
 mod pieces;
 mod settings;
@@ -9,8 +9,8 @@ mod state;
 mod write;
 
 pub use crate::state::{Base, BaseFile};
-pub use manifest::{Environment, FORMAT_VERSION, FileRecord, MANIFEST, Manifest, read as read_manifest};
-pub use pieces::{pieces_of, sha256};
+pub use manifest::{Environment, FORMAT_VERSION, MANIFEST, Manifest, read as read_manifest};
+pub use pieces::{FileRecord, pieces_of, sha256};
 pub use settings::can_override;
 pub use write::{Origin, with_evaluation, write};
 
@@ -151,8 +151,8 @@ impl Checkpoint {
         let bundle = if manifest.train.adapter.is_some() { beside(&mut manifest, sources, base)? } else { open_model(sources)? };
         let (weights, optimizer) = (TensorFile::open(weights)?, TensorFile::open(optimizer)?);
         let checkpoint = Self { manifest, bundle: Rc::new(bundle), weights, optimizer };
-        agreement::check_tensors(&checkpoint.manifest.tensors, &checkpoint.found())?;
-        agreement::check_groups_of(&checkpoint)?;
+        consistency::check_tensors(&checkpoint.manifest.tensors, &checkpoint.found())?;
+        consistency::check_groups_of(&checkpoint)?;
         Ok(checkpoint)
     }
 
@@ -201,7 +201,7 @@ impl Checkpoint {
         let rule = || format!("the data of the checkpoint, SHA-256 {}", self.manifest.data_digest);
         let found = || [digest.clone(), dataset.as_read()].join(" ");
         let unnamed = (other_data && !named).then(|| Fault::new(settings::DATA, rule(), found().trim_end()));
-        let other_groups = if settings::takes_groups(overrides) { None } else { agreement::groups_fault(&self.manifest)? };
+        let other_groups = if settings::takes_groups(overrides) { None } else { consistency::groups_fault(&self.manifest)? };
         let other = unnamed.into_iter().chain(other_groups).collect();
         let mut notices = Vec::new();
         let given = config.unwrap_or_else(|| saved.clone());
@@ -215,7 +215,7 @@ impl Checkpoint {
             config.steps = done;
         }
         let evaluates = dataset.validation_tokens() > 0;
-        notices.extend(agreement::other_validation(&self.manifest, &dataset).filter(|_| evaluates && !other_data));
+        notices.extend(consistency::other_validation(&self.manifest, &dataset).filter(|_| evaluates && !other_data));
         let loader = if other_data { self.loader_of(digest, &mut notices) } else { self.manifest.loader.clone() };
         let model = Model::for_run(&self.bundle, &config, device, interrupt).await?;
         let mut progress = self.manifest.progress;

@@ -9,7 +9,7 @@ use tabtune::data::{Dataset, IGNORE_INDEX, Loader};
 use tabtune::device::Device;
 use tabtune::error::Error;
 use tabtune::families::config_from_hf;
-use tabtune::gpu::launch::dispatches;
+use tabtune::gpu::counter::dispatches;
 use tabtune::gpu::trace;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;

@@ -1,9 +1,9 @@
 //! Writes a GGUF file as a stream: its header, and the contents of its tensors from wherever they are.
 
-use super::counted::Counted;
+use super::checksums::TensorSpan;
 use super::segment::Segment;
 use super::stream::FileStream;
-use super::sums::TensorSpan;
+use super::tensor_hasher::TensorHasher;
 use crate::error::{Refusal, Result, word};
 use crate::families::names::Layout;
 use crate::formats::{GgufRecord, GgufValue, gguf_header};
@@ -35,16 +35,16 @@ impl FileStream {
                 let refusal = Refusal::new(word!("export.tensor.size")).of("gguf").subject(&tensor.record.name);
                 return Err(refusal.expected(format!("{} bytes", span.bytes)).found(segment.len()).into());
             }
-            if let (Some((key, layout)), Some(sums)) = (&tensor.weight, &mut self.sums) {
+            if let (Some((key, layout)), Some(checksums)) = (&tensor.weight, &mut self.checksums) {
                 let GgufRecord { name, ggml_type, shape } = &tensor.record;
-                let counted = Counted::new(key, name, &ggml_type.dtype(), shape, *layout);
+                let hasher = TensorHasher::new(key, name, &ggml_type.dtype(), shape, *layout);
                 let again = match &segment {
-                    _ if counted.sum(span.bytes).is_some() => None,
-                    Segment::Copied(stored) => Some(Segment::Copied(counted.ordered_span(stored))),
+                    _ if hasher.sum(span.bytes).is_some() => None,
+                    Segment::Copied(stored) => Some(Segment::Copied(hasher.ordered_span(stored))),
                     Segment::Encoded(tensor) => Some(Segment::Encoded(tensor.in_order())),
                     _ => None,
                 };
-                sums.expect(TensorSpan { counted, file, begin: bytes, end: bytes + span.bytes, state: false, again });
+                checksums.expect(TensorSpan { hasher, file, begin: bytes, end: bytes + span.bytes, state: false, again });
             }
             bytes += span.bytes + span.padding;
             // The padding is less than the alignment.

@@ -2,12 +2,12 @@
 
 mod adapter;
 mod assets;
-mod counted;
+mod check_tensors;
+mod checksums;
 mod encoded;
 mod ends;
 mod entry;
 mod files;
-mod fit;
 mod gguf_model;
 mod gguf_stream;
 mod gguf_tokenizer;
@@ -30,7 +30,7 @@ mod stored;
 mod stored_rows;
 mod stream;
 mod stream_receipt;
-mod sums;
+mod tensor_hasher;
 mod tensors;
 mod tokenizer_binding;
 mod tokenizer_files;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::counted::Counted;
+use super::checksums::{Checksums, TensorSpan};
 use super::entry::Entry;
-use super::sums::{Sums, TensorSpan};
+use super::tensor_hasher::TensorHasher;
 use super::tensors::Bundle;
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::formats::{ByteSource, Digest, base_name, for_each_chunk, sha256_of};
@@ -26,23 +26,23 @@ impl Base {
     /// Errors of reading.
     pub fn hashed(mut self, bundle: &Bundle) -> Result<Self> {
         let whole = bundle.is_whole() && self.matches(&bundle.base);
-        let mut sums = Sums::default();
+        let mut checksums = Checksums::default();
         for file in self.files.iter_mut().filter(|file| file.sha256.is_none()) {
             let same = |source: &dyn ByteSource| base_name(source.name()) == file.name && source.len() == file.bytes;
             let Some(at) = bundle.files.iter().position(|source| same(source.as_ref())) else { continue };
-            let home = sums.files.len();
+            let home = checksums.files.len();
             let mut spans: Vec<TensorSpan> =
                 bundle.entries.values().filter(|entry| entry.source == at).filter_map(|entry| span(entry, home)).collect();
             spans.sort_by_key(|span| span.begin);
-            spans.into_iter().for_each(|span| sums.expect(span));
+            spans.into_iter().for_each(|span| checksums.expect(span));
             for_each_chunk(bundle.files[at].as_ref(), 0, file.bytes, 1, |piece| {
-                sums.take(home, piece, file.bytes);
+                checksums.take(home, piece, file.bytes);
                 Ok(())
             })?;
-            file.sha256 = sums.files.get(home).copied();
+            file.sha256 = checksums.files.get(home).copied();
         }
-        if whole && sums.weights.len() == bundle.entries.len() {
-            self.weights_digest = Some(weights_digest(&sums.weights));
+        if whole && checksums.weights.len() == bundle.entries.len() {
+            self.weights_digest = Some(weights_digest(&checksums.weights));
         }
         Ok(self)
     }
@@ -119,16 +119,16 @@ impl Bundle {
         let mut leaves = BTreeMap::new();
         for entry in self.entries.values() {
             let own = entry.replaced.as_deref().unwrap_or(entry);
-            let counted = Counted::of_entry(own);
-            let payload = counted.payload_in(self.files[own.source].as_ref(), own.begin, own.end.unwrap_or(own.begin))?;
-            leaves.insert(counted.key.clone(), counted.leaf(payload));
+            let hasher = TensorHasher::of_entry(own);
+            let payload = hasher.payload_in(self.files[own.source].as_ref(), own.begin, own.end.unwrap_or(own.begin))?;
+            leaves.insert(hasher.key.clone(), hasher.leaf(payload));
         }
         Ok(weights_digest(&leaves))
     }
 
     /// Returns whether one reading of its weight files covers every tensor of the model, and nothing else.
     pub(crate) fn is_whole(&self) -> bool {
-        let in_passing = |entry: &Entry| entry.end.is_some_and(|end| Counted::of_entry(entry).sum(end - entry.begin).is_some());
+        let in_passing = |entry: &Entry| entry.end.is_some_and(|end| TensorHasher::of_entry(entry).sum(end - entry.begin).is_some());
         let plain = self.adapter.is_none() && self.selection == SelectionReport::default();
         plain && !self.entries.is_empty() && self.entries.values().all(in_passing)
     }
@@ -148,5 +148,5 @@ impl Bundle {
 
 /// Returns the position of a tensor of the file at `home`, for its checksum.
 fn span(entry: &Entry, home: usize) -> Option<TensorSpan> {
-    Some(TensorSpan { counted: Counted::of_entry(entry), file: home, begin: entry.begin, end: entry.end?, state: false, again: None })
+    Some(TensorSpan { hasher: TensorHasher::of_entry(entry), file: home, begin: entry.begin, end: entry.end?, state: false, again: None })
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::counted::Counted;
+use super::checksums::TensorSpan;
 use super::encoded::{EncodedTensor, Values};
 use super::segment::{Leaves, Segment};
 use super::stream::{FileStream, StreamTensor, StreamValues};
-use super::sums::TensorSpan;
+use super::tensor_hasher::TensorHasher;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::names::Layout;
 use crate::formats::{SafetensorsHeader, TensorType, safetensors_header};
@@ -113,7 +113,7 @@ impl FileStream {
         let len = first.len() as u64;
         self.expect(len, &entries, &spans, true);
         let bytes = len + spans.last().map_or(0, |span| span.1);
-        let late = Segment::Late(len, Box::new(move |sums| Ok(of_weights(&entries, sums)?.0)));
+        let late = Segment::Late(len, Box::new(move |checksums| Ok(of_weights(&entries, checksums)?.0)));
         self.push(name, bytes, std::iter::once(late).chain(segments).collect());
         Ok(())
     }
@@ -121,11 +121,11 @@ impl FileStream {
     /// Registers the tensors of the next file, after its header of `header` bytes, for the checksums.
     pub(crate) fn expect(&mut self, header: u64, entries: &Entries, spans: &[(u64, u64)], state: bool) {
         let file = self.files.len();
-        let Some(sums) = &mut self.sums else { return };
+        let Some(checksums) = &mut self.checksums else { return };
         for ((key, dtype, shape), (begin, end)) in entries.iter().zip(spans) {
             let shape = shape.iter().map(|&dim| dim as u64).collect();
-            let counted = Counted::plain(key, dtype, shape);
-            sums.expect(TensorSpan { counted, file, begin: header + begin, end: header + end, state, again: None });
+            let hasher = TensorHasher::plain(key, dtype, shape);
+            checksums.expect(TensorSpan { hasher, file, begin: header + begin, end: header + end, state, again: None });
         }
     }
 }

@@ -8,9 +8,9 @@ use std::ops::Range;
 use burn::tensor::{DType, Tensor};
 use serde::Serialize;
 
+use super::checksums::Checksums;
 use super::segment::Segment;
 use super::stored::{StoredBytes, StoredTensor};
-use super::sums::Sums;
 use crate::error::{Error, Fault, Result};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 use crate::state::receipt::ModelIoArtifactReceipt;
@@ -85,7 +85,7 @@ pub struct FileStream {
     given: u64,
     digests: Vec<String>,
     /// Checksums of the returned bytes, if a receipt was requested.
-    pub(super) sums: Option<Sums>,
+    pub(super) checksums: Option<Checksums>,
     /// True if weights with NaN or infinite values are refused.
     pub(super) finite: bool,
     /// Tensors whose type was changed, with the errors of the conversion.

@@ -1,8 +1,8 @@
 //! Writes the receipt of a stream from the checksums of its bytes.
 
+use super::checksums::Checksums;
 use super::segment::Segment;
 use super::stream::{FileInfo, FileStream};
-use super::sums::Sums;
 use crate::error::{Error, Fault, Result, word};
 use crate::formats::Digest;
 use crate::state::receipt::{MAX_COUNT, Written};
@@ -12,7 +12,7 @@ impl FileStream {
     /// Creates an empty stream that computes checksums of its bytes, for a receipt.
     pub fn summed() -> Self {
         let mut stream = Self::default();
-        stream.sums = Some(Sums::default());
+        stream.checksums = Some(Checksums::default());
         stream
     }
 
@@ -22,8 +22,8 @@ impl FileStream {
         let planned: Vec<Conversion> = self.planned_conversions();
         let zeros = Digest::of(&[]);
         let written: Vec<Written<'_>> = self.files.iter().map(|file| (file.name.as_str(), file.bytes, zeros)).collect();
-        let sums = self.sums.as_ref().ok_or_else(unsummed)?;
-        let longest = draft.completed(&written, sums.planned(), planned, &self.known)?;
+        let checksums = self.checksums.as_ref().ok_or_else(unsummed)?;
+        let longest = draft.completed(&written, checksums.planned(), planned, &self.known)?;
         let bytes = longest.to_text()?.len() as u64;
         self.receipt = Some(draft);
         self.push(name, bytes, vec![Segment::Receipt(bytes)]);
@@ -44,7 +44,7 @@ impl FileStream {
 
     /// Returns the weights so far that have NaN or infinite values, with their number.
     pub fn non_finite(&self) -> &[(String, u64)] {
-        self.sums.as_ref().map_or(&[], |sums| &sums.non_finite)
+        self.checksums.as_ref().map_or(&[], |checksums| &checksums.non_finite)
     }
 
     /// Returns the conversions to be expected, each with the longest numbers.
@@ -67,7 +67,7 @@ impl FileStream {
     pub(super) fn fill_in(&mut self) -> Result<()> {
         let bytes = match self.segments.front() {
             Some((_, Segment::Late(len, write))) => {
-                let bytes = write(&self.sums.as_ref().ok_or_else(unsummed)?.weights)?;
+                let bytes = write(&self.checksums.as_ref().ok_or_else(unsummed)?.weights)?;
                 if bytes.len() as u64 != *len {
                     return Err(Error::InvalidConfig(vec![Fault::new("stream", format!("{len} bytes"), bytes.len())]));
                 }
@@ -93,8 +93,8 @@ impl FileStream {
     /// Adds returned bytes to the checksums.
     pub(super) fn count(&mut self, file: usize, bytes: &[u8]) {
         let len = self.files.get(file).map_or(0, |file| file.bytes);
-        if let Some(sums) = &mut self.sums {
-            sums.take(file, bytes, len);
+        if let Some(checksums) = &mut self.checksums {
+            checksums.take(file, bytes, len);
         }
     }
 
@@ -105,11 +105,11 @@ impl FileStream {
 
     /// Reads again the tensors whose bytes enter the digest in another order than they passed.
     pub(super) async fn settle(&mut self) -> Result<()> {
-        let Some(sums) = &mut self.sums else { return Ok(()) };
-        for mut span in std::mem::take(&mut sums.owed) {
+        let Some(checksums) = &mut self.checksums else { return Ok(()) };
+        for mut span in std::mem::take(&mut checksums.owed) {
             if let Some(again) = &mut span.again {
                 let payload = again.digest().await?;
-                sums.add(&span, payload);
+                checksums.add(&span, payload);
             }
         }
         Ok(())
@@ -117,15 +117,15 @@ impl FileStream {
 
     /// Returns the receipt with the checksums of all complete files.
     fn complete_receipt(&self) -> Result<Option<ModelIoArtifactReceipt>> {
-        let (Some(draft), Some(sums)) = (&self.receipt, &self.sums) else { return Ok(None) };
-        let sum = |at: usize, file: &FileInfo| match (sums.files.get(at), file.bytes) {
+        let (Some(draft), Some(checksums)) = (&self.receipt, &self.checksums) else { return Ok(None) };
+        let sum = |at: usize, file: &FileInfo| match (checksums.files.get(at), file.bytes) {
             (None, 0) => Some(Digest::of(&[])),
             (sum, _) => sum.copied(),
         };
         // This excludes the receipt itself.
         let complete = self.files.iter().enumerate().filter_map(|(at, file)| Some((file.name.as_str(), file.bytes, sum(at, file)?)));
         let written: Vec<Written<'_>> = complete.collect();
-        draft.completed(&written, [&sums.weights, &sums.state].map(Clone::clone), self.conversions.clone(), &self.known).map(Some)
+        draft.completed(&written, [&checksums.weights, &checksums.state].map(Clone::clone), self.conversions.clone(), &self.known).map(Some)
     }
 }
 
@@ -142,5 +142,5 @@ fn padded(text: String, len: u64) -> Result<Vec<u8>> {
 }
 
 fn unsummed() -> Error {
-    Error::InvalidConfig(vec![Fault::new("stream", "one that sums what it gives", "none")])
+    Error::InvalidConfig(vec![Fault::new("stream", "one that checksums what it gives", "none")])
 }

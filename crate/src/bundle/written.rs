@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::counted::Counted;
 use super::files::MAX_DOCUMENT_BYTES;
 use super::gguf_model::summed_gguf;
 use super::pieces::dequantise;
 use super::safetensors_stream::OPTIMIZER_WEIGHTS;
 use super::state_json::read_state_json;
+use super::tensor_hasher::TensorHasher;
 use super::tokenizer_binding::PortableTokenizerBinding;
 use crate::error::Result;
 use crate::families::names::Layout;
@@ -94,9 +94,9 @@ fn of_folder(files: &[Part<'_>]) -> Result<StatedDigests> {
         let of_optimizer = *role == "optimizer" || file.metadata.get(OPTIMIZER_WEIGHTS).is_some();
         let leaves = if of_optimizer { &mut state } else { &mut weights };
         for tensor in file.tensors {
-            let counted = Counted::plain(&tensor.name, &tensor.dtype, tensor.shape);
-            let payload = counted.payload_in(*source, tensor.begin, tensor.end)?;
-            leaves.insert(tensor.name, counted.leaf(payload));
+            let hasher = TensorHasher::plain(&tensor.name, &tensor.dtype, tensor.shape);
+            let payload = hasher.payload_in(*source, tensor.begin, tensor.end)?;
+            leaves.insert(tensor.name, hasher.leaf(payload));
         }
     }
     let told = manifest.map(|manifest| ArtifactDigests::of_manifest(&manifest.identity, &manifest.groups)).transpose()?;
@@ -134,13 +134,13 @@ fn of_gguf(parts: &[&dyn ByteSource], stated: Option<Digest>) -> Result<StatedDi
     for (tensor, &at) in file.tensors.iter().zip(&homes).filter(|(tensor, _)| config.is_none() || tensor.name != names::ROPE_FREQS) {
         let place = config.as_ref().and_then(|config| names::from_gguf(&tensor.name, family, config));
         let (key, layout) = place.unwrap_or((tensor.name.clone(), Layout::Same));
-        let counted = Counted::of_gguf(&key, tensor, layout);
-        let payload = counted.payload_in(parts[at], tensor.begin, tensor.begin + tensor.bytes.unwrap_or(0))?;
+        let hasher = TensorHasher::of_gguf(&key, tensor, layout);
+        let payload = hasher.payload_in(parts[at], tensor.begin, tensor.begin + tensor.bytes.unwrap_or(0))?;
         if let Some(config) = config.as_ref().filter(|_| key == names::HEAD) {
             let embedding = names::embedding(config.architecture);
-            copy = Some((embedding, Counted::of_gguf(embedding, tensor, layout).leaf(payload)));
+            copy = Some((embedding, TensorHasher::of_gguf(embedding, tensor, layout).leaf(payload)));
         }
-        leaves.insert(counted.key.clone(), counted.leaf(payload));
+        leaves.insert(hasher.key.clone(), hasher.leaf(payload));
     }
     let mut weights = weights_digest(&leaves);
     if stated.is_some_and(|stated| stated != weights) {
@@ -157,9 +157,9 @@ fn of_gguf(parts: &[&dyn ByteSource], stated: Option<Digest>) -> Result<StatedDi
 fn as_it_stands(parts: &[&dyn ByteSource], homes: &[usize], file: &GgufFile) -> Result<Digest> {
     let mut leaves = BTreeMap::new();
     for (tensor, &at) in file.tensors.iter().zip(homes) {
-        let counted = Counted::of_gguf(&tensor.name, tensor, Layout::Same);
-        let payload = counted.payload_in(parts[at], tensor.begin, tensor.begin + tensor.bytes.unwrap_or(0))?;
-        leaves.insert(tensor.name.clone(), counted.leaf(payload));
+        let hasher = TensorHasher::of_gguf(&tensor.name, tensor, Layout::Same);
+        let payload = hasher.payload_in(parts[at], tensor.begin, tensor.begin + tensor.bytes.unwrap_or(0))?;
+        leaves.insert(tensor.name.clone(), hasher.leaf(payload));
     }
     Ok(weights_digest(&leaves))
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::corrupt;
-use super::pieces::count_of;
+use super::pieces::{FileRecord, count_of};
 use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::data::LoaderState;
 use crate::error::{Error, Result};
-use crate::formats::{ByteSource, Fields, Json, Wrong, json_document};
+use crate::formats::{ByteSource, DocumentError, Fields, Json, json_document};
 use crate::gpu::launch;
 use crate::state::{Base, Identity, ModelStateGroupAssignment, TensorRecord, TokenizerAccount, base_of, files_of, groups_of, tensors_of};
 use crate::train::{Progress, check_rate};
@@ -23,18 +23,6 @@ pub(super) const FORMAT: &str = "tabtune.checkpoint";
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 /// Maximum count: JavaScript's numbers are exact up to it.
 const MAX_COUNT: u64 = (1 << 53) - 1;
-
-/// One file of a checkpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FileRecord {
-    /// File name.
-    pub name: String,
-    /// Size in bytes.
-    pub bytes: u64,
-    /// SHA-256 of each piece of 8 MiB, the last one shorter, in lower-case hex.
-    pub pieces: Vec<String>,
-}
 
 /// Conditions that the bits of a run depend on in addition to its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,7 +104,7 @@ pub fn read(source: &dyn ByteSource) -> Result<Manifest> {
     let mut bytes = vec![0; len];
     source.read_at(0, &mut bytes)?;
     let text = std::str::from_utf8(&bytes).map_err(|error| corrupt(MANIFEST, error))?;
-    let wrong = |wrong: Wrong| corrupt(if wrong.path.is_empty() { MANIFEST } else { &wrong.path }, wrong.found);
+    let wrong = |wrong: DocumentError| corrupt(if wrong.path.is_empty() { MANIFEST } else { &wrong.path }, wrong.found);
     let document = json_document(text).map_err(wrong)?;
     let mut fields = Fields::new(document, "").map_err(wrong)?;
     let format: Option<String> = fields.take("format").map_err(wrong)?;
@@ -136,7 +124,7 @@ pub fn read(source: &dyn ByteSource) -> Result<Manifest> {
     Ok(manifest)
 }
 
-fn of_fields(mut fields: Fields<'_>) -> Result<Manifest, Wrong> {
+fn of_fields(mut fields: Fields<'_>) -> Result<Manifest, DocumentError> {
     fields.need(&["base", "tokenizer"])?;
     let base = base_of(&mut fields)?;
     let tensors = tensors_of(&mut fields)?;

@@ -1,13 +1,25 @@
 //! Compares the bytes of a checkpoint's files with their lengths and digests. Offsets stay u64, because a browser's `usize` has 32 bits.
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::manifest::FileRecord;
 use crate::error::{Error, Result};
 use crate::formats::ByteSource;
 
 /// Number of bytes in a piece, except for the last one of a file.
 const PIECE_BYTES: u64 = 8 << 20;
+
+/// One file of a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileRecord {
+    /// File name.
+    pub name: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// SHA-256 of each piece of 8 MiB, the last one shorter, in lower-case hex.
+    pub pieces: Vec<String>,
+}
 
 /// Returns the number of pieces of a file of `bytes`.
 pub(super) fn count_of(bytes: u64) -> u64 {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::manifest::{Environment, FORMAT_VERSION, FileRecord, MANIFEST, Manifest};
+use super::manifest::{Environment, FORMAT_VERSION, MANIFEST, Manifest};
+use super::pieces::FileRecord;
 use super::{OPTIMIZER, WEIGHTS, corrupt, manifest};
 use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, FileStream, ModelAssets, PortableTokenizerBinding, StreamTensor, adapter_tensors};
 use crate::config::ModelConfig;

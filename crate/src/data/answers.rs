@@ -4,28 +4,11 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use super::chat::as_read;
+use super::chat::{Chat, as_read};
 use super::example::Example;
 use crate::config::LossOn;
 use crate::error::{Error, Refusal, Result, word};
 use crate::tokenizer::{Conversation, Rendered, Tokenizer, next_message};
-
-/// The conversation of a row.
-#[derive(Clone)]
-pub(super) struct Chat {
-    pub conversation: Conversation,
-    /// True for each message that is learned.
-    pub learned: Vec<bool>,
-}
-
-impl Chat {
-    /// Creates a chat from pairs of role and text; every answer is learned.
-    pub fn of_texts(messages: impl Iterator<Item = (&'static str, String)>) -> Self {
-        let messages: Vec<Value> = messages.map(|(role, content)| json!({ "role": role, "content": content })).collect();
-        let learned = messages.iter().map(|message| message["role"] == "assistant").collect();
-        Self { conversation: Conversation::new(messages), learned }
-    }
-}
 
 /// An answer: the text of the conversation that ends with it, and the bytes of the answer in this text.
 struct Answer {

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use super::corpus::Dataset;
 use super::entries::Entry;
 use super::part::Part;
 use super::store::LEARNED;
@@ -106,14 +105,15 @@ pub struct Batches<'a> {
 }
 
 impl<'a> Batches<'a> {
-    pub(super) fn new(dataset: &'a Dataset, part: Part<'a>, batch_size: usize, seq_len: usize, stride: usize) -> Self {
+    /// Iterates over the batches of a part: windows of `seq_len` inputs, `stride` tokens apart. Documents that end with one of `document_ends` are
+    /// masked from each other.
+    pub(super) fn new(part: Part<'a>, [batch_size, seq_len, stride]: [usize; 3], pad: u32, document_ends: Option<&'a [u32]>) -> Self {
         // No row is longer than the longest text or example, and there are no more rows than windows or examples.
         let (rows, longest) = match part {
             Part::Text { start, end, .. } => ((end - start).div_ceil(stride.max(1)), end - start),
             Part::Examples { entries, .. } => (entries.len(), entries.iter().map(Entry::len).max().unwrap_or(0)),
         };
         let seq_len = seq_len.min(longest.saturating_sub(1)).max(1);
-        let (pad, document_ends) = (dataset.pad(), dataset.document_ends());
         Self { part, batch_size: batch_size.min(rows).max(1), seq_len, stride: stride.max(1), next: 0, pad, document_ends }
     }
 

@@ -2,11 +2,27 @@
 
 use serde_json::{Map, Value, json};
 
-use super::answers::Chat;
 use crate::error::{Refusal, Result, shown, word};
 use crate::tokenizer::{Conversation, Tokenizer};
 
 type Fields = Map<String, Value>;
+
+/// The conversation of a row.
+#[derive(Clone)]
+pub(super) struct Chat {
+    pub conversation: Conversation,
+    /// True for each message that is learned.
+    pub learned: Vec<bool>,
+}
+
+impl Chat {
+    /// Creates a chat from pairs of role and text; every answer is learned.
+    pub fn of_texts(messages: impl Iterator<Item = (&'static str, String)>) -> Self {
+        let messages: Vec<Value> = messages.map(|(role, content)| json!({ "role": role, "content": content })).collect();
+        let learned = messages.iter().map(|message| message["role"] == "assistant").collect();
+        Self { conversation: Conversation::new(messages), learned }
+    }
+}
 
 fn refuse(message: usize, word: crate::error::Word) -> Refusal {
     Refusal::new(word).subject(&format!("message {message}"))

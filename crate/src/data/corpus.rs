@@ -8,14 +8,12 @@ use super::batch::Batches;
 use super::files;
 use super::hash::DataHash;
 use super::part::Part;
-use super::read::{DataReader, check_ids};
 use super::report::{Account, DataWarning, FileSummary};
-use super::source::{DataFile, DataSource};
+use super::source::DataSource;
 use super::split::split;
-use super::store::{ExampleStore, TokenStore};
-use crate::config::{DataSettings, Form};
+use super::store::{ExampleStore, TokenStore, check_ids};
+use crate::config::DataSettings;
 use crate::error::{Error, Fault, Result};
-use crate::tokenizer::Tokenizer;
 
 /// Contents of the files.
 #[derive(Debug, Clone)]
@@ -49,27 +47,6 @@ pub fn no_document_ends() -> Fault {
 }
 
 impl Dataset {
-    /// Reads files by the settings of a run, all at once and into memory; [`DataReader`] reads piece by piece.
-    ///
-    /// # Errors
-    /// `data.*`, each with its file. All rows that cannot be used are found, and the first hundred are listed with their lines.
-    pub fn read<E: From<Error>>(
-        files: &[&dyn DataSource],
-        tokenizer: std::result::Result<&Tokenizer, E>,
-        settings: &DataSettings,
-    ) -> std::result::Result<Self, E> {
-        Ok(DataReader::open(files, tokenizer, settings, None)?.finish()?)
-    }
-
-    /// Reads one file of the given form. The share `validation_fraction` (0 ≤ f < 1) of its tokens or rows is kept for evaluation.
-    ///
-    /// # Errors
-    /// As for [`Dataset::read`].
-    pub fn from_bytes(bytes: &[u8], form: Form, tokenizer: &Tokenizer, validation_fraction: f64) -> Result<Self> {
-        let settings = DataSettings { form: Some(form), validation_fraction, ..DataSettings::default() };
-        Self::read(&[&DataFile { name: form.name(), bytes }], Ok::<_, Error>(tokenizer), &settings)
-    }
-
     /// Returns each distinct character that the files teach, for a vocabulary of characters.
     ///
     /// # Errors
@@ -226,7 +203,7 @@ impl Dataset {
     /// overlap. The last window is filled with targets that do not count. Examples are used only if they have a target within the first
     /// `seq_len` tokens.
     pub fn validation_batches(&self, batch_size: usize, seq_len: usize) -> Batches<'_> {
-        Batches::new(self.evaluated(), self.validation(), batch_size, seq_len, seq_len)
+        self.evaluated().batches(self.validation(), [batch_size, seq_len, seq_len])
     }
 
     /// Returns batches of all data for `tabtune evaluate`: disjoint windows of `window` tokens in which every token except the first is
@@ -245,7 +222,12 @@ impl Dataset {
             (part, None) => part,
         };
         let window = window.max(2);
-        Batches::new(self, part, batch_size, window - 1, window)
+        self.batches(part, [batch_size, window - 1, window])
+    }
+
+    /// Returns the batches of a part of these data, by their number of rows, their length, and the distance of their windows.
+    fn batches<'a>(&'a self, part: Part<'a>, sizes: [usize; 3]) -> Batches<'a> {
+        Batches::new(part, sizes, self.pad, self.document_ends())
     }
 
     /// Returns SHA-256 over the ids (u32, little endian) of a stream; for examples, over the length, ids and counted marks of each.

@@ -19,6 +19,7 @@ mod preview;
 mod read;
 mod records;
 mod report;
+mod row;
 mod rows;
 mod settle;
 mod shape;

@@ -11,8 +11,8 @@ use super::place::RowPlace;
 use super::records::{NO_END, Records};
 use super::report::{Account, DataWarning, FileReport};
 use super::rows::Rows;
-use super::source::{DataSource, TokenStorage, unreadable};
-use super::store::{ExampleStore, TokenStore};
+use super::source::{DataFile, DataSource, TokenStorage, unreadable};
+use super::store::{ExampleStore, TokenStore, check_ids};
 use super::text::TextReader;
 use crate::config::{DataSettings, Form};
 use crate::error::{Error, Refusal, Result, shown, word};
@@ -33,6 +33,29 @@ pub struct DataReader<'a> {
     ids: TokenStore,
     /// True if all files are texts, or token ids: one stream of ids.
     stream: bool,
+}
+
+impl Dataset {
+    /// Reads files by the settings of a run, all at once and into memory; [`DataReader`] reads piece by piece.
+    ///
+    /// # Errors
+    /// `data.*`, each with its file. All rows that cannot be used are found, and the first hundred are listed with their lines.
+    pub fn read<E: From<Error>>(
+        files: &[&dyn DataSource],
+        tokenizer: std::result::Result<&Tokenizer, E>,
+        settings: &DataSettings,
+    ) -> std::result::Result<Self, E> {
+        Ok(DataReader::open(files, tokenizer, settings, None)?.finish()?)
+    }
+
+    /// Reads one file of the given form. The share `validation_fraction` (0 ≤ f < 1) of its tokens or rows is kept for evaluation.
+    ///
+    /// # Errors
+    /// As for [`Dataset::read`].
+    pub fn from_bytes(bytes: &[u8], form: Form, tokenizer: &Tokenizer, validation_fraction: f64) -> Result<Self> {
+        let settings = DataSettings { form: Some(form), validation_fraction, ..DataSettings::default() };
+        Self::read(&[&DataFile { name: form.name(), bytes }], Ok::<_, Error>(tokenizer), &settings)
+    }
 }
 
 /// The file that is being read.
@@ -241,16 +264,5 @@ impl<'a> DataReader<'a> {
         pending.drain(..size_of_val(ids.as_slice()));
         self.add_ids(&ids)?;
         Ok(!last)
-    }
-}
-
-/// Checks that ids fit i32, the type of ids in batches, where a negative target does not count.
-pub(super) fn check_ids(ids: &[u32], offset: usize) -> Result<()> {
-    match ids.iter().position(|&id| i32::try_from(id).is_err()) {
-        Some(at) => {
-            let id = ids.get(at).copied().unwrap_or(0);
-            Err(Error::DataTokens { reason: format!("expected ids below 2^31, found {id} at {}", offset + at) })
-        }
-        None => Ok(()),
     }
 }

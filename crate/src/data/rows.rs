@@ -1,17 +1,15 @@
 //! The rows of a file of each form, with the line at which each begins.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::form::Found;
 use super::json::{self, Outline, ROW_BYTES, outline};
+use super::row::{Row, too_long};
 use super::source::DataSource;
 use super::table::Table;
 use super::text::TextReader;
 use crate::config::Form;
 use crate::error::{Result, shown};
-
-/// A row, or the reason why it cannot be read.
-pub(super) type Row = std::result::Result<Map<String, Value>, String>;
 
 /// The rows of a file, from first to last. An unreadable part is returned as the row's fault, which is the last row if the rest of the file
 /// has no meaning after it.
@@ -100,10 +98,6 @@ fn not_json(error: &serde_json::Error, line: usize) -> String {
     let text = error.to_string();
     let words = text.split(" at line ").next().unwrap_or_default();
     format!("not JSON: {} at line {} column {}", shown(words), line + error.line().saturating_sub(1), error.column())
-}
-
-pub(super) fn too_long() -> String {
-    format!("a row of more than {} MiB", ROW_BYTES >> 20)
 }
 
 fn object(value: Value) -> Row {

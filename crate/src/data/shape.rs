@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::answers::Chat;
-use super::chat::{chat, from_share, messages_of};
+use super::chat::{Chat, chat, from_share, messages_of};
 use super::suggest::{listed, pairs, unknown};
 use crate::config::Columns;
 use crate::error::{Refusal, Result, shown, word};

@@ -150,3 +150,14 @@ impl ExampleStore {
         self.tokens.extend(example.ids.iter().zip(&example.counted).map(|(id, counted)| if *counted { id | LEARNED } else { *id }))
     }
 }
+
+/// Checks that ids fit i32, the type of ids in batches, where a negative target does not count.
+pub(super) fn check_ids(ids: &[u32], offset: usize) -> Result<()> {
+    match ids.iter().position(|&id| i32::try_from(id).is_err()) {
+        Some(at) => {
+            let id = ids.get(at).copied().unwrap_or(0);
+            Err(Error::DataTokens { reason: format!("expected ids below 2^31, found {id} at {}", offset + at) })
+        }
+        None => Ok(()),
+    }
+}

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::json::ROW_BYTES;
-use super::rows::{Row, too_long};
+use super::row::{Row, too_long};
 use super::source::unreadable;
 use super::text::TextReader;
 use crate::error::{Refusal, Result, shown, word};

@@ -4,14 +4,14 @@ use super::gguf_types::{GgufTypes, is_plain};
 use crate::config::ModelConfig;
 use crate::families::{Layout, to_gguf};
 use crate::gpu::{StorageType, StoredMatrix};
-use crate::model::Asked;
+use crate::model::ParameterRequest;
 
 impl GgufTypes {
     /// Returns the form in which a device holds a matrix of a GGUF file whose matrices have these types, by the rules of an export; `None` for
     /// a matrix that is f32 there, and for the types of an unknown base.
-    pub fn planned_form(self, asked: &Asked, model: &ModelConfig) -> Option<StoredMatrix> {
-        let (name, layout) = to_gguf(&asked.name, &model.model_type, model)?;
-        let &[rows, columns] = asked.shape.as_slice() else { return None };
+    pub fn planned_form(self, request: &ParameterRequest, model: &ModelConfig) -> Option<StoredMatrix> {
+        let (name, layout) = to_gguf(&request.name, &model.model_type, model)?;
+        let &[rows, columns] = request.shape.as_slice() else { return None };
         let [rows, columns] = if layout == Layout::Transposed { [columns, rows] } else { [rows, columns] };
         if is_plain(&name, &[rows as u64, columns as u64]) {
             return None;

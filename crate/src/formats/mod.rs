@@ -20,7 +20,7 @@ pub(crate) use document::read_document;
 pub use document::read_whole;
 pub(crate) use gguf::join_parts;
 pub use gguf::{GgmlType, GgufFile, GgufHeader, GgufRecord, GgufSpan, GgufTensor, GgufValue, gguf_header};
-pub(crate) use json::{Fields, Json, JsonFault, Wrong, document as json_document, typed as json_typed};
+pub(crate) use json::{DocumentError, Fields, Json, JsonFault, document as json_document, typed as json_typed};
 pub(crate) use mark::{known_mark, or_mismatch};
 pub(crate) use rope_permute::PairedRows;
 pub(crate) use safetensors::dtype_bits;

@@ -9,7 +9,7 @@ use burn::tensor::{DType, Device, Int, Shape, Tensor};
 
 use crate::error::{Error, Result};
 use crate::gpu::launch::{CubeBackend, CubeDevice, CubeTensor, Launch};
-use crate::gpu::{AnyKernel, Kernel, KernelParams, graph};
+use crate::gpu::{AnyKernel, Kernel, KernelParams, allocation};
 
 /// A backend whose tensors the kernels can write directly, because no operation on them is deferred.
 #[diagnostic::on_unimplemented(
@@ -112,7 +112,7 @@ impl Buffer {
     /// Returns an identifier of the underlying allocation, valid while a handle exists: writing in place does not change it.
     pub fn place(&self) -> usize {
         match &self.0 {
-            Held::Cube(tensor) => graph::place_of(&tensor.handle),
+            Held::Cube(tensor) => allocation::place_of(&tensor.handle),
             #[cfg(feature = "cpu")]
             Held::Flex(tensor) => tensor.bytes().as_ptr().addr(),
         }

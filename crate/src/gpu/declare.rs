@@ -11,6 +11,8 @@
 /// A parameter struct with a field that differs from step to step, as a rate does, is declared as `varying`: `struct Params { … } varying`. All
 /// other parameters keep the values with which a step was recorded; a step that would change one of them is refused (`kernel.parameter`).
 ///
+/// A struct of parameters that other code than its kernels also needs can be declared by itself, `pub struct Params { … }`; its kernels name it.
+///
 /// Stems that share an entry point name its text, as in `through "chunks/pairs"`.
 ///
 /// A kernel of your own comes with its text, which is compiled after `common.wgsl` ([`COMMON`](crate::gpu::COMMON)):
@@ -154,13 +156,9 @@ macro_rules! kernel {
                 $(.with_entry($crate::kernel!(@source $entry)))?$(.in_groups_of($group))?;
     )*};
 
-    // A kernel and the struct of its parameters.
+    // A struct of parameters.
     (
-        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(of $weights:ident)? $(through $entry:literal)? $(text ($text:expr))? [$group:literal],
-        ($($read:ident),*) -> ($($($written:ident)+),+),
-        $(#[$params_meta:meta])* struct $params:ident { $($(#[$field_meta:meta])* $field:ident : $field_type:ty),+ $(,)? } $($varying:ident)?,
-        twin $twin:expr
-        $(; $($variants:tt)*)?
+        $(#[$params_meta:meta])* $vis:vis struct $params:ident { $($(#[$field_meta:meta])* $field:ident : $field_type:ty),+ $(,)? } $($varying:ident)?
     ) => {
         $(#[$params_meta])*
         #[derive(Debug, Clone, Copy, PartialEq)]
@@ -182,6 +180,19 @@ macro_rules! kernel {
                 let mut at = 0;
                 Self { $($field: $crate::gpu::Field::take(words, &mut at)),+ }
             }
+        }
+    };
+
+    // A kernel and the struct of its parameters.
+    (
+        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(of $weights:ident)? $(through $entry:literal)? $(text ($text:expr))? [$group:literal],
+        ($($read:ident),*) -> ($($($written:ident)+),+),
+        $(#[$params_meta:meta])* struct $params:ident { $($(#[$field_meta:meta])* $field:ident : $field_type:ty),+ $(,)? } $($varying:ident)?,
+        twin $twin:expr
+        $(; $($variants:tt)*)?
+    ) => {
+        $crate::kernel! {
+            $(#[$params_meta])* $vis struct $params { $($(#[$field_meta])* $field : $field_type),+ } $($varying)?
         }
 
         $crate::kernel! {

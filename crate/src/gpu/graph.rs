@@ -1,148 +1,20 @@
 //! Launches that are recorded once and run again, without the host's work for each: buffers and workgroups stay the same, and the values that
 //! differ from run to run are written into one buffer before each run.
 
-use std::cell::RefCell;
-
 use burn::backend::TensorMetadata;
 use burn::tensor::{DType, Int, Tensor};
 use cubecl::bytes::Bytes;
 use cubecl::client::Graph;
-use cubecl::server::Handle;
 
-use crate::error::{Error, Refusal, Result, word};
-use crate::gpu::launch::{CubeBackend, CubeTensor, count_dispatches, dispatches};
-use crate::gpu::{AnyKernel, Buffer};
-
-/// Alignment of the parts of a [`RunBuffer`] in bytes: no device requires more of a binding.
-const ALIGNMENT: usize = 256;
+use crate::error::{Error, Result};
+use crate::gpu::Buffer;
+use crate::gpu::allocation::part;
+use crate::gpu::capture::{ALIGNMENT, CaptureMode, Slots, Tape, Varied, with_tape};
+use crate::gpu::counter::{count_dispatches, dispatches};
+use crate::gpu::launch::{CubeBackend, CubeTensor};
 
 fn aligned(bytes: usize) -> usize {
     bytes.next_multiple_of(ALIGNMENT)
-}
-
-/// A launch with its parameters in one run.
-struct Run {
-    kernel: &'static AnyKernel,
-    params: Vec<u32>,
-}
-
-/// The parameters of a sequence of launches, in launch order.
-#[derive(Default)]
-pub struct Varied(Vec<Run>);
-
-impl Varied {
-    /// Returns the launches whose parameters differ from run to run.
-    fn varying(&self) -> impl Iterator<Item = &Run> {
-        self.0.iter().filter(|run| run.kernel.varies)
-    }
-
-    /// Checks that parameters which are not declared as varying are the same in `other`, another run of the same launches.
-    fn check(&self, other: &Self) -> Result<()> {
-        let fixed = self.0.iter().zip(&other.0).filter(|(run, _)| !run.kernel.varies);
-        for (run, other) in fixed {
-            if let Some(at) = run.params.iter().zip(&other.params).position(|(a, b)| a != b) {
-                let field = run.kernel.params.get(at).map_or("noise", |(name, _)| name);
-                let refusal = Refusal::new(word!("kernel.parameter")).of(run.kernel.name).subject(field);
-                let refusal = refusal.expected("the same in each step, or parameters declared as varying").found("another in this step");
-                return Err(refusal.hint("write `varying` after the struct of its parameters in kernel!").into());
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The treatment of this thread's launches while a tape is set.
-enum Fate {
-    /// They are recorded; varying parameters are read from slots.
-    Recorded(Slots),
-    /// They are rehearsed: their parameters are collected and nothing is launched.
-    Rehearsed {
-        /// True if a buffer that is updated in place has other owners, who keep its contents: a launch would have copied it first.
-        shared: bool,
-    },
-}
-
-struct Tape {
-    fate: Fate,
-    varied: Varied,
-}
-
-struct Slots {
-    handle: Handle,
-    first: usize,
-    count: usize,
-}
-
-thread_local! {
-    static TAPE: RefCell<Option<Tape>> = const { RefCell::new(None) };
-}
-
-/// The place of a launch's parameters.
-pub(super) enum Params {
-    /// A buffer of their own.
-    Own,
-    /// This part of a [`RunBuffer`].
-    Slot(Handle),
-    /// No place, since nothing is launched.
-    Nowhere,
-}
-
-/// Returns true if launches are only rehearsed, in which case the buffer `update` is left as it is, and notes whether that buffer is shared.
-pub(super) fn rehearses(update: &CubeTensor) -> bool {
-    TAPE.with_borrow_mut(|tape| match tape {
-        Some(Tape { fate: Fate::Rehearsed { shared }, .. }) => {
-            *shared |= !update.handle.can_mut();
-            true
-        }
-        _ => false,
-    })
-}
-
-/// Returns true if this thread's launches are recorded or rehearsed.
-pub(super) fn records() -> bool {
-    TAPE.with_borrow(Option::is_some)
-}
-
-/// Returns the place of the parameters of a launch of this thread, and adds them to the tape if there is one.
-pub(super) fn place(kernel: &'static AnyKernel, params: &[u32]) -> Params {
-    TAPE.with_borrow_mut(|tape| {
-        let Some(Tape { fate, varied }) = tape else { return Params::Own };
-        let index = varied.varying().count();
-        varied.0.push(Run { kernel, params: params.to_vec() });
-        match fate {
-            Fate::Rehearsed { .. } => Params::Nowhere,
-            Fate::Recorded(slots) if kernel.varies && index < slots.count => {
-                Params::Slot(part(&slots.handle, slots.first + index * ALIGNMENT, params.len().next_multiple_of(4)))
-            }
-            Fate::Recorded(_) => Params::Own,
-        }
-    })
-}
-
-/// Returns an identifier of the underlying allocation, valid while a handle exists.
-pub(super) fn place_of(handle: &Handle) -> usize {
-    std::ptr::from_ref(handle.memory.descriptor()).addr()
-}
-
-/// Returns a part of a buffer, given by its first byte and its length in words.
-pub(super) fn part(whole: &Handle, first: usize, words: usize) -> Handle {
-    let (first, bytes) = (first as u64, words as u64 * 4);
-    whole.clone().offset_start(first).offset_end(whole.size() - first - bytes)
-}
-
-/// Runs `work` with a tape; returns the result and the tape.
-fn with_tape<T>(fate: Fate, work: impl FnOnce() -> T) -> (T, Option<Tape>) {
-    /// Removes the tape on a panic too.
-    struct Taped;
-    impl Drop for Taped {
-        fn drop(&mut self) {
-            TAPE.set(None);
-        }
-    }
-    TAPE.set(Some(Tape { fate, varied: Varied::default() }));
-    let _taped = Taped;
-    let result = work();
-    (result, TAPE.take())
 }
 
 /// The values that differ between the runs of recordings: inputs as words, and after them the parameters of launches that vary.
@@ -225,7 +97,7 @@ impl RunBuffer {
         }
         let before = dispatches();
         let slots = Slots { handle: self.whole.handle.clone(), first: self.first(self.inputs.len()), count: self.slots };
-        let (result, tape) = with_tape(Fate::Recorded(slots), work);
+        let (result, tape) = with_tape(CaptureMode::Recorded(slots), work);
         let graph = client.stop_capture();
         let recorded = dispatches() - before;
         count_dispatches(0u64.wrapping_sub(recorded));
@@ -264,11 +136,10 @@ impl Recording {
     ///
     /// `kernel.parameter` for a parameter that is not declared as varying and differs from the recorded one, and the errors of `work`.
     pub fn rehearse(&self, work: impl FnOnce() -> Result<()>) -> Result<Option<Varied>> {
-        let (result, tape) = with_tape(Fate::Rehearsed { shared: false }, work);
+        let (result, tape) = with_tape(CaptureMode::Rehearsed { shared: false }, work);
         result?;
-        let Some(Tape { fate: Fate::Rehearsed { shared: false }, varied }) = tape else { return Ok(None) };
-        let kernels = |Varied(list): &Varied| list.iter().map(|launch| launch.kernel.name).collect::<Vec<_>>();
-        if kernels(&varied) != kernels(&self.varied) {
+        let Some(Tape { mode: CaptureMode::Rehearsed { shared: false }, varied }) = tape else { return Ok(None) };
+        if !varied.kernels().eq(self.varied.kernels()) {
             return Ok(None);
         }
         self.varied.check(&varied)?;

@@ -14,9 +14,9 @@ use std::sync::{PoisonError, RwLock};
 pub(crate) use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
 pub(crate) use cubecl::logging::{LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest};
 
-use crate::gpu::profile::launching;
+use crate::gpu::counter::count_launch;
 use crate::gpu::trace::{self, Bytes, Launched};
-use crate::gpu::{Access, AnyKernel, Kernel, KernelParams, copy as u32_copy, graph};
+use crate::gpu::{Access, AnyKernel, Kernel, KernelParams, allocation, capture, copy as u32_copy};
 
 /// Maximum number of workgroups in one dimension of a dispatch (WebGPU's default limit).
 const MAX_GROUPS: u32 = 65_535;
@@ -25,29 +25,12 @@ const MAX_GROUPS: u32 = 65_535;
 const LONGEST_KEPT: usize = 256;
 
 thread_local! {
-    static DISPATCHES: Cell<u64> = const { Cell::new(0) };
-    static VARYING: Cell<usize> = const { Cell::new(0) };
     /// Names of the kernels that this thread has launched.
     static LAUNCHED: RefCell<std::collections::HashSet<&'static str>> = RefCell::default();
 }
 
 /// The devices whose adapter is a software adapter: a CPU that runs shaders.
 static SOFTWARE: RwLock<Vec<CubeDevice>> = RwLock::new(Vec::new());
-
-/// Returns how many kernels of the catalogue this thread has launched on wgpu, for the dispatch budget of a step.
-pub fn dispatches() -> u64 {
-    DISPATCHES.get()
-}
-
-/// Returns how many of these launches have parameters that [vary](AnyKernel::varies).
-pub fn varying_dispatches() -> usize {
-    VARYING.get()
-}
-
-/// Adds to the number of launches, for recorded ones that run again.
-pub(super) fn count_dispatches(count: u64) {
-    DISPATCHES.set(DISPATCHES.get().wrapping_add(count));
-}
 
 /// Records the adapter kind of a device. Call it before the device's first launch.
 pub fn set_adapter(device: &burn::tensor::Device, kind: cubecl::wgpu::wgpu::DeviceType) {
@@ -176,13 +159,12 @@ fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], 
     if groups == 0 {
         return;
     }
-    let slot = match graph::place(kernel, params) {
-        graph::Params::Nowhere => return,
-        graph::Params::Slot(slot) => Some(slot),
-        graph::Params::Own => None,
+    let slot = match capture::place(kernel, params) {
+        capture::Params::Nowhere => return,
+        capture::Params::Slot(slot) => Some(slot),
+        capture::Params::Own => None,
     };
-    count_dispatches(1);
-    VARYING.set(VARYING.get() + usize::from(kernel.varies));
+    count_launch(kernel.varies);
     trace::record(|| {
         let words = tensors.iter().map(|t| words_for(t.shape().num_elements(), t.dtype)).collect();
         Launched { kernel, words, params: params.to_vec(), groups }
@@ -209,12 +191,12 @@ fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], 
             arguments.info = MetadataBindingInfo::custom(info);
         }
     }
-    if !graph::records() && LAUNCHED.with_borrow_mut(|launched| launched.insert(kernel.name)) {
+    if !capture::records() && LAUNCHED.with_borrow_mut(|launched| launched.insert(kernel.name)) {
         // Earlier launches run while this kernel is compiled. A fault of the device is reported by the next read.
         let _ = first.client.flush();
     }
     let source = SourceKernel::new(Wgsl(kernel, LOOPS.get()), CubeDim::new_1d(kernel.workgroup));
-    launching(kernel.name, || first.client.launch(Box::new(source), CubeCount::Static(x, groups.div_ceil(x), 1), arguments));
+    trace::launching(kernel.name, || first.client.launch(Box::new(source), CubeCount::Static(x, groups.div_ceil(x), 1), arguments));
     trace::measure(|| {
         let usage = CubeBackend::memory_pool_usage(&first.device)?;
         Some(Bytes { in_use: usage.bytes_in_use, reserved: usage.bytes_reserved })
@@ -258,7 +240,7 @@ impl Launch for CubeBackend {
         let mut first = 0;
         shapes.map(|shape| {
             let words = words_for(shape.num_elements(), whole.dtype);
-            let handle = graph::part(&whole.handle, first, words);
+            let handle = allocation::part(&whole.handle, first, words);
             first += words * 4;
             CubeTensor::new_contiguous(whole.client.clone(), whole.device.clone(), shape, handle, whole.dtype)
         })
@@ -277,7 +259,7 @@ impl Launch for CubeBackend {
             .zip(kernel.bindings)
             .map(|(tensor, binding)| match binding.access {
                 Access::Read => contiguous(tensor),
-                Access::Update if graph::rehearses(&tensor) => tensor,
+                Access::Update if capture::rehearses(&tensor.handle) => tensor,
                 _ if tensor.is_contiguous() && tensor.handle.can_mut() => tensor,
                 Access::Write => new_like(&tensor, tensor.shape(), tensor.dtype),
                 Access::Update => {

@@ -4,9 +4,11 @@
 //! *In place if uniquely owned*: a buffer that a kernel writes is changed where it lies if no other handle shares it. If one does, the buffer is
 //! copied first, or replaced by a new one where the kernel does not read its old contents.
 
-pub mod beside;
+mod allocation;
 mod buffer;
+pub mod capture;
 pub mod copy;
+pub mod counter;
 mod declare;
 #[cfg(feature = "cpu")]
 mod flex;
@@ -16,10 +18,12 @@ mod kernel;
 pub mod launch;
 pub mod noise;
 mod packed;
+pub mod paired_buffer;
 mod params;
 pub mod profile;
 mod readback;
 mod storage_type;
+mod stored;
 pub mod trace;
 pub mod transfer;
 
@@ -29,4 +33,5 @@ pub use launch::Launch;
 pub use packed::PackedUpload;
 pub use params::{Field, KernelParams, Word};
 pub use readback::{StartedRead, read_data, read_f32};
-pub use storage_type::{Chunk, Chunks, StorageType, Stored, StoredMatrix, THREE4, TWO4, WEIGHT1, WEIGHT4};
+pub use storage_type::{Chunk, Chunks, StorageType, StoredMatrix, THREE4, TWO4, WEIGHT1, WEIGHT4};
+pub use stored::Stored;

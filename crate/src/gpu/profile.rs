@@ -7,21 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
-use crate::gpu::launch::{LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest, dispatches};
-use crate::gpu::trace::{Bytes, watch_memory, watched_memory};
+use crate::gpu::counter::dispatches;
+use crate::gpu::launch::{LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest};
+use crate::gpu::trace::{Bytes, kernel_under_way, watch_memory, watched_memory};
 
 thread_local! {
     /// True while launches of this thread are timed: the observer belongs to the process, the timed kernels to one thread.
     static TIMED: Cell<bool> = const { Cell::new(false) };
-    /// The kernel of the catalogue that this thread is launching.
-    static LAUNCHING: Cell<Option<&'static str>> = const { Cell::new(None) };
-}
-
-/// Runs `launch`, which launches the kernel `name` of the catalogue, under that name.
-pub(crate) fn launching(name: &'static str, launch: impl FnOnce()) {
-    LAUNCHING.set(Some(name));
-    launch();
-    LAUNCHING.set(None);
 }
 
 /// Shortens the type name of a kernel that Burn generated: `a::b::Kernel<c::D>` → `Burn: Kernel`.
@@ -32,7 +24,7 @@ fn shown(type_name: &str) -> String {
 
 /// Returns the name under which the kernel that this thread launches is reported; to CubeCL its name is `type_name`.
 fn name_of(type_name: &str) -> String {
-    LAUNCHING.get().map_or_else(|| shown(type_name), str::to_owned)
+    kernel_under_way().map_or_else(|| shown(type_name), str::to_owned)
 }
 
 #[derive(Default)]

@@ -3,7 +3,6 @@
 
 use burn::tensor::DType;
 
-use super::{AnyKernel, Kernel, KernelParams};
 use crate::formats::blocks::Block;
 use crate::formats::{Planes, blocks};
 
@@ -35,7 +34,7 @@ pub enum StorageType {
 }
 
 /// Number of storage types.
-const COUNT: usize = StorageType::ALL.len();
+pub(super) const COUNT: usize = StorageType::ALL.len();
 
 /// The properties of a storage type.
 struct Row {
@@ -65,7 +64,7 @@ static ROWS: [Row; COUNT] = [
 ];
 
 impl StorageType {
-    /// All storage types, in the order of the kernels of a [`Stored`].
+    /// All storage types, in the order of the kernels of a [`Stored`](crate::gpu::Stored).
     pub const ALL: [Self; 11] =
         [Self::F32, Self::Bf16, Self::F16, Self::Q8_0, Self::Q4_0, Self::Q4K, Self::Q6K, Self::Q4_1, Self::Q5_0, Self::Q5_1, Self::Q5K];
 
@@ -221,70 +220,3 @@ pub static TWO4: Chunks<2> = chunks! { of 2; F32 = "chunks/two_f32", Bf16 = "chu
 
 /// As [`TWO4`], for three matrices.
 pub static THREE4: Chunks<2> = chunks! { of 3; F32 = "chunks/three_f32", Bf16 = "chunks/three_bf16", };
-
-/// A kernel for each of the first `N` storage types of its weights, by default for all of them. The weights are its first buffers. Its twin is
-/// defined on f32 and sees the weights decoded.
-#[derive(Debug)]
-pub struct Stored<P, const R: usize, const W: usize, const N: usize = COUNT>([Kernel<P, R, W>; N]);
-
-impl<P: KernelParams, const R: usize, const W: usize, const N: usize> Stored<P, R, W, N> {
-    /// Makes the kernels. For [`kernel!`](crate::kernel), which names them in the order of [`StorageType::ALL`].
-    pub const fn new(f32: &Kernel<P, R, W>, names: [&'static str; N], chunks: &'static Chunks<N>) -> Self {
-        let mut kernels = [*f32; N];
-        let mut i = 0;
-        while i < N {
-            kernels[i] = f32.with_chunk(names[i], &chunks[i]);
-            i += 1;
-        }
-        Self(kernels)
-    }
-
-    /// Returns the same kernels with another shader.
-    pub const fn variant(&self, names: [&'static str; N], source: &'static str) -> Self {
-        let mut kernels = self.0;
-        let mut i = 0;
-        while i < N {
-            kernels[i] = kernels[i].variant(names[i], source);
-            i += 1;
-        }
-        Self(kernels)
-    }
-
-    /// Returns the same kernels with an entry point that stems share.
-    pub const fn with_entry(&self, entry: &'static str) -> Self {
-        let mut kernels = self.0;
-        let mut i = 0;
-        while i < N {
-            kernels[i] = kernels[i].with_entry(entry);
-            i += 1;
-        }
-        Self(kernels)
-    }
-
-    /// Returns the same kernels with workgroups of another size.
-    pub const fn in_groups_of(&self, workgroup: u32) -> Self {
-        let mut kernels = self.0;
-        let mut i = 0;
-        while i < N {
-            kernels[i] = kernels[i].in_groups_of(workgroup);
-            i += 1;
-        }
-        Self(kernels)
-    }
-
-    /// Returns the kernel for weights of a storage type, which must be one of the `N`.
-    pub const fn of(&self, storage: StorageType) -> &Kernel<P, R, W> {
-        &self.0[storage as usize]
-    }
-
-    /// Returns all kernels, without their types.
-    pub const fn all(&self) -> [&AnyKernel; N] {
-        let mut kernels = [self.0[0].any(); N];
-        let mut i = 0;
-        while i < N {
-            kernels[i] = self.0[i].any();
-            i += 1;
-        }
-        kernels
-    }
-}

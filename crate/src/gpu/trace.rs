@@ -1,6 +1,6 @@
 //! Records the launches of a thread, for counting and for timing each kernel by itself, and the number of bytes in use meanwhile.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use crate::gpu::AnyKernel;
 
@@ -19,6 +19,8 @@ pub struct Launched {
 
 thread_local! {
     static TRACE: RefCell<Option<Vec<Launched>>> = const { RefCell::new(None) };
+    /// The kernel of the catalogue that this thread is launching.
+    static LAUNCHING: Cell<Option<&'static str>> = const { Cell::new(None) };
     static PEAK: RefCell<Option<Bytes>> = const { RefCell::new(None) };
 }
 
@@ -44,6 +46,18 @@ pub(crate) fn record(launched: impl FnOnce() -> Launched) {
             list.push(launched());
         }
     });
+}
+
+/// Runs `launch`, which launches the kernel `name` of the catalogue, under that name.
+pub(crate) fn launching(name: &'static str, launch: impl FnOnce()) {
+    LAUNCHING.set(Some(name));
+    launch();
+    LAUNCHING.set(None);
+}
+
+/// Returns the name of the kernel of the catalogue that this thread is launching, if it is launching one.
+pub(crate) fn kernel_under_way() -> Option<&'static str> {
+    LAUNCHING.get()
 }
 
 /// Number of bytes on a device: those used by tensors, and those reserved by the allocator.

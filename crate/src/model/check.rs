@@ -22,6 +22,6 @@ pub fn open_model(files: Vec<Box<dyn ByteSource>>) -> Result<Bundle> {
 pub fn open_model_with(files: Vec<Box<dyn ByteSource>>, options: OpenOptions) -> Result<Bundle> {
     let mut bundle = open_bundle_with(files, options)?;
     let planned = planned_parameters(&bundle.config)?;
-    bundle.fit(&planned)?;
+    bundle.check_tensors(&planned)?;
     Ok(bundle)
 }

@@ -7,7 +7,7 @@ use super::Span;
 use super::attention::{KvCache, attend, attention_shape};
 use super::family::{Family, Kept, Lookup, Part, Place, Role, Stream, kept_outside_mlp};
 use super::layers::{Conv1d, Embedding, LayerNorm, Linear, Matrix};
-use super::load::{Site, WeightSource};
+use super::load::{ParameterBuilder, WeightSource};
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::ops;
@@ -56,27 +56,27 @@ impl Gpt2 {
         let (c, f) = (config.hidden_size, config.intermediate_size);
         let mut h = Vec::with_capacity(config.num_hidden_layers);
         for layer in 0..config.num_hidden_layers {
-            let mut site = Site { weights, part: Part::Block(layer), prefix: format!("transformer.h.{layer}.") };
+            let mut builder = ParameterBuilder { weights, part: Part::Block(layer), prefix: format!("transformer.h.{layer}.") };
             h.push(Block {
-                ln_1: site.layer_norm("ln_1", c)?,
+                ln_1: builder.layer_norm("ln_1", c)?,
                 attn: Attention {
-                    c_attn: site.conv1d("attn.c_attn", [c, 3 * c], Role::Inner)?,
-                    c_proj: site.conv1d("attn.c_proj", [c, c], Role::Residual)?,
+                    c_attn: builder.conv1d("attn.c_attn", [c, 3 * c], Role::Inner)?,
+                    c_proj: builder.conv1d("attn.c_proj", [c, c], Role::Residual)?,
                 },
-                ln_2: site.layer_norm("ln_2", c)?,
+                ln_2: builder.layer_norm("ln_2", c)?,
                 mlp: Mlp {
-                    c_fc: site.conv1d("mlp.c_fc", [c, f], Role::Inner)?,
-                    c_proj: site.conv1d("mlp.c_proj", [f, c], Role::Residual)?,
+                    c_fc: builder.conv1d("mlp.c_fc", [c, f], Role::Inner)?,
+                    c_proj: builder.conv1d("mlp.c_proj", [f, c], Role::Residual)?,
                 },
             });
         }
         let tied = config.tie_word_embeddings;
         let prefix = || "transformer.".to_string();
-        let wte = Site { weights, part: Part::Table { tied }, prefix: prefix() }.embedding("wte", [config.vocab_size, c])?;
-        let wpe =
-            Site { weights, part: Part::Table { tied: false }, prefix: prefix() }.embedding("wpe", [config.max_position_embeddings, c])?;
-        let ln_f = Site { weights, part: Part::Head, prefix: prefix() }.layer_norm("ln_f", c)?;
-        let mut head = Site { weights, part: Part::Head, prefix: String::new() };
+        let wte = ParameterBuilder { weights, part: Part::Table { tied }, prefix: prefix() }.embedding("wte", [config.vocab_size, c])?;
+        let wpe = ParameterBuilder { weights, part: Part::Table { tied: false }, prefix: prefix() }
+            .embedding("wpe", [config.max_position_embeddings, c])?;
+        let ln_f = ParameterBuilder { weights, part: Part::Head, prefix: prefix() }.layer_norm("ln_f", c)?;
+        let mut head = ParameterBuilder { weights, part: Part::Head, prefix: String::new() };
         let lm_head = if tied { None } else { Some(head.linear("lm_head", [config.vocab_size, c], false, Role::Inner)?) };
         Ok(Self { transformer: Transformer { wte, wpe, h, ln_f }, lm_head })
     }
@@ -124,7 +124,7 @@ impl Family for Gpt2 {
             None => {
                 let (qkv, bias) = (attn.c_attn.unbiased_at(normed, span), &attn.c_attn.bias);
                 let bias = bias.beside(&qkv);
-                ops::attention_of_thirds(qkv, bias, span.document_starts.cloned(), attention_shape(config, span))
+                ops::attention_of_packed_qkv(qkv, bias, span.document_starts.cloned(), attention_shape(config, span))
             }
             Some(cache) => {
                 let (qkv, c) = (attn.c_attn.forward_at(normed, span), config.hidden_size);

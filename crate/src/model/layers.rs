@@ -52,7 +52,7 @@ impl Linear {
         self.forward_at(x, Span::whole(1, rows))
     }
 
-    /// Computes the output. `x [N, in]` → `[N, out]`. In training, the moment of `span` decides which values dropout removes.
+    /// Computes the output. `x [N, in]` → `[N, out]`. In training, the dropout step of `span` decides which values dropout removes.
     pub fn forward_at(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
         let y = match (&self.low_rank, &self.lora_A, &self.lora_B) {
             (Some(low_rank), Some(a), Some(b)) => low_rank.product(x, &self.weight, false, [a, b], span),
@@ -101,7 +101,7 @@ impl Conv1d {
         self.forward_at(x, Span::whole(1, rows))
     }
 
-    /// Computes the output. `x [N, in]` → `[N, out]`. In training, the moment of `span` decides which values dropout removes.
+    /// Computes the output. `x [N, in]` → `[N, out]`. In training, the dropout step of `span` decides which values dropout removes.
     pub fn forward_at(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
         add_bias(self.unbiased_at(x, span), Some(&self.bias))
     }

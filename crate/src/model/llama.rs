@@ -8,7 +8,7 @@ use super::Span;
 use super::attention::{KvCache, attend, attention_shape};
 use super::family::{Family, Kept, Lookup, Part, Place, Role, Stream, kept_outside_mlp};
 use super::layers::{Embedding, Linear, Matrix, RmsNorm};
-use super::load::{Site, WeightSource};
+use super::load::{ParameterBuilder, WeightSource};
 use super::rope::Rope;
 use crate::config::ModelConfig;
 use crate::error::Result;
@@ -105,33 +105,33 @@ impl Llama {
         let (q, kv) = (config.num_attention_heads * h, config.num_key_value_heads * h);
         let mut layers = Vec::with_capacity(config.num_hidden_layers);
         for layer in 0..config.num_hidden_layers {
-            let mut site = Site { weights, part: Part::Block(layer), prefix: format!("model.layers.{layer}.") };
+            let mut builder = ParameterBuilder { weights, part: Part::Block(layer), prefix: format!("model.layers.{layer}.") };
             let biased = config.attention_bias;
             let self_attn = Attention {
-                q_proj: site.linear("self_attn.q_proj", [q, c], biased, Role::Inner)?,
-                k_proj: site.linear("self_attn.k_proj", [kv, c], biased, Role::Inner)?,
-                v_proj: site.linear("self_attn.v_proj", [kv, c], biased, Role::Inner)?,
-                o_proj: site.linear("self_attn.o_proj", [c, q], false, Role::Residual)?,
-                q_norm: if config.qk_norm { Some(site.rms_norm("self_attn.q_norm", h)?) } else { None },
-                k_norm: if config.qk_norm { Some(site.rms_norm("self_attn.k_norm", h)?) } else { None },
+                q_proj: builder.linear("self_attn.q_proj", [q, c], biased, Role::Inner)?,
+                k_proj: builder.linear("self_attn.k_proj", [kv, c], biased, Role::Inner)?,
+                v_proj: builder.linear("self_attn.v_proj", [kv, c], biased, Role::Inner)?,
+                o_proj: builder.linear("self_attn.o_proj", [c, q], false, Role::Residual)?,
+                q_norm: if config.qk_norm { Some(builder.rms_norm("self_attn.q_norm", h)?) } else { None },
+                k_norm: if config.qk_norm { Some(builder.rms_norm("self_attn.k_norm", h)?) } else { None },
             };
             let mlp = Mlp {
-                gate_proj: site.linear("mlp.gate_proj", [f, c], false, Role::Inner)?,
-                up_proj: site.linear("mlp.up_proj", [f, c], false, Role::Inner)?,
-                down_proj: site.linear("mlp.down_proj", [c, f], false, Role::Residual)?,
+                gate_proj: builder.linear("mlp.gate_proj", [f, c], false, Role::Inner)?,
+                up_proj: builder.linear("mlp.up_proj", [f, c], false, Role::Inner)?,
+                down_proj: builder.linear("mlp.down_proj", [c, f], false, Role::Residual)?,
             };
             layers.push(Block {
-                input_layernorm: site.rms_norm("input_layernorm", c)?,
+                input_layernorm: builder.rms_norm("input_layernorm", c)?,
                 self_attn,
-                post_attention_layernorm: site.rms_norm("post_attention_layernorm", c)?,
+                post_attention_layernorm: builder.rms_norm("post_attention_layernorm", c)?,
                 mlp,
             });
         }
         let tied = config.tie_word_embeddings;
-        let mut tables = Site { weights, part: Part::Table { tied }, prefix: "model.".into() };
+        let mut tables = ParameterBuilder { weights, part: Part::Table { tied }, prefix: "model.".into() };
         let embed_tokens = tables.embedding("embed_tokens", [config.vocab_size, c])?;
-        let norm = Site { weights, part: Part::Head, prefix: "model.".into() }.rms_norm("norm", c)?;
-        let mut head = Site { weights, part: Part::Head, prefix: String::new() };
+        let norm = ParameterBuilder { weights, part: Part::Head, prefix: "model.".into() }.rms_norm("norm", c)?;
+        let mut head = ParameterBuilder { weights, part: Part::Head, prefix: String::new() };
         let lm_head = if tied { None } else { Some(head.linear("lm_head", [config.vocab_size, c], false, Role::Inner)?) };
         Ok(Self { model: Decoder { embed_tokens, layers, norm }, lm_head })
     }

@@ -8,6 +8,7 @@ use burn::tensor::{Device, Tensor};
 use super::adaptation::Adaptation;
 use super::family::{Kept, Part, Role};
 use super::layers::{Conv1d, Embedding, Factor, LayerNorm, Linear, LowRank, Matrix, RmsNorm, Weight};
+use super::parameter_request::{Kind, ParameterRequest};
 use crate::bundle::Bundle;
 use crate::config::{BaseStorage, ModelConfig};
 use crate::error::{Error, Result};
@@ -26,7 +27,7 @@ pub trait WeightSource {
 }
 
 /// Requests the layers of one part of a model, whose names have a common prefix. A request fails as its [`WeightSource`] does.
-pub struct Site<'a> {
+pub struct ParameterBuilder<'a> {
     pub weights: &'a mut dyn WeightSource,
     pub part: Part,
     pub prefix: String,
@@ -35,7 +36,7 @@ pub struct Site<'a> {
 /// Additions of a target to its matrix: A, B, and how they are used.
 type Factors = (Option<Factor>, Option<Factor>, Option<LowRank>);
 
-impl Site<'_> {
+impl ParameterBuilder<'_> {
     fn matrix(&mut self, name: &str, shape: [usize; 2], role: Role) -> Result<Matrix> {
         self.weights.matrix(&format!("{}{name}.weight", self.prefix), shape, self.part, role)
     }
@@ -47,13 +48,13 @@ impl Site<'_> {
     /// Requests the factors of a matrix `[out, input]`, if it is a target.
     fn factors(&mut self, name: &str, shape: [usize; 2]) -> Result<Factors> {
         let module = format!("{}{name}", self.prefix);
-        let Some(asked) = self.weights.adaptation().and_then(|adaptation| adaptation.factors(&module, shape)) else {
+        let Some(request) = self.weights.adaptation().and_then(|adaptation| adaptation.factors(&module, shape)) else {
             return Ok((None, None, None));
         };
         let mut factor = |(name, shape, kind): (String, [usize; 2], Kind)| -> Result<Option<Factor>> {
             Ok(Some(Factor { weight: self.weights.factor(&name, shape, self.part, kind)? }))
         };
-        Ok((factor(asked.a)?, factor(asked.b)?, Some(asked.low_rank)))
+        Ok((factor(request.a)?, factor(request.b)?, Some(request.low_rank)))
     }
 
     /// Requests `<name>.weight` `[out, input]` and, with `bias`, `<name>.bias` `[out]`.
@@ -89,58 +90,16 @@ impl Site<'_> {
     }
 }
 
-/// Parameter that a model requests.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
-    /// State-dict name.
-    pub name: String,
-    /// Shape.
-    pub shape: Vec<usize>,
-    /// Position in the model.
-    pub part: Part,
-    /// Kind of the parameter.
-    pub kind: Kind,
-    /// True for a trained parameter, false for a constant of a model with an adapter.
-    pub trained: bool,
-}
-
-/// Kind of a parameter.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
-    /// A matrix with this role.
-    Matrix(Role),
-    /// A vector that starts with this value.
-    Vector(f32),
-    /// A factor A whose new values are uniform in ±1/√in.
-    Uniform,
-    /// A factor A whose new values are normal with standard deviation 1/r.
-    Gaussian,
-    /// A factor B, which starts with zeros.
-    Zero,
-}
-
-impl Kind {
-    /// Returns whether it is stored in the precision of a run; vectors are f32.
-    pub fn is_matrix(self) -> bool {
-        !matches!(self, Self::Vector(_))
-    }
-
-    /// Returns whether it belongs to an adapter.
-    pub fn is_factor(self) -> bool {
-        matches!(self, Self::Uniform | Self::Gaussian | Self::Zero)
-    }
-}
-
 /// Records the requests of a model; its parameters are never initialized.
 struct Requests<'a> {
-    asked: Vec<Asked>,
+    request: Vec<ParameterRequest>,
     adaptation: Option<&'a Adaptation>,
 }
 
 impl Requests<'_> {
     fn note<const D: usize>(&mut self, name: &str, shape: [usize; D], part: Part, kind: Kind) -> Param<Tensor<D>> {
         let trained = kind.is_factor() || self.adaptation.is_none_or(|adaptation| adaptation.saves(name));
-        self.asked.push(Asked { name: name.to_string(), shape: shape.to_vec(), part, kind, trained });
+        self.request.push(ParameterRequest { name: name.to_string(), shape: shape.to_vec(), part, kind, trained });
         let never = move |device: &Device, _| Tensor::zeros(shape, device);
         Param::uninitialized(ParamId::new(), never, Device::default(), true, shape.into())
     }
@@ -168,7 +127,7 @@ impl WeightSource for Requests<'_> {
 #[derive(Debug)]
 pub struct Plan {
     /// Every parameter, in the order of the requests.
-    pub parameters: Vec<Asked>,
+    pub parameters: Vec<ParameterRequest>,
     /// Number of values that a block keeps for its backward pass.
     pub kept: Kept,
     /// Number of values in the tables of rotary positions.
@@ -181,33 +140,33 @@ impl Plan {
     /// # Errors
     /// The errors of [`ModelConfig::validate`].
     pub fn of(config: &ModelConfig, adaptation: Option<&Adaptation>) -> Result<Self> {
-        let mut requests = Requests { asked: Vec::new(), adaptation };
+        let mut requests = Requests { request: Vec::new(), adaptation };
         let body = super::Body::new(config, &mut requests)?;
         let family = body.family();
         let rotary_values = if family.rotates() { config.max_position_embeddings * config.head_dim } else { 0 };
-        Ok(Self { parameters: requests.asked, kept: family.kept(config), rotary_values })
+        Ok(Self { parameters: requests.request, kept: family.kept(config), rotary_values })
     }
 }
 
 /// Returns the form in which a constant stays packed on the device: as its file stores it, if the kernels can read that. `None` if it does
 /// not stay packed.
-pub fn stored_form(bundle: &Bundle, asked: &Asked, base_storage: BaseStorage) -> Option<StoredMatrix> {
-    if asked.trained || !asked.kind.is_matrix() || base_storage != BaseStorage::Stored {
+pub fn stored_form(bundle: &Bundle, request: &ParameterRequest, base_storage: BaseStorage) -> Option<StoredMatrix> {
+    if request.trained || !request.kind.is_matrix() || base_storage != BaseStorage::Stored {
         return None;
     }
-    let rows = bundle.stored_rows(&asked.name)?;
+    let rows = bundle.stored_rows(&request.name)?;
     let storage = StorageType::of_ggml(rows.id).filter(|storage| !matches!(storage, StorageType::F32 | StorageType::Bf16))?;
     StoredMatrix::new(storage, rows.shape)
 }
 
 /// Returns the form of each matrix in the files of a `base`, for plans. `None` means f32 on the device, which is also assumed without
 /// files.
-pub fn files_form(base: Option<&Bundle>) -> impl Fn(&Asked) -> Option<StoredMatrix> {
-    move |asked| {
+pub fn files_form(base: Option<&Bundle>) -> impl Fn(&ParameterRequest) -> Option<StoredMatrix> {
+    move |request| {
         let base = base?;
-        let halves = || StoredMatrix::new(StorageType::Bf16, [1, asked.shape.iter().product()]);
-        let bf16 = asked.kind.is_matrix() && base.dtype(&asked.name).as_deref() == Some("BF16");
-        stored_form(base, asked, BaseStorage::Stored).or_else(|| halves().filter(|_| bf16))
+        let halves = || StoredMatrix::new(StorageType::Bf16, [1, request.shape.iter().product()]);
+        let bf16 = request.kind.is_matrix() && base.dtype(&request.name).as_deref() == Some("BF16");
+        stored_form(base, request, BaseStorage::Stored).or_else(|| halves().filter(|_| bf16))
     }
 }
 
@@ -216,7 +175,7 @@ pub fn files_form(base: Option<&Bundle>) -> impl Fn(&Asked) -> Option<StoredMatr
 /// # Errors
 /// The errors of [`ModelConfig::validate`].
 pub fn planned_parameters(config: &ModelConfig) -> Result<Vec<(String, Vec<usize>)>> {
-    Ok(Plan::of(config, None)?.parameters.into_iter().map(|asked| (asked.name, asked.shape)).collect())
+    Ok(Plan::of(config, None)?.parameters.into_iter().map(|request| (request.name, request.shape)).collect())
 }
 
 /// Parameters that are already on the device, flattened.

@@ -61,7 +61,11 @@ impl LowRank {
     /// Computes x·Wᵀ + s·d(x)·Aᵀ·Bᵀ, or with `conv1d` (GPT-2's layout) x·W + s·d(x)·Aᵀ·Bᵀ. `x [N, in]` → `[N, out]`; W is constant. Inputs
     /// are dropped in training only.
     pub fn product(&self, x: Tensor<2>, weight: &Matrix, conv1d: bool, [a, b]: [&Factor; 2], span: Span<'_>) -> Tensor<2> {
-        let mask = span.moment.filter(|_| self.dropout > 0.0).map(|moment| Mask { probability: self.dropout, key: self.key, moment });
+        let mask = span.dropout_step.filter(|_| self.dropout > 0.0).map(|dropout_step| Mask {
+            probability: self.dropout,
+            key: self.key,
+            dropout_step,
+        });
         let (words, form, turned) = weight.stored();
         let recorded = x.is_autodiff();
         let made = || {

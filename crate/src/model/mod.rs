@@ -6,6 +6,7 @@ mod adaptation;
 mod attention;
 mod check;
 mod family;
+mod frozen_weights;
 mod gpt2;
 mod inference;
 pub mod layers;
@@ -13,7 +14,9 @@ mod llama;
 mod load;
 mod low_rank;
 mod opening;
+mod parameter_request;
 mod parameters;
+mod resolution;
 mod rope;
 mod values;
 mod weight;
@@ -25,19 +28,22 @@ use std::sync::Arc;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 pub use crate::parameters::{ParamMap, ParamVisitor};
-pub use adaptation::{Adaptation, adapter_document, attached_settings, modules, no_base};
+pub use adaptation::Adaptation;
 pub use attention::KvCache;
 pub use check::{open_model, open_model_with};
 pub use family::{Part, Role};
+pub use frozen_weights::FrozenWeights;
 pub use inference::AttachedAdapter;
-pub use load::{Asked, Kind, Plan, files_form, planned_parameters, stored_form};
-pub use opening::{Beside, Held};
+pub use load::{Plan, files_form, planned_parameters, stored_form};
+pub use opening::Beside;
+pub use parameter_request::{Kind, ParameterRequest};
+pub use resolution::{adapter_document, attached_settings, modules, no_base};
 pub use rope::frequencies;
 
 use crate::config::{Architecture, ModelConfig, Precision};
 use crate::error::{Error, Result};
 use crate::ops;
-use crate::ops::Moment;
+use crate::ops::DropoutStep;
 use crate::state::refuse_non_finite;
 use family::{Family, Lookup, Place, Stream};
 use gpt2::Gpt2;
@@ -59,7 +65,7 @@ pub struct Span<'a> {
     /// document.
     pub document_starts: Option<&'a Tensor<1, Int>>,
     /// The training step that dropout draws for; `None` outside training.
-    pub moment: Option<Moment>,
+    pub dropout_step: Option<DropoutStep>,
     /// Store for the products of an adapter's first factors: filled in a first pass, or reused in the second.
     pub products: Option<&'a Products>,
 }
@@ -67,7 +73,7 @@ pub struct Span<'a> {
 impl Span<'_> {
     /// Creates a span of B whole sequences of T tokens, each one document.
     pub fn whole(batch_size: usize, seq_len: usize) -> Self {
-        Self { batch_size, seq_len, offset: 0, document_starts: None, moment: None, products: None }
+        Self { batch_size, seq_len, offset: 0, document_starts: None, dropout_step: None, products: None }
     }
 }
 
@@ -88,7 +94,7 @@ pub struct Model {
     /// Position of each parameter, by name.
     parts: Arc<BTreeMap<String, Part>>,
     adaptation: Option<Arc<Adaptation>>,
-    held: Held,
+    frozen_weights: FrozenWeights,
     non_finite: Vec<(String, u64)>,
 }
 
@@ -119,8 +125,8 @@ impl Body {
 
 impl Model {
     /// Returns the constants of a model with an adapter, as the device holds them.
-    pub fn held(&self) -> &Held {
-        &self.held
+    pub fn frozen_weights(&self) -> &FrozenWeights {
+        &self.frozen_weights
     }
 
     /// Returns the adapter, if the model has one; every parameter that does not belong to it is constant.

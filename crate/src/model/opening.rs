@@ -1,49 +1,21 @@
 //! Builds models from files, from a seed, and from tensors that are already on the device.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor};
 
 use super::adaptation::Adaptation;
+use super::frozen_weights::FrozenWeights;
 use super::load::{Loaded, Plan};
 use super::rope::Rope;
 use super::values::{BundleValues, FreshValues, Loading, Values};
-use super::weight::Matrix;
 use super::{Body, Model};
 use crate::bundle::Bundle;
 use crate::config::{BaseStorage, ModelConfig, Precision, TrainConfig};
 use crate::error::Result;
-use crate::gpu::{StorageType, check_device};
+use crate::gpu::check_device;
 use crate::interrupt::Interrupt;
-
-/// Constants of a model with an adapter, as the device holds them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Held {
-    /// Number of matrices, by the name of their storage type.
-    pub matrices: BTreeMap<String, usize>,
-    /// Size of all constants in bytes.
-    pub bytes: u64,
-    /// Stored types of matrices that no kernel reads, so that they are f32 on the device.
-    pub widened: BTreeSet<String>,
-}
-
-impl Held {
-    /// Counts a constant of this size, by its storage type if it is a matrix.
-    pub(super) fn add(&mut self, storage: Option<StorageType>, bytes: usize) {
-        self.bytes += bytes as u64;
-        if let Some(storage) = storage {
-            *self.matrices.entry(storage.name().to_uppercase()).or_default() += 1;
-        }
-    }
-
-    /// Counts a packed constant.
-    pub(super) fn count(&mut self, matrix: &Matrix) {
-        if let Matrix::Packed { matrix, .. } = matrix {
-            self.add(Some(matrix.form().storage), matrix.bytes());
-        }
-    }
-}
 
 /// Adapter on top of a base, and how the base is stored.
 #[derive(Debug, Clone, Copy)]
@@ -56,14 +28,24 @@ pub struct Beside<'a> {
 
 impl Model {
     async fn load(loading: Loading<'_>, plan: Plan, source: &mut impl Values) -> Result<Self> {
-        let parts = Arc::new(plan.parameters.iter().map(|asked| (asked.name.clone(), asked.part)).collect());
+        let parts = Arc::new(plan.parameters.iter().map(|request| (request.name.clone(), request.part)).collect());
         check_device(loading.device)?;
-        let (mut loaded, held) = loading.run(plan.parameters, source).await?;
+        let (mut loaded, frozen_weights) = loading.run(plan.parameters, source).await?;
         let Loading { config, precision, device, adaptation, .. } = loading;
         let body = Body::new(config, &mut loaded)?;
         let rope = body.family().rotates().then(|| Rope::new(config, device));
         let adaptation = adaptation.cloned().map(Arc::new);
-        Ok(Self { config: config.clone(), precision, body, rope, device: device.clone(), parts, adaptation, held, non_finite: Vec::new() })
+        Ok(Self {
+            config: config.clone(),
+            precision,
+            body,
+            rope,
+            device: device.clone(),
+            parts,
+            adaptation,
+            frozen_weights,
+            non_finite: Vec::new(),
+        })
     }
 
     /// Loads a model, piece by piece, with a pause after each.
@@ -134,7 +116,7 @@ impl Model {
         device: &Device,
         tensors: BTreeMap<String, Tensor<1>>,
     ) -> Result<Self> {
-        let parts = Arc::new(Plan::of(config, None)?.parameters.into_iter().map(|asked| (asked.name, asked.part)).collect());
+        let parts = Arc::new(Plan::of(config, None)?.parameters.into_iter().map(|request| (request.name, request.part)).collect());
         let body = Body::new(config, &mut Loaded { tensors, ..Loaded::default() })?;
         let rope = body.family().rotates().then(|| Rope::new(config, device));
         Ok(Self {
@@ -145,7 +127,7 @@ impl Model {
             device: device.clone(),
             parts,
             adaptation: None,
-            held: Held::default(),
+            frozen_weights: FrozenWeights::default(),
             non_finite: Vec::new(),
         })
     }

@@ -2,10 +2,11 @@
 
 use burn::tensor::{DType, Device};
 
-use super::Held;
 use super::adaptation::Adaptation;
 use super::family::Role;
-use super::load::{Asked, Kind, Loaded, stored_form};
+use super::frozen_weights::FrozenWeights;
+use super::load::{Loaded, stored_form};
+use super::parameter_request::{Kind, ParameterRequest};
 use super::weight::{Matrix, Weight};
 use crate::bundle::Bundle;
 use crate::config::{BaseStorage, ModelConfig, Precision};
@@ -30,47 +31,47 @@ pub(super) struct Loading<'a> {
 
 impl<'a> Loading<'a> {
     /// Returns the dtype in which the values of a parameter are stored. Vectors are f32.
-    fn dtype(&self, asked: &Asked, source: &impl Values) -> DType {
-        let packed = match (asked.kind.is_matrix(), asked.trained, self.base_storage) {
+    fn dtype(&self, request: &ParameterRequest, source: &impl Values) -> DType {
+        let packed = match (request.kind.is_matrix(), request.trained, self.base_storage) {
             (false, ..) | (_, false, BaseStorage::F32) => false,
             (true, true, _) => self.precision == Precision::Bf16,
             (true, false, BaseStorage::Bf16) => true,
-            (true, false, BaseStorage::Stored) => source.stored_as_bf16(asked),
+            (true, false, BaseStorage::Stored) => source.stored_as_bf16(request),
         };
         if packed { DType::BF16 } else { DType::F32 }
     }
 
-    /// Returns the constant `asked` as its file stores it, if the kernels can read that.
-    async fn packed(&self, asked: &Asked, source: &mut impl Values) -> Result<Option<Matrix>> {
-        let stays = !asked.trained && asked.kind.is_matrix() && self.base_storage == BaseStorage::Stored;
-        if stays { source.give_packed(asked, self.device, self.interrupt).await } else { Ok(None) }
+    /// Returns the constant `request` as its file stores it, if the kernels can read that.
+    async fn packed(&self, request: &ParameterRequest, source: &mut impl Values) -> Result<Option<Matrix>> {
+        let stays = !request.trained && request.kind.is_matrix() && self.base_storage == BaseStorage::Stored;
+        if stays { source.give_packed(request, self.device, self.interrupt).await } else { Ok(None) }
     }
 
     /// Returns the stored type of a matrix that should stay as it is stored, but cannot.
-    fn widened(&self, asked: &Asked, source: &impl Values) -> Option<String> {
-        let stays = asked.kind.is_matrix() && self.base_storage == BaseStorage::Stored;
-        source.stored_blocks(asked).filter(|_| stays)
+    fn widened(&self, request: &ParameterRequest, source: &impl Values) -> Option<String> {
+        let stays = request.kind.is_matrix() && self.base_storage == BaseStorage::Stored;
+        source.stored_blocks(request).filter(|_| stays)
     }
 
-    /// Loads the parameters `asked` from `source`.
+    /// Loads the parameters `request` from `source`.
     ///
     /// # Errors
     /// The errors of `source`, and `call.aborted`.
-    pub async fn run(&self, asked: Vec<Asked>, source: &mut impl Values) -> Result<(Loaded<'a>, Held)> {
+    pub async fn run(&self, request: Vec<ParameterRequest>, source: &mut impl Values) -> Result<(Loaded<'a>, FrozenWeights)> {
         let mut loaded = Loaded { adaptation: self.adaptation, ..Loaded::default() };
-        let mut held = Held::default();
+        let mut frozen_weights = FrozenWeights::default();
         let mut unsettled = 0;
-        for asked in asked {
+        for request in request {
             self.interrupt.check()?;
-            if let Some(packed) = self.packed(&asked, source).await? {
-                held.count(&packed);
-                loaded.as_stored.insert(asked.name, packed);
+            if let Some(packed) = self.packed(&request, source).await? {
+                frozen_weights.count(&packed);
+                loaded.as_stored.insert(request.name, packed);
                 continue;
             }
-            let elements = asked.shape.iter().product();
-            let dtype = self.dtype(&asked, source);
+            let elements = request.shape.iter().product();
+            let dtype = self.dtype(&request, source);
             let mut upload = Upload::new(elements, dtype, self.device);
-            source.give(&asked, &mut upload, self.interrupt).await?;
+            source.give(&request, &mut upload, self.interrupt).await?;
             let tensor = upload.finish()?;
             unsettled += elements * dtype.size();
             if unsettled >= PIECE_BYTES {
@@ -78,45 +79,45 @@ impl<'a> Loading<'a> {
                 self.interrupt.pause().await?;
                 unsettled = 0;
             }
-            if !asked.trained {
-                held.widened.extend(self.widened(&asked, source));
-                held.add(asked.kind.is_matrix().then_some(StorageType::of(dtype)), elements * dtype.size());
+            if !request.trained {
+                frozen_weights.widened.extend(self.widened(&request, source));
+                frozen_weights.add(request.kind.is_matrix().then_some(StorageType::of(dtype)), elements * dtype.size());
             }
-            match asked.shape.as_slice() {
-                &[input, out] if source.turns(&asked) => {
+            match request.shape.as_slice() {
+                &[input, out] if source.turns(&request) => {
                     let weight = Weight::Frozen(tensor.reshape([out, input]));
-                    loaded.as_stored.insert(asked.name, Matrix::Dense { weight, transposed: true });
+                    loaded.as_stored.insert(request.name, Matrix::Dense { weight, transposed: true });
                 }
-                _ => drop(loaded.tensors.insert(asked.name, tensor)),
+                _ => drop(loaded.tensors.insert(request.name, tensor)),
             }
         }
-        Ok((loaded, held))
+        Ok((loaded, frozen_weights))
     }
 }
 
 /// Source of the values of parameters.
 pub(super) trait Values {
-    /// Returns whether the constant `asked` `[in, out]` is given as `[out, in]`, as its file stores it. The products of a constant then run
+    /// Returns whether the constant `request` `[in, out]` is given as `[out, in]`, as its file stores it. The products of a constant then run
     /// the same kernels whether it stays packed or is widened.
-    fn turns(&self, _asked: &Asked) -> bool {
+    fn turns(&self, _asked: &ParameterRequest) -> bool {
         false
     }
 
-    /// Adds the values of `asked` to the upload.
-    async fn give(&mut self, asked: &Asked, upload: &mut Upload, interrupt: &Interrupt) -> Result<()>;
+    /// Adds the values of `request` to the upload.
+    async fn give(&mut self, request: &ParameterRequest, upload: &mut Upload, interrupt: &Interrupt) -> Result<()>;
 
-    /// Returns the constant `asked` in the form in which its source stores it; `None` if the kernels cannot read that.
-    async fn give_packed(&mut self, _asked: &Asked, _device: &Device, _interrupt: &Interrupt) -> Result<Option<Matrix>> {
+    /// Returns the constant `request` in the form in which its source stores it; `None` if the kernels cannot read that.
+    async fn give_packed(&mut self, _asked: &ParameterRequest, _device: &Device, _interrupt: &Interrupt) -> Result<Option<Matrix>> {
         Ok(None)
     }
 
-    /// Returns the type of the blocks in which the values of `asked` are stored, if they are stored in blocks.
-    fn stored_blocks(&self, _asked: &Asked) -> Option<String> {
+    /// Returns the type of the blocks in which the values of `request` are stored, if they are stored in blocks.
+    fn stored_blocks(&self, _asked: &ParameterRequest) -> Option<String> {
         None
     }
 
-    /// Returns whether the source stores the values of `asked` as bf16.
-    fn stored_as_bf16(&self, _asked: &Asked) -> bool {
+    /// Returns whether the source stores the values of `request` as bf16.
+    fn stored_as_bf16(&self, _asked: &ParameterRequest) -> bool {
         false
     }
 }
@@ -136,13 +137,13 @@ impl<'a> BundleValues<'a> {
     /// # Errors
     /// `model.tensor.missing` for other tensors that the files lack, `model.tensor.shape`, and `model.tensor.unexpected` for tensors that
     /// do not belong to the model. Missing and unexpected tensors are all listed.
-    pub fn new(bundle: &'a Bundle, planned: &[Asked], seed: u64) -> Result<Self> {
-        let absent = |asked: &&Asked| !asked.kind.is_factor() && bundle.shape(&asked.name).is_none();
-        let missing: Vec<String> = planned.iter().filter(absent).map(|asked| asked.name.clone()).collect();
+    pub fn new(bundle: &'a Bundle, planned: &[ParameterRequest], seed: u64) -> Result<Self> {
+        let absent = |request: &&ParameterRequest| !request.kind.is_factor() && bundle.shape(&request.name).is_none();
+        let missing: Vec<String> = planned.iter().filter(absent).map(|request| request.name.clone()).collect();
         if !missing.is_empty() {
             return Err(Error::MissingTensors(missing));
         }
-        for Asked { name, shape, .. } in planned {
+        for ParameterRequest { name, shape, .. } in planned {
             if let Some(found) = bundle.shape(name).filter(|found| found != shape) {
                 return Err(Error::TensorShape { name: name.clone(), expected: shape.clone(), found });
             }
@@ -150,16 +151,16 @@ impl<'a> BundleValues<'a> {
         // Buffers that some exporters write next to the weights; they hold nothing trained.
         let ignored =
             |name: &String| name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq");
-        let known: std::collections::BTreeSet<&String> = planned.iter().map(|asked| &asked.name).collect();
+        let known: std::collections::BTreeSet<&String> = planned.iter().map(|request| &request.name).collect();
         let unexpected: Vec<String> = bundle.names().into_iter().filter(|name| !known.contains(name) && !ignored(name)).collect();
         if unexpected.is_empty() { Ok(Self { bundle, seed, non_finite: Vec::new() }) } else { Err(Error::UnexpectedTensors(unexpected)) }
     }
 }
 
 impl Values for BundleValues<'_> {
-    async fn give_packed(&mut self, asked: &Asked, device: &Device, interrupt: &Interrupt) -> Result<Option<Matrix>> {
-        let form = stored_form(self.bundle, asked, BaseStorage::Stored);
-        let Some((form, mut rows)) = form.zip(self.bundle.stored_rows(&asked.name)) else { return Ok(None) };
+    async fn give_packed(&mut self, request: &ParameterRequest, device: &Device, interrupt: &Interrupt) -> Result<Option<Matrix>> {
+        let form = stored_form(self.bundle, request, BaseStorage::Stored);
+        let Some((form, mut rows)) = form.zip(self.bundle.stored_rows(&request.name)) else { return Ok(None) };
         let mut upload = PackedUpload::new(form, device);
         let mut non_finite = 0;
         while let Some(bytes) = rows.next_piece()? {
@@ -168,29 +169,29 @@ impl Values for BundleValues<'_> {
             upload.settle(interrupt).await?;
         }
         if non_finite > 0 {
-            self.non_finite.push((asked.name.clone(), non_finite));
+            self.non_finite.push((request.name.clone(), non_finite));
         }
         Ok(Some(Matrix::Packed { matrix: PackedMatrix::of(upload)?, transposed: rows.transposed }))
     }
 
-    fn turns(&self, asked: &Asked) -> bool {
-        !asked.trained && self.bundle.is_transposed(&asked.name)
+    fn turns(&self, request: &ParameterRequest) -> bool {
+        !request.trained && self.bundle.is_transposed(&request.name)
     }
 
-    fn stored_blocks(&self, asked: &Asked) -> Option<String> {
-        self.bundle.dtype(&asked.name)?.strip_prefix("GGML:").map(String::from)
+    fn stored_blocks(&self, request: &ParameterRequest) -> Option<String> {
+        self.bundle.dtype(&request.name)?.strip_prefix("GGML:").map(String::from)
     }
 
-    fn stored_as_bf16(&self, asked: &Asked) -> bool {
-        self.bundle.dtype(&asked.name).as_deref() == Some("BF16")
+    fn stored_as_bf16(&self, request: &ParameterRequest) -> bool {
+        self.bundle.dtype(&request.name).as_deref() == Some("BF16")
     }
 
-    async fn give(&mut self, asked: &Asked, upload: &mut Upload, interrupt: &Interrupt) -> Result<()> {
-        if self.bundle.shape(&asked.name).is_none() {
-            return give_fresh(asked, self.seed, &self.bundle.config, upload, interrupt).await;
+    async fn give(&mut self, request: &ParameterRequest, upload: &mut Upload, interrupt: &Interrupt) -> Result<()> {
+        if self.bundle.shape(&request.name).is_none() {
+            return give_fresh(request, self.seed, &self.bundle.config, upload, interrupt).await;
         }
-        let mut pieces = self.bundle.exact_pieces(&asked.name, RUN_BYTES / 4)?;
-        if self.turns(asked) {
+        let mut pieces = self.bundle.exact_pieces(&request.name, RUN_BYTES / 4)?;
+        if self.turns(request) {
             pieces = pieces.in_file_order();
         }
         while let Some((_, values)) = pieces.next_piece()? {
@@ -198,7 +199,7 @@ impl Values for BundleValues<'_> {
             upload.settle(interrupt).await?;
         }
         if pieces.non_finite() > 0 {
-            self.non_finite.push((asked.name.clone(), pieces.non_finite()));
+            self.non_finite.push((request.name.clone(), pieces.non_finite()));
         }
         Ok(())
     }
@@ -233,17 +234,17 @@ fn uniform(bound: f64) -> Draw {
 }
 
 /// Adds a new tensor to the upload: constant, or drawn by Philox from the seed, the tensor's name and each element's index.
-async fn give_fresh(asked: &Asked, seed: u64, config: &ModelConfig, upload: &mut Upload, interrupt: &Interrupt) -> Result<()> {
-    let draw = match (asked.kind, asked.shape.as_slice()) {
-        (Kind::Vector(fresh), _) => return upload.put(&vec![fresh; asked.shape.iter().product()]),
+async fn give_fresh(request: &ParameterRequest, seed: u64, config: &ModelConfig, upload: &mut Upload, interrupt: &Interrupt) -> Result<()> {
+    let draw = match (request.kind, request.shape.as_slice()) {
+        (Kind::Vector(fresh), _) => return upload.put(&vec![fresh; request.shape.iter().product()]),
         (Kind::Zero, _) => Box::new(|_| 0.0),
         (Kind::Uniform, [.., input]) => uniform(1.0 / (*input as f64).sqrt()),
         (Kind::Gaussian, [rank, ..]) => normal(1.0 / *rank as f64),
         (Kind::Matrix(Role::Residual), _) => normal(config.initializer_range / (2.0 * config.num_hidden_layers as f64).sqrt()),
         _ => normal(config.initializer_range),
     };
-    let key = random::key("init:", seed, &asked.name);
-    let elements = asked.shape.iter().map(|&dim| dim as u64).product();
+    let key = random::key("init:", seed, &request.name);
+    let elements = request.shape.iter().map(|&dim| dim as u64).product();
     let mut at: u64 = 0;
     while at < elements {
         let end = elements.min(at + (RUN_BYTES / 4) as u64);
@@ -256,7 +257,7 @@ async fn give_fresh(asked: &Asked, seed: u64, config: &ModelConfig, upload: &mut
 }
 
 impl Values for FreshValues<'_> {
-    async fn give(&mut self, asked: &Asked, upload: &mut Upload, interrupt: &Interrupt) -> Result<()> {
-        give_fresh(asked, self.seed, self.config, upload, interrupt).await
+    async fn give(&mut self, request: &ParameterRequest, upload: &mut Upload, interrupt: &Interrupt) -> Result<()> {
+        give_fresh(request, self.seed, self.config, upload, interrupt).await
     }
 }

@@ -12,7 +12,7 @@ use crate::ops::low_rank::{self, Adapted, LowRank};
 use crate::ops::norm::{layer, rms};
 use crate::ops::rope::{self, Positions};
 use crate::ops::weights::Weights;
-use crate::ops::{blocks, elementwise, embedding, linear, thirds};
+use crate::ops::{blocks, elementwise, embedding, linear, packed_qkv, residual};
 
 /// The operations of models, differentiable on an autodiff backend. [`crate::ops`] wraps them and states all shapes.
 #[backend_extension(Cube, Flex: cfg(feature = "cpu"), Autodiff)]
@@ -113,7 +113,7 @@ pub trait ModelOps: Backend {
         eps: f32,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
     /// Attention between the rows of `x + b`, whose thirds are queries, keys and values.
-    fn attention_of_thirds(
+    fn attention_of_packed_qkv(
         x: FloatTensor<Self>,
         b: FloatTensor<Self>,
         starts: IntTensor<Self>,
@@ -139,7 +139,7 @@ impl<B: Launch> ModelOps for B {
         elementwise::bias_add::<B>(x, b)
     }
     fn residual_add(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B> {
-        elementwise::residual_add::<B>(x, y)
+        residual::residual_add::<B>(x, y)
     }
     fn embedding(w: FloatTensor<B>, ids: IntTensor<B>) -> FloatTensor<B> {
         embedding::forward::<B>(Weights::of(w), B::ids(ids))
@@ -244,14 +244,14 @@ impl<B: Launch> ModelOps for B {
         let [sum, normed, _] = layer::add_forward::<B>(x, y, biased.then_some(bias), [w, b], eps);
         (sum, normed)
     }
-    fn attention_of_thirds(
+    fn attention_of_packed_qkv(
         x: FloatTensor<B>,
         b: FloatTensor<B>,
         starts: IntTensor<B>,
         documents: bool,
         shape: AttentionShape,
     ) -> FloatTensor<B> {
-        thirds::attention::<B>(x, b, B::ids(starts), documents, shape).0
+        packed_qkv::attention::<B>(x, b, B::ids(starts), documents, shape).0
     }
     fn gelu(x: FloatTensor<B>) -> FloatTensor<B> {
         elementwise::gelu::<B>(x)

@@ -15,7 +15,7 @@ use crate::ops::norm::{layer, rms};
 use crate::ops::rope::{self, Positions};
 use crate::ops::tape::{record, record_joint};
 use crate::ops::weights::Weights;
-use crate::ops::{blocks, elementwise, embedding, linear, thirds};
+use crate::ops::{blocks, elementwise, embedding, linear, packed_qkv, residual};
 
 impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
     fn linear(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -36,7 +36,7 @@ impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
     }
     fn residual_add(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self> {
         let ((x, x_node), (y, y_node)) = (x.into_parts(), y.into_parts());
-        record::<B, C, _, 2>([x_node, y_node], elementwise::residual_add::<B>(x, y), elementwise::Residual)
+        record::<B, C, _, 2>([x_node, y_node], residual::residual_add::<B>(x, y), elementwise::Residual)
     }
     fn embedding(w: FloatTensor<Self>, ids: IntTensor<Self>) -> FloatTensor<Self> {
         let (w, w_node) = w.into_parts();
@@ -189,7 +189,7 @@ impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
         let normed = record::<B, C, _, 3>([stream.node(), w_node, b_node], normed, layer::LayerNorm { x: sum, w, stats });
         (stream, normed)
     }
-    fn attention_of_thirds(
+    fn attention_of_packed_qkv(
         x: FloatTensor<Self>,
         b: FloatTensor<Self>,
         starts: IntTensor<Self>,
@@ -197,7 +197,7 @@ impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
         shape: AttentionShape,
     ) -> FloatTensor<Self> {
         let ((x, x_node), (b, b_node)) = (x.into_parts(), b.into_parts());
-        let (y, vjp) = thirds::attention::<B>(x, b, B::ids(starts), documents, shape);
+        let (y, vjp) = packed_qkv::attention::<B>(x, b, B::ids(starts), documents, shape);
         record::<B, C, _, 2>([x_node, b_node], y, vjp)
     }
     fn gelu_bias(x: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self> {

@@ -44,7 +44,7 @@ crate::kernel! {
 
 /// The point of a run at which masks are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
+pub struct DropoutStep {
     /// The step, counted from 1.
     pub step: u64,
     /// The micro-batch of the step, counted from 0.
@@ -59,13 +59,13 @@ pub struct Mask {
     /// Philox key of the place in the model.
     pub key: [u32; 2],
     /// The point of the run at which the mask is drawn.
-    pub moment: Moment,
+    pub dropout_step: DropoutStep,
 }
 
 /// Returns `x` with some values set to 0 and the others scaled, in any shape.
 pub fn dropout<B: Launch>(x: FloatTensor<B>, mask: Mask) -> FloatTensor<B> {
     let n = x.shape().num_elements();
-    let Mask { probability, key: [key_low, key_high], moment: Moment { step, micro_batch } } = mask;
+    let Mask { probability, key: [key_low, key_high], dropout_step: DropoutStep { step, micro_batch } } = mask;
     let params = Params {
         n: n as u32,
         threshold: (probability * 2f64.powi(32)) as u32,

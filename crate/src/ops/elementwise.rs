@@ -1,4 +1,4 @@
-//! Elementwise operations: SwiGLU, GELU, the addition of a bias, the residual stream.
+//! Elementwise operations: SwiGLU, GELU, the addition of a bias, and the gradients of sums.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -19,7 +19,6 @@ pub(crate) static KERNELS: Kernels = &[
     &GELU_BACKWARD.all(),
     &GELU_BIAS_FORWARD.all(),
     &BIAS_ADD.all(),
-    &RESIDUAL_ADD.all(),
 ];
 
 crate::kernel! {
@@ -88,15 +87,6 @@ crate::kernel! {
         }
     }
 }
-crate::kernel! {
-    /// Computes `x ← x + y`.
-    pub RESIDUAL_ADD = "residual_add" [64], (y) -> (mut x), Params, twin |[y], [x], p| {
-        for i in 0..p.n as usize {
-            x.floats_mut()[i] += y.floats()[i];
-        }
-    }
-}
-
 /// √(2/π).
 const ROOT_2_PI: f64 = 0.797_884_560_802_865_4;
 
@@ -165,14 +155,6 @@ pub fn bias_add<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<
     let (n, width) = rows_columns(&x.shape());
     let params = BiasParams { n: n as u32, width: width as u32 };
     let [x] = B::launch(&BIAS_ADD, [b], [x], &params, groups_of_64(n * width));
-    x
-}
-
-/// Computes `x + y`, both of any one shape, in place of one of them if it is uniquely owned.
-pub fn residual_add<B: Launch>(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B> {
-    let (x, y) = if x.can_mut() || !y.can_mut() { (x, y) } else { (y, x) };
-    let (params, groups) = params_of::<B>(&x);
-    let [x] = B::launch(&RESIDUAL_ADD, [y], [x], &params, groups);
     x
 }
 

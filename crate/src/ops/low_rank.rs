@@ -11,9 +11,9 @@ use burn::tensor::{DType, Scalar};
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, StorageType, StoredMatrix, Words};
 use crate::ops::dropout::{Mask, dropout};
-use crate::ops::elementwise::residual_add;
 use crate::ops::linear::work::{input_work_bytes, weight_work_bytes};
 use crate::ops::linear::{self, SLICE};
+use crate::ops::residual::residual_add;
 use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
 

@@ -20,14 +20,15 @@ pub mod loss;
 pub mod low_rank;
 pub mod norm;
 pub mod packed;
+pub mod packed_qkv;
+pub mod residual;
 pub mod rope;
 pub mod scale;
 pub mod tape;
-pub mod thirds;
 mod weights;
 
 pub use attention::{AttentionShape, MAX_HEAD_DIM};
-pub use dropout::{Mask, Moment};
+pub use dropout::{DropoutStep, Mask};
 pub use low_rank::Adapted;
 pub use packed::{PackedMatrix, packed_conv1d, packed_embedding, packed_head_evaluation, packed_head_loss, packed_linear};
 pub use rope::Positions;
@@ -35,7 +36,7 @@ pub use rope::Positions;
 use crate::gpu::{Kernels, StorageType, StoredMatrix};
 
 /// The kernels of all operations.
-pub(crate) const KERNELS: [Kernels; 15] = [
+pub(crate) const KERNELS: [Kernels; 16] = [
     attention::kernels::KERNELS,
     cast_bf16::KERNELS,
     column_sum::KERNELS,
@@ -48,9 +49,10 @@ pub(crate) const KERNELS: [Kernels; 15] = [
     low_rank::KERNELS,
     norm::layer::KERNELS,
     norm::rms::KERNELS,
+    packed_qkv::KERNELS,
+    residual::KERNELS,
     rope::KERNELS,
     scale::KERNELS,
-    thirds::KERNELS,
 ];
 
 use backend::ModelOps;
@@ -173,10 +175,10 @@ pub fn gated(x: Tensor<2>, [gate, up]: [Tensor<2>; 2]) -> Tensor<2> {
 
 /// Computes [`attention`] from the rows of `x + b`, `x [B·T, 3·C]`, `b [3·C]` → `[B·T, C]`. The thirds of a row are queries, keys and values, of
 /// equally many heads.
-pub fn attention_of_thirds(x: Tensor<2>, b: Tensor<1>, starts: Option<Tensor<1, Int>>, shape: AttentionShape) -> Tensor<2> {
+pub fn attention_of_packed_qkv(x: Tensor<2>, b: Tensor<1>, starts: Option<Tensor<1, Int>>, shape: AttentionShape) -> Tensor<2> {
     let documents = starts.is_some();
     let starts = starts.unwrap_or_else(|| Tensor::empty([1], (&x.device(), DType::I32))).into_dispatch();
-    Tensor::from_dispatch(Dispatch::attention_of_thirds(x.into_dispatch(), b.into_dispatch(), starts, documents, shape))
+    Tensor::from_dispatch(Dispatch::attention_of_packed_qkv(x.into_dispatch(), b.into_dispatch(), starts, documents, shape))
 }
 
 /// Computes `x + (y + bias)`, `x` and `y [n, C]`, `bias [C]`, and its LayerNorm with `weight` and `b [C]`. The sum is computed in place of y if it is

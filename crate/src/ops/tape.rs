@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::gpu::launch::Launch;
-use crate::ops::elementwise::residual_add;
+use crate::ops::residual::residual_add;
 
 /// The backward pass of an operation (vector-Jacobian product): the tensors that it keeps of the forward pass, and the computation that turns the
 /// gradient of its output into the gradients of its `N` inputs.

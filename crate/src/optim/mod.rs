@@ -8,13 +8,14 @@ pub mod apollo;
 pub mod arithmetic;
 pub mod gate;
 mod groups;
-mod member;
 mod module;
 pub mod norm;
+mod parameter_state;
 mod rule;
 mod saved;
 pub mod sgd;
 mod state;
+mod state_tensor;
 mod step;
 
 use std::any::Any;
@@ -39,7 +40,7 @@ pub use norm::{SquareSum, blocks_of, clip_factor, global_norm, sum_of_squares};
 pub use rule::{Layout, Member, Rule, Stepped, Update};
 pub use saved::{ReadSaved, SavedState};
 pub use sgd::Sgd;
-pub use state::{StateData, StateTensor};
+pub use state_tensor::{StateData, StateTensor};
 pub(crate) use step::Moved;
 
 use rule::Recorded;

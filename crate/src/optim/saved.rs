@@ -1,6 +1,6 @@
 //! Entries of an optimizer file whose values have not been read yet.
 
-use super::state::StateTensor;
+use super::state_tensor::StateTensor;
 use crate::error::{Error, Result};
 use crate::gpu::Buffer;
 use crate::gpu::transfer::{RUN_BYTES, Upload};

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use burn::tensor::{DType, Device, Tensor};
+use burn::tensor::{DType, Device};
 
 use super::saved::SavedState;
+use super::state_tensor::{StateData, StateTensor};
 use super::{Optim, Slot};
 use crate::error::{Error, Fault, Result};
 use crate::gpu::Buffer;
-use crate::gpu::beside::{distance, zeros_beside};
+use crate::gpu::paired_buffer::{distance, paired_zeros};
 use crate::gpu::transfer::{self, Upload};
 use crate::interrupt::Interrupt;
 
@@ -33,7 +34,7 @@ impl Slot {
     /// Makes a fresh state: every tensor zero, no step taken.
     pub(super) fn zeros(&self, device: &Device) -> Result<State> {
         let zero = |(_, shape, dtype): &(_, Vec<usize>, DType)| Ok(transfer::zeros(shape.iter().product(), *dtype, device)?.into());
-        let tensors = match self.beside(device)? {
+        let tensors = match self.paired(device)? {
             Some(both) => both.halves(self.info.elements(), self.info.dtype).into(),
             None => {
                 let layout = &self.layout;
@@ -44,9 +45,9 @@ impl Slot {
     }
 
     /// Allocates zeros for the two tensors of a state if they lie side by side.
-    fn beside(&self, device: &Device) -> Result<Option<Buffer>> {
+    fn paired(&self, device: &Device) -> Result<Option<Buffer>> {
         let (elements, dtype) = (self.info.elements(), self.info.dtype);
-        if self.rule.pairs_state(&self.info) { persistent(device, || zeros_beside(elements, dtype, device)) } else { Ok(None) }
+        if self.rule.pairs_state(&self.info) { persistent(device, || paired_zeros(elements, dtype, device)) } else { Ok(None) }
     }
 }
 
@@ -70,54 +71,6 @@ impl Optim {
 /// Returns the dtype word of safetensors for a state.
 pub(super) fn word(dtype: DType) -> &'static str {
     if dtype == DType::BF16 { "BF16" } else { "F32" }
-}
-
-/// The place of a state's values.
-#[derive(Debug, Clone)]
-#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
-pub enum StateData {
-    /// A counter on the host.
-    Step(u64),
-    /// A tensor on the device; the handle is shared, not copied.
-    Tensor(Tensor<1>),
-}
-
-/// One entry of the optimizer file.
-#[derive(Debug, Clone)]
-pub struct StateTensor {
-    /// Shape in the file.
-    pub shape: Vec<usize>,
-    /// `U64`, `F32` or `BF16`.
-    pub dtype: &'static str,
-    /// The values.
-    pub data: StateData,
-}
-
-impl StateTensor {
-    /// Returns the length of [`Self::bytes`].
-    pub fn len_bytes(&self) -> usize {
-        let size = match self.dtype {
-            "U64" => 8,
-            "BF16" => 2,
-            _ => 4,
-        };
-        self.shape.iter().product::<usize>() * size
-    }
-
-    /// Reads the values as little-endian bytes, row-major.
-    ///
-    /// # Errors
-    ///
-    /// `device.lost` if the read fails.
-    pub async fn bytes(&self) -> Result<Vec<u8>> {
-        match &self.data {
-            StateData::Step(step) => Ok(step.to_le_bytes().to_vec()),
-            StateData::Tensor(tensor) => {
-                let data = tensor.clone().into_data_async().await.map_err(Error::device_lost)?;
-                Ok(data.as_bytes()[..self.len_bytes()].to_vec())
-            }
-        }
-    }
 }
 
 /// A state whose entries have the right shapes and dtypes, before its values are read.
@@ -167,7 +120,7 @@ impl Optim {
         for (name, Fitting { step, entries }) in fitting {
             let Some(slot) = self.slots.get(&name) else { continue };
             let (elements, dtype) = (slot.info.elements(), slot.info.dtype);
-            let mut both = slot.beside(device)?;
+            let mut both = slot.paired(device)?;
             let (joined, mut tensors) = (both.is_some(), Vec::with_capacity(entries.len()));
             for (at, ((_, shape, dtype), entry)) in slot.layout.0.iter().zip(&entries).enumerate() {
                 interrupt.check()?;

@@ -18,7 +18,7 @@ use crate::formats::{ByteSource, Warning, base_name};
 use crate::model::open_model_with;
 use crate::state::{Base, ModelStateTensorManifest, PortableModelImportRequest};
 use crate::tokenizer::{Tokenizer, TokenizerKind};
-use crate::train::{memory_plan, optimizer_account};
+use crate::train::{memory_plan, optimizer_record};
 
 /// Number of tokens of the sequence for which memory is planned, unless the model's context is shorter.
 const PLANNED_TOKENS: usize = 512;
@@ -252,7 +252,7 @@ fn trainable(config: &ModelConfig) -> Result<Trainable> {
             let seq_len = PLANNED_TOKENS.min(config.max_position_embeddings);
             let train = TrainConfig { optimizer: optimizer.clone(), precision, batch_size: 1, seq_len, ..TrainConfig::default() };
             let bytes = memory_plan(config, &train, None, false)?.total();
-            options.push(TrainingOption { optimizer: optimizer_account(&optimizer, train.learning_rate)?.kind, precision, bytes });
+            options.push(TrainingOption { optimizer: optimizer_record(&optimizer, train.learning_rate)?.kind, precision, bytes });
         }
     }
     Ok(Trainable { ok: true, reason: None, options })

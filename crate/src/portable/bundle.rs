@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::companions::Companions;
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
 use super::imports::{OpenedBundle, SharedFiles, boxed, open_checkpoint, open_gguf, open_hf_folder};
 use super::json::open_json;
@@ -23,7 +22,7 @@ pub struct PortableModelBundle {
     /// Tensors and groups.
     pub state_dict: PortableModelStateDict,
     /// Configuration, tokenizer, origin.
-    pub companions: Companions,
+    pub metadata: ModelMetadata,
 }
 
 /// A bundle that was imported, with the results of the import.
@@ -46,13 +45,13 @@ pub struct ImportedBundle {
 impl OpenedBundle {
     /// Creates a bundle from a state, with the companions that its manifest carries and no others.
     fn of_state(state: OpenedState) -> Self {
-        let mut companions = Companions::default();
+        let mut metadata = ModelMetadata::default();
         if let Some(manifest) = &state.manifest {
-            companions.base.clone_from(&manifest.base);
-            companions.profile_contract.clone_from(&manifest.profile_contract);
-            companions.preferred_formats.clone_from(&manifest.preferred_formats);
+            metadata.base.clone_from(&manifest.base);
+            metadata.profile_contract.clone_from(&manifest.profile_contract);
+            metadata.preferred_formats.clone_from(&manifest.preferred_formats);
         }
-        Self { state, companions }
+        Self { state, metadata }
     }
 
     /// Imports the part that `request` asks for; each admitted tensor is read once and compared with the stated digests.
@@ -61,7 +60,7 @@ impl OpenedBundle {
     /// The errors of [`OpenedState::import`].
     pub async fn import(self, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
         let ImportedState { state_dict, report, checks, files, warnings, .. } = self.state.import(request).await?;
-        let bundle = PortableModelBundle { state_dict, companions: self.companions };
+        let bundle = PortableModelBundle { state_dict, metadata: self.metadata };
         let read = request.verify == VerifyPolicy::Full;
         let receipt = if read { bundle.receipt().await? } else { bundle.state_dict.account.clone().seal()? };
         Ok(ImportedBundle { bundle, report, checks, files, warnings, receipt })
@@ -88,7 +87,7 @@ impl PortableModelBundle {
         let bound = PortableTokenizerBinding::from_documents(&documents)?;
         let (tokenizer, warnings) = bound.map_or((None, Vec::new()), |(binding, warnings)| (Some(binding), warnings));
         let document = |name: &str| documents.get(name).cloned();
-        let companions = Companions {
+        let metadata = ModelMetadata {
             config: Some(model.config().clone()),
             config_json: document("config.json"),
             generation_config_json: document("generation_config.json"),
@@ -96,14 +95,14 @@ impl PortableModelBundle {
             base,
             assets: Some(assets.clone()),
             warnings,
-            ..Companions::default()
+            ..ModelMetadata::default()
         };
-        Ok(Self { state_dict, companions })
+        Ok(Self { state_dict, metadata })
     }
 
     /// Returns the manifest of the bundle, without digests, which depend on values.
     pub fn manifest(&self) -> StateManifest {
-        let Companions { tokenizer, base, profile_contract, preferred_formats, .. } = &self.companions;
+        let ModelMetadata { tokenizer, base, profile_contract, preferred_formats, .. } = &self.metadata;
         StateManifest {
             base: base.clone(),
             tokenizer: tokenizer.as_ref().map(PortableTokenizerBinding::account),
@@ -121,7 +120,7 @@ impl PortableModelBundle {
         let digests = self.state_dict.digests().await?;
         let (has_state, has_groups) =
             (self.state_dict.tensors().values().any(|entry| entry.is_state()), !self.state_dict.groups().is_empty());
-        let tokenizer = self.companions.tokenizer.as_ref();
+        let tokenizer = self.metadata.tokenizer.as_ref();
         let parts = BundleParts {
             weights: Some(digests.weights),
             optimizer: has_state.then_some(digests.optimizer),
@@ -137,7 +136,7 @@ impl PortableModelBundle {
     /// # Errors
     /// Errors of reading.
     pub async fn receipt(&self) -> Result<ModelIoArtifactReceipt> {
-        self.state_dict.receipt_with(self.companions.tokenizer.as_ref().map_or([None, None], PortableTokenizerBinding::digests)).await
+        self.state_dict.receipt_with(self.metadata.tokenizer.as_ref().map_or([None, None], PortableTokenizerBinding::digests)).await
     }
 
     /// Computes which formats the bundle can be written in. With `read`, every tensor is read once for the digest of the state.
@@ -145,8 +144,8 @@ impl PortableModelBundle {
     /// # Errors
     /// Errors of reading.
     pub async fn compatibility_contract(&self, read: bool) -> Result<ModelIoCompatibilityContract> {
-        let Companions { config, base, .. } = &self.companions;
-        let odd = self.companions.warnings.iter().find(|warning| warning.code == "tensor.non-finite");
+        let ModelMetadata { config, base, .. } = &self.metadata;
+        let odd = self.metadata.warnings.iter().find(|warning| warning.code == "tensor.non-finite");
         let facts = ContractFacts {
             identity: &self.state_dict.identity,
             state_digest: if read { Some(self.state_dict.digests().await?.state) } else { None },
@@ -159,13 +158,13 @@ impl PortableModelBundle {
         ModelIoCompatibilityContract::of(facts, tensors.iter().copied())
     }
 
-    /// Selects the part that `request` asks for, with the same companions.
+    /// The part that `request` asks for, with the same metadata.
     ///
     /// # Errors
     /// `select.*` and `remap.*`.
     pub fn select_and_remap(&self, request: &PortableModelImportRequest) -> Result<(Self, SelectionReport, Vec<Warning>)> {
         let selected = self.state_dict.select_and_remap(request)?;
-        let bundle = Self { state_dict: selected.state_dict, companions: self.companions.clone() };
+        let bundle = Self { state_dict: selected.state_dict, metadata: self.metadata.clone() };
         Ok((bundle, selected.report, selected.warnings))
     }
 
@@ -212,7 +211,7 @@ impl PortableModelBundle {
     }
 
     fn draft(&self) -> ModelIoArtifactReceipt {
-        ModelIoArtifactReceipt { base: self.companions.base.clone(), ..self.state_dict.draft() }
+        ModelIoArtifactReceipt { base: self.metadata.base.clone(), ..self.state_dict.draft() }
     }
 
     /// Writes the bundle as one GGUF file, then its receipt: `base_files`, a GGUF file or its parts, with this model's tensors in place of

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::safetensors::push_file;
 use crate::bundle::FileStream;
 use crate::error::{Error, Refusal, Result, Word, word};
-use crate::formats::{ByteSource, Digest, Json, SafetensorsFile, Wrong, dtype_bits, json_document, json_typed, sha256_of};
+use crate::formats::{ByteSource, Digest, DocumentError, Json, SafetensorsFile, dtype_bits, json_document, json_typed, sha256_of};
 use crate::state::{
     ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, Payload, PortableModelStateDict, RECEIPT, ReceiptFile, StateTensorEntry,
     canonical,
@@ -262,7 +262,7 @@ impl ModelAdapterDelta {
         let Some(text) = file.metadata.get(DELTA_KEY) else {
             return Err(refuse(word!("format.unsupported")).subject(DELTA_KEY).expected("an exact delta").found("none").into());
         };
-        let wrong = |wrong: Wrong| refuse(word!("manifest.json")).subject(DELTA_KEY).found(wrong.found);
+        let wrong = |wrong: DocumentError| refuse(word!("manifest.json")).subject(DELTA_KEY).found(wrong.found);
         let document = json_document(&text).map_err(wrong)?;
         let [version, listed] = document.fields(["version", "tensors"]);
         if let Some(found) = version.and_then(Json::count).filter(|&version| version != 1) {

@@ -17,9 +17,9 @@ impl PortableModelBundle {
     /// # Errors
     /// `bundle.config.missing` without a configuration, `model.tensor.missing` and `.unexpected` for tensors that are not the model's.
     pub(super) async fn export_source(&self) -> Result<ExportSource> {
-        let companions = &self.companions;
+        let metadata = &self.metadata;
         let absent = || Refusal::new(word!("bundle.config.missing")).subject("config.json").expected("a model's configuration");
-        let config = companions.config.clone().ok_or_else(absent)?;
+        let config = metadata.config.clone().ok_or_else(absent)?;
         let state = &self.state_dict;
         let names = self.checked_names(&config)?;
         let (mut tensors, mut stored) = (Vec::new(), Vec::new());
@@ -42,14 +42,14 @@ impl PortableModelBundle {
             };
             optimizer.push(stream_tensor(key, entry, values)?);
         }
-        let assets = companions.assets.clone().unwrap_or_else(|| ModelAssets::of_config(&config, None));
+        let assets = metadata.assets.clone().unwrap_or_else(|| ModelAssets::of_config(&config, None));
         let ModelIoArtifactReceipt { inputs, operation, tensors: said, .. } = state.draft();
         Ok(ExportSource {
-            base: companions.base.clone(),
+            base: metadata.base.clone(),
             identity: state.identity.clone(),
             groups: state.groups().to_vec(),
             state: optimizer,
-            warnings: companions.warnings.clone(),
+            warnings: metadata.warnings.clone(),
             selection: crate::state::SelectionReport { dropped: said.dropped, renamed: said.renamed, ..Default::default() },
             made_by: Some((operation, inputs)),
             ..ExportSource::of_weights(Weights { config, precision: None, tensors }, assets)

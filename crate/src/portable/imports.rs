@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use super::companions::{Bound, Companions};
+use super::model_metadata::{Bound, ModelMetadata};
 use super::safetensors::open_safetensors;
 use crate::bundle::{OpenOptions, PortableTokenizerBinding, gguf_files, open_bundle, open_bundle_with, summed_gguf};
 use crate::checkpoint::{Checkpoint, Manifest};
@@ -25,7 +25,7 @@ pub struct OpenedBundle {
     /// Tensors and groups.
     pub state: OpenedState,
     /// Configuration, tokenizer, origin.
-    pub companions: Companions,
+    pub metadata: ModelMetadata,
 }
 
 /// Returns the same files in boxes, to be opened as a model.
@@ -70,10 +70,10 @@ pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
     (manifest.base, manifest.tokenizer) = (base, said);
     state.manifest = Some(manifest);
     state.groups = groups;
-    let mut companions = Companions::of_model(checkpoint.bundle(), bound);
-    companions.base.clone_from(&checkpoint.manifest().base);
-    state.warnings = std::mem::take(&mut companions.warnings);
-    Ok(OpenedBundle { state, companions })
+    let mut metadata = ModelMetadata::of_model(checkpoint.bundle(), bound);
+    metadata.base.clone_from(&checkpoint.manifest().base);
+    state.warnings = std::mem::take(&mut metadata.warnings);
+    Ok(OpenedBundle { state, metadata })
 }
 
 /// Reads a Hugging Face folder: its configuration, its weights with their manifest if they have one, its tokenizer. A head that is a copy of
@@ -95,9 +95,9 @@ pub fn open_hf_folder(files: &SharedFiles) -> Result<OpenedBundle> {
     if state.manifest.is_none() {
         state.identity = Identity { model_family: bundle.config.model_type.clone(), ..Identity::default() };
     }
-    let mut companions = Companions::of_model(&bundle, bound);
-    state.warnings.append(&mut companions.warnings);
-    Ok(OpenedBundle { state, companions })
+    let mut metadata = ModelMetadata::of_model(&bundle, bound);
+    state.warnings.append(&mut metadata.warnings);
+    Ok(OpenedBundle { state, metadata })
 }
 
 /// Reads a GGUF file, or all parts of one. Every tensor is listed under its own name, or, with [`NamePolicy::Hf`], under Hugging Face's with
@@ -140,12 +140,12 @@ pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle>
     let opened = |file: &BaseFile| Some(OpenedFile { header_sha256: file.header_sha256?, bytes: file.bytes });
     state.files = sums.iter().filter_map(opened).collect();
     state.inputs = files.iter().map(Input::of).collect();
-    let mut companions = match &model {
-        Some(bundle) => Companions::of_model(bundle, bound),
-        None => Companions { tokenizer: bound.map(|(binding, _)| binding), warnings: file.warnings.clone(), ..Companions::default() },
+    let mut metadata = match &model {
+        Some(bundle) => ModelMetadata::of_model(bundle, bound),
+        None => ModelMetadata { tokenizer: bound.map(|(binding, _)| binding), warnings: file.warnings.clone(), ..ModelMetadata::default() },
     };
-    state.warnings = std::mem::take(&mut companions.warnings);
-    Ok(OpenedBundle { state, companions })
+    state.warnings = std::mem::take(&mut metadata.warnings);
+    Ok(OpenedBundle { state, metadata })
 }
 
 /// Returns key, shape and bytes of a tensor of a GGUF file; `None` if the model has no use for it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::expected::{Kept, TRAINED, dtypes};
+use super::expected::{ExpectedState, TRAINED, dtypes};
 use super::findings::{Findings, Steps, listed};
 use super::group::{GroupMember, ModelStateGroupAssignment};
 use super::tensor::{ModelStateTensorManifest, StateWord, TensorRole};
@@ -155,19 +155,20 @@ fn state(tensors: &Tensors, group: &ModelStateGroupAssignment, member: &GroupMem
     }
     let Some(parameter) = tensors.get(&member.parameter).filter(|_| !member.state.is_empty()) else { return };
     let shapes = state.iter().map(|(word, tensor)| (*word, tensor.shape.as_slice())).collect();
-    let kept = Kept::of(&group.optimizer, &parameter.shape, &shapes);
-    if let Some(kept) = &kept {
-        let missing = kept.required.keys().any(|word| !member.state.contains_key(word));
-        if missing || member.state.keys().any(|word| kept.shape(*word).is_none()) {
-            let [required, optional] = [&kept.required, &kept.optional].map(|words| listed(words.keys().map(|word| word.text())));
+    let expected_state = ExpectedState::of(&group.optimizer, &parameter.shape, &shapes);
+    if let Some(expected_state) = &expected_state {
+        let missing = expected_state.required.keys().any(|word| !member.state.contains_key(word));
+        if missing || member.state.keys().any(|word| expected_state.shape(*word).is_none()) {
+            let [required, optional] =
+                [&expected_state.required, &expected_state.optional].map(|words| listed(words.keys().map(|word| word.text())));
             let expected = format!("[{required}], perhaps [{optional}]");
             let found = listed(member.state.keys().map(|word| word.text()));
             findings.add(STATE_WORDS, &member.parameter, |refusal| refusal.expected(expected).found(format!("[{found}]")));
         }
     }
     for (word, tensor) in &state {
-        let expected = match &kept {
-            Some(kept) => kept.shape(*word),
+        let expected = match &expected_state {
+            Some(expected_state) => expected_state.shape(*word),
             // For an unknown kind only the shape of the counter is known.
             None => (*word == StateWord::Step).then_some(&[][..]),
         };

@@ -2,24 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use super::group::OptimizerAccount;
+use super::group::OptimizerRecord;
 use super::tensor::StateWord;
 
 /// Kinds of optimizers that tabtune trains with.
 pub(crate) const TRAINED: [&str; 4] = ["adafactor", "adamw", "apollo", "sgd"];
 
 /// State tensors that a kind of optimizer keeps for one parameter: the shape of each.
-pub(crate) struct Kept {
+pub(crate) struct ExpectedState {
     /// State tensors of every member that has state.
     pub(crate) required: BTreeMap<StateWord, Vec<u64>>,
     /// State tensors that are allowed in addition.
     pub(crate) optional: BTreeMap<StateWord, Vec<u64>>,
 }
 
-impl Kept {
+impl ExpectedState {
     /// Returns what `optimizer` keeps for a parameter of this shape; `state` are the shapes of the member's state tensors, which show whether
     /// APOLLO projects it. `None` for an unknown kind.
-    pub(crate) fn of(optimizer: &OptimizerAccount, shape: &[u64], state: &BTreeMap<StateWord, &[u64]>) -> Option<Self> {
+    pub(crate) fn of(optimizer: &OptimizerRecord, shape: &[u64], state: &BTreeMap<StateWord, &[u64]>) -> Option<Self> {
         let own = || shape.to_vec();
         let moments = || BTreeMap::from([(StateWord::M, own()), (StateWord::V, own())]);
         let mut optional = BTreeMap::from([(StateWord::Step, Vec::new()), (StateWord::Master, own())]);
@@ -70,7 +70,7 @@ fn matrix(shape: &[u64]) -> Option<(u64, u64)> {
 
 /// Returns the shape of the moments of a parameter that APOLLO projects, [rank, channels], where the channels are the longer side (the rows of
 /// a square); `None` for one that it treats like AdamW. A norm, or moments of another shape than the parameter's, show that it is projected.
-fn projected(optimizer: &OptimizerAccount, shape: &[u64], state: &BTreeMap<StateWord, &[u64]>) -> Option<Vec<u64>> {
+fn projected(optimizer: &OptimizerRecord, shape: &[u64], state: &BTreeMap<StateWord, &[u64]>) -> Option<Vec<u64>> {
     let (rows, cols) = matrix(shape)?;
     let (side, channels) = (rows.min(cols), rows.max(cols));
     let moments = [StateWord::M, StateWord::V].into_iter().filter_map(|word| state.get(&word).copied());

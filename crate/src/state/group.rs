@@ -27,7 +27,7 @@ pub enum GroupClass {
 
 /// An optimizer by its public name, with every hyperparameter as a number: 0 and 1 for a switch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct OptimizerAccount {
+pub struct OptimizerRecord {
     /// `sgd`, `adamw`, `adafactor`, `apollo`; `adam`, `lars`, `lamb` are carried, not trained.
     pub kind: String,
     /// Hyperparameters by public name.
@@ -134,7 +134,7 @@ pub struct ModelStateGroupAssignment {
     /// Path of the module that the group represents; empty for the whole model.
     pub model_tree_path: Vec<String>,
     /// Optimizer and hyperparameters.
-    pub optimizer: OptimizerAccount,
+    pub optimizer: OptimizerRecord,
     /// Scales and freezing.
     pub parameter_semantics: ParameterSemantics,
     /// Schedule of the learning rate.

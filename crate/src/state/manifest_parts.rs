@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::group::ModelStateGroupAssignment;
 use super::manifest::TensorRecord;
-use crate::formats::{Fields, Json, Wrong, json_typed};
+use crate::formats::{DocumentError, Fields, Json, json_typed};
 use crate::state::Base;
 
 /// Maximum length of a tensor's record, and of the settings of an optimizer and a schedule.
@@ -20,8 +20,8 @@ const MAX_SETTINGS: usize = 64;
 const MAX_FILES: usize = 20_000;
 const DIGEST_CHARACTERS: usize = 64;
 
-fn refuse_if(wrong: bool, path: &str, found: &str) -> Result<(), Wrong> {
-    if wrong { Err(Wrong::new(path, found)) } else { Ok(()) }
+fn refuse_if(wrong: bool, path: &str, found: &str) -> Result<(), DocumentError> {
+    if wrong { Err(DocumentError::new(path, found)) } else { Ok(()) }
 }
 
 fn items(value: Option<Json<'_>>) -> usize {
@@ -29,10 +29,10 @@ fn items(value: Option<Json<'_>>) -> usize {
 }
 
 /// Reads the field `tensors`.
-pub(crate) fn tensors(fields: &mut Fields<'_>) -> Result<BTreeMap<String, TensorRecord>, Wrong> {
+pub(crate) fn tensors(fields: &mut Fields<'_>) -> Result<BTreeMap<String, TensorRecord>, DocumentError> {
     let value = fields.value("tensors");
     let mut tensors = BTreeMap::new();
-    for (key, record) in value.object().ok_or_else(|| Wrong::new("tensors", "no object"))? {
+    for (key, record) in value.object().ok_or_else(|| DocumentError::new("tensors", "no object"))? {
         let path = format!("tensors/{key}");
         refuse_if(record.len() > MAX_RECORD_BYTES, &path, "more than 64 KiB")?;
         let names = MAX_NAMES + key.bytes().filter(|&byte| byte == b'.').count();
@@ -43,8 +43,8 @@ pub(crate) fn tensors(fields: &mut Fields<'_>) -> Result<BTreeMap<String, Tensor
 }
 
 /// Reads the field `groups` of a manifest with this number of tensors.
-pub(crate) fn groups(fields: &mut Fields<'_>, tensors: usize) -> Result<Vec<ModelStateGroupAssignment>, Wrong> {
-    let list = fields.value("groups").list().ok_or_else(|| Wrong::new("groups", "no list"))?;
+pub(crate) fn groups(fields: &mut Fields<'_>, tensors: usize) -> Result<Vec<ModelStateGroupAssignment>, DocumentError> {
+    let list = fields.value("groups").list().ok_or_else(|| DocumentError::new("groups", "no list"))?;
     refuse_if(list.clone().count() > MAX_GROUPS, "groups", "more than 10,000 groups")?;
     let mut members = 0;
     let mut groups = Vec::new();
@@ -65,14 +65,14 @@ pub(crate) fn groups(fields: &mut Fields<'_>, tensors: usize) -> Result<Vec<Mode
 }
 
 /// Reads the field `base`.
-pub(crate) fn base(fields: &mut Fields<'_>) -> Result<Option<Base>, Wrong> {
+pub(crate) fn base(fields: &mut Fields<'_>) -> Result<Option<Base>, DocumentError> {
     let value = fields.value("base");
     refuse_if(items(value.get("files")) > MAX_FILES, "base", "more than 20,000 files")?;
     json_typed(value, "base")
 }
 
 /// Reads the field `files`; if it is null or absent, it has the value that `T` reads from null.
-pub(crate) fn files<T: DeserializeOwned>(fields: &mut Fields<'_>) -> Result<T, Wrong> {
+pub(crate) fn files<T: DeserializeOwned>(fields: &mut Fields<'_>) -> Result<T, DocumentError> {
     let value = fields.value("files");
     refuse_if(items(Some(value)) > MAX_FILES, "files", "more than 20,000 files")?;
     for file in value.list().into_iter().flatten() {

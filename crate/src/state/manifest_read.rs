@@ -11,7 +11,7 @@ use super::group::Residency;
 use super::manifest::{FORMAT, StateManifest, VERSION};
 use super::manifest_parts::{base, files, groups, tensors};
 use crate::error::{Error, Refusal, Result, Word, word};
-use crate::formats::{Digest, Fields, Json, Wrong, json_document, json_typed};
+use crate::formats::{Digest, DocumentError, Fields, Json, json_document, json_typed};
 
 const MAX_DIMENSIONS: usize = 8;
 const MAX_KEY_BYTES: usize = 1_024;
@@ -33,7 +33,7 @@ impl StateManifest {
 
     /// Reads a document that was scanned; otherwise like [`Self::read`].
     pub(crate) fn of_json(document: Json<'_>, artifact: &str) -> Result<Self> {
-        let wrong = |wrong: Wrong| refused(&wrong, artifact);
+        let wrong = |wrong: DocumentError| refused(&wrong, artifact);
         let mut fields = Fields::new(document, "").map_err(wrong)?;
         let version = version(&mut fields).map_err(wrong)?;
         if version > VERSION {
@@ -46,7 +46,7 @@ impl StateManifest {
         Ok(manifest)
     }
 
-    fn of_fields(mut fields: Fields<'_>) -> Result<Self, Wrong> {
+    fn of_fields(mut fields: Fields<'_>) -> Result<Self, DocumentError> {
         let tensors = tensors(&mut fields)?;
         let groups = groups(&mut fields, tensors.len())?;
         let manifest = Self {
@@ -63,16 +63,16 @@ impl StateManifest {
     }
 }
 
-fn refused(wrong: &Wrong, artifact: &str) -> Error {
+fn refused(wrong: &DocumentError, artifact: &str) -> Error {
     Refusal::new(word!("manifest.json")).of(artifact).subject(&wrong.path).found(&wrong.found).into()
 }
 
-fn wrong_if(wrong: bool, path: &str, found: impl Display) -> Result<(), Wrong> {
-    if wrong { Err(Wrong { path: path.to_string(), found: found.to_string() }) } else { Ok(()) }
+fn wrong_if(wrong: bool, path: &str, found: impl Display) -> Result<(), DocumentError> {
+    if wrong { Err(DocumentError { path: path.to_string(), found: found.to_string() }) } else { Ok(()) }
 }
 
 /// Returns the version of a document that is a manifest.
-fn version(fields: &mut Fields<'_>) -> Result<u64, Wrong> {
+fn version(fields: &mut Fields<'_>) -> Result<u64, DocumentError> {
     let format: Option<String> = fields.take("format")?;
     wrong_if(format.as_deref() != Some(FORMAT), "format", format.unwrap_or_default())?;
     let version = fields.take("version")?;
@@ -110,7 +110,7 @@ fn inexact(value: &Value) -> bool {
 }
 
 /// Checks the rules that the types do not express: numbers that JSON holds exactly, lengths, hex.
-fn check_limits(manifest: &StateManifest) -> Result<(), Wrong> {
+fn check_limits(manifest: &StateManifest) -> Result<(), DocumentError> {
     let exact = |path: &str, count: u64| wrong_if(count > MAX_COUNT, path, count);
     for (key, tensor) in &manifest.tensors {
         let path = format!("tensors/{key}");

@@ -40,7 +40,7 @@ pub use digest::{
     template_digest, tokenizer_digest, weights_digest,
 };
 pub use group::{
-    GroupClass, GroupMember, ModelStateGroupAssignment, OptimizerAccount, ParameterSemantics, Residency, ResidencyPolicy, SchedulerAccount,
+    GroupClass, GroupMember, ModelStateGroupAssignment, OptimizerRecord, ParameterSemantics, Residency, ResidencyPolicy, SchedulerAccount,
 };
 pub use manifest::{AssetAccount, ManifestFile, StateManifest, StatedDigests, TemplateAccount, TensorRecord, TokenizerAccount};
 pub(crate) use manifest::{MANIFEST_FILE, MANIFEST_KEY};

@@ -3,6 +3,7 @@
 mod budget;
 mod characters;
 mod chat;
+mod conversion;
 mod date;
 mod document;
 mod encode;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::Trainer;
-use super::hyperparameters::{optimizer_account, scheduler_account};
+use super::hyperparameters::{optimizer_record, scheduler_account};
 use crate::bundle::{StreamTensor, StreamValues};
 use crate::config::{ModelConfig, TrainConfig};
 use crate::error::Result;
-use crate::model::{Adaptation, Asked, Kind, Part, Plan};
+use crate::model::{Adaptation, Kind, ParameterRequest, Part, Plan};
 use crate::optim::{ResolvedGroup, StateData, StateTensor, resolved_groups};
 use crate::state::{GroupClass, GroupMember, ModelStateGroupAssignment, ParameterSemantics, Residency, ResidencyPolicy, StateWord};
 
@@ -60,16 +60,16 @@ pub fn group_accounts(
     state_of: &dyn Fn(&str) -> Option<MemberState>,
 ) -> Result<Vec<ModelStateGroupAssignment>> {
     let plan = Plan::of(model, Adaptation::of_run(train, model)?.as_ref())?;
-    let trained: Vec<&Asked> = plan.parameters.iter().filter(|asked| asked.trained).collect();
-    let asked: BTreeMap<&str, &Asked> = trained.iter().map(|asked| (asked.name.as_str(), *asked)).collect();
-    let names: Vec<&str> = trained.iter().map(|asked| asked.name.as_str()).collect();
+    let trained: Vec<&ParameterRequest> = plan.parameters.iter().filter(|request| request.trained).collect();
+    let request: BTreeMap<&str, &ParameterRequest> = trained.iter().map(|request| (request.name.as_str(), *request)).collect();
+    let names: Vec<&str> = trained.iter().map(|request| request.name.as_str()).collect();
     let account = |(index, group): (usize, ResolvedGroup)| {
         let states: Vec<(String, Option<MemberState>)> = group.members.iter().map(|name| (name.clone(), state_of(name))).collect();
         Ok(ModelStateGroupAssignment {
             group_id: if train.groups.is_empty() { DEFAULT_GROUP.to_string() } else { format!("groups/{index}") },
-            class: common_class(group.members.iter().filter_map(|name| asked.get(name.as_str()).copied())),
+            class: common_class(group.members.iter().filter_map(|name| request.get(name.as_str()).copied())),
             model_tree_path: common_module(&group.members),
-            optimizer: optimizer_account(&group.optimizer, train.learning_rate)?,
+            optimizer: optimizer_record(&group.optimizer, train.learning_rate)?,
             parameter_semantics: ParameterSemantics {
                 learning_rate_scale: group.learning_rate_scale,
                 frozen: group.frozen,
@@ -91,8 +91,8 @@ fn member(parameter: String, state: Option<MemberState>) -> GroupMember {
     GroupMember { parameter, state }
 }
 
-fn class_of(asked: &Asked) -> GroupClass {
-    match (asked.part, asked.kind) {
+fn class_of(request: &ParameterRequest) -> GroupClass {
+    match (request.part, request.kind) {
         (Part::Table { .. }, _) => GroupClass::Embedding,
         (Part::Head, Kind::Matrix(_)) => GroupClass::Head,
         (Part::Block(_), Kind::Matrix(_)) => GroupClass::Matrix,
@@ -103,7 +103,7 @@ fn class_of(asked: &Asked) -> GroupClass {
     }
 }
 
-fn common_class<'a>(members: impl Iterator<Item = &'a Asked>) -> GroupClass {
+fn common_class<'a>(members: impl Iterator<Item = &'a ParameterRequest>) -> GroupClass {
     let mut classes = members.map(class_of);
     let first = classes.next().unwrap_or(GroupClass::Mixed);
     if classes.all(|class| class == first) { first } else { GroupClass::Mixed }

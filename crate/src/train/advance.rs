@@ -10,7 +10,7 @@ use super::trainer::Trainer;
 use crate::data::{Batch, LoaderState};
 use crate::error::{Error, Result};
 use crate::gpu::StartedRead;
-use crate::ops::Moment;
+use crate::ops::DropoutStep;
 use crate::platform::Stopwatch;
 
 impl Trainer {
@@ -106,8 +106,9 @@ impl Trainer {
         let mut losses = Vec::with_capacity(batches.len());
         let mut reading: Option<StartedRead> = None;
         for (index, batch) in batches.iter().enumerate() {
-            let moment = Moment { step: self.progress.completed_steps + 1, micro_batch: index as u32 };
-            let submitted = accumulate(self.model(), batch, Some(moment), scale, self.config.gradient_checkpointing, &frozen, &mut sums);
+            let dropout_step = DropoutStep { step: self.progress.completed_steps + 1, micro_batch: index as u32 };
+            let submitted =
+                accumulate(self.model(), batch, Some(dropout_step), scale, self.config.gradient_checkpointing, &frozen, &mut sums);
             let before = reading.take();
             if let Ok(loss) = &submitted
                 && index + 1 < batches.len()

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use burn::tensor::{Gradients, Tensor};
 
+use super::device_batch::DeviceBatch;
 use super::loss::head_loss_sum;
-use super::place::Placed;
 use crate::data::Batch;
 use crate::error::Result;
 use crate::model::{Model, Part, Products, Span};
-use crate::ops::Moment;
+use crate::ops::DropoutStep;
 use crate::parameters::ParamVisitor;
 
 /// Gradients by state-dict name, each flattened to `[elements]`, f32.
@@ -49,7 +49,7 @@ impl Reach {
 /// A batch after its forward pass.
 pub(super) struct Walk {
     reach: Reach,
-    placed: Placed,
+    device_batch: DeviceBatch,
     /// Input of each block that is run again for its backward pass, from the lowest that the pass reaches.
     inputs: Vec<Tensor<2>>,
     /// Low-rank products that each of these blocks keeps in addition to its input.
@@ -98,11 +98,11 @@ pub(super) enum Scale {
 impl Walk {
     /// Runs the forward pass of a batch whose backward pass has this `reach`. With `recompute`, each block within reach keeps only its
     /// input (and its low-rank products) and is run again when its gradient is needed.
-    pub fn forward(model: &Model, sink: &impl Sink, placed: Placed, recompute: bool, reach: Reach) -> Self {
-        let span = placed.span();
+    pub fn forward(model: &Model, sink: &impl Sink, device_batch: DeviceBatch, recompute: bool, reach: Reach) -> Self {
+        let span = device_batch.span();
         let layers = model.config().num_hidden_layers;
         // Blocks below the reach run in a model that is not tracked: the tape of a tracked block would be kept until a backward pass.
-        let mut x = model.blocks(0..reach.block, model.embed(placed.ids.clone(), span), span);
+        let mut x = model.blocks(0..reach.block, model.embed(device_batch.ids.clone(), span), span);
         let (mut inputs, mut products) = (Vec::new(), Vec::new());
         let apart = if recompute { layers } else { reach.block };
         for layer in reach.block..apart {
@@ -111,13 +111,13 @@ impl Walk {
             inputs.push(std::mem::replace(&mut x, output));
             products.push(kept.again());
         }
-        let placed = placed.tracked();
+        let device_batch = device_batch.tracked();
         let view = sink.view(None);
         // The tables are not recorded: their gradient is added last, to the sum that a tied head has begun.
         let input = if reach.tables || reach.block < apart { leaf(x) } else { Tensor::from_inner(x) };
-        let output = view.blocks(apart..layers, input.clone(), placed.span());
-        let loss = head_loss_sum(&view, output, placed.targets.clone());
-        Self { reach, placed, inputs, products, view, input, loss }
+        let output = view.blocks(apart..layers, input.clone(), device_batch.span());
+        let loss = head_loss_sum(&view, output, device_batch.targets.clone());
+        Self { reach, device_batch, inputs, products, view, input, loss }
     }
 
     /// Returns the sum of token losses, `[1]`.
@@ -130,7 +130,7 @@ impl Walk {
     /// # Errors
     /// The errors of `sink`.
     pub fn backward(self, scale: Scale, sink: &mut impl Sink) -> Result<()> {
-        let Self { reach, placed, mut inputs, mut products, view, input, loss } = self;
+        let Self { reach, device_batch, mut inputs, mut products, view, input, loss } = self;
         let loss = match scale {
             Scale::Fixed(scale) => loss * scale,
             Scale::Given(scale) => loss * Tensor::from_inner(*scale),
@@ -144,7 +144,7 @@ impl Walk {
             let ends = inputs.is_empty() && !reach.tables;
             let (view, input) = (sink.view(Some(layer)), if ends { Tensor::from_inner(input) } else { leaf(input) });
             let kept = products.pop();
-            let output = view.block(layer, input.clone(), Span { products: kept.as_ref(), ..placed.span() }, None);
+            let output = view.block(layer, input.clone(), Span { products: kept.as_ref(), ..device_batch.span() }, None);
             // The gradient of Σ y ⊙ g with respect to y is g.
             let gradients = (output * Tensor::from_inner(gradient)).sum().backward();
             upstream = harvest(&view, gradients, &input, sink.sums());
@@ -153,7 +153,7 @@ impl Walk {
         }
         if let Some(gradient) = upstream {
             let view = sink.view(None);
-            view.embed_backward(placed.ids.clone(), placed.span(), &gradient, sink.sums());
+            view.embed_backward(device_batch.ids.clone(), device_batch.span(), &gradient, sink.sums());
         }
         sink.complete(true)
     }
@@ -179,34 +179,34 @@ impl Sink for Sum<'_> {
     }
 }
 
-/// Adds scale·∂(sum of token losses)/∂p of `batch` to `sums`; returns the unscaled sum of token losses, shape `[1]`. At a `moment` of
+/// Adds scale·∂(sum of token losses)/∂p of `batch` to `sums`; returns the unscaled sum of token losses, shape `[1]`. At a `dropout_step` of
 /// training, dropout is applied.
 ///
 /// # Errors
-/// As [`Placed::new`].
+/// As [`DeviceBatch::new`].
 pub fn accumulate(
     model: &Model,
     batch: &Batch,
-    moment: Option<Moment>,
+    dropout_step: Option<DropoutStep>,
     scale: f64,
     recompute: bool,
     frozen: &dyn Fn(&str) -> bool,
     sums: &mut NamedGradients,
 ) -> Result<Tensor<1>> {
-    accumulate_placed(model, Placed::new(model, batch)?.at(moment), Scale::Fixed(scale), recompute, frozen, sums)
+    accumulate_on_device(model, DeviceBatch::new(model, batch)?.at(dropout_step), Scale::Fixed(scale), recompute, frozen, sums)
 }
 
 /// Runs [`accumulate`] for a batch that is on the device.
-pub(super) fn accumulate_placed(
+pub(super) fn accumulate_on_device(
     model: &Model,
-    placed: Placed,
+    device_batch: DeviceBatch,
     scale: Scale,
     recompute: bool,
     frozen: &dyn Fn(&str) -> bool,
     sums: &mut NamedGradients,
 ) -> Result<Tensor<1>> {
     let mut sink = Sum { tracked: Arc::new(model.tracked(frozen)), sums };
-    let walk = Walk::forward(model, &sink, placed, recompute, Reach::of(model, frozen));
+    let walk = Walk::forward(model, &sink, device_batch, recompute, Reach::of(model, frozen));
     let loss = walk.loss();
     walk.backward(scale, &mut sink)?;
     Ok(loss)

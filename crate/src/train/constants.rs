@@ -5,19 +5,19 @@ use crate::config::{BaseStorage, ModelConfig, TrainConfig};
 use crate::device::DeviceLimits;
 use crate::error::Result;
 use crate::gpu::{StorageType, StoredMatrix};
-use crate::model::{Adaptation, Asked, Plan, files_form};
+use crate::model::{Adaptation, ParameterRequest, Plan, files_form};
 
 /// Function that returns the form in which a base's files store a matrix, if the kernels can read that; `None` for one that is f32 on the
 /// device.
-pub type StoredForms<'a> = dyn Fn(&Asked) -> Option<StoredMatrix> + 'a;
+pub type StoredForms<'a> = dyn Fn(&ParameterRequest) -> Option<StoredMatrix> + 'a;
 
 /// Returns the form of a matrix of plain elements.
-fn plain(storage: StorageType, asked: &Asked) -> Option<StoredMatrix> {
-    StoredMatrix::new(storage, [1, elements(asked)])
+fn plain(storage: StorageType, request: &ParameterRequest) -> Option<StoredMatrix> {
+    StoredMatrix::new(storage, [1, elements(request)])
 }
 
-fn elements(asked: &Asked) -> usize {
-    asked.shape.iter().product()
+fn elements(request: &ParameterRequest) -> usize {
+    request.shape.iter().product()
 }
 
 /// Constants of a model.
@@ -28,30 +28,30 @@ pub(super) struct Constants<'a> {
 
 impl Constants<'_> {
     /// Returns the form of a constant on the device; `None` if it is f32.
-    fn form(&self, asked: &Asked) -> Option<StoredMatrix> {
+    fn form(&self, request: &ParameterRequest) -> Option<StoredMatrix> {
         match self.storage {
-            _ if !asked.kind.is_matrix() => None,
+            _ if !request.kind.is_matrix() => None,
             BaseStorage::F32 => None,
-            BaseStorage::Bf16 => plain(StorageType::Bf16, asked),
-            BaseStorage::Stored => (self.stored)(asked),
+            BaseStorage::Bf16 => plain(StorageType::Bf16, request),
+            BaseStorage::Stored => (self.stored)(request),
         }
     }
 
     /// Returns the size of a constant on the device in bytes.
-    pub fn bytes(&self, asked: &Asked) -> u64 {
-        4 * self.form(asked).map_or(elements(asked), StoredMatrix::words) as u64
+    pub fn bytes(&self, request: &ParameterRequest) -> u64 {
+        4 * self.form(request).map_or(elements(request), StoredMatrix::words) as u64
     }
 
     /// Returns whether a constant is read as its file stores it, neither f32 nor bf16.
-    pub fn packed(&self, asked: &Asked) -> bool {
-        self.form(asked).is_some_and(|form| form.storage != StorageType::Bf16)
+    pub fn packed(&self, request: &ParameterRequest) -> bool {
+        self.form(request).is_some_and(|form| form.storage != StorageType::Bf16)
     }
 
     /// Returns the largest tensor of a model, among those that a kernel has to bind as a whole. A trained tensor counts with its gradient,
     /// which is f32 whatever the weights are; a constant has none.
     pub fn largest(&self, plan: &Plan) -> LargestTensor {
-        let bytes = |asked: &Asked| if asked.trained { 4 * elements(asked) as u64 } else { self.bytes(asked) };
-        let all = plan.parameters.iter().map(|asked| LargestTensor { name: asked.name.clone(), bytes: bytes(asked) });
+        let bytes = |request: &ParameterRequest| if request.trained { 4 * elements(request) as u64 } else { self.bytes(request) };
+        let all = plan.parameters.iter().map(|request| LargestTensor { name: request.name.clone(), bytes: bytes(request) });
         all.max_by_key(|tensor| tensor.bytes).unwrap_or_default()
     }
 }

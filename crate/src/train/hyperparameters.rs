@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::config::{OptimizerConfig, ScheduleConfig};
 use crate::error::{Error, Fault, Refusal, Result, Word, word};
-use crate::state::{OptimizerAccount, SchedulerAccount};
+use crate::state::{OptimizerRecord, SchedulerAccount};
 
 /// Name of the hyperparameter that is the run's peak rate and not a setting of an update rule.
 pub const LEARNING_RATE: &str = "learning_rate";
@@ -30,9 +30,9 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 ///
 /// # Errors
 /// `config.invalid` for a number that is not finite.
-pub fn optimizer_account(optimizer: &OptimizerConfig, learning_rate: f64) -> Result<OptimizerAccount> {
+pub fn optimizer_record(optimizer: &OptimizerConfig, learning_rate: f64) -> Result<OptimizerRecord> {
     let (kind, settings) = split(optimizer)?;
-    let mut account = OptimizerAccount { kind, hyperparameters: [(LEARNING_RATE.to_string(), learning_rate)].into() };
+    let mut account = OptimizerRecord { kind, hyperparameters: [(LEARNING_RATE.to_string(), learning_rate)].into() };
     for (key, value) in settings {
         let number = match &value {
             Value::Bool(switch) => f64::from(u8::from(*switch)),
@@ -53,7 +53,7 @@ pub fn optimizer_account(optimizer: &OptimizerConfig, learning_rate: f64) -> Res
 /// # Errors
 /// `state.group.kind` for a kind that tabtune does not train, `state.group.hyperparameter` for a value that is absent, unknown, not finite
 /// or out of its range.
-pub fn optimizer_config(account: &OptimizerAccount) -> Result<OptimizerConfig> {
+pub fn optimizer_config(account: &OptimizerRecord) -> Result<OptimizerConfig> {
     let empty: Map<String, Value> = [(KIND.to_string(), account.kind.as_str().into())].into_iter().collect();
     let defaults: OptimizerConfig = serde_json::from_value(empty.into()).map_err(|_| refuse(word!("state.group.kind"), &account.kind))?;
     let (_, mut settings) = split(&defaults)?;

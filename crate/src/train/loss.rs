@@ -2,7 +2,7 @@
 
 use burn::tensor::{Int, Tensor};
 
-use super::place::Placed;
+use super::device_batch::DeviceBatch;
 use crate::data::Batch;
 use crate::error::Result;
 use crate::model::Model;
@@ -13,7 +13,7 @@ pub(super) const MAX_LOGITS_BYTES: usize = 64 << 20;
 /// Returns the sum of the losses of the counted targets of `batch`, in nats, shape `[1]`.
 ///
 /// # Errors
-/// As [`Placed::new`].
+/// As [`DeviceBatch::new`].
 pub fn loss_sum(model: &Model, batch: &Batch) -> Result<Tensor<1>> {
     let (x, targets) = before_head(model, batch)?;
     Ok(head_loss_sum(model, x, targets))
@@ -27,10 +27,10 @@ pub(super) fn evaluation_sums(model: &Model, batch: &Batch) -> Result<Tensor<1>>
 
 /// Returns the last block's output `[N, C]` and the targets `[N]` of a batch.
 fn before_head(model: &Model, batch: &Batch) -> Result<(Tensor<2>, Tensor<1, Int>)> {
-    let placed = Placed::new(model, batch)?;
-    let span = placed.span();
-    let x = model.blocks(0..model.config().num_hidden_layers, model.embed(placed.ids.clone(), span), span);
-    Ok((x, placed.targets))
+    let device_batch = DeviceBatch::new(model, batch)?;
+    let span = device_batch.span();
+    let x = model.blocks(0..model.config().num_hidden_layers, model.embed(device_batch.ids.clone(), span), span);
+    Ok((x, device_batch.targets))
 }
 
 fn rows_at_once(model: &Model) -> usize {

@@ -2,13 +2,13 @@
 
 use burn::tensor::DType;
 
+use super::block_coordinate::{BlockCoordinate, BlockParameter};
 use super::constants::{Constants, StoredForms};
-use super::coordinates::{Coordinates, Placed};
 use super::loss::MAX_LOGITS_BYTES;
 use crate::bundle::Bundle;
 use crate::config::{Architecture, ModelConfig, Precision, TrainConfig};
 use crate::error::Result;
-use crate::model::{Adaptation, Asked, Kind, Plan, files_form};
+use crate::model::{Adaptation, Kind, ParameterRequest, Plan, files_form};
 use crate::ops::linear::work::{input_work_bytes, weight_work_bytes};
 use crate::ops::loss::head::HeadPlan;
 use crate::ops::low_rank::work_bytes;
@@ -37,13 +37,13 @@ impl MemoryPlan {
 }
 
 /// Returns the factors A `[r, in]`.
-fn first_factors(trained: &[Asked]) -> impl Iterator<Item = &Asked> {
-    trained.iter().filter(|asked| matches!(asked.kind, Kind::Uniform | Kind::Gaussian))
+fn first_factors(trained: &[ParameterRequest]) -> impl Iterator<Item = &ParameterRequest> {
+    trained.iter().filter(|request| matches!(request.kind, Kind::Uniform | Kind::Gaussian))
 }
 
 /// Returns whether a parameter belongs to a layer of this name.
-fn belongs(asked: &Asked, layer: &str) -> bool {
-    asked.name.contains(&format!(".{layer}."))
+fn belongs(request: &ParameterRequest, layer: &str) -> bool {
+    request.name.contains(&format!(".{layer}."))
 }
 
 /// Plans the memory that training a model of this shape with these settings takes by the kernels of a GPU, or by those for `software`
@@ -64,21 +64,24 @@ pub fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredF
     let constants = Constants { storage: train.base_storage, stored };
     let stored = |shape: &[usize]| if shape.len() > 1 && train.precision == Precision::Bf16 { DType::BF16 } else { DType::F32 };
     let plan = Plan::of(model, Adaptation::of_run(train, model)?.as_ref())?;
-    let info = |asked: &Asked| ParamInfo {
-        name: asked.name.clone(),
-        shape: asked.shape.clone(),
-        dtype: stored(&asked.shape),
-        outside_blocks: asked.part.block().is_none(),
+    let info = |request: &ParameterRequest| ParamInfo {
+        name: request.name.clone(),
+        shape: request.shape.clone(),
+        dtype: stored(&request.shape),
+        outside_blocks: request.part.block().is_none(),
     };
-    let (trained, constant): (Vec<Asked>, Vec<Asked>) = plan.parameters.iter().cloned().partition(|asked| asked.trained);
+    let (trained, constant): (Vec<ParameterRequest>, Vec<ParameterRequest>) =
+        plan.parameters.iter().cloned().partition(|request| request.trained);
     let parameters: Vec<ParamInfo> = trained.iter().map(info).collect();
     let mut optim = Optim::new(train, &parameters)?;
-    let base = constant.iter().map(|asked| constants.bytes(asked)).sum::<u64>() + 4 * plan.rotary_values as u64;
+    let base = constant.iter().map(|request| constants.bytes(request)).sum::<u64>() + 4 * plan.rotary_values as u64;
     let weights = base + parameters.iter().map(|parameter| (parameter.elements() * parameter.dtype.size()) as u64).sum::<u64>();
     // A layer that only multiplies by a packed constant does not need its input for the backward pass.
-    let needs = |asked: &&Asked| asked.part.block().is_some() && asked.kind.is_matrix() && (asked.trained || !constants.packed(asked));
-    let needing: Vec<&Asked> = plan.parameters.iter().filter(needs).collect();
-    let needed = |layer: &str| needing.iter().any(|asked| belongs(asked, layer));
+    let needs = |request: &&ParameterRequest| {
+        request.part.block().is_some() && request.kind.is_matrix() && (request.trained || !constants.packed(request))
+    };
+    let needing: Vec<&ParameterRequest> = plan.parameters.iter().filter(needs).collect();
+    let needed = |layer: &str| needing.iter().any(|request| belongs(request, layer));
     let last = plan.kept.last();
     let run = Run {
         model,
@@ -86,17 +89,18 @@ pub fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredF
         software,
         kept_per_token: plan.kept.where_needed(needed),
         keeps_last: needed(last),
-        rank_of_last: first_factors(&trained).filter(|asked| belongs(asked, last)).map(|asked| asked.shape[0]).max(),
+        rank_of_last: first_factors(&trained).filter(|request| belongs(request, last)).map(|request| request.shape[0]).max(),
         beside_adapter: !constant.is_empty(),
         parameters: &parameters,
         trained: &trained,
         base,
         weights,
     };
-    let placed = trained.iter().map(|asked| Placed { name: &asked.name, part: asked.part, is_vector: asked.shape.len() == 1 });
-    let Some(coordinates) = Coordinates::of_run(train, placed, &|name| optim.frozen(name))? else { return Ok(run.step(&optim)) };
-    let steps = coordinates.turns().map(|active| {
-        optim.rest(1, &|name| coordinates.rests(name, active));
+    let placed =
+        trained.iter().map(|request| BlockParameter { name: &request.name, part: request.part, is_vector: request.shape.len() == 1 });
+    let Some(block_coordinate) = BlockCoordinate::of_run(train, placed, &|name| optim.frozen(name))? else { return Ok(run.step(&optim)) };
+    let steps = block_coordinate.turns().map(|active| {
+        optim.rest(1, &|name| block_coordinate.rests(name, active));
         run.step(&optim)
     });
     Ok(steps.max_by_key(MemoryPlan::total).expect("some blocks train"))
@@ -114,7 +118,7 @@ struct Run<'a> {
     rank_of_last: Option<usize>,
     beside_adapter: bool,
     parameters: &'a [ParamInfo],
-    trained: &'a [Asked],
+    trained: &'a [ParameterRequest],
     base: u64,
     weights: u64,
 }
@@ -127,7 +131,7 @@ impl Run<'_> {
         let mut blocks = vec![0; layers];
         // Gradients outside the blocks; the part of these that the head's backward pass makes; the part of that one that lookups add to.
         let (mut outside, mut of_head, mut tied, mut tables) = (0, 0, 0, false);
-        for (parameter, Asked { part, .. }) in self.parameters.iter().zip(self.trained) {
+        for (parameter, ParameterRequest { part, .. }) in self.parameters.iter().zip(self.trained) {
             let gradient = if optim.frozen(&parameter.name) { 0 } else { 4 * parameter.elements() as u64 };
             match part.block() {
                 Some(block) => blocks[block] += gradient,
@@ -148,7 +152,7 @@ impl Run<'_> {
         let tokens = train.batch_size * train.seq_len;
         let floats = |per_token: usize| 4 * (tokens * per_token) as u64;
         let (row, block) = (floats(model.hidden_size), floats(self.kept_per_token));
-        let kept = reached * if by_block { row } else { block } + floats(first_factors(self.trained).map(|asked| asked.shape[0]).sum());
+        let kept = reached * if by_block { row } else { block } + floats(first_factors(self.trained).map(|request| request.shape[0]).sum());
         let plan_of_head = HeadPlan { rows: (MAX_LOGITS_BYTES / 4 / model.vocab_size).max(1), needs: [true; 2] };
         let rows = plan_of_head.rows_of_a_run(tokens);
         // Memory that the gradients of a product `[n, m]` of rows of k values hold in addition to their results; for the matrix only if it

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 
 use super::backward::{NamedGradients, Reach, Scale, Sink, Walk};
-use super::place::Placed;
+use super::device_batch::DeviceBatch;
 use super::trainer::Trainer;
 use crate::data::Batch;
 use crate::error::{Error, Result};
 use crate::gpu::{Buffer, read_f32};
 use crate::model::{Model, Part};
-use crate::ops::Moment;
+use crate::ops::DropoutStep;
 use crate::optim::{Gate, sum_of_squares};
 
 /// Updates parameters as soon as their gradients are complete.
@@ -54,8 +54,8 @@ impl Trainer {
         let mut sink = Release { trainer: self, learning_rate, gate, held: NamedGradients::new(), squares: Vec::new() };
         let (model, optim) = (sink.trainer.model(), sink.trainer.optim());
         let reach = Reach::of(model, &|name| optim.frozen(name));
-        let placed = Placed::new(model, batch)?.at(Some(Moment { step, micro_batch: 0 }));
-        let walk = Walk::forward(model, &sink, placed, true, reach);
+        let device_batch = DeviceBatch::new(model, batch)?.at(Some(DropoutStep { step, micro_batch: 0 }));
+        let walk = Walk::forward(model, &sink, device_batch, true, reach);
         let value = f64::from(read_f32(walk.loss()).await?[0]) * scale;
         if !value.is_finite() {
             return Err(Error::NonFinite { step, tensor: "loss".into(), value });

@@ -90,7 +90,7 @@ impl Notice {
                 warning.subject
             ),
         });
-        let widened = model.held().widened.iter().map(|stored| Self {
+        let widened = model.frozen_weights().widened.iter().map(|stored| Self {
             code: word!("adapter.base.widened").text(),
             subject: Some(stored.clone()),
             message: format!("no kernel reads {stored} as it is stored: those matrices of the base are f32 on the device"),

@@ -2,12 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::coordinates::{Coordinates, Placed};
+use super::block_coordinate::{BlockCoordinate, BlockParameter};
 use super::evaluate::evaluate;
 use super::outstanding::Outstanding;
 use super::progress::Progress;
 use super::rate::check_rate;
-use super::repeat::Repeats;
+use super::recorded_step::Repeats;
 use super::report::{EvalReport, Notice, StepReport};
 use crate::bundle::StreamValues;
 use crate::config::TrainConfig;
@@ -35,7 +35,7 @@ pub struct Trainer {
     /// In a cell, because evaluations take its memory and change nothing else.
     pub(super) repeats: RefCell<Repeats>,
     /// Selection of the blocks that train, if only some do in a step.
-    pub(super) coordinates: Option<Coordinates>,
+    pub(super) block_coordinate: Option<BlockCoordinate>,
     notices: Vec<Notice>,
     pub(super) interrupt: Interrupt,
     /// In a cell, because evaluations write it and change nothing else.
@@ -74,11 +74,11 @@ impl Trainer {
         }
         let parameters = model.parameters();
         let optim = Optim::new(&config, &parameters)?;
-        let placed = parameters.iter().filter_map(|info| {
+        let candidates = parameters.iter().filter_map(|info| {
             let part = model.part(&info.name)?;
-            Some(Placed { name: &info.name, part, is_vector: info.shape.len() == 1 })
+            Some(BlockParameter { name: &info.name, part, is_vector: info.shape.len() == 1 })
         });
-        let coordinates = Coordinates::of_run(&config, placed, &|name| optim.frozen(name))?;
+        let block_coordinate = BlockCoordinate::of_run(&config, candidates, &|name| optim.frozen(name))?;
         let mut notices = Notice::of_adapter(&model);
         notices.extend(Notice::of_schedule(&config, progress)?);
         notices.extend(dataset.warnings(&loader).iter().map(|warning| Notice::of_data(warning, dataset.files())));
@@ -91,7 +91,7 @@ impl Trainer {
             progress,
             outstanding: Outstanding::default(),
             repeats: RefCell::default(),
-            coordinates,
+            block_coordinate,
             notices,
             interrupt: Interrupt::none(),
             evaluation: Cell::new(progress.evaluation),

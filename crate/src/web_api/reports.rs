@@ -9,7 +9,7 @@ use crate::error::{Error, Fault, Result};
 use crate::formats::Digest;
 use crate::gpu::profile::{KernelTime, ProfileReport, Timing};
 use crate::measure::{GpuReport, KernelRate, Measure};
-use crate::model::{Adaptation, Asked, Held, Plan};
+use crate::model::{Adaptation, FrozenWeights, ParameterRequest, Plan};
 use crate::state::Base;
 use crate::train::{Notice, StepReport, Trainer};
 
@@ -31,12 +31,12 @@ impl AdapterInfo {
     pub(super) fn new(settings: &AdapterConfig, model: &ModelConfig, precision: Precision) -> Result<Self> {
         let adaptation = Adaptation::new(settings, model, 0)?;
         let plan = Plan::of(model, Some(&adaptation))?;
-        let elements = |asked: &Asked| asked.shape.iter().product::<usize>();
-        let narrow = |asked: &Asked| precision == Precision::Bf16 && asked.kind.is_matrix();
+        let elements = |request: &ParameterRequest| request.shape.iter().product::<usize>();
+        let narrow = |request: &ParameterRequest| precision == Precision::Bf16 && request.kind.is_matrix();
         let (mut parameters, mut bytes) = (0, 0);
-        for asked in plan.parameters.iter().filter(|asked| asked.trained) {
-            parameters += elements(asked);
-            bytes += elements(asked) * if narrow(asked) { 2 } else { 4 };
+        for request in plan.parameters.iter().filter(|request| request.trained) {
+            parameters += elements(request);
+            bytes += elements(request) * if narrow(request) { 2 } else { 4 };
         }
         let targets = adaptation.targets().keys().cloned().collect();
         Ok(Self { r: settings.r, alpha: settings.alpha, targets, parameters, bytes })
@@ -73,8 +73,8 @@ struct BaseFileInfo {
 }
 
 impl BaseInfo {
-    /// Collects the facts about a base whose constants are on the device as `held` says.
-    pub(super) fn new(base: &Base, held: &Held) -> Self {
+    /// Collects the facts about a base whose constants are on the device as `frozen` says.
+    pub(super) fn new(base: &Base, frozen: &FrozenWeights) -> Self {
         let files = base.files.iter().map(|file| {
             let (sha256, header_sha256) = (file.sha256, file.header_sha256);
             let pieces = file.pieces.as_ref().map(|pieces| pieces.iter().map(Digest::to_string).collect::<String>());
@@ -85,8 +85,8 @@ impl BaseInfo {
             name: base.name.clone(),
             format: base.format.clone(),
             files: files.collect(),
-            storage: held.matrices.clone(),
-            bytes: held.bytes,
+            storage: frozen.matrices.clone(),
+            bytes: frozen.bytes,
         }
     }
 }

@@ -225,7 +225,7 @@ impl Session {
                     dtypes.get(name).cloned().or_else(|| run.files.as_ref()?.dtype(name))
                 }),
                 adapter: AdapterInfo::of_run(trainer.config(), trainer.model().config())?,
-                base: run.base.as_ref().map(|base| BaseInfo::new(base, trainer.model().held())),
+                base: run.base.as_ref().map(|base| BaseInfo::new(base, trainer.model().frozen_weights())),
                 data_tokens: trainer.dataset().train_tokens(),
                 data: in_camel_case(&trainer.data_report())?,
                 gpu_bytes: trainer.model().device().memory_pool_usage().map(|usage| usage.bytes_reserved),

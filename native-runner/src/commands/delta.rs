@@ -7,7 +7,7 @@ use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::bundle::FileStream;
 use tabtune::formats::ByteSource;
-use tabtune::portable::{Companions, ModelAdapterDelta, PortableModelBundle, open_safetensors};
+use tabtune::portable::{ModelAdapterDelta, ModelMetadata, PortableModelBundle, open_safetensors};
 use tabtune::state::{PortableModelImportRequest, PortableModelStateDict};
 
 use super::Outcome;
@@ -56,7 +56,7 @@ fn state(path: &Path) -> Result<PortableModelStateDict> {
 }
 
 fn changed(to: &Path, place: &OneFile, state: &PortableModelStateDict, output: &Output) -> Result<Outcome> {
-    let bundle = PortableModelBundle { state_dict: state.clone(), companions: Companions::default() };
+    let bundle = PortableModelBundle { state_dict: state.clone(), metadata: ModelMetadata::default() };
     write(place, block_on(bundle.export_safetensors_as(&file_name(to)))?, output)
 }
 

@@ -4,7 +4,7 @@ use tabtune::bundle::Bundle;
 use tabtune::config::ModelConfig;
 use tabtune::export::GgufTypes;
 use tabtune::families::config_from_hf;
-use tabtune::model::{Asked, files_form};
+use tabtune::model::{ParameterRequest, files_form};
 use tabtune::train::{Estimate, estimate};
 
 use super::Outcome;
@@ -31,7 +31,7 @@ pub fn run(args: &EstimateArgs, output: &Output) -> Result<Outcome> {
         train = with_files_of_adapter(train, &given, bundle)?;
     }
     let model = shape(args, bundle.as_ref())?;
-    let of_types = |asked: &Asked| types.and_then(|types| types.planned_form(asked, &model));
+    let of_types = |request: &ParameterRequest| types.and_then(|types| types.planned_form(request, &model));
     let in_files = files_form(bundle.as_ref());
     let estimate = if types.is_some() { estimate(&model, &train, &of_types) } else { estimate(&model, &train, &in_files) }?;
     output.line(&estimate, || told(&estimate))?;

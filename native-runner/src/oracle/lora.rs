@@ -273,7 +273,7 @@ async fn trained(model: &Model) -> Result<Values> {
 
 /// Adds the base's storage and size and the digest of the results to the line of a case.
 pub fn describe(model: &Model, digest: Digest, line: &mut Map<String, Value>) {
-    let held = model.held();
+    let held = model.frozen_weights();
     line.insert("storage".into(), json!(held.matrices));
     line.insert("base_bytes".into(), json!(held.bytes));
     line.insert("digest".into(), json!(digest.to_string()));

@@ -8,7 +8,7 @@ use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::device::DeviceLimits;
 use tabtune::export::GgufTypes;
 use tabtune::families::config_from_hf;
-use tabtune::model::{Asked, files_form};
+use tabtune::model::{ParameterRequest, files_form};
 use tabtune::train::{Estimate, check_limits, estimate};
 
 use super::{base, opened, settings, shape};
@@ -27,7 +27,7 @@ fn train(precision: &str) -> TrainConfig {
 
 fn estimated(model: &ModelConfig, types: &str, train: &TrainConfig) -> Estimate {
     let types = GgufTypes::from_word(types).unwrap();
-    estimate(model, train, &|asked: &Asked| types.planned_form(asked, model)).unwrap()
+    estimate(model, train, &|request: &ParameterRequest| types.planned_form(request, model)).unwrap()
 }
 
 /// Figures computed by hand for r = 16 on every matrix and one sequence of 512 tokens with recomputed blocks: megabytes of the base in Q4_K_M and

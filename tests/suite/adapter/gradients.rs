@@ -9,7 +9,7 @@ use tabtune::device::Device;
 use tabtune::gpu::read_f32;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
-use tabtune::ops::Moment;
+use tabtune::ops::DropoutStep;
 use tabtune::train::{NamedGradients, accumulate, loss_sum};
 use tabtune_tests::kernels::relative_l2;
 use tabtune_tests::{as_a_gpu, block_on, cpu, devices};
@@ -18,7 +18,7 @@ use super::reference::Reference;
 use super::{adapted, base, batch, opened, settings, shape};
 
 /// A step in which dropout draws a mask.
-const MOMENT: Moment = Moment { step: 5, micro_batch: 1 };
+const DROPOUT_STEP: DropoutStep = DropoutStep { step: 5, micro_batch: 1 };
 /// Scale of the loss.
 const SCALE: f64 = 1.0 / 18.0;
 
@@ -36,13 +36,13 @@ impl ParamMap for Stir {
     }
 }
 
-fn gradients(model: &Model, moment: Option<Moment>, recompute: bool) -> (f32, BTreeMap<String, Vec<f32>>) {
-    gradients_of(model, &batch(), moment, recompute)
+fn gradients(model: &Model, dropout_step: Option<DropoutStep>, recompute: bool) -> (f32, BTreeMap<String, Vec<f32>>) {
+    gradients_of(model, &batch(), dropout_step, recompute)
 }
 
-fn gradients_of(model: &Model, batch: &Batch, moment: Option<Moment>, recompute: bool) -> (f32, BTreeMap<String, Vec<f32>>) {
+fn gradients_of(model: &Model, batch: &Batch, dropout_step: Option<DropoutStep>, recompute: bool) -> (f32, BTreeMap<String, Vec<f32>>) {
     let mut sums = NamedGradients::new();
-    let loss = accumulate(model, batch, moment, SCALE, recompute, &|_| false, &mut sums).unwrap();
+    let loss = accumulate(model, batch, dropout_step, SCALE, recompute, &|_| false, &mut sums).unwrap();
     let read = |(name, tensor)| (name, block_on(read_f32(tensor)).unwrap());
     (block_on(read_f32(loss)).unwrap()[0], sums.into_iter().map(read).collect())
 }
@@ -68,7 +68,7 @@ fn adapter_gradients_are_those_of_central_differences() {
     let all = json!({ "r": 2, "alpha": 6.0, "target_modules": "all-linear", "dropout": 0.3, "rank_pattern": { "v_proj": 3 },
         "modules_to_save": ["input_layernorm", "norm"] });
     let plain = json!({ "r": 2, "alpha": 3.0, "rslora": true, "modules_to_save": ["post_attention_layernorm"] });
-    for (adapter, dropout) in [(all, Some((0.3, 3, MOMENT))), (plain, None)] {
+    for (adapter, dropout) in [(all, Some((0.3, 3, DROPOUT_STEP))), (plain, None)] {
         let config = settings(adapter, Value::Null);
         let stirred = |device: &Device| adapted(&bundle, &config, device).map(&mut Stir(1));
         let model = stirred(&cpu());
@@ -76,7 +76,7 @@ fn adapter_gradients_are_those_of_central_differences() {
         let names: Vec<String> = model.parameters().into_iter().map(|info| info.name).collect();
         let slopes: BTreeMap<&String, Vec<f64>> = names.iter().map(|name| (name, reference.slopes(name, &short()))).collect();
         for device in devices() {
-            let (loss, found) = gradients_of(&stirred(&device), &short(), dropout.map(|_| MOMENT), true);
+            let (loss, found) = gradients_of(&stirred(&device), &short(), dropout.map(|_| DROPOUT_STEP), true);
             let exact = reference.loss(&short());
             assert!((f64::from(loss) / exact - 1.0).abs() <= 1e-6, "a loss of {loss}, not {exact}");
             assert!(found.keys().eq(slopes.keys().copied()), "{:?}", found.keys());
@@ -140,10 +140,10 @@ fn adapter_gradients_do_not_change_when_blocks_are_run_again() {
     for device in devices() {
         let adapter = json!({ "r": 4, "target_modules": "all-linear", "dropout": 0.2 });
         let model = adapted(&bundle, &settings(adapter, Value::Null), &device).map(&mut Stir(2));
-        assert_eq!(gradients(&model, Some(MOMENT), true), gradients(&model, Some(MOMENT), false));
-        let other = Moment { step: 6, ..MOMENT };
-        assert_ne!(gradients(&model, Some(MOMENT), true), gradients(&model, Some(other), true));
-        assert_ne!(gradients(&model, Some(MOMENT), true), gradients(&model, None, true));
+        assert_eq!(gradients(&model, Some(DROPOUT_STEP), true), gradients(&model, Some(DROPOUT_STEP), false));
+        let other = DropoutStep { step: 6, ..DROPOUT_STEP };
+        assert_ne!(gradients(&model, Some(DROPOUT_STEP), true), gradients(&model, Some(other), true));
+        assert_ne!(gradients(&model, Some(DROPOUT_STEP), true), gradients(&model, None, true));
         // Without a mask, a GPU computes the factors inside its large products.
         assert_eq!(gradients_of(&model, &long(), None, true), gradients_of(&model, &long(), None, false));
     }

@@ -98,7 +98,7 @@ fn adapter_apart_is_the_model_that_it_is_merged_into() {
                 let none = Interrupt::none();
                 let merged = block_on(Model::from_bundle(&merged, Precision::F32, &device.inner(), &none)).unwrap();
                 let packed = inferring(&apart, BaseStorage::Stored, &device);
-                assert!(packed.held().matrices.contains_key(&types.to_uppercase()), "{:?}", packed.held());
+                assert!(packed.frozen_weights().matrices.contains_key(&types.to_uppercase()), "{:?}", packed.frozen_weights());
                 let (found, expected) = (loss(&packed), loss(&merged));
                 assert!((f64::from(found) / f64::from(expected) - 1.0).abs() <= 1e-6, "{types}: {found} and {expected}");
                 let (text, of_merged) = (texts(&packed), texts(&merged));

@@ -36,7 +36,7 @@ fn run(types: &str, storage: &str, (rank, seq_len, precision): Size, device: &De
     let config = settings(adapter, json!({ "base_storage": storage, "steps": 3, "seq_len": seq_len, "precision": precision }));
     let mut trainer = Trainer::new(adapted(&bundle, &config, device), dataset(), config).unwrap();
     let losses = (0..3).map(|_| block_on(trainer.step()).unwrap().loss).collect();
-    let held = trainer.model().held().matrices.keys().cloned().collect();
+    let held = trainer.model().frozen_weights().matrices.keys().cloned().collect();
     Ran { losses, trained: weights(trainer.model()), held }
 }
 
@@ -154,6 +154,6 @@ fn adapter_beside_a_base_counts_what_the_device_holds() {
     let model = adapted(&bundle, &config, &cpu());
     // 14 matrices inside the blocks and the table: 34 bytes for 32 weights; five norms in f32.
     let weights = 48 * 32 + 2 * (2 * 32 * 32 + 2 * 16 * 32 + 3 * 64 * 32);
-    assert_eq!(model.held().matrices.get("Q8_0"), Some(&15));
-    assert_eq!(model.held().bytes, weights / 32 * 34 + 5 * 32 * 4);
+    assert_eq!(model.frozen_weights().matrices.get("Q8_0"), Some(&15));
+    assert_eq!(model.frozen_weights().bytes, weights / 32 * 34 + 5 * 32 * 4);
 }

@@ -6,7 +6,7 @@ use tabtune::bundle::Bundle;
 use tabtune::config::ModelConfig;
 use tabtune::data::Batch;
 use tabtune::model::{Adaptation, Model};
-use tabtune::ops::Moment;
+use tabtune::ops::DropoutStep;
 use tabtune::random::{key, philox};
 use tabtune_tests::weights;
 
@@ -21,12 +21,12 @@ pub struct Reference {
     /// Scale s of each module with factors.
     scales: BTreeMap<String, f64>,
     /// Dropout rate of the factors' inputs, seed of the masks, and the step and micro-batch.
-    dropout: Option<(f64, u64, Moment)>,
+    dropout: Option<(f64, u64, DropoutStep)>,
 }
 
 impl Reference {
     /// Makes the reference for `model`, which was made from `bundle`; its trained tensors are f32.
-    pub fn of(model: &Model, bundle: &Bundle, dropout: Option<(f64, u64, Moment)>) -> Self {
+    pub fn of(model: &Model, bundle: &Bundle, dropout: Option<(f64, u64, DropoutStep)>) -> Self {
         let wide = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect::<Vec<f64>>();
         let mut all: BTreeMap<String, Vec<f64>> =
             bundle.names().into_iter().map(|name| (name.clone(), wide(&bundle.read_f32(&name).unwrap()))).collect();
@@ -57,7 +57,7 @@ impl Reference {
 
     /// Computes d(x): an element whose word of noise is below p·2³² becomes 0, the others are divided by 1 − p.
     fn kept(&self, module: &str, x: &Rows) -> Rows {
-        let Some((p, seed, Moment { step, micro_batch })) = self.dropout else { return x.clone() };
+        let Some((p, seed, DropoutStep { step, micro_batch })) = self.dropout else { return x.clone() };
         let key = key("dropout:", seed, module);
         let word = |e: usize| philox([e as u32, micro_batch, step as u32, (step >> 32) as u32], key)[0];
         let keeps = |e: usize| f64::from(word(e)) >= (p * 2f64.powi(32)).floor();

@@ -40,7 +40,9 @@ const ROWS: [(&str, u8); 30] = [
 /// External names that only some modules may use: (word, reason, test whether a file of the crate may have it).
 type Place = (&'static str, &'static str, fn(&str) -> bool);
 const PLACES: [Place; 12] = [
-    ("cubecl", "CubeCL is named in gpu/launch.rs and gpu/graph.rs only", |file| matches!(file, "gpu/launch.rs" | "gpu/graph.rs")),
+    ("cubecl", "CubeCL is named in gpu/launch.rs, gpu/graph.rs and gpu/allocation.rs only", |file| {
+        matches!(file, "gpu/launch.rs" | "gpu/graph.rs" | "gpu/allocation.rs")
+    }),
     ("unsafe {", "the call that runs a recording is the only unsafe one", |file| file == "gpu/graph.rs"),
     ("burn::", "Burn is named from gpu up", |file| row_of_file(file).is_some_and(|row| row >= 3)),
     ("target_family", "the browser is told apart in platform/mod.rs and on `mod web_api` only", |file| {

@@ -2,7 +2,8 @@ use burn::tensor::{Tensor, TensorData};
 use tabtune::gpu::{AnyKernel, KernelParams, trace};
 use tabtune::ops::AttentionShape;
 use tabtune::ops::attention;
-use tabtune::ops::attention::kernels::{self, BlockParams, HeadSumParams, PadParams, Params};
+use tabtune::ops::attention::kernels;
+use tabtune::ops::attention::params::{BlockParams, HeadSumParams, PadParams, Params};
 use tabtune_tests::kernels::{Case, check, difference, floats, noise, poisoned, words};
 use tabtune_tests::{block_on, cpu, gpu, in_full};
 

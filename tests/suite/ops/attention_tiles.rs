@@ -1,6 +1,7 @@
 //! Attention by tiles: its kernels against their twins at the tiles' edges, and against float64 at 2048 tokens.
 
-use tabtune::ops::attention::kernels::{self, Params};
+use tabtune::ops::attention::kernels;
+use tabtune::ops::attention::params::Params;
 use tabtune_tests::as_a_gpu;
 use tabtune_tests::kernels::{Case, check, floats, relative_l2};
 

@@ -6,7 +6,7 @@ use tabtune::config::{Precision, TrainConfig};
 use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
 use tabtune::families::config_from_hf;
-use tabtune::gpu::launch::dispatches;
+use tabtune::gpu::counter::dispatches;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
 use tabtune::optim::{Gate, Optim};

@@ -1,24 +1,24 @@
-use tabtune::gpu::{Access, Kernel};
-use tabtune::ops::elementwise::{self, BiasParams, Params};
-use tabtune::ops::thirds;
+use tabtune::gpu::{Access, Kernel, KernelParams};
+use tabtune::ops::elementwise::{self, BiasParams};
+use tabtune::ops::{packed_qkv, residual};
 use tabtune_tests::kernels::{Case, check, floats, noise, poisoned, words};
 
 /// f32 exp (3 + 2·abs(x) ulp) and division compared with f64, relative to the RMS of the outputs.
 const BOUND: f64 = 1e-5;
 
-fn case<const R: usize, const W: usize>(kernel: &'static Kernel<Params, R, W>, n: usize) -> Case {
+fn case<P: KernelParams, const R: usize, const W: usize>(kernel: &'static Kernel<P, R, W>, n: usize) -> Case {
     let values = |place: usize| words(&noise(n, place as u32 + 1).iter().map(|v| v * 4.0).collect::<Vec<_>>());
     let filled = |place: usize| kernel.any().bindings[place].access == Access::Write;
     let read = std::array::from_fn(values);
     let written = std::array::from_fn(|i| if filled(R + i) { poisoned(n) } else { values(R + i) });
-    Case::new(kernel, read, written, &Params { n: n as u32 }, (n as u32).div_ceil(64))
+    Case::new(kernel, read, written, &P::from_words(&[n as u32]), (n as u32).div_ceil(64))
 }
 
-fn sizes<const R: usize, const W: usize>(kernel: &'static Kernel<Params, R, W>) -> Vec<Case> {
+fn sizes<P: KernelParams, const R: usize, const W: usize>(kernel: &'static Kernel<P, R, W>) -> Vec<Case> {
     [1, 255, 256, 257, 4099, 65_536 * 64 + 7].map(|n| case(kernel, n)).into()
 }
 
-fn wide_sizes<const R: usize, const W: usize>(kernel: &'static Kernel<Params, R, W>) -> Vec<Case> {
+fn wide_sizes<P: KernelParams, const R: usize, const W: usize>(kernel: &'static Kernel<P, R, W>) -> Vec<Case> {
     let wide = |n: usize| Case { groups: (n as u32 / 4).div_ceil(64), ..case(kernel, n) };
     [4, 252, 256, 260, 4100, 65_536 * 256 + 8].map(wide).into()
 }
@@ -39,7 +39,7 @@ fn gelu_is_the_tanh_form() {
 
 #[test]
 fn residual_add_adds() {
-    check(&sizes(&elementwise::RESIDUAL_ADD), 1e-7, ("x[i] + y[i]", "x[i] - y[i]"));
+    check(&sizes(&residual::RESIDUAL_ADD), 1e-7, ("x[i] + y[i]", "x[i] - y[i]"));
 }
 
 #[test]
@@ -65,10 +65,11 @@ fn gelu_bias_is_the_form_of_the_sum() {
 }
 
 #[test]
-fn thirds_are_split_and_joined() {
-    let (split, join) = (&thirds::SPLIT, &thirds::JOIN);
+fn packed_qkv_is_split_and_joined() {
+    let (split, join) = (&packed_qkv::SPLIT, &packed_qkv::JOIN);
     let shapes = [(1, 1), (3, 85), (5, 257), (300, 4)];
-    let params = |(n, width): (usize, usize)| (thirds::Params { n: n as u32, width: width as u32 }, ((3 * n * width) as u32).div_ceil(64));
+    let params =
+        |(n, width): (usize, usize)| (packed_qkv::Params { n: n as u32, width: width as u32 }, ((3 * n * width) as u32).div_ceil(64));
     let apart = |s: (usize, usize)| {
         let ((params, groups), n) = (params(s), s.0 * s.1);
         let read = [words(&noise(3 * n, 1)), words(&noise(3 * s.1, 2))];

@@ -3,7 +3,7 @@
 
 use burn::tensor::{Device as TensorDevice, Tensor, TensorData};
 use tabtune::gpu::StorageType::{Bf16, F32};
-use tabtune::gpu::launch::dispatches;
+use tabtune::gpu::counter::dispatches;
 use tabtune::gpu::{StorageType, Stored};
 use tabtune::ops::linear::joint::{self, BackwardParams, ForwardParams};
 use tabtune::ops::{self, AttentionShape, Positions};
@@ -167,13 +167,13 @@ fn gated_products_are_their_parts() {
 }
 
 #[test]
-fn attention_of_thirds_is_its_parts() {
+fn attention_of_packed_qkv_is_its_parts() {
     for (heads, head_dim) in [(2, 16), (3, 5)] {
         let (batch_size, seq_len, c) = (2, 40, heads * head_dim);
         let shape = AttentionShape { batch_size, seq_len, offset: 0, heads, kv_heads: heads, head_dim };
         compare(
             &[[batch_size * seq_len, 3 * c], [1, 3 * c]],
-            |i| ops::attention_of_thirds(i[0].clone() * 1.0, i[1].clone().reshape([3 * c]), None, shape),
+            |i| ops::attention_of_packed_qkv(i[0].clone() * 1.0, i[1].clone().reshape([3 * c]), None, shape),
             |i| {
                 let x = i[0].clone() + i[1].clone();
                 let [q, k, v] = [0, 1, 2].map(|third| x.clone().narrow(1, third * c, c));

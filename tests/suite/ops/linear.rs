@@ -1,8 +1,9 @@
 use tabtune::gpu::StorageType::{self, Bf16, F32};
 use tabtune::gpu::{AnyKernel, Kernel, KernelParams, Stored, StoredMatrix};
-use tabtune::ops::linear::kernels::{
-    self, AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BlockParams, ForwardParams, ForwardTileParams, InputParams,
-    TileParams, TransposeParams,
+use tabtune::ops::linear::kernels;
+use tabtune::ops::linear::params::{
+    AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BlockParams, ForwardParams, ForwardTileParams, InputParams, TileParams,
+    TransposeParams,
 };
 use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 use tabtune_tests::packed as blocks;

@@ -3,7 +3,7 @@
 use burn::tensor::{DType, Tensor};
 use tabtune::config::OptimizerConfig::{Adafactor, Apollo};
 use tabtune::gpu::Buffer;
-use tabtune::gpu::launch::dispatches;
+use tabtune::gpu::counter::dispatches;
 use tabtune::optim::{ParamInfo, sum_of_squares};
 use tabtune_tests::gpu;
 

@@ -6,7 +6,7 @@ use tabtune::config::{GroupConfig, OptimizerConfig, Precision, TrainConfig, glob
 use tabtune::error::Error;
 use tabtune::families::config_from_hf;
 use tabtune::interrupt::Interrupt;
-use tabtune::model::{Asked, Kind, Model, Plan};
+use tabtune::model::{Kind, Model, ParameterRequest, Plan};
 use tabtune::optim::{Apollo, Gate, Optim, ParamInfo, Rule, clip_factor};
 use tabtune_tests::{block_on, cpu};
 
@@ -119,10 +119,15 @@ fn hf_shape(model: &str) -> serde_json::Value {
 }
 
 /// Returns every parameter of a model as its family requests it, and whether it decays: a zero gradient then reduces a weight of 1.
-fn decays(model: &str) -> Vec<(Asked, bool)> {
-    let asked = Plan::of(&config_from_hf(&hf_shape(model)).unwrap(), None).unwrap().parameters;
-    let info = |asked: &Asked| ParamInfo { name: asked.name.clone(), shape: asked.shape.clone(), dtype: DType::F32, outside_blocks: false };
-    let infos: Vec<ParamInfo> = asked.iter().map(info).collect();
+fn decays(model: &str) -> Vec<(ParameterRequest, bool)> {
+    let request = Plan::of(&config_from_hf(&hf_shape(model)).unwrap(), None).unwrap().parameters;
+    let info = |request: &ParameterRequest| ParamInfo {
+        name: request.name.clone(),
+        shape: request.shape.clone(),
+        dtype: DType::F32,
+        outside_blocks: false,
+    };
+    let infos: Vec<ParamInfo> = request.iter().map(info).collect();
     let run = json!({"groups": "no_decay", "optimizer": {"type": "sgd", "weight_decay": 0.1}});
     let mut optim = Optim::new(&TrainConfig::default().overlaid(run).unwrap(), &infos).unwrap();
     let device = cpu();
@@ -134,7 +139,7 @@ fn decays(model: &str) -> Vec<(Asked, bool)> {
         assert!(value == 1.0 || value == 0.9, "{}: {value}", info.name);
         value != 1.0
     };
-    asked.into_iter().zip(infos.into_iter().map(step)).collect()
+    request.into_iter().zip(infos.into_iter().map(step)).collect()
 }
 
 #[test]
@@ -142,8 +147,8 @@ fn preset_no_decay_spares_norms_biases_and_embeddings() {
     for (model, tables) in [("gpt2", 2), ("llama", 1), ("qwen2", 1), ("qwen3", 1)] {
         let all = decays(model);
         assert!(all.len() > 8, "{model}");
-        assert_eq!(all.iter().filter(|(asked, _)| asked.part.is_table()).count(), tables, "{model}");
-        for (Asked { name, part, kind, .. }, decays) in all {
+        assert_eq!(all.iter().filter(|(request, _)| request.part.is_table()).count(), tables, "{model}");
+        for (ParameterRequest { name, part, kind, .. }, decays) in all {
             // Norms and biases are the vectors.
             let expected = matches!(kind, Kind::Matrix(_)) && !part.is_table();
             assert_eq!(decays, expected, "{model}: {name}");
@@ -185,18 +190,18 @@ fn apollo_names_what_it_leaves_to_adamw() {
 fn apollo_projects_the_matrices_of_the_blocks() {
     for (model, others) in [("gpt2", 2), ("llama", 2), ("qwen2", 2), ("qwen3", 2)] {
         let shape = config_from_hf(&hf_shape(model)).unwrap();
-        let asked = Plan::of(&shape, None).unwrap().parameters;
+        let request = Plan::of(&shape, None).unwrap().parameters;
         let model = block_on(Model::init(&shape, 1, Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();
         let left = |projected: &str| {
             let optimizer = rule(json!({"type": "apollo", "mini": true, "projected": projected}));
             let optim = Optim::new(&TrainConfig { optimizer, ..TrainConfig::default() }, &model.parameters()).unwrap();
             optim.fallbacks().into_iter().map(String::from).collect::<BTreeSet<String>>()
         };
-        let vectors = asked.iter().filter(|asked| !asked.kind.is_matrix());
-        let outside = asked.iter().filter(|asked| asked.kind.is_matrix() && asked.part.block().is_none());
+        let vectors = request.iter().filter(|request| !request.kind.is_matrix());
+        let outside = request.iter().filter(|request| request.kind.is_matrix() && request.part.block().is_none());
         // An embedding and a head, or two tables.
         assert_eq!(outside.clone().count(), others);
-        let names = |asked: &Asked| asked.name.clone();
+        let names = |request: &ParameterRequest| request.name.clone();
         assert_eq!(left("all"), vectors.clone().map(names).collect());
         assert_eq!(left("blocks"), vectors.chain(outside).map(names).collect());
     }

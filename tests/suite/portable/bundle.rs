@@ -69,9 +69,9 @@ fn small_gguf_is_imported_with_its_tokenizer() {
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].model_tree_path, ["output", "weight"]);
     assert_eq!(block_on(bundle.state_dict.dense_f32("output.weight")).unwrap(), [1.0, -2.0, 0.5, 4.0]);
-    let tokenizer = bundle.companions.tokenizer.as_ref().unwrap();
+    let tokenizer = bundle.metadata.tokenizer.as_ref().unwrap();
     assert_eq!((tokenizer.record.family, tokenizer.record.vocab_size), (TokenizerFamily::BytePairEncoding, 3));
-    assert!(bundle.companions.config.is_none());
+    assert!(bundle.metadata.config.is_none());
     let account = bundle.manifest().tokenizer.unwrap();
     assert_eq!(account.templates[0].sha256, Digest::of(b"{{ messages }}"));
     assert!(tokenizer.template_digest.is_some());

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use tabtune::bundle::{FileStream, Verification, verify};
 use tabtune::export::{ExportDtype, ExportOptions, JsonEncoding};
 use tabtune::formats::{ByteSource, MemorySource};
-use tabtune::portable::{Companions, ModelAdapterDelta, PortableModelBundle, SharedFiles};
+use tabtune::portable::{ModelAdapterDelta, ModelMetadata, PortableModelBundle, SharedFiles};
 use tabtune::state::{
     CheckResult, ModelIoArtifactReceipt, NamePolicy, Operation, Payload, PortableModelImportRequest, PortableModelStateDict, RECEIPT,
 };
@@ -56,7 +56,7 @@ fn split(stream: FileStream) -> (Files, ModelIoArtifactReceipt) {
 }
 
 fn of_state(state: PortableModelStateDict) -> PortableModelBundle {
-    PortableModelBundle { state_dict: state, companions: Companions::default() }
+    PortableModelBundle { state_dict: state, metadata: ModelMetadata::default() }
 }
 
 /// Saves state G as `<name>.safetensors` and its optimizer file, with `change` added to the head's weights.
@@ -138,7 +138,7 @@ fn line_43_imported_models_leave_as_folders_and_gguf_files() {
         binds(&imported.receipt, Operation::Import, &base);
         let own = block_on(PortableModelBundle::import_gguf(&shared(&base), &PortableModelImportRequest::default())).unwrap();
         binds(&own.receipt, Operation::Import, &base);
-        assert_eq!(own.receipt.digests.tokenizer, own.bundle.companions.tokenizer.map(|binding| binding.tokenizer_digest));
+        assert_eq!(own.receipt.digests.tokenizer, own.bundle.metadata.tokenizer.map(|binding| binding.tokenizer_digest));
         let weights = Some(block_on(imported.bundle.state_dict.weights_digest()).unwrap());
         let (folder, receipt) =
             split(block_on(imported.bundle.export_hf_folder(&ExportOptions { dtype: ExportDtype::F32, ..Default::default() })).unwrap());

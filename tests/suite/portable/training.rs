@@ -166,9 +166,9 @@ fn checkpoint_is_imported_as_the_state_of_its_run() {
     assert_eq!(bundle.state_dict.groups(), training.groups());
     assert_eq!(block_on(bundle.state_dict.digests()).unwrap(), block_on(live.state_dict.digests()).unwrap());
     assert_eq!(block_on(bundle.bundle_digest()).unwrap(), block_on(live.bundle_digest()).unwrap());
-    assert_eq!(bundle.companions.tokenizer, live.companions.tokenizer);
-    assert_eq!(bundle.companions.config, Some(shape()));
-    assert_eq!((bundle.state_dict.source_format, bundle.companions.base.as_ref()), (SourceWord::Checkpoint, None));
+    assert_eq!(bundle.metadata.tokenizer, live.metadata.tokenizer);
+    assert_eq!(bundle.metadata.config, Some(shape()));
+    assert_eq!((bundle.state_dict.source_format, bundle.metadata.base.as_ref()), (SourceWord::Checkpoint, None));
     assert_eq!(back(&bundle.state_dict, &bare(&mixed())).unwrap().groups(), training.groups());
     // Only headers are read to open it as a plan.
     let opened = open_checkpoint(&files).unwrap();

@@ -7,8 +7,8 @@ use tabtune::config::{ModelConfig, OptimizerConfig, ScheduleConfig, TrainConfig}
 use tabtune::families::config_from_hf;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
-use tabtune::state::{GroupClass, ModelStateGroupAssignment, OptimizerAccount, Residency, SchedulerAccount, StateWord};
-use tabtune::train::{Trainer, group_accounts, optimizer_account, optimizer_config, schedule_config, scheduler_account};
+use tabtune::state::{GroupClass, ModelStateGroupAssignment, OptimizerRecord, Residency, SchedulerAccount, StateWord};
+use tabtune::train::{Trainer, group_accounts, optimizer_config, optimizer_record, schedule_config, scheduler_account};
 use tabtune_tests::{block_on, cpu};
 
 use crate::optim::rules;
@@ -133,7 +133,7 @@ fn step_of_a_thawed_parameter_is_its_own_and_applied_steps_the_largest() {
 #[test]
 fn hyperparameters_come_back_for_every_rule() {
     for rule in rules() {
-        let account = optimizer_account(&rule, 3e-4).unwrap();
+        let account = optimizer_record(&rule, 3e-4).unwrap();
         assert_eq!(optimizer_config(&account).unwrap(), rule);
         assert_eq!(account.hyperparameters["learning_rate"], 3e-4);
         // Every setting is present under its public name, except those that are not set.
@@ -146,17 +146,17 @@ fn hyperparameters_come_back_for_every_rule() {
         assert_eq!(account.hyperparameters.len(), set.count() + 1);
         // It survives JSON as well.
         let text = serde_json::to_string(&account).unwrap();
-        assert_eq!(optimizer_config(&serde_json::from_str::<OptimizerAccount>(&text).unwrap()).unwrap(), rule);
+        assert_eq!(optimizer_config(&serde_json::from_str::<OptimizerRecord>(&text).unwrap()).unwrap(), rule);
     }
     let apollo = json!({"type": "apollo", "rank": 7, "scale": 1.5, "projector": "orthogonal", "mini": false, "eps": 1e-30, "beta1": 0.1});
     let apollo: OptimizerConfig = serde_json::from_value(apollo).unwrap();
-    let account = optimizer_account(&apollo, 0.1).unwrap();
+    let account = optimizer_record(&apollo, 0.1).unwrap();
     let numbers = ["rank", "scale", "projector", "mini", "eps", "update_steps"].map(|key| account.hyperparameters[key]);
     assert_eq!(numbers, [7.0, 1.5, 1.0, 0.0, 1e-30, 200.0]);
     assert_eq!(optimizer_config(&account).unwrap(), apollo);
     let words = json!({"type": "apollo", "growth_limit": null, "projected": "all", "adamw_learning_rate_scale": 0.5});
     let words: OptimizerConfig = serde_json::from_value(words).unwrap();
-    let account = optimizer_account(&words, 0.1).unwrap();
+    let account = optimizer_record(&words, 0.1).unwrap();
     let numbers = ["growth_limit", "projected", "adamw_learning_rate_scale"].map(|key| account.hyperparameters[key]);
     assert_eq!(numbers, [0.0, 1.0, 0.5]);
     assert!(!["rank", "scale"].iter().any(|key| account.hyperparameters.contains_key(*key)), "they follow from the matrix");
@@ -170,9 +170,9 @@ fn refused<T: std::fmt::Debug>(result: Result<T, Error>) -> (&'static str, Strin
 
 #[test]
 fn hyperparameters_that_tabtune_cannot_train_are_refused_by_name() {
-    let account = optimizer_account(&OptimizerConfig::default(), 0.1).unwrap();
+    let account = optimizer_record(&OptimizerConfig::default(), 0.1).unwrap();
     for kind in ["adam", "lars", "lamb", "", "AdamW"] {
-        let other = OptimizerAccount { kind: kind.into(), ..account.clone() };
+        let other = OptimizerRecord { kind: kind.into(), ..account.clone() };
         assert_eq!(refused(optimizer_config(&other)), ("state.group.kind", kind.to_string()));
     }
     let changes = [
@@ -206,7 +206,7 @@ fn hyperparameters_that_tabtune_cannot_train_are_refused_by_name() {
         ("growth_limit", 1.0),
         ("projected", 2.0),
     ] {
-        let mut other = optimizer_account(&rule, 0.1).unwrap();
+        let mut other = optimizer_record(&rule, 0.1).unwrap();
         other.hyperparameters.insert(key.into(), value);
         assert_eq!(refused(optimizer_config(&other)).0, "state.group.hyperparameter", "{key} {value}");
     }

@@ -7,7 +7,7 @@ use tabtune::config::{BlockCoordinateConfig, ModelConfig, Precision, TrainConfig
 use tabtune::device::Device;
 use tabtune::error::{Error, Fault};
 use tabtune::families::config_from_hf;
-use tabtune::gpu::launch::dispatches;
+use tabtune::gpu::counter::dispatches;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::train::{NamedGradients, Trainer, accumulate, active_blocks, estimate, loss_sum};

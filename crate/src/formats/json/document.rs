@@ -1,5 +1,5 @@
-//! JSON documents of tabtune's own kinds: a key occurs once in its object, nesting is bounded, and every value is read together with its path.
-//! Callers add the error code of their kind of document to [`Wrong`].
+//! Documents of our own: a key stands once in its object, nesting is bounded, and every value is read with its path. Who reads one gives
+//! [`DocumentError`] the code of its kind.
 
 use std::fmt::Display;
 
@@ -15,31 +15,31 @@ pub(crate) const MAX_DEPTH: usize = 32;
 const MAX_VALUE_BYTES: usize = 512 << 10;
 
 /// Location and description of a fault in a document.
-pub(crate) struct Wrong {
+pub(crate) struct DocumentError {
     /// Path of the value, its keys separated by `/`; empty for the document.
     pub(crate) path: String,
     /// Description of the fault.
     pub(crate) found: String,
 }
 
-impl Wrong {
+impl DocumentError {
     pub(crate) fn new(path: &str, found: impl Display) -> Self {
         Self { path: path.to_string(), found: found.to_string() }
     }
 }
 
 /// Parses `text` as a document.
-pub(crate) fn document(text: &str) -> Result<Json<'_>, Wrong> {
+pub(crate) fn document(text: &str) -> Result<Json<'_>, DocumentError> {
     parse(text, MAX_DEPTH).map_err(|fault| match fault {
-        JsonFault::Syntax { at } => Wrong::new("", format!("no JSON at byte {at}")),
-        JsonFault::Depth { .. } => Wrong::new("", format!("more than {MAX_DEPTH} levels")),
-        JsonFault::Duplicate { path, .. } => Wrong::new(&path, "a key that stands twice"),
+        JsonFault::Syntax { at } => DocumentError::new("", format!("no JSON at byte {at}")),
+        JsonFault::Depth { .. } => DocumentError::new("", format!("more than {MAX_DEPTH} levels")),
+        JsonFault::Duplicate { path, .. } => DocumentError::new(&path, "a key that stands twice"),
     })
 }
 
 /// Reads the value at `path` as a `T`.
-pub(crate) fn typed<'a, T: Deserialize<'a>>(value: Json<'a>, path: &str) -> Result<T, Wrong> {
-    read(value).map_err(|error| Wrong::new(path, error))
+pub(crate) fn typed<'a, T: Deserialize<'a>>(value: Json<'a>, path: &str) -> Result<T, DocumentError> {
+    read(value).map_err(|error| DocumentError::new(path, error))
 }
 
 /// The fields of an object.
@@ -50,8 +50,12 @@ pub(crate) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// Starts reading the object at `path`.
-    pub(crate) fn new(value: Json<'a>, path: &str) -> Result<Self, Wrong> {
-        if matches!(value, Json::Object(_)) { Ok(Self { object: value, asked: Vec::new() }) } else { Err(Wrong::new(path, "no object")) }
+    pub(crate) fn new(value: Json<'a>, path: &str) -> Result<Self, DocumentError> {
+        if matches!(value, Json::Object(_)) {
+            Ok(Self { object: value, asked: Vec::new() })
+        } else {
+            Err(DocumentError::new(path, "no object"))
+        }
     }
 
     /// Returns the field `key`; null if it is absent.
@@ -61,23 +65,23 @@ impl<'a> Fields<'a> {
     }
 
     /// Reads the field `key` as a `T`; an absent field counts as null.
-    pub(crate) fn take<T: Deserialize<'a>>(&mut self, key: &'static str) -> Result<T, Wrong> {
+    pub(crate) fn take<T: Deserialize<'a>>(&mut self, key: &'static str) -> Result<T, DocumentError> {
         let value = self.value(key);
-        if value.len() > MAX_VALUE_BYTES { Err(Wrong::new(key, "more than 512 KiB")) } else { typed(value, key) }
+        if value.len() > MAX_VALUE_BYTES { Err(DocumentError::new(key, "more than 512 KiB")) } else { typed(value, key) }
     }
 
     /// Refuses a field that is absent.
-    pub(crate) fn need(&self, keys: &[&str]) -> Result<(), Wrong> {
+    pub(crate) fn need(&self, keys: &[&str]) -> Result<(), DocumentError> {
         match keys.iter().find(|key| self.object.get(key).is_none()) {
-            Some(absent) => Err(Wrong::new(absent, "the field is absent")),
+            Some(absent) => Err(DocumentError::new(absent, "the field is absent")),
             None => Ok(()),
         }
     }
 
     /// Refuses a field that was never requested.
-    pub(crate) fn end(self) -> Result<(), Wrong> {
+    pub(crate) fn end(self) -> Result<(), DocumentError> {
         match self.object.object().into_iter().flatten().find(|(key, _)| !self.asked.contains(&key.as_ref())) {
-            Some((key, _)) => Err(Wrong::new(&key, "an unknown field")),
+            Some((key, _)) => Err(DocumentError::new(&key, "an unknown field")),
             None => Ok(()),
         }
     }

@@ -8,6 +8,6 @@ mod scan;
 mod value;
 mod walk;
 
-pub(crate) use document::{Fields, MAX_DEPTH, Wrong, document, typed};
+pub(crate) use document::{DocumentError, Fields, MAX_DEPTH, document, typed};
 pub(crate) use scan::parse;
 pub(crate) use value::{Json, JsonFault};

@@ -1,5 +1,6 @@
 //! The declarations of the attention kernels.
 
+use super::params::{BlockParams, HeadSumParams, PadParams, Params};
 use super::twins::{
     backward_key_value_block_twin, backward_key_value_shared_twin, backward_key_value_twin, backward_query_block_twin, backward_query_twin,
     forward_block_twin, forward_twin, head_sum_twin,
@@ -31,26 +32,7 @@ pub(crate) static KERNELS: Kernels = &[
 
 crate::kernel! {
     /// Computes `y = softmax(scale q kᵀ) v` and the log-sum-exp, one query per thread.
-    pub FORWARD = "attention_forward" [64], (q, k, v, starts) -> (y, stats),
-    /// Shapes and the scale of the scores.
-    struct Params {
-        /// B, the number of sequences.
-        batch: u32,
-        /// Number of heads of q.
-        heads: u32,
-        /// Number of heads of k and v; divides `heads`.
-        kv_heads: u32,
-        /// T, the number of queries of a sequence.
-        len: u32,
-        /// Number of keys before the first query.
-        offset: u32,
-        /// Width of a head, divided by 4.
-        width4: u32,
-        /// Factor of the scores.
-        scale: f32,
-        /// 1 if each query has a first key of its own; otherwise the first key is 0.
-        documents: u32,
-    },
+    pub FORWARD = "attention_forward" [64], (q, k, v, starts) -> (y, stats), Params,
     twin forward_twin;
 
     /// [`FORWARD`] by tiles of 32 queries and 32 keys, for heads of at most [`TILE_WIDTH`] columns.
@@ -79,44 +61,12 @@ crate::kernel! {
 }
 crate::kernel! {
     /// Adds gradients of keys and of values over the query heads that share them.
-    pub HEAD_SUM = "head_sum" [64], (x, w) -> (y, z),
-    /// Shapes of a sum over heads.
-    struct HeadSumParams {
-        /// Total number of heads of each output.
-        n: u32,
-        /// Number of heads that are added up to one.
-        group: u32,
-        /// Width of a head, divided by 4.
-        width4: u32,
-    },
+    pub HEAD_SUM = "head_sum" [64], (x, w) -> (y, z), HeadSumParams,
     twin head_sum_twin
 }
 crate::kernel! {
     /// Computes `y = softmax(scale q kᵀ) v` and the log-sum-exp, 8 queries per thread.
-    pub FORWARD_BLOCK = "attention_forward_block" [32], (q, k, v, starts) -> (mut y, mut stats),
-    /// Shapes, the scale of the scores, and the part of a long row that a launch covers.
-    struct BlockParams {
-        /// B, the number of sequences.
-        batch: u32,
-        /// Number of heads of q.
-        heads: u32,
-        /// Number of heads of k and v; divides `heads`.
-        kv_heads: u32,
-        /// T, the number of queries of a sequence.
-        len: u32,
-        /// Number of keys before the first query.
-        offset: u32,
-        /// Width of a head, divided by 4.
-        width4: u32,
-        /// Factor of the scores.
-        scale: f32,
-        /// 1 if each query has a first key of its own; otherwise the first key is 0.
-        documents: u32,
-        /// First key of this launch (in the kernel for dk and dv: first query), a multiple of 8.
-        first: u32,
-        /// Key (or query) before which this launch ends.
-        end: u32,
-    },
+    pub FORWARD_BLOCK = "attention_forward_block" [32], (q, k, v, starts) -> (mut y, mut stats), BlockParams,
     twin forward_block_twin
 }
 crate::kernel! {
@@ -131,16 +81,7 @@ crate::kernel! {
 }
 crate::kernel! {
     /// Widens heads with zeros, or cuts them back.
-    pub HEAD_PAD = "head_pad" [64], (x) -> (y),
-    /// Shapes of a change of head width.
-    struct PadParams {
-        /// Total number of heads.
-        n: u32,
-        /// Width of the input's heads.
-        from_width: u32,
-        /// Width of the output's heads.
-        to_width: u32,
-    },
+    pub HEAD_PAD = "head_pad" [64], (x) -> (y), PadParams,
     twin |[x], [y], p| {
         let (from, to) = (p.from_width as usize, p.to_width as usize);
         for i in 0..p.n as usize * to {

@@ -2,6 +2,7 @@
 //! and not with T² (arXiv:2205.14135). The forward pass keeps the log-sum-exp of each row; the backward pass computes the weights again.
 
 pub mod kernels;
+pub mod params;
 mod twins;
 
 use burn::backend::TensorMetadata;
@@ -11,7 +12,8 @@ use burn::tensor::DType;
 use crate::gpu::groups_of_64;
 use crate::gpu::launch::Launch;
 use crate::ops::tape::Vjp;
-use kernels::{BlockParams, HeadSumParams, PadParams, Params, TILE, TILE_WIDTH};
+use kernels::{TILE, TILE_WIDTH};
+use params::{BlockParams, HeadSumParams, PadParams, Params};
 
 pub use crate::config::MAX_HEAD_DIM;
 

@@ -1,6 +1,6 @@
 //! The twins of the attention kernels, written from the formulas with sums in f64.
 
-use super::kernels::{BlockParams, HeadSumParams, Params};
+use super::params::{BlockParams, HeadSumParams, Params};
 use crate::gpu::Words;
 
 /// Number of queries, or of keys, per thread of the block kernels.

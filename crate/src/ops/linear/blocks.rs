@@ -8,8 +8,8 @@ use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
 use burn::tensor::DType;
 
-use super::SLICE;
-use super::kernels::{self, BlockParams, TransposeParams};
+use super::params::{BlockParams, TransposeParams};
+use super::{SLICE, kernels};
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::ops::weights::Weights;
 

@@ -8,6 +8,7 @@
 mod blocks;
 pub mod joint;
 pub mod kernels;
+pub mod params;
 mod tiles;
 mod twins;
 pub mod work;
@@ -19,12 +20,12 @@ use burn::tensor::DType;
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{StorageType, StoredMatrix};
 use crate::ops::column_sum::column_sum;
-use crate::ops::elementwise::residual_add;
 use crate::ops::embedding;
+use crate::ops::residual::residual_add;
 use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
 use blocks::{blocked, blocked_input, blocked_weight};
-use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, ForwardParams, ForwardTileParams, InputParams};
+use params::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, ForwardParams, ForwardTileParams, InputParams};
 pub(super) use tiles::{by_tiles, tiled, tiling};
 
 /// Maximum number of rows for which `linear_row` is used: a register block would compute rows twice.

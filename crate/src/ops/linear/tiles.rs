@@ -4,8 +4,8 @@ use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
 use burn::tensor::DType;
 
-use super::SLICE;
-use super::kernels::{self, TileParams};
+use super::params::TileParams;
+use super::{SLICE, kernels};
 use crate::gpu::StorageType;
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::ops::weights::Weights;

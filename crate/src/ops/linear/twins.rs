@@ -1,6 +1,6 @@
 //! The twins of the linear kernels, written from the formulas with sums in f64.
 
-use super::kernels::{BlockParams, TileParams};
+use super::params::{BlockParams, TileParams};
 use crate::gpu::Words;
 
 /// Computes `y[r, c] = Σ_i x[r, i] w[c, i]`; rows of y are `stride` elements apart.

@@ -7,8 +7,9 @@ use burn::tensor::DType;
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
 use crate::ops::column_sum::{self, column_sum};
-use crate::ops::elementwise::{bias_add, residual_add};
+use crate::ops::elementwise::bias_add;
 use crate::ops::norm::rms::{self, ForwardParams};
+use crate::ops::residual::residual_add;
 use crate::ops::tape::Vjp;
 
 /// The kernels of this file.

@@ -1,12 +1,12 @@
-//! AdamW on two tensors in one dispatch, in place: m and v of each are one buffer (`gpu/beside.rs`), since a kernel has at most eight buffers.
+//! AdamW on two tensors in one dispatch, in place: m and v of each are one buffer (`gpu/paired_buffer.rs`), since a kernel has at most eight buffers.
 
 use burn::tensor::DType;
 
 use super::{Adamw, kernel};
 use crate::bf16::{get, put};
 use crate::error::Result;
-use crate::gpu::beside::distance;
 use crate::gpu::noise::{Noise, Rounding, Writes};
+use crate::gpu::paired_buffer::distance;
 use crate::gpu::{Buffer, Words, run};
 use crate::optim::ParamInfo;
 use crate::optim::gate::{factor, open};

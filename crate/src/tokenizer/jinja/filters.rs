@@ -6,8 +6,9 @@ use std::cmp::Ordering;
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error as JinjaError, State, filters as builtin, functions};
 
-use super::json::printed;
-use super::values::{Arguments, Generator, View, dict, is_namespace, items_of, pair, pairs_of, wrong};
+use super::objects::{Generator, View};
+use super::representation::printed;
+use super::values::{Arguments, dict, is_namespace, items_of, pair, pairs_of, wrong};
 use super::{format, globals, json, text};
 
 /// Maximum width of an indentation and of a centred text.

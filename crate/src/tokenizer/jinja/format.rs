@@ -3,7 +3,7 @@
 use minijinja::Error as JinjaError;
 use minijinja::value::{Value, ValueKind};
 
-use super::json::{printed, represented};
+use super::representation::{printed, represented};
 use super::spec::{Spec, number, taken};
 use super::values::{Arguments, items_of, wrong};
 

@@ -4,8 +4,9 @@ use minijinja::value::{Value, ValueKind};
 use minijinja::{Error as JinjaError, ErrorKind, State};
 
 use super::expressions::SLICE;
+use super::objects::{Generator, View};
 use super::text;
-use super::values::{Arguments, Generator, View, items_of, pair, pairs_of, wrong};
+use super::values::{Arguments, items_of, pair, pairs_of, wrong};
 
 /// Calls the method `method` on `value`.
 pub(crate) fn method(_state: &mut State, value: &Value, method: &str, args: &[Value]) -> Result<Value, JinjaError> {

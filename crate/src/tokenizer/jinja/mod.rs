@@ -6,6 +6,8 @@ mod format;
 mod globals;
 mod json;
 mod methods;
+mod objects;
+mod representation;
 mod source;
 mod spec;
 mod text;
@@ -13,7 +15,7 @@ mod tokens;
 mod values;
 
 pub(super) use filters::add as add_filters;
-pub(super) use json::printed;
 pub(super) use methods::method;
+pub(super) use representation::printed;
 pub(super) use source::{Source, rewritten};
 pub(super) use values::Arguments;

@@ -3,7 +3,7 @@
 use minijinja::Error as JinjaError;
 use minijinja::value::{Value, ValueKind};
 
-use super::json::{float_text, printed};
+use super::representation::{float_text, printed};
 use super::values::wrong;
 
 /// Maximum width and precision.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tabtune::config::Precision;
 use tabtune::data::{Dataset, Loader};
 use tabtune::device::Device;
-use tabtune::gpu::launch::dispatches;
+use tabtune::gpu::counter::dispatches;
 use tabtune::gpu::read_f32;
 use tabtune::gpu::trace::Bytes;
 use tabtune::interrupt::Interrupt;

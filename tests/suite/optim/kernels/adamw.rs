@@ -1,7 +1,7 @@
 use super::gate::open;
 use burn::tensor::DType;
-use tabtune::gpu::beside::distance;
 use tabtune::gpu::noise::Noise;
+use tabtune::gpu::paired_buffer::distance;
 use tabtune::optim::adamw::{kernel as adamw, packed as adamw_bf16, two};
 use tabtune_tests::kernels::{Case, check, noise, packed, place, words};
 

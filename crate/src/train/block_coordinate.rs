@@ -12,7 +12,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::trainer::Trainer;
 use crate::config::{BlockCoordinateConfig, BlockOrder, TrainConfig};
 use crate::error::{Error, Fault, Result};
 use crate::model::Part;
@@ -47,7 +46,7 @@ fn shuffled(seed: u64, cycle: u64, len: usize) -> Vec<usize> {
 }
 
 /// Parameter as block-coordinate training sees it.
-pub(super) struct Placed<'a> {
+pub(super) struct BlockParameter<'a> {
     pub name: &'a str,
     pub part: Part,
     /// True if it has one dimension.
@@ -56,7 +55,7 @@ pub(super) struct Placed<'a> {
 
 /// Selection of the parameters of a model that train in each step.
 #[derive(Debug)]
-pub(super) struct Coordinates {
+pub(super) struct BlockCoordinate {
     config: BlockCoordinateConfig,
     seed: u64,
     /// Blocks that have turns, ascending.
@@ -67,7 +66,7 @@ pub(super) struct Coordinates {
     along: BTreeSet<String>,
 }
 
-impl Coordinates {
+impl BlockCoordinate {
     /// Creates the selection of a run with these settings and parameters; `frozen` says which parameters the groups freeze. `None` if all
     /// train in every step.
     ///
@@ -75,13 +74,13 @@ impl Coordinates {
     /// `config.invalid` for more blocks than have turns, and for a part that is named although nothing in it would train.
     pub fn of_run<'a>(
         train: &TrainConfig,
-        parameters: impl Iterator<Item = Placed<'a>>,
+        parameters: impl Iterator<Item = BlockParameter<'a>>,
         frozen: &dyn Fn(&str) -> bool,
     ) -> Result<Option<Self>> {
         let Some(config) = train.block_coordinate.clone() else { return Ok(None) };
         let (mut block_of, mut along, mut blocks) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
         let mut named = [("embedding", config.embedding, false), ("norm", config.norm, false), ("head", config.head, false)];
-        for Placed { name, part, is_vector } in parameters.filter(|parameter| !frozen(parameter.name)) {
+        for BlockParameter { name, part, is_vector } in parameters.filter(|parameter| !frozen(parameter.name)) {
             if let Some(block) = part.block() {
                 block_of.insert(name.to_string(), block);
                 blocks.insert(block);
@@ -121,28 +120,5 @@ impl Coordinates {
     /// Returns every set of blocks that trains at once.
     pub fn turns(&self) -> impl Iterator<Item = &[usize]> {
         self.blocks.chunks(self.config.blocks)
-    }
-}
-
-impl Trainer {
-    /// Returns the blocks that the next step trains, if only some do.
-    pub fn active_blocks(&self) -> Option<&[usize]> {
-        Some(self.coordinates.as_ref()?.active(self.progress().completed_steps + 1))
-    }
-
-    /// Returns whether the next step trains other blocks than the last: the state of the last is dropped then, so the run cannot go back to
-    /// before it.
-    pub(super) fn turn_ends(&self) -> bool {
-        let step = self.progress.completed_steps;
-        self.coordinates.as_ref().is_some_and(|coordinates| coordinates.active(step) != coordinates.active(step + 1))
-    }
-
-    /// Prepares the optimizer for the next step: parameters that rest in it have no state.
-    pub(super) fn rest(&mut self) {
-        let step = self.progress.completed_steps + 1;
-        if let Some(coordinates) = &self.coordinates {
-            let active = coordinates.active(step);
-            self.optim.rest(step, &|name| coordinates.rests(name, active));
-        }
     }
 }

@@ -24,7 +24,7 @@ fn of(name: &'static str, shape: &[usize]) -> Tensor {
 }
 
 fn findings(mut bundle: Bundle) -> Vec<(&'static str, String)> {
-    match bundle.fit(&plan(&PLAN)) {
+    match bundle.check_tensors(&plan(&PLAN)) {
         Err(Error::Refused(list)) => list.into_iter().map(|refusal| (refusal.code, refusal.subject.unwrap_or_default())).collect(),
         other => panic!("{other:?}"),
     }
@@ -47,7 +47,7 @@ fn findings_are_listed_all_at_once() {
         ("model.tensor.shape", "model.layers.0.mlp.up_proj.weight"),
     ];
     assert_eq!(findings(folder(&tensors)), expected.map(|(code, name)| (code, name.to_string())));
-    let Err(Error::Refused(list)) = folder(&tensors).fit(&plan(&PLAN)) else { panic!("not refused") };
+    let Err(Error::Refused(list)) = folder(&tensors).check_tensors(&plan(&PLAN)) else { panic!("not refused") };
     assert_eq!((list[3].expected.as_deref(), list[3].found.as_deref()), (Some("[3, 4]"), Some("[3, 5]")));
     assert_eq!(list[0].artifact, "model.safetensors", "a finding is about the file that lists the tensors");
     assert_eq!(list[3].artifact, "model.safetensors");
@@ -60,7 +60,7 @@ fn absent_tensors_are_listed_eight_long_with_the_nearest_names() {
     let layers: Vec<(String, Vec<usize>)> =
         (0..4).flat_map(|layer| parts.map(|part| (format!("model.layers.{layer}.mlp.{part}_proj.weight"), vec![4, 4]))).collect();
     let mut bundle = folder(&[of("model.embed_tokens.weight", &[3, 4]), of("model.decoder.1.mlp.up_proj.weight", &[4, 4])]);
-    let Err(Error::Refused(list)) = bundle.fit(&layers) else { panic!("not refused") };
+    let Err(Error::Refused(list)) = bundle.check_tensors(&layers) else { panic!("not refused") };
     assert_eq!(list.len(), 9);
     assert!(list.iter().all(|refusal| refusal.code == "model.tensor.missing" && refusal.artifact == "model.safetensors"));
     assert_eq!(list[7].subject.as_deref(), Some("model.layers.2.mlp.gate_proj.weight"), "in the order of the names");
@@ -77,7 +77,7 @@ fn tensors_outside_the_blocks_are_left_out_with_a_warning() {
     // Buffers of rotary positions contain nothing trained.
     tensors.push(of("model.layers.0.self_attn.rotary_emb.inv_freq", &[2]));
     let mut bundle = folder(&tensors);
-    bundle.fit(&plan(&PLAN)).unwrap();
+    bundle.check_tensors(&plan(&PLAN)).unwrap();
     let found: Vec<_> = bundle.warnings.iter().map(|warning| (warning.code, warning.subject.as_str())).collect();
     assert_eq!(found, [extra[0], extra[2], extra[1]].map(|name| ("model.tensor.extra", name)));
     assert_eq!(bundle.names().len(), 3);
@@ -106,7 +106,7 @@ fn dtypes_without_a_decoder_count_where_the_model_uses_them() {
     };
     assert_eq!(findings(opaque("output_norm.weight")), [("gguf.tensor.type-unknown", "model.norm.weight".to_string())]);
     let mut unused = opaque("x.weight");
-    unused.fit(&plan(&PLAN)).unwrap();
+    unused.check_tensors(&plan(&PLAN)).unwrap();
     assert_eq!(unused.warnings[0].code, "model.tensor.extra");
     let inside = [&tensors[..3], &[of("blk.0.ffn_gate_inp.weight", &[4])]].concat();
     let bundle = open_bundle(vec![file("m.gguf", gguf(&metadata(), &inside))]).unwrap();

@@ -15,7 +15,7 @@ impl Bundle {
     /// # Errors
     /// All findings together: `model.tensor.missing` (eight of them, then the number of the others), `.unexpected` for a tensor without a place
     /// inside a block, `.shape`, and a dtype without a decoder.
-    pub fn fit(&mut self, planned: &[(String, Vec<usize>)]) -> Result<()> {
+    pub fn check_tensors(&mut self, planned: &[(String, Vec<usize>)]) -> Result<()> {
         let mut names: Vec<&(String, Vec<usize>)> = planned.iter().collect();
         names.sort();
         let wanted: BTreeSet<&str> = names.iter().map(|(name, _)| name.as_str()).collect();

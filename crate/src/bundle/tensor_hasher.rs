@@ -9,7 +9,7 @@ use crate::state::leaf;
 
 /// Name, dtype and shape of a tensor in its digest, and the layout of its bytes in its file.
 #[derive(Debug, Clone)]
-pub(crate) struct Counted {
+pub(crate) struct TensorHasher {
     pub(super) key: String,
     pub(super) dtype: String,
     /// Shape in Hugging Face's order.
@@ -17,7 +17,7 @@ pub(crate) struct Counted {
     layout: Layout,
 }
 
-impl Counted {
+impl TensorHasher {
     /// Describes a tensor that is stored as it enters the digest.
     pub(super) fn plain(key: &str, dtype: &str, shape: Vec<u64>) -> Self {
         Self { key: key.to_string(), dtype: dtype.to_string(), shape, layout: Layout::Same }

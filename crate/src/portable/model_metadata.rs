@@ -9,7 +9,7 @@ use crate::state::Base;
 
 /// Configuration, tokenizer and origin of a state.
 #[derive(Debug, Clone, Default)]
-pub struct Companions {
+pub struct ModelMetadata {
     /// Shape of the model, if tabtune has such models.
     pub config: Option<ModelConfig>,
     /// `config.json` byte for byte, if it is present.
@@ -33,7 +33,7 @@ pub struct Companions {
 /// A tokenizer, if there is one, with its warnings.
 pub(super) type Bound = Option<(PortableTokenizerBinding, Vec<Warning>)>;
 
-impl Companions {
+impl ModelMetadata {
     /// Collects the companions of the weights of an opened model.
     pub(super) fn of_model(bundle: &Bundle, bound: Bound) -> Self {
         let (tokenizer, told) = bound.map_or((None, Vec::new()), |(binding, warnings)| (Some(binding), warnings));

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::counted::{Counted, PayloadSum};
 use super::segment::{Leaves, Segment};
+use super::tensor_hasher::{PayloadSum, TensorHasher};
 use crate::formats::{Digest, Encoding, GgmlType, Hasher, count_non_finite};
 
 /// Position of a tensor in a stream.
 pub(super) struct TensorSpan {
-    pub(super) counted: Counted,
+    pub(super) hasher: TensorHasher,
     /// Index of its file in the stream.
     pub(super) file: usize,
     /// Offset of the first byte in the file; the next field is the end.
@@ -22,7 +22,7 @@ pub(super) struct TensorSpan {
 
 /// Checksums of the bytes so far.
 #[derive(Default)]
-pub(super) struct Sums {
+pub(super) struct Checksums {
     /// Leaves of the complete weights.
     pub(super) weights: Leaves,
     /// Leaves of the complete state tensors.
@@ -44,7 +44,7 @@ pub(super) struct Sums {
     pub(super) owed: Vec<TensorSpan>,
 }
 
-impl Sums {
+impl Checksums {
     /// Registers the position of the tensor that follows those registered so far.
     pub(super) fn expect(&mut self, span: TensorSpan) {
         self.spans.push_back(span);
@@ -59,12 +59,12 @@ impl Sums {
         let (begin, end) = (self.at, self.at + bytes.len() as u64);
         while let Some(span) = self.spans.front().filter(|span| span.file == file) {
             let (from, to) = (span.begin.max(begin), span.end.min(end));
-            self.payload = self.payload.take().or_else(|| span.counted.sum(span.end - span.begin));
+            self.payload = self.payload.take().or_else(|| span.hasher.sum(span.end - span.begin));
             if from < to {
                 // The range is inside the piece.
                 let part = &bytes[(from - begin) as usize..(to - begin) as usize];
                 self.payload.iter_mut().for_each(|payload| payload.update(part));
-                self.odd.update(&span.counted.dtype, part);
+                self.odd.update(&span.hasher.dtype, part);
             }
             if span.end > end {
                 break;
@@ -81,7 +81,7 @@ impl Sums {
         let Some(span) = self.spans.pop_front() else { return };
         let odd = std::mem::take(&mut self.odd).count;
         if odd > 0 && !span.state {
-            self.non_finite.push((span.counted.key.clone(), odd));
+            self.non_finite.push((span.hasher.key.clone(), odd));
         }
         match self.payload.take() {
             Some(payload) => self.add(&span, payload.finish()),
@@ -91,7 +91,7 @@ impl Sums {
 
     pub(super) fn add(&mut self, span: &TensorSpan, payload: Digest) {
         let leaves = if span.state { &mut self.state } else { &mut self.weights };
-        leaves.insert(span.counted.key.clone(), span.counted.leaf(payload));
+        leaves.insert(span.hasher.key.clone(), span.hasher.leaf(payload));
     }
 
     fn end_file(&mut self) {
@@ -100,12 +100,12 @@ impl Sums {
     }
 }
 
-impl Sums {
+impl Checksums {
     /// Returns the leaves to be expected, with placeholders for the digests.
     pub(super) fn planned(&self) -> [Leaves; 2] {
         [false, true].map(|state| {
             let spans = self.spans.iter().filter(|span| span.state == state);
-            spans.map(|span| (span.counted.key.clone(), Digest::of(&[]))).collect()
+            spans.map(|span| (span.hasher.key.clone(), Digest::of(&[]))).collect()
         })
     }
 }

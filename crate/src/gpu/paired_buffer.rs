@@ -5,8 +5,7 @@ use burn::tensor::{DType, Device};
 
 use crate::error::Result;
 use crate::gpu::launch::{CubeTensor, is_software, words_for};
-use crate::gpu::transfer;
-use crate::gpu::{Buffer, graph};
+use crate::gpu::{Buffer, allocation, transfer};
 
 /// Alignment of the second tensor in words: 256 bytes, which every device accepts as an offset of a binding.
 const ALIGNMENT: usize = 64;
@@ -26,7 +25,7 @@ pub fn distance(elements: usize, dtype: DType) -> usize {
 /// # Errors
 ///
 /// As [`transfer::zeros`].
-pub fn zeros_beside(elements: usize, dtype: DType, device: &Device) -> Result<Option<Buffer>> {
+pub fn paired_zeros(elements: usize, dtype: DType, device: &Device) -> Result<Option<Buffer>> {
     let words = 2 * distance(elements, dtype);
     let small = words > 0 && words * 4 <= MOST;
     let on_gpu = small && matches!(device.as_dispatch(), DispatchDevice::Cube(_)) && !is_software(device);
@@ -34,12 +33,12 @@ pub fn zeros_beside(elements: usize, dtype: DType, device: &Device) -> Result<Op
 }
 
 impl Buffer {
-    /// Splits a buffer of [`zeros_beside`] into its two tensors `[elements]`.
+    /// Splits a buffer of [`paired_zeros`] into its two tensors `[elements]`.
     pub fn halves(self, elements: usize, dtype: DType) -> [Self; 2] {
         let words = words_for(elements, dtype);
         let Some(whole) = self.cube() else { return [self.clone(), self] };
         [0, distance(elements, dtype)].map(|first| {
-            let handle = graph::part(&whole.handle, 4 * first, words);
+            let handle = allocation::part(&whole.handle, 4 * first, words);
             let half = CubeTensor::new_contiguous(whole.client.clone(), whole.device.clone(), [elements].into(), handle, dtype);
             Self::of_cube(half)
         })

@@ -1,4 +1,4 @@
-//! Attention with queries, keys and values that are one product, as in GPT-2: `[n, 3 C]`, each a third of every row.
+//! Attention with queries, keys and values that are one product, as in GPT-2: `[n, 3 C]`, packed as the thirds of every row.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -54,28 +54,28 @@ pub fn attention<B: Launch>(
     starts: FloatTensor<B>,
     documents: bool,
     shape: AttentionShape,
-) -> (FloatTensor<B>, Thirds<FloatTensor<B>>) {
+) -> (FloatTensor<B>, PackedQkv<FloatTensor<B>>) {
     let (n, columns) = rows_columns(&x.shape());
     let width = columns / 3;
-    let thirds = [(); 3].map(|()| B::empty(&x, [n, width].into(), DType::F32));
+    let qkv = [(); 3].map(|()| B::empty(&x, [n, width].into(), DType::F32));
     let params = Params { n: n as u32, width: width as u32 };
-    let [q, k, v] = B::launch(&SPLIT, [x, b], thirds, &params, groups_of_64(n * columns));
+    let [q, k, v] = B::launch(&SPLIT, [x, b], qkv, &params, groups_of_64(n * columns));
     let (y, attention) = attention::forward::<B>(q, k, v, starts, documents, shape);
-    (y, Thirds { attention })
+    (y, PackedQkv { attention })
 }
 
 /// The backward pass of [`attention`].
 #[derive(Debug, Clone)]
-pub struct Thirds<T> {
+pub struct PackedQkv<T> {
     attention: Attention<T>,
 }
 
-impl<B: Launch> Vjp<B, 2> for Thirds<FloatTensor<B>> {
+impl<B: Launch> Vjp<B, 2> for PackedQkv<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
         let (n, width) = rows_columns(&dy.shape());
-        let thirds = Vjp::<B, 3>::backward(self.attention, dy, [true; 3]).map(|grad| grad.expect("attention gives all gradients"));
-        let dx = B::empty(&thirds[0], [n, 3 * width].into(), DType::F32);
-        let [dx] = B::launch(&JOIN, thirds, [dx], &Params { n: n as u32, width: width as u32 }, groups_of_64(3 * n * width));
+        let grads = Vjp::<B, 3>::backward(self.attention, dy, [true; 3]).map(|grad| grad.expect("attention gives all gradients"));
+        let dx = B::empty(&grads[0], [n, 3 * width].into(), DType::F32);
+        let [dx] = B::launch(&JOIN, grads, [dx], &Params { n: n as u32, width: width as u32 }, groups_of_64(3 * n * width));
         let db = needs[1].then(|| column_sum::<B>(dx.clone()));
         [needs[0].then_some(dx), db]
     }

@@ -1,0 +1,45 @@
+//! A parameter that a model requests, before it has values.
+
+use super::family::{Part, Role};
+
+/// Parameter that a model requests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ParameterRequest {
+    /// State-dict name.
+    pub name: String,
+    /// Shape.
+    pub shape: Vec<usize>,
+    /// Position in the model.
+    pub part: Part,
+    /// Kind of the parameter.
+    pub kind: Kind,
+    /// True for a trained parameter, false for a constant of a model with an adapter.
+    pub trained: bool,
+}
+
+/// Kind of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// A matrix with this role.
+    Matrix(Role),
+    /// A vector that starts with this value.
+    Vector(f32),
+    /// A factor A whose new values are uniform in ±1/√in.
+    Uniform,
+    /// A factor A whose new values are normal with standard deviation 1/r.
+    Gaussian,
+    /// A factor B, which starts with zeros.
+    Zero,
+}
+
+impl Kind {
+    /// Returns whether it is stored in the precision of a run; vectors are f32.
+    pub fn is_matrix(self) -> bool {
+        !matches!(self, Self::Vector(_))
+    }
+
+    /// Returns whether it belongs to an adapter.
+    pub fn is_factor(self) -> bool {
+        matches!(self, Self::Uniform | Self::Gaussian | Self::Zero)
+    }
+}

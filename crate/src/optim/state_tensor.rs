@@ -1,0 +1,53 @@
+//! One entry of the optimizer file, with its values on the device or the host.
+
+use burn::tensor::Tensor;
+
+use crate::error::{Error, Result};
+
+/// The place of a state's values.
+#[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
+pub enum StateData {
+    /// A counter on the host.
+    Step(u64),
+    /// A tensor on the device; the handle is shared, not copied.
+    Tensor(Tensor<1>),
+}
+
+/// One entry of the optimizer file.
+#[derive(Debug, Clone)]
+pub struct StateTensor {
+    /// Shape in the file.
+    pub shape: Vec<usize>,
+    /// `U64`, `F32` or `BF16`.
+    pub dtype: &'static str,
+    /// The values.
+    pub data: StateData,
+}
+
+impl StateTensor {
+    /// Returns the length of [`Self::bytes`].
+    pub fn len_bytes(&self) -> usize {
+        let size = match self.dtype {
+            "U64" => 8,
+            "BF16" => 2,
+            _ => 4,
+        };
+        self.shape.iter().product::<usize>() * size
+    }
+
+    /// Reads the values as little-endian bytes, row-major.
+    ///
+    /// # Errors
+    ///
+    /// `device.lost` if the read fails.
+    pub async fn bytes(&self) -> Result<Vec<u8>> {
+        match &self.data {
+            StateData::Step(step) => Ok(step.to_le_bytes().to_vec()),
+            StateData::Tensor(tensor) => {
+                let data = tensor.clone().into_data_async().await.map_err(Error::device_lost)?;
+                Ok(data.as_bytes()[..self.len_bytes()].to_vec())
+            }
+        }
+    }
+}
