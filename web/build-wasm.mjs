@@ -1,6 +1,6 @@
 // crate → web/pkg (release) or web/pkg-quick (quick), two builds of which neither replaces the other.
-//   node web/build-wasm.mjs           release: cargo with link-time optimization, wasm-bindgen, unreached.mjs, uncommented.mjs and wasm-opt
-//                                     -Oz; fails if the result is larger than allowed
+//   node web/build-wasm.mjs           release: cargo with link-time optimization, wasm-bindgen, unreached.mjs and wasm-opt -Oz;
+//                                     fails if the result is larger than allowed
 //   node web/build-wasm.mjs quick     only cargo and wasm-bindgen, for trying things out: larger, but built within seconds of a change; it
 //                                     also replays recorded trajectories, for the tests
 // Each build has its own dependencies: link-time optimization needs bitcode, the quick build machine code. Nothing is done if no input has changed,
@@ -13,12 +13,11 @@ import { FOLDERS } from './core-kind.mjs';
 import { takePackagedCore } from './packaged-core.mjs';
 import { StageError, Stages } from './stages.mjs';
 import { cacheDir, environment, filesOf, ownTarget, root, run } from './toolchain.mjs';
-import { withoutComments } from './uncommented.mjs';
 import { withoutUnreached } from './unreached.mjs';
 
 const MB = 1_000_000;
 const LIMITS = { gzip: 3.5 * MB, brotli: 2.5 * MB };
-const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', ...['bindgen', 'build-wasm.mjs', 'quick.toml', 'uncommented.mjs', 'unreached.mjs'].map((name) => join('web', name))];
+const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', ...['bindgen', 'build-wasm.mjs', 'quick.toml', 'unreached.mjs'].map((name) => join('web', name))];
 const TARGET = 'wasm32-unknown-unknown';
 /**
  * Functions with similar names are placed next to each other, which makes the download smaller by a hundredth; then names and producers are dropped.
@@ -120,8 +119,7 @@ async function compile(kind, { folder, wasm }, onLine, tools) {
   const names = kind === 'quick' ? ['--remove-name-section'] : [];
   await run('wasm-bindgen', ['--target', 'web', ...names, '--out-dir', folder, '--out-name', 'tabtune', compiledAs(kind)], { quiet: true, onLine });
   if (kind !== 'release') return;
-  const shaders = filesOf(join(root, 'shaders')).filter((file) => file.endsWith('.wgsl'));
-  writeFileSync(wasm, withoutComments(withoutUnreached(readFileSync(wasm)), shaders));
+  writeFileSync(wasm, withoutUnreached(readFileSync(wasm)));
   await run('wasm-opt', [wasm, '-o', wasm, ...WASM_OPT], { quiet: true, onLine });
 }
 

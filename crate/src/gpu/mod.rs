@@ -30,3 +30,4 @@ pub use packed::PackedUpload;
 pub use params::{Field, KernelParams, Word};
 pub use readback::{StartedRead, read_data, read_f32};
 pub use storage_type::{Chunk, Chunks, StorageType, Stored, StoredMatrix, THREE4, TWO4, WEIGHT1, WEIGHT4};
+pub use tabtune_shaders::source;
