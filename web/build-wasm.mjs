@@ -1,6 +1,6 @@
-// crate → web/pkg (release) or web/pkg-quick (quick), two builds of which neither replaces the other.
-//   node web/build-wasm.mjs           release: cargo with link-time optimization, wasm-bindgen, unreached.mjs, uncommented.mjs and wasm-opt
-//                                     -Oz; fails if the result is larger than allowed
+// web/core → web/pkg (release) or web/pkg-quick (quick), two builds of which neither replaces the other.
+//   node web/build-wasm.mjs           release: cargo with link-time optimization, wasm-bindgen, unreached.mjs and wasm-opt -Oz;
+//                                     fails if the result is larger than allowed
 //   node web/build-wasm.mjs quick     only cargo and wasm-bindgen, for trying things out: larger, but built within seconds of a change; it
 //                                     also replays recorded trajectories, for the tests
 // Each build has its own dependencies: link-time optimization needs bitcode, the quick build machine code. Nothing is done if no input has changed,
@@ -13,12 +13,11 @@ import { FOLDERS } from './core-kind.mjs';
 import { takePackagedCore } from './packaged-core.mjs';
 import { StageError, Stages } from './stages.mjs';
 import { cacheDir, environment, filesOf, ownTarget, root, run } from './toolchain.mjs';
-import { withoutComments } from './uncommented.mjs';
 import { withoutUnreached } from './unreached.mjs';
 
 const MB = 1_000_000;
 const LIMITS = { gzip: 3.5 * MB, brotli: 2.5 * MB };
-const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', ...['bindgen', 'build-wasm.mjs', 'quick.toml', 'uncommented.mjs', 'unreached.mjs'].map((name) => join('web', name))];
+const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', ...['core', 'bindgen', 'build-wasm.mjs', 'quick.toml', 'unreached.mjs'].map((name) => join('web', name))];
 const TARGET = 'wasm32-unknown-unknown';
 /**
  * Functions with similar names are placed next to each other, which makes the download smaller by a hundredth; then names and producers are dropped.
@@ -31,7 +30,7 @@ const COMPILED = {
   release: { options: ['--profile', 'wasm'], folder: 'wasm' },
   quick: { options: ['--config', join('web', 'quick.toml'), '--features', 'replay'], folder: 'debug' },
 };
-const compiledAs = (kind) => join(environment.CARGO_TARGET_DIR, TARGET, COMPILED[kind].folder, 'tabtune.wasm');
+const compiledAs = (kind) => join(environment.CARGO_TARGET_DIR, TARGET, COMPILED[kind].folder, 'tabtune_web.wasm');
 export const STAGES = { release: 'browser core', quick: 'quick browser core' };
 const STORED_BUILDS = 4;
 const ADVICE = 'mend what the compiler says above and run this again: what was compiled is kept. It needs 3 GB of disk and 4 GB of memory.';
@@ -104,24 +103,16 @@ function storeBuild({ folder, record, store }, inputs) {
   for (const name of oldest) rmSync(join(store, name), { recursive: true, force: true });
 }
 
-/**
- * Exports the constructors' function. Otherwise the linker calls it at the top of every exported function, and the glue calls those (tables of
- * JavaScript values) thousands of times in a training step: all constructors of CubeCL's registry, each time. `web/src/worker/wasm.ts` calls it once.
- */
-const LINKER = ['-C', 'link-arg=--export=__wasm_call_ctors'];
-
-/** Compiles a cdylib only, since a library that is also an rlib gets no link-time optimization. */
 async function compile(kind, { folder, wasm }, onLine, tools) {
   ownTarget();
-  const core = ['--locked', '--lib', '--crate-type', 'cdylib', '--manifest-path', join('crate', 'Cargo.toml'), '--target', TARGET];
-  await run('cargo', ['rustc', ...core, ...COMPILED[kind].options, '--', ...LINKER], { quiet: true, onLine });
+  const core = ['--locked', '--manifest-path', join('web', 'core', 'Cargo.toml'), '--target', TARGET];
+  await run('cargo', ['build', ...core, ...COMPILED[kind].options], { quiet: true, onLine });
   await tools;
   // A third of the quick module consists of function names, which every page would load; unreached.mjs and wasm-opt read those of the release build.
   const names = kind === 'quick' ? ['--remove-name-section'] : [];
   await run('wasm-bindgen', ['--target', 'web', ...names, '--out-dir', folder, '--out-name', 'tabtune', compiledAs(kind)], { quiet: true, onLine });
   if (kind !== 'release') return;
-  const shaders = filesOf(join(root, 'shaders')).filter((file) => file.endsWith('.wgsl'));
-  writeFileSync(wasm, withoutComments(withoutUnreached(readFileSync(wasm)), shaders));
+  writeFileSync(wasm, withoutUnreached(readFileSync(wasm)));
   await run('wasm-opt', [wasm, '-o', wasm, ...WASM_OPT], { quiet: true, onLine });
 }
 

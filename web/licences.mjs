@@ -28,7 +28,7 @@ const json = (path) => JSON.parse(readFileSync(path, 'utf8'));
 
 function cargo(args) {
   const options = { cwd: root, env: environment, encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'inherit'] };
-  return execFileSync('cargo', [...args, '--manifest-path', join('crate', 'Cargo.toml'), '--locked'], options);
+  return execFileSync('cargo', [...args, '--manifest-path', join('web', 'core', 'Cargo.toml'), '--locked'], options);
 }
 
 /** The texts of the files with a licence in a folder. */

@@ -38,7 +38,5 @@ pub mod export;
 pub mod portable;
 #[cfg(feature = "replay")]
 pub mod replay;
-#[cfg(target_family = "wasm")]
-pub mod web_api;
 
 pub use error::{Error, Result};

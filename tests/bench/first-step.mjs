@@ -5,7 +5,6 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from '../../web/toolchain.mjs';
-import { uncommented } from '../../web/uncommented.mjs';
 import { Browser } from '../browser/chromium.mjs';
 import { serve } from '../browser/site.mjs';
 import { pagesDir, preparePage } from './peers.mjs';
@@ -14,8 +13,10 @@ const options = { before: { type: 'string' }, rounds: { type: 'string', default:
 const { values, positionals } = parseArgs({ allowPositionals: true, options });
 const size = positionals[0] ?? 'tiny';
 const seconds = (millis) => (millis / 1000).toFixed(2);
+/** A shader as it is compiled: without comments and empty lines (shaders/build.rs). */
+const compiledText = (text) => text.split('\n').map((line) => line.split('//')[0].trimEnd()).filter((line) => line !== '').join('\n');
 const stems = readdirSync(join(root, 'shaders')).filter((name) => name.endsWith('.wgsl') && name !== 'common.wgsl');
-const shaders = stems.map((name) => ({ name: name.replace('.wgsl', ''), text: uncommented(readFileSync(join(root, 'shaders', name), 'latin1')).trim() }));
+const shaders = stems.map((name) => ({ name: name.replace('.wgsl', ''), text: compiledText(readFileSync(join(root, 'shaders', name), 'utf8')) }));
 
 /** Runs in the page: asks the worker's probe. */
 const texts = () =>

@@ -1,6 +1,6 @@
 //! The macro that declares kernels.
 
-/// Declares a [`Kernel`](crate::gpu::Kernel): its stem (the text is `shaders/<stem>.wgsl`), the number of invocations per workgroup, the buffers
+/// Declares a [`Kernel`](crate::gpu::Kernel): its stem (the text is that of [`source`](crate::gpu::source)), the number of invocations per workgroup, the buffers
 /// that it reads `->` those that it writes (`mut` where it reads them too), its parameters, and its twin. Variants may follow: they share
 /// everything with the kernel except for the shader and, where these are given, the entry point and the size of a workgroup.
 ///
@@ -69,7 +69,7 @@
 macro_rules! kernel {
     // The text of a shader.
     (@source $stem:literal) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../shaders/", $stem, ".wgsl"))
+        $crate::gpu::source($stem)
     };
     (@source $stem:literal $text:expr) => {
         $text

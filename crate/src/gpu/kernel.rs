@@ -155,7 +155,7 @@ pub struct AnyKernel {
 pub type Kernels = &'static [&'static [&'static AnyKernel]];
 
 /// Text that is put in front of every shader.
-pub const COMMON: &str = crate::kernel!(@source "common");
+pub const COMMON: &str = tabtune_shaders::source("common");
 
 impl<P, const R: usize, const W: usize> Clone for Kernel<P, R, W> {
     fn clone(&self) -> Self {

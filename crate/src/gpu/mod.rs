@@ -35,3 +35,4 @@ pub use params::{Field, KernelParams, Word};
 pub use readback::{StartedRead, read_data, read_f32};
 pub use storage_type::{Chunk, Chunks, StorageType, StoredMatrix, THREE4, TWO4, WEIGHT1, WEIGHT4};
 pub use stored::Stored;
+pub use tabtune_shaders::source;

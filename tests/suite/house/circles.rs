@@ -46,14 +46,15 @@ fn leaves(tree: &str) -> Vec<String> {
 }
 
 impl Modules {
-    fn of_crate() -> Self {
-        let below = root().join("crate/src");
+    /// Reads the modules of the crate with this folder.
+    fn of(folder: &str) -> Self {
+        let below = root().join(folder);
         let name = |file: &std::path::Path| {
             let shown = file.strip_prefix(&below).expect("listed below src").with_extension("").to_string_lossy().replace('\\', "/");
             path(&shown.trim_end_matches("/mod").replace('/', "::"))
         };
         let lines = |text: &str| code(text).into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n");
-        Self(files("crate/src", &[".rs"]).iter().map(|file| (name(file), lines(&text(file)))).collect())
+        Self(files(folder, &[".rs"]).iter().map(|file| (name(file), lines(&text(file)))).collect())
     }
 
     /// A path as it is written in the module `me`, from the crate's root; `None` for what is outside.
@@ -120,8 +121,9 @@ impl Modules {
         imports
     }
 
-    /// The modules of its own room that each module imports from, its descendants aside. A name that is given on counts as where it is defined.
-    fn edges(&self) -> BTreeMap<Path, BTreeSet<Path>> {
+    /// The modules of its own room that each module imports from, its descendants aside; a crate without rooms is one. A name that is given on
+    /// counts as where it is defined.
+    fn edges(&self, rooms: bool) -> BTreeMap<Path, BTreeSet<Path>> {
         let imports: BTreeMap<&Path, Imports> = self.0.keys().map(|me| (me, self.imports(me))).collect();
         let home = |mut path: Path| {
             for _ in 0..8 {
@@ -136,7 +138,7 @@ impl Modules {
         };
         let of = |me: &Path, imports: &Imports| {
             let homes = imports.used.iter().filter_map(|path| home(path.clone()));
-            homes.filter(|other| other[0] == me[0] && other != me && !other.starts_with(me)).collect()
+            homes.filter(|other| (!rooms || other[0] == me[0]) && other != me && !other.starts_with(me)).collect()
         };
         imports.iter().map(|(me, imports)| ((*me).clone(), of(me, imports))).collect()
     }
@@ -161,7 +163,8 @@ fn circles(edges: &BTreeMap<Path, BTreeSet<Path>>) -> Vec<BTreeSet<Path>> {
 #[test]
 fn circles_of_modules_are_absent() {
     let shown = |circle: &BTreeSet<Path>| circle.iter().map(|path| path.join("::")).collect::<Vec<_>>().join(", ");
-    none(circles(&Modules::of_crate().edges()).iter().map(shown).collect());
+    let found = |folder, rooms| circles(&Modules::of(folder).edges(rooms)).iter().map(shown).collect::<Vec<_>>();
+    none([found("crate/src", true), found("web/core/src", false)].concat());
 }
 
 #[test]
@@ -175,7 +178,7 @@ fn circles_that_are_planted_are_found() {
         ("other", "use crate::room::A;"),
     ];
     let modules = Modules(planted.into_iter().map(|(name, code)| (path(name), code.to_string())).collect());
-    let found = circles(&modules.edges());
+    let found = circles(&modules.edges(true));
     let expected: BTreeSet<Path> = ["room::a", "room::b", "room::c"].map(path).into();
     assert_eq!(found, [expected], "by the front door, by a module, and by a path within code");
 }

@@ -4,7 +4,7 @@ use super::none;
 use super::source::{code, files, root, shown, text};
 
 /// The modules of the crate with their row. A module imports from lower rows only, never from its own.
-const ROWS: [(&str, u8); 30] = [
+const ROWS: [(&str, u8); 29] = [
     ("error", 0),
     ("platform", 0),
     ("bf16", 1),
@@ -32,24 +32,22 @@ const ROWS: [(&str, u8); 30] = [
     ("export", 9),
     ("portable", 10),
     ("replay", 10),
-    ("web_api", 11),
     ("Error", 0),
     ("Result", 0),
 ];
 
 /// External names that only some modules may use: (word, reason, test whether a file of the crate may have it).
 type Place = (&'static str, &'static str, fn(&str) -> bool);
-const PLACES: [Place; 12] = [
+const PLACES: [Place; 13] = [
     ("cubecl", "CubeCL is named in gpu/launch.rs, gpu/graph.rs and gpu/allocation.rs only", |file| {
         matches!(file, "gpu/launch.rs" | "gpu/graph.rs" | "gpu/allocation.rs")
     }),
     ("unsafe {", "the call that runs a recording is the only unsafe one", |file| file == "gpu/graph.rs"),
     ("burn::", "Burn is named from gpu up", |file| row_of_file(file).is_some_and(|row| row >= 3)),
-    ("target_family", "the browser is told apart in platform/mod.rs and on `mod web_api` only", |file| {
-        matches!(file, "platform/mod.rs" | "lib.rs")
-    }),
+    ("target_family", "the browser is told apart in platform/mod.rs only", |file| file == "platform/mod.rs"),
     ("target_arch", "the browser is told apart by target_family", |_| false),
-    ("wasm_bindgen", "the browser's types belong to web_api", |file| file.starts_with("web_api/")),
+    ("wasm_bindgen", "the browser's types belong to web/core", |_| false),
+    ("js_sys", "the browser's types belong to web/core", |_| false),
     ("std::fs", "the crate does no I/O", |_| false),
     ("std::net", "the crate does no I/O", |_| false),
     ("std::env", "the crate reads no environment", |_| false),
@@ -157,15 +155,13 @@ fn layers_keep_words_in_their_places() {
             }
         }
     }
-    let lib = text(&root().join("crate/src/lib.rs"));
-    assert_eq!(lib.matches("target_family").count(), 1, "lib.rs: one cfg, on `mod web_api`");
     none(findings);
 }
 
 #[test]
 fn layers_have_no_panics_by_choice() {
     let mut findings = Vec::new();
-    for path in files("crate/src", &[".rs"]).into_iter().chain(files("native-runner/src", &[".rs"])) {
+    for path in ["crate/src", "native-runner/src", "web/core/src"].iter().flat_map(|folder| files(folder, &[".rs"])) {
         for (number, line) in code(&text(&path)) {
             for word in FORBIDDEN.iter().filter(|word| line.contains(**word)) {
                 findings.push(format!("{}:{number}: {word}", shown(&path)));

@@ -8,7 +8,7 @@ use tabtune::error::{CODES, Class, Code, MEANINGS, Raiser, class};
 /// Collects every `word!("…")` of the sources.
 fn raised_in_rust() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for path in files("crate/src", &[".rs"]).into_iter().chain(files("native-runner/src", &[".rs"])) {
+    for path in ["crate/src", "native-runner/src", "web/core/src"].iter().flat_map(|folder| files(folder, &[".rs"])) {
         let whole = text(&path);
         for (_, line) in code(&whole) {
             found.extend(line.split("word!(\"").skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned));

@@ -1,4 +1,4 @@
-/** The interface of the Rust core (`crate/src/web_api`) for the worker. Reports are parsed in `wasm.ts`, so they are `unknown` here. */
+/** The interface of the Rust core (`web/core`) for the worker. Reports are parsed in `wasm.ts`, so they are `unknown` here. */
 export default function init(options?: { module_or_path: BufferSource | URL | string }): Promise<unknown>;
 export interface JsSource {
   name: string;

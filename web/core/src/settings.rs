@@ -3,19 +3,19 @@
 use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
+use tabtune::bundle::{Bundle, ModelAssets};
+use tabtune::config::TrainConfig;
+use tabtune::data::Dataset;
+use tabtune::error::{Error, Fault, Result};
+use tabtune::model::attached_settings;
+use tabtune::schedule;
+use tabtune::tokenizer::{Date, Tokenizer};
 use wasm_bindgen::prelude::*;
 
-use super::error::{JsResult, thrown};
-use crate::bundle::{Bundle, ModelAssets};
-use crate::config::TrainConfig;
-use crate::data::Dataset;
-use crate::error::{Error, Fault, Result};
-use crate::model::attached_settings;
-use crate::schedule;
-use crate::tokenizer::{Date, Tokenizer};
+use crate::error::{JsResult, thrown};
 
 /// Returns the keys of a JSON object of settings.
-pub(super) fn keys_of(json: &str) -> Result<Map<String, Value>> {
+pub(crate) fn keys_of(json: &str) -> Result<Map<String, Value>> {
     Ok(parsed(json)?.as_object().cloned().unwrap_or_default())
 }
 
@@ -24,18 +24,18 @@ fn parsed(json: &str) -> Result<Value> {
 }
 
 /// Returns `saved` with the keys of a JSON object laid over it.
-pub(super) fn changed(saved: &TrainConfig, json: &str) -> Result<TrainConfig> {
+pub(crate) fn changed(saved: &TrainConfig, json: &str) -> Result<TrainConfig> {
     saved.overlaid(parsed(json)?)
 }
 
 /// Returns today's date, if the model's template asks for the date.
-pub(super) fn today(tokenizer: &Tokenizer) -> Option<Date> {
+pub(crate) fn today(tokenizer: &Tokenizer) -> Option<Date> {
     if tokenizer.asks_for_date() { Date::of_unix_secs((js_sys::Date::now() / 1000.0) as u64) } else { None }
 }
 
 /// Reads the settings of a run of these files from JSON; missing keys have their defaults. An adapter attached to the model is trained
 /// further: the settings in its files apply, and `adapter` may repeat them.
-pub(super) fn train_config(json: &str, files: Option<&Bundle>) -> Result<TrainConfig> {
+pub(crate) fn train_config(json: &str, files: Option<&Bundle>) -> Result<TrainConfig> {
     let mut given = parsed(json)?;
     // A value that is not an object is refused below, as in any run.
     let saved = files.map_or(Ok(None), attached_settings)?;
@@ -48,17 +48,17 @@ pub(super) fn train_config(json: &str, files: Option<&Bundle>) -> Result<TrainCo
 }
 
 /// Returns the changed settings of a run, with the steps of the epochs if epochs are given.
-pub(super) fn stepped(config: TrainConfig, json: &str, dataset: &Dataset) -> Result<TrainConfig> {
+pub(crate) fn stepped(config: TrainConfig, json: &str, dataset: &Dataset) -> Result<TrainConfig> {
     if keys_of(json)?.contains_key("epochs") { config.with_steps_of(dataset) } else { Ok(config) }
 }
 
 /// Returns the documents of a run, with the tokens that end the turns of its chats if the dataset has such tokens.
-pub(super) fn with_ends(assets: Rc<ModelAssets>, dataset: &Dataset) -> Rc<ModelAssets> {
+pub(crate) fn with_ends(assets: Rc<ModelAssets>, dataset: &Dataset) -> Rc<ModelAssets> {
     if dataset.turn_ends().is_empty() { assets } else { Rc::new(ModelAssets::clone(&assets).with_ends(dataset.turn_ends())) }
 }
 
 /// Returns every `stride`-th step from the first, `points` of them.
-pub(super) fn strided(points: u32, stride: f64) -> impl Iterator<Item = u64> {
+pub(crate) fn strided(points: u32, stride: f64) -> impl Iterator<Item = u64> {
     (0..u64::from(points)).map(move |index| index.saturating_mul(stride as u64).saturating_add(1))
 }
 

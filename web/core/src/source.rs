@@ -4,12 +4,12 @@ use std::io::{self, Read};
 use std::rc::Rc;
 
 use js_sys::{Array, Function, Reflect, Uint8Array};
+use tabtune::data::{DataSource, TokenStorage};
+use tabtune::error::{Error, Result};
+use tabtune::formats::{ByteSource, Digest, truncated};
 use wasm_bindgen::{JsCast, JsValue};
 
-use super::error::{JsResult, thrown};
-use crate::data::{DataSource, TokenStorage};
-use crate::error::{Error, Result};
-use crate::formats::{ByteSource, Digest, truncated};
+use crate::error::{JsResult, thrown};
 
 /// File of the page: `{ name, size, read(offset, length), pieces }`. `pieces` is present if the SHA-256 of each piece is known.
 pub struct JsSource {

@@ -7,21 +7,26 @@ use js_sys::Promise;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tabtune::config::BaseStorage;
+use tabtune::device::Device;
+use tabtune::error::{Error, Fault, Result};
+use tabtune::generate::score::{Score, ScoreConfig, score};
+use tabtune::generate::{GenerateConfig, GeneratedToken, Generator, Loan, PrefixCache};
+use tabtune::model::Model;
+use tabtune::tokenizer::{Conversation, Tokenizer};
+use tabtune::train::check_inference_limits;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
-use super::asked::Reader;
-use super::error::{JsResult, thrown};
-use super::interrupt::interrupt;
-use super::plain;
-use super::run::Run;
-use super::session::{BUSY, Session, Slot, with_run};
-use super::settings::today;
-use crate::error::{Error, Fault, Result};
-use crate::generate::score::{Score, ScoreConfig, score};
-use crate::generate::{GenerateConfig, GeneratedToken, Generator, Loan, PrefixCache};
-use crate::model::Model;
-use crate::tokenizer::{Conversation, Tokenizer};
+use crate::device::device;
+use crate::error::{JsResult, thrown};
+use crate::interrupt::interrupt;
+use crate::model::ModelHandle;
+use crate::objects::plain;
+use crate::reader::Reader;
+use crate::run::Run;
+use crate::session::{BUSY, Session, Slot, with_run};
+use crate::settings::today;
 
 /// Parses the options of `key` from their JSON.
 fn read<T: DeserializeOwned>(key: &str, rule: &str, json: &str) -> Result<T> {
@@ -80,9 +85,33 @@ async fn scored(model: &Model, tokenizer: &Tokenizer, request_json: &str) -> Res
     score(model, tokenizer, &ids, &options, &interrupt()).await
 }
 
+#[wasm_bindgen]
+impl ModelHandle {
+    /// Puts the weights on the device, to generate and score text → `LoadedModel`. A new model has no weights and is refused; a model that
+    /// does not fit is refused before anything is uploaded.
+    pub fn load(&self) -> Promise {
+        let model = self.clone();
+        future_to_promise(async move { Ok(LoadedModel(Rc::new(model.reader(&device()?).await.map_err(thrown)?)).into()) })
+    }
+}
+
+impl ModelHandle {
+    async fn reader(&self, device: &Device) -> Result<Reader> {
+        let tokenizer = self.tokenizer()?.clone();
+        let Some(bundle) = self.bundle().cloned() else {
+            return Err(Error::InvalidConfig(vec![Fault::new("model", "one that was opened, or is in training", "a new one")]));
+        };
+        let storage = if bundle.attached().is_some() { BaseStorage::Stored } else { BaseStorage::F32 };
+        check_inference_limits(&bundle, storage, device.info().limits)?;
+        let model = Model::for_inference(&bundle, storage, &device.inner(), &interrupt()).await?;
+        model.check_finite()?;
+        Ok(Reader::new(model, tokenizer, bundle))
+    }
+}
+
 /// Weights of an open model on the device.
 #[wasm_bindgen]
-pub struct LoadedModel(pub(super) Rc<Reader>);
+pub struct LoadedModel(Rc<Reader>);
 
 #[wasm_bindgen]
 impl LoadedModel {
@@ -107,12 +136,12 @@ impl LoadedModel {
 fn answered(reader: Result<Rc<Reader>>, conversation_json: &str, options_json: &str) -> JsResult<TokenStream> {
     let reader = reader.map_err(thrown)?;
     let answer = answering(&reader.model, &reader.tokenizer, &reader.cache, conversation_json, options_json).map_err(thrown)?;
-    Ok(TokenStream::of(Asked::Model(reader), answer))
+    Ok(TokenStream::of(Owner::Model(reader), answer))
 }
 
 /// Owner of the weights that generate the tokens.
 #[derive(Clone)]
-enum Asked {
+enum Owner {
     Run(Slot),
     Model(Rc<Reader>),
 }
@@ -120,7 +149,7 @@ enum Asked {
 /// Generated tokens, one at a time.
 #[wasm_bindgen]
 pub struct TokenStream {
-    asked: Asked,
+    owner: Owner,
     generator: Rc<RefCell<Option<Generator>>>,
     loan: Option<Loan>,
     /// Number of prompt tokens that were computed before, and of those that the first token computes.
@@ -128,9 +157,9 @@ pub struct TokenStream {
 }
 
 impl TokenStream {
-    fn of(asked: Asked, Answer { generator, loan }: Answer) -> Self {
+    fn of(owner: Owner, Answer { generator, loan }: Answer) -> Self {
         let prompt = generator.progress().into();
-        Self { asked, generator: Rc::new(RefCell::new(Some(generator))), loan, prompt }
+        Self { owner, generator: Rc::new(RefCell::new(Some(generator))), loan, prompt }
     }
 }
 
@@ -159,12 +188,12 @@ impl TokenStream {
     /// Returns the next `GeneratedToken`, or undefined at the end.
     pub fn next(&self) -> Promise {
         let slot = self.generator.clone();
-        match self.asked.clone() {
-            Asked::Run(run) => with_run(run, move |run| async move {
+        match self.owner.clone() {
+            Owner::Run(run) => with_run(run, move |run| async move {
                 let token = of_run(&slot, &run).await;
                 (run, token)
             }),
-            Asked::Model(reader) => future_to_promise(async move { taken(&slot, &reader.model, &reader.tokenizer).await }),
+            Owner::Model(reader) => future_to_promise(async move { taken(&slot, &reader.model, &reader.tokenizer).await }),
         }
     }
 }
@@ -194,7 +223,7 @@ impl Session {
             run.trainer.forget_recording();
             continued(run.trainer.model(), run.tokenizer()?, prompt, options_json)
         })?;
-        Ok(TokenStream::of(Asked::Run(self.0.clone()), Answer { generator, loan: None }))
+        Ok(TokenStream::of(Owner::Run(self.0.clone()), Answer { generator, loan: None }))
     }
 
     /// Answers a conversation, as `LoadedModel.chat` does, with the weights at the time of each token.
@@ -207,8 +236,8 @@ impl Session {
             } else {
                 let answer = run
                     .tokenizer()
-                    .and_then(|tokenizer| answering(run.trainer.model(), tokenizer, &run.asked.cache, &conversation_json, &options_json));
-                answer.map(|answer| TokenStream::of(Asked::Run(slot), answer)).map_err(thrown)
+                    .and_then(|tokenizer| answering(run.trainer.model(), tokenizer, &run.answers.cache, &conversation_json, &options_json));
+                answer.map(|answer| TokenStream::of(Owner::Run(slot), answer)).map_err(thrown)
             };
             (run, stream)
         })

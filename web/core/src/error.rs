@@ -1,9 +1,8 @@
 //! Converts errors to the plain objects that the worker turns into `TabtuneError`.
 
 use serde::Serialize;
+use tabtune::error::{Error, Fault, Refusal};
 use wasm_bindgen::JsValue;
-
-use crate::error::{Error, Fault, Refusal};
 
 /// Result of an exported function.
 pub type JsResult<T> = Result<T, JsValue>;

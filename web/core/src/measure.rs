@@ -1,13 +1,14 @@
 //! Measures the speed of this GPU.
 
 use js_sys::Function;
+use tabtune::measure::{Effort, measure_gpu as measure};
 use wasm_bindgen::prelude::*;
 
-use super::error::{JsResult, thrown};
-use super::interrupt::interrupt;
-use super::reports::Measured;
-use super::{device, plain};
-use crate::measure::{Effort, measure_gpu as measure};
+use crate::device::device;
+use crate::error::{JsResult, thrown};
+use crate::interrupt::interrupt;
+use crate::objects::plain;
+use crate::reports::Measured;
 
 /// Measures the kernels at reference shapes → `GpuReport`. `timestamps` says whether the device has them; `on_progress` receives the
 /// number of kernels measured so far and the number of all kernels.

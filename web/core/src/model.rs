@@ -4,33 +4,30 @@ use std::rc::Rc;
 
 use js_sys::{Float32Array, Promise, Reflect, Uint8Array};
 use serde::Serialize;
+use tabtune::bundle::{Bundle, ModelAssets, OpenOptions};
+use tabtune::checkpoint::Base;
+use tabtune::config::{DataSettings, ModelConfig, Precision, TrainConfig};
+use tabtune::data::Dataset;
+use tabtune::device::Device;
+use tabtune::error::{Error, Fault, Refusal, Result, word};
+use tabtune::export::ExportSource;
+use tabtune::families::config_from_hf;
+use tabtune::formats::Warning;
+use tabtune::model::{Model, attached_settings, no_base, open_model_with};
+use tabtune::tokenizer::Tokenizer;
+use tabtune::train::{Notice, check_limits};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
 
-use super::asked::Reader;
-use super::data::JsData;
-use super::error::{JsResult, thrown};
-use super::exports::{Details, written};
-use super::inspect::request;
-use super::interrupt::interrupt;
-use super::reports::AdapterInfo;
-use super::settings::train_config;
-use super::source::sources;
-use super::tokens::LoadedModel;
-use super::{device, plain, software};
-use crate::bundle::{Bundle, ModelAssets, OpenOptions};
-use crate::checkpoint::Base;
-use crate::config::{BaseStorage, DataSettings, ModelConfig, Precision, TrainConfig};
-use crate::data::Dataset;
-use crate::device::Device;
-use crate::error::{Error, Fault, Refusal, Result, word};
-use crate::export::ExportSource;
-use crate::families::config_from_hf;
-use crate::formats::Warning;
-use crate::model::{Model, attached_settings, no_base, open_model_with, planned_parameters};
-use crate::portable::TokenizerFacts;
-use crate::tokenizer::Tokenizer;
-use crate::train::{Notice, check_inference_limits, check_limits};
+use crate::data::JsData;
+use crate::device::software;
+use crate::error::{JsResult, thrown};
+use crate::exports::{Details, written};
+use crate::inspect::request;
+use crate::interrupt::interrupt;
+use crate::model_info::{AdapterInfo, ModelInfo, TensorInfo};
+use crate::objects::plain;
+use crate::settings::{keys_of, today, train_config};
+use crate::source::sources;
 
 #[derive(Clone)]
 enum Weights {
@@ -45,56 +42,6 @@ pub struct ModelHandle {
     config: ModelConfig,
     weights: Weights,
     assets: Rc<ModelAssets>,
-}
-
-#[derive(Serialize)]
-struct TensorInfo {
-    name: String,
-    dtype: String,
-    shape: Vec<usize>,
-}
-
-/// Facts about a model.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ModelInfo {
-    architecture: String,
-    parameters: usize,
-    tensors: Vec<TensorInfo>,
-    config: ModelConfig,
-    vocab_size: usize,
-    tokenizer: Option<TokenizerFacts>,
-    source_format: String,
-    /// Adapter attached to the model, if any.
-    adapter: Option<AdapterInfo>,
-    warnings: Vec<Notice>,
-}
-
-impl ModelInfo {
-    /// Collects the facts about a model of this shape.
-    pub(super) fn new(
-        config: &ModelConfig,
-        tokenizer: Option<&Tokenizer>,
-        source_format: &str,
-        dtype: impl Fn(&str) -> Option<String>,
-    ) -> Self {
-        let tensors: Vec<TensorInfo> = planned_parameters(config)
-            .unwrap_or_default()
-            .into_iter()
-            .map(|(name, shape)| TensorInfo { dtype: dtype(&name).unwrap_or_else(|| "F32".into()), name, shape })
-            .collect();
-        Self {
-            architecture: config.model_type.clone(),
-            parameters: tensors.iter().map(|t| t.shape.iter().product::<usize>()).sum(),
-            tensors,
-            config: config.clone(),
-            vocab_size: config.vocab_size,
-            tokenizer: tokenizer.map(TokenizerFacts::of),
-            source_format: source_format.into(),
-            adapter: None,
-            warnings: Vec::new(),
-        }
-    }
 }
 
 #[wasm_bindgen]
@@ -178,13 +125,6 @@ impl ModelHandle {
     pub fn detokenize(&self, ids: Vec<u32>) -> JsResult<String> {
         self.tokenizer().and_then(|tokenizer| tokenizer.detokenize(&ids)).map_err(thrown)
     }
-
-    /// Puts the weights on the device, to generate and score text → `LoadedModel`. A new model has no weights and is refused; a model that
-    /// does not fit is refused before anything is uploaded.
-    pub fn load(&self) -> Promise {
-        let model = self.clone();
-        future_to_promise(async move { Ok(LoadedModel(Rc::new(model.reader(&device()?).await.map_err(thrown)?)).into()) })
-    }
 }
 
 fn fresh(config_json: &str, tokenizer: Tokenizer) -> Result<ModelHandle> {
@@ -204,41 +144,42 @@ impl ModelHandle {
         match &self.weights {
             Weights::Files(bundle) => {
                 let format = bundle.source_format.to_string();
-                let info = ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), &format, |name| bundle.dtype(name));
+                let mut info = ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), &format, |name| bundle.dtype(name));
                 let notice =
                     |warning: &Warning| Notice { code: warning.code, subject: Some(warning.subject.clone()), message: warning.message() };
                 let adapter = attached_settings(bundle)
                     .ok()
                     .flatten()
                     .and_then(|settings| AdapterInfo::new(&settings, &self.config, Precision::F32).ok());
-                ModelInfo { warnings: bundle.warnings.iter().map(notice).collect(), adapter, ..info }
+                (info.warnings, info.adapter) = (bundle.warnings.iter().map(notice).collect(), adapter);
+                info
             }
             Weights::Fresh => ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), "scratch", |_| None),
         }
     }
 
     /// Returns the files, to be shared.
-    pub(super) fn bundle(&self) -> Option<&Rc<Bundle>> {
+    pub(crate) fn bundle(&self) -> Option<&Rc<Bundle>> {
         if let Weights::Files(bundle) = &self.weights { Some(bundle) } else { None }
     }
 
-    pub(super) fn tokenizer(&self) -> Result<&Tokenizer> {
+    pub(crate) fn tokenizer(&self) -> Result<&Tokenizer> {
         self.assets.need_tokenizer()
     }
 
     /// Returns the shape of the model.
-    pub(super) fn shape(&self) -> &ModelConfig {
+    pub(crate) fn shape(&self) -> &ModelConfig {
         &self.config
     }
 
     /// Returns the opened files of the model; `None` if it is new.
-    pub(super) fn files(&self) -> Option<&Bundle> {
+    pub(crate) fn files(&self) -> Option<&Bundle> {
         self.bundle().map(AsRef::as_ref)
     }
 
     /// Returns the files that a run with these settings starts from. If it trains an adapter, every piece is named, because checkpoints
     /// lack them.
-    pub(super) fn base(&self, train: &TrainConfig) -> Result<Option<Base>> {
+    pub(crate) fn base(&self, train: &TrainConfig) -> Result<Option<Base>> {
         let pieced = |bundle: &Bundle| {
             let base = Base::of_bundle(bundle);
             if train.adapter.is_some() { base.pieced(bundle) } else { Ok(base) }
@@ -246,20 +187,24 @@ impl ModelHandle {
         self.files().map(pieced).transpose()
     }
 
-    async fn reader(&self, device: &Device) -> Result<Reader> {
-        let tokenizer = self.tokenizer()?.clone();
-        let Some(bundle) = self.bundle().cloned() else {
-            return Err(Error::InvalidConfig(vec![Fault::new("model", "one that was opened, or is in training", "a new one")]));
-        };
-        let storage = if bundle.attached().is_some() { BaseStorage::Stored } else { BaseStorage::F32 };
-        check_inference_limits(&bundle, storage, device.info().limits)?;
-        let model = Model::for_inference(&bundle, storage, &device.inner(), &interrupt()).await?;
-        model.check_finite()?;
-        Ok(Reader::new(model, tokenizer, bundle))
+    /// Reads the data as a run with these settings does, and returns the settings as they follow from the data.
+    pub(crate) async fn dataset(
+        &self,
+        data: &JsData,
+        config: TrainConfig,
+        config_json: &str,
+        partial: bool,
+    ) -> Result<(Dataset, TrainConfig)> {
+        let date = || self.tokenizer().ok().and_then(today).map(|date| date.to_string());
+        let config = TrainConfig { chat_date: config.chat_date.clone().or_else(date), ..config };
+        let settings = DataSettings { partial, ..config.data_settings() };
+        let dataset = data.read(self.tokenizer(), &settings).await?;
+        let config = config.settled_for(&dataset, &keys_of(config_json)?, self.shape().max_position_embeddings)?;
+        Ok((dataset, config))
     }
 
     /// Loads the model onto the device, and returns it with its tokenizer and documents.
-    pub(super) async fn build(&self, train: &TrainConfig, device: &Device) -> Result<(Model, Rc<ModelAssets>)> {
+    pub(crate) async fn build(&self, train: &TrainConfig, device: &Device) -> Result<(Model, Rc<ModelAssets>)> {
         check_limits(&self.config, train, self.files(), device.info().limits)?;
         let (device, interrupt) = (&device.inner(), &interrupt());
         let model = match &self.weights {
@@ -294,7 +239,7 @@ struct Parts {
 #[wasm_bindgen]
 pub fn estimate(model: &ModelHandle, config_json: &str) -> JsResult<JsValue> {
     let train = train_config(config_json, model.files()).map_err(thrown)?;
-    let plan = crate::train::memory_plan(&model.config, &train, model.files(), software()).map_err(thrown)?;
+    let plan = tabtune::train::memory_plan(&model.config, &train, model.files(), software()).map_err(thrown)?;
     let beside = train.adapter.is_some();
     let (base, weights, adapter) = if beside { (plan.base, 0, plan.weights - plan.base) } else { (0, plan.weights, 0) };
     let parts = Parts { weights, adapter, base, grads: plan.gradients, optimizer: plan.optimizer, activations: plan.activations };

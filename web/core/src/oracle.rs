@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use burn::tensor::Tensor;
 use js_sys::{Array, Float32Array, Promise};
+use tabtune::data::{Batch, IGNORE_INDEX};
+use tabtune::error::{Error, Result};
+use tabtune::gpu::read_f32;
+use tabtune::model::{Model, ParamVisitor};
+use tabtune::train::{NamedGradients, accumulate, evaluate};
 use wasm_bindgen::prelude::*;
 
-use super::error::thrown;
-use super::interrupt::interrupt;
-use super::plain;
-use super::reports::Step;
-use super::session::{Session, with_run};
-use crate::data::{Batch, IGNORE_INDEX};
-use crate::error::{Error, Result};
-use crate::gpu::read_f32;
-use crate::model::{Model, ParamVisitor};
-use crate::train::{NamedGradients, accumulate, evaluate};
+use crate::error::thrown;
+use crate::interrupt::interrupt;
+use crate::objects::plain;
+use crate::reports::Step;
+use crate::session::{Session, with_run};
 
 /// Returns windows of `length` inputs of `ids` from each of the starts; with `only`, only the target at that place counts.
 fn windows(ids: &[i32], starts: &[u32], length: usize, only: Option<usize>) -> Result<Batch> {

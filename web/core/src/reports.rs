@@ -1,56 +1,21 @@
-//! Converts reports to their names in TypeScript: the case of field names changes here, in `model.rs` and in `error.rs`, and nowhere else.
+//! Converts reports to their names in TypeScript: the case of field names changes here, in `model_info.rs` and in `error.rs`, and nowhere else.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use tabtune::config::TrainConfig;
+use tabtune::error::{Error, Fault, Result};
+use tabtune::formats::Digest;
+use tabtune::gpu::profile::{KernelTime, ProfileReport, Timing};
+use tabtune::measure::{GpuReport, KernelRate, Measure};
+use tabtune::model::FrozenWeights;
+use tabtune::state::Base;
+use tabtune::train::{Notice, StepReport, Trainer};
 
-use super::model::ModelInfo;
-use crate::config::{AdapterConfig, ModelConfig, Precision, TrainConfig};
-use crate::error::{Error, Fault, Result};
-use crate::formats::Digest;
-use crate::gpu::profile::{KernelTime, ProfileReport, Timing};
-use crate::measure::{GpuReport, KernelRate, Measure};
-use crate::model::{Adaptation, FrozenWeights, ParameterRequest, Plan};
-use crate::state::Base;
-use crate::train::{Notice, StepReport, Trainer};
-
-/// Facts about an adapter.
-#[derive(Serialize)]
-pub(super) struct AdapterInfo {
-    r: u64,
-    alpha: f64,
-    /// Names of the modules with factors.
-    targets: Vec<String>,
-    /// Number of trained values.
-    parameters: usize,
-    /// Size of these values on the device in bytes.
-    bytes: usize,
-}
-
-impl AdapterInfo {
-    /// Collects the facts about an adapter of a model of this configuration, stored in this precision.
-    pub(super) fn new(settings: &AdapterConfig, model: &ModelConfig, precision: Precision) -> Result<Self> {
-        let adaptation = Adaptation::new(settings, model, 0)?;
-        let plan = Plan::of(model, Some(&adaptation))?;
-        let elements = |request: &ParameterRequest| request.shape.iter().product::<usize>();
-        let narrow = |request: &ParameterRequest| precision == Precision::Bf16 && request.kind.is_matrix();
-        let (mut parameters, mut bytes) = (0, 0);
-        for request in plan.parameters.iter().filter(|request| request.trained) {
-            parameters += elements(request);
-            bytes += elements(request) * if narrow(request) { 2 } else { 4 };
-        }
-        let targets = adaptation.targets().keys().cloned().collect();
-        Ok(Self { r: settings.r, alpha: settings.alpha, targets, parameters, bytes })
-    }
-
-    /// Collects the facts about the adapter of a run, if it trains one.
-    pub(super) fn of_run(train: &TrainConfig, model: &ModelConfig) -> Result<Option<Self>> {
-        train.adapter.as_ref().map(|settings| Self::new(settings, model, train.precision)).transpose()
-    }
-}
+use crate::model_info::{AdapterInfo, ModelInfo};
 
 /// Facts about the model that a run started from.
 #[derive(Serialize)]
-pub(super) struct BaseInfo {
+pub(crate) struct BaseInfo {
     name: String,
     format: String,
     files: Vec<BaseFileInfo>,
@@ -74,7 +39,7 @@ struct BaseFileInfo {
 
 impl BaseInfo {
     /// Collects the facts about a base whose constants are on the device as `frozen` says.
-    pub(super) fn new(base: &Base, frozen: &FrozenWeights) -> Self {
+    pub(crate) fn new(base: &Base, frozen: &FrozenWeights) -> Self {
         let files = base.files.iter().map(|file| {
             let (sha256, header_sha256) = (file.sha256, file.header_sha256);
             let pieces = file.pieces.as_ref().map(|pieces| pieces.iter().map(Digest::to_string).collect::<String>());
@@ -92,7 +57,7 @@ impl BaseInfo {
 }
 
 /// Converts a report of the core to JSON with its keys as TypeScript has them. Keys that are data have no underscores.
-pub(super) fn in_camel_case(report: &impl Serialize) -> Result<Value> {
+pub(crate) fn in_camel_case(report: &impl Serialize) -> Result<Value> {
     fn renamed(value: Value) -> Value {
         match value {
             Value::Object(fields) => {
@@ -117,34 +82,34 @@ pub(super) fn in_camel_case(report: &impl Serialize) -> Result<Value> {
 /// Facts about a run.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct SessionInfo {
-    pub(super) completed_steps: u64,
-    pub(super) total_steps: u64,
-    pub(super) config: TrainConfig,
-    pub(super) model: ModelInfo,
-    pub(super) adapter: Option<AdapterInfo>,
-    pub(super) base: Option<BaseInfo>,
-    pub(super) data_tokens: usize,
+pub(crate) struct SessionInfo {
+    pub(crate) completed_steps: u64,
+    pub(crate) total_steps: u64,
+    pub(crate) config: TrainConfig,
+    pub(crate) model: ModelInfo,
+    pub(crate) adapter: Option<AdapterInfo>,
+    pub(crate) base: Option<BaseInfo>,
+    pub(crate) data_tokens: usize,
     /// `DataReport`.
-    pub(super) data: Value,
-    pub(super) gpu_bytes: Option<u64>,
-    pub(super) fallbacks: Vec<String>,
-    pub(super) schedule_start: Option<u64>,
-    pub(super) manual_learning_rate: Option<f64>,
-    pub(super) warnings: Vec<Notice>,
+    pub(crate) data: Value,
+    pub(crate) gpu_bytes: Option<u64>,
+    pub(crate) fallbacks: Vec<String>,
+    pub(crate) schedule_start: Option<u64>,
+    pub(crate) manual_learning_rate: Option<f64>,
+    pub(crate) warnings: Vec<Notice>,
 }
 
 /// [`StepReport`] under its names in TypeScript.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Step {
-    pub(super) step: u64,
-    pub(super) epoch: f64,
-    pub(super) loss: f64,
-    pub(super) grad_norm: f64,
-    pub(super) learning_rate: f64,
-    pub(super) tokens: u64,
-    pub(super) secs: f64,
+pub(crate) struct Step {
+    pub(crate) step: u64,
+    pub(crate) epoch: f64,
+    pub(crate) loss: f64,
+    pub(crate) grad_norm: f64,
+    pub(crate) learning_rate: f64,
+    pub(crate) tokens: u64,
+    pub(crate) secs: f64,
 }
 
 impl From<StepReport> for Step {
@@ -156,13 +121,13 @@ impl From<StepReport> for Step {
 /// Progress of a run after a call, and the reports that arrived during it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Advanced {
+pub(crate) struct Advanced {
     completed_steps: u64,
     reports: Vec<Step>,
 }
 
 impl Advanced {
-    pub(super) fn of(trainer: &Trainer, reports: Vec<StepReport>) -> Self {
+    pub(crate) fn of(trainer: &Trainer, reports: Vec<StepReport>) -> Self {
         Self { completed_steps: trainer.progress().completed_steps, reports: reports.into_iter().map(Step::from).collect() }
     }
 }
@@ -170,7 +135,7 @@ impl Advanced {
 /// [`ProfileReport`] under its names in TypeScript.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Profiled {
+pub(crate) struct Profiled {
     steps: u64,
     timing: Timing,
     ms: f64,
@@ -215,7 +180,7 @@ impl From<KernelRate> for Rate {
 /// [`GpuReport`] under its names in TypeScript.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Measured {
+pub(crate) struct Measured {
     adapter: String,
     driver: String,
     backend: String,

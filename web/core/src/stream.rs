@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use js_sys::{Promise, Uint8Array};
+use tabtune::bundle;
+use tabtune::error::{Error, Result};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
-use super::error::{JsResult, thrown};
-use super::interrupt::interrupt;
-use super::plain;
-use crate::bundle;
-use crate::error::{Error, Result};
+use crate::error::{JsResult, thrown};
+use crate::interrupt::interrupt;
+use crate::objects::plain;
 
 /// Stream of files: names and sizes first, then the bytes in order.
 #[wasm_bindgen]
@@ -26,7 +26,7 @@ struct State {
 }
 
 impl FileStream {
-    pub(super) fn of(stream: bundle::FileStream) -> Self {
+    pub(crate) fn of(stream: bundle::FileStream) -> Self {
         let files = stream.files().to_vec();
         Self(Rc::new(RefCell::new(State { stream: Some(stream), files, waiting: Vec::new() })))
     }

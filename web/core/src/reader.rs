@@ -4,19 +4,19 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::interrupt::interrupt;
-use super::run::Run;
-use crate::bundle::Bundle;
-use crate::error::{Error, Fault, Result};
-use crate::generate::PrefixCache;
-use crate::model::Model;
-use crate::tokenizer::Tokenizer;
+use tabtune::bundle::Bundle;
+use tabtune::error::{Error, Fault, Result};
+use tabtune::generate::PrefixCache;
+use tabtune::model::Model;
+use tabtune::tokenizer::Tokenizer;
+
+use crate::interrupt::interrupt;
 
 /// Model on the device that generates and scores text and is not trained.
-pub(super) struct Reader {
-    pub(super) model: Model,
-    pub(super) tokenizer: Tokenizer,
-    pub(super) cache: PrefixCache,
+pub(crate) struct Reader {
+    pub(crate) model: Model,
+    pub(crate) tokenizer: Tokenizer,
+    pub(crate) cache: PrefixCache,
     /// Files that the model was opened from, if an adapter is attached to it.
     files: Option<Rc<Bundle>>,
     base: Base,
@@ -42,35 +42,33 @@ impl Base {
 }
 
 impl Reader {
-    pub(super) fn new(model: Model, tokenizer: Tokenizer, bundle: Rc<Bundle>) -> Self {
+    pub(crate) fn new(model: Model, tokenizer: Tokenizer, bundle: Rc<Bundle>) -> Self {
         let files = Some(bundle).filter(|bundle| bundle.attached().is_some());
         Self { model, tokenizer, cache: PrefixCache::default(), files, base: Base::default() }
     }
 
     /// Returns this reader or, with `base`, its base without the attached adapter.
-    pub(super) async fn or_base(self: Rc<Self>, base: bool) -> Result<Rc<Self>> {
+    pub(crate) async fn or_base(self: Rc<Self>, base: bool) -> Result<Rc<Self>> {
         if base { self.base.of(&self.model, &self.tokenizer, self.files.as_ref()).await } else { Ok(self) }
     }
 }
 
 /// Computations that the answers of a run keep for the next ones.
 #[derive(Default)]
-pub(super) struct AskedRun {
-    pub(super) cache: PrefixCache,
+pub(crate) struct AnswerCache {
+    pub(crate) cache: PrefixCache,
     base: Base,
 }
 
-impl AskedRun {
+impl AnswerCache {
+    /// Returns the base that an adapter is trained on, of a run with this `model` that was opened from `files`.
+    pub(crate) async fn base_of(&self, model: &Model, tokenizer: &Tokenizer, files: Option<&Rc<Bundle>>) -> Result<Rc<Reader>> {
+        self.base.of(model, tokenizer, files).await
+    }
+
     /// Frees everything. Called when the weights change or the memory is needed.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.cache.clear();
         self.base.0.take();
-    }
-}
-
-impl Run {
-    /// Returns the base that an adapter is trained on.
-    pub(super) async fn base_reader(&self) -> Result<Rc<Reader>> {
-        self.asked.base.of(self.trainer.model(), self.tokenizer()?, self.files.as_ref()).await
     }
 }

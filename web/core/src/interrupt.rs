@@ -4,10 +4,9 @@ use std::future::Future;
 use std::pin::Pin;
 
 use js_sys::{Function, Promise};
+use tabtune::interrupt::Interrupt;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-
-use crate::interrupt::Interrupt;
 
 #[wasm_bindgen]
 extern "C" {

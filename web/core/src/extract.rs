@@ -1,21 +1,21 @@
 //! Extracts adapters from two models, without a GPU.
 
 use js_sys::{Function, Object, Promise, Reflect};
+use tabtune::bundle::OpenOptions;
+use tabtune::config::AdapterWarning;
+use tabtune::error::{Error, Fault};
+use tabtune::formats::Warning;
+use tabtune::model::open_model_with;
+use tabtune::portable;
+use tabtune::train::Notice;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
-use super::error::{JsResult, thrown};
-use super::interrupt::interrupt;
-use super::plain;
-use super::source::sources;
-use super::stream::FileStream;
-use crate::bundle::OpenOptions;
-use crate::config::AdapterWarning;
-use crate::error::{Error, Fault};
-use crate::formats::Warning;
-use crate::model::open_model_with;
-use crate::portable;
-use crate::train::Notice;
+use crate::error::{JsResult, thrown};
+use crate::interrupt::interrupt;
+use crate::objects::plain;
+use crate::source::sources;
+use crate::stream::FileStream;
 
 /// Extracts the adapter that comes closest to the difference of two models → `{ report, warnings, stream }`. `options_json` is an
 /// `ExtractOptions`; `on_progress` receives the number of values read so far and the number of all values.

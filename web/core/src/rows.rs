@@ -1,27 +1,22 @@
 //! Inspects data for the page: by themselves, as a model would learn them, and as a run learns them.
 
-use std::rc::Rc;
-
-use js_sys::{Array, Promise, Reflect};
+use js_sys::Promise;
 use serde::Serialize;
-use wasm_bindgen::JsCast;
+use tabtune::config::{DataSettings, OnLong, TrainConfig};
+use tabtune::data::{Dataset, Loader, Preview};
+use tabtune::error::{Error, Fault, Result};
+use tabtune::tokenizer::Tokenizer;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
-use super::error::{JsResult, thrown};
-use super::interrupt::interrupt;
-use super::model::ModelHandle;
-use super::plain;
-use super::reports::in_camel_case;
-use super::run::Run;
-use super::session::{Session, with_run};
-use super::settings::{changed, keys_of, today, train_config};
-use super::source::{JsSource, JsStorage};
-use crate::config::{DataSettings, OnLong, TrainConfig};
-use crate::data::{DataReader, DataSource, Dataset, Loader, Preview, TokenStorage};
-use crate::error::{Error, Fault, Result};
-use crate::formats::ByteSource;
-use crate::tokenizer::Tokenizer;
+use crate::data::JsData;
+use crate::error::{JsResult, thrown};
+use crate::model::ModelHandle;
+use crate::objects::plain;
+use crate::reports::in_camel_case;
+use crate::run::Run;
+use crate::session::{Session, with_run};
+use crate::settings::{changed, train_config};
 
 /// Report on how data are learned, with the first examples.
 #[derive(Serialize)]
@@ -30,86 +25,7 @@ struct DataInspection {
     preview: Vec<Preview>,
 }
 
-/// Data of a run: `{ files, validation, passedOver, storage }`. `passedOver` has the names of entries of folders that are not read, if any,
-/// and `storage` is present if the tokens may be too many for memory.
-pub(super) struct JsData {
-    files: Vec<JsSource>,
-    validation: Vec<JsSource>,
-    passed_over: Vec<String>,
-    storage: Option<Rc<dyn TokenStorage>>,
-}
-
-impl JsData {
-    pub(super) fn new(object: &JsValue) -> JsResult<Self> {
-        let field = |key: &str| Reflect::get(object, &JsValue::from_str(key));
-        let list = |key: &str| field(key)?.dyn_into::<Array>()?.iter().map(JsSource::new).collect::<JsResult<Vec<_>>>();
-        let passed_over = field("passedOver")?;
-        let names = if passed_over.is_undefined() { Array::new() } else { passed_over.dyn_into()? };
-        let passed_over = names.iter().filter_map(|name| name.as_string()).collect();
-        let storage = field("storage")?;
-        let storage = if storage.is_undefined() { None } else { Some(Rc::new(JsStorage::new(storage)?) as Rc<dyn TokenStorage>) };
-        Ok(Self { files: list("files")?, validation: list("validation")?, passed_over, storage })
-    }
-
-    /// Returns the name by which the user knows the data.
-    pub(super) fn name(&self) -> String {
-        let first = self.files.first().map_or("", |file| ByteSource::name(file));
-        if self.files.len() > 1 { format!("{first} and {} more", self.files.len() - 1) } else { first.to_owned() }
-    }
-
-    /// Returns all files, including those for evaluation.
-    pub(super) fn all_files(&self) -> Vec<&dyn DataSource> {
-        self.files.iter().chain(&self.validation).map(|file| file as &dyn DataSource).collect()
-    }
-
-    /// Reads the data; token ids need no tokenizer.
-    pub(super) async fn read(&self, tokenizer: Result<&Tokenizer>, settings: &DataSettings) -> Result<Dataset> {
-        if self.validation.is_empty() {
-            return self.set(&self.files, &self.passed_over, tokenizer, settings).await;
-        }
-        if settings.validation_fraction > 0.0 {
-            let fault = Fault::new("validation_fraction", "0 where validation data are given", settings.validation_fraction);
-            return Err(Error::InvalidConfig(vec![fault]));
-        }
-        let tokenizer = tokenizer?;
-        let training = self.set(&self.files, &self.passed_over, Ok(tokenizer), settings).await?;
-        Ok(training.with_validation(self.set(&self.validation, &[], Ok(tokenizer), settings).await?))
-    }
-
-    async fn set(
-        &self,
-        files: &[JsSource],
-        passed_over: &[String],
-        tokenizer: Result<&Tokenizer>,
-        settings: &DataSettings,
-    ) -> Result<Dataset> {
-        let files: Vec<&dyn DataSource> = files.iter().map(|file| file as &dyn DataSource).collect();
-        let mut reader = DataReader::open(&files, tokenizer, settings, self.storage.clone())?;
-        reader.passed_over(passed_over);
-        while reader.advance()? {
-            interrupt().pause().await?;
-        }
-        reader.finish()
-    }
-}
-
 impl ModelHandle {
-    /// Reads the data as a run with these settings does, and returns the settings as they follow from the data.
-    pub(super) async fn dataset(
-        &self,
-        data: &JsData,
-        config: TrainConfig,
-        config_json: &str,
-        partial: bool,
-    ) -> Result<(Dataset, TrainConfig)> {
-        let date = || self.tokenizer().ok().and_then(today).map(|date| date.to_string());
-        let config = TrainConfig { chat_date: config.chat_date.clone().or_else(date), ..config };
-        let settings = DataSettings { partial, ..config.data_settings() };
-        let dataset = data.read(self.tokenizer(), &settings).await?;
-        let config = config.settled_for(&dataset, &keys_of(config_json)?, self.shape().max_position_embeddings)?;
-        Ok((dataset, config))
-    }
-
     async fn data_inspection(&self, data: &JsData, config_json: &str, partial: bool, show: usize) -> Result<DataInspection> {
         let config = train_config(config_json, self.files())?;
         let (dataset, config) = self.dataset(data, config, config_json, partial).await?;

@@ -1,15 +1,15 @@
 //! Finds out what a file is and whether it is sound, without a GPU.
 
+use tabtune::bundle::{FileFormat, inspect};
+use tabtune::error::{Error, Fault};
+use tabtune::formats::ByteSource;
+use tabtune::portable::answer;
+use tabtune::state::PortableModelImportRequest;
 use wasm_bindgen::prelude::*;
 
-use super::error::{JsResult, thrown};
-use super::plain;
-use super::source::{JsSource, shared, sources};
-use crate::bundle::{FileFormat, inspect};
-use crate::error::{Error, Fault};
-use crate::formats::ByteSource;
-use crate::portable::answer;
-use crate::state::PortableModelImportRequest;
+use crate::error::{JsResult, thrown};
+use crate::objects::plain;
+use crate::source::{JsSource, shared, sources};
 
 /// Returns the report of `tabtune inspect --json` on one file, read as `format`; with `read`, its values are checked too. The shards of an
 /// index are looked for among `siblings`.
@@ -31,6 +31,6 @@ pub fn inspect_model(files: Vec<JsValue>, request_json: Option<String>, adapter:
 }
 
 /// Parses a request from its JSON text.
-pub(super) fn request(json: Option<String>) -> JsResult<Option<PortableModelImportRequest>> {
+pub(crate) fn request(json: Option<String>) -> JsResult<Option<PortableModelImportRequest>> {
     json.map(|text| PortableModelImportRequest::read(&text)).transpose().map_err(thrown)
 }

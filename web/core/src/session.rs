@@ -5,38 +5,40 @@ use std::future::Future;
 use std::rc::Rc;
 
 use js_sys::Promise;
+use tabtune::bundle::ModelAssets;
+use tabtune::checkpoint::{Checkpoint, Environment, Origin};
+use tabtune::error::{Error, Fault, Result};
+use tabtune::gpu::profile::{KernelTimes, Profile};
+use tabtune::state::VerifyPolicy;
+use tabtune::train::{Trainer, check_limits};
+use tabtune::{checkpoint, schedule};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
-use super::data::JsData;
-use super::error::{JsResult, thrown};
-use super::exports::{Details, written};
-use super::interrupt::interrupt;
-use super::model::{ModelHandle, ModelInfo};
-use super::reports::{AdapterInfo, Advanced, BaseInfo, Profiled, SessionInfo, in_camel_case};
-use super::run::Run;
-use super::settings::{changed, stepped, strided, train_config, with_ends};
-use super::source::sources;
-use super::stream::FileStream;
-use super::{device, plain};
-use crate::bundle::ModelAssets;
-use crate::checkpoint::{Checkpoint, Environment, Origin};
-use crate::error::{Error, Fault, Result};
-use crate::gpu::profile::{KernelTimes, Profile};
-use crate::state::VerifyPolicy;
-use crate::train::{Trainer, check_limits};
-use crate::{checkpoint, schedule};
+use crate::data::JsData;
+use crate::device::device;
+use crate::error::{JsResult, thrown};
+use crate::exports::{Details, written};
+use crate::interrupt::interrupt;
+use crate::model::ModelHandle;
+use crate::model_info::{AdapterInfo, ModelInfo};
+use crate::objects::plain;
+use crate::reports::{Advanced, BaseInfo, Profiled, SessionInfo, in_camel_case};
+use crate::run::Run;
+use crate::settings::{changed, stepped, strided, train_config, with_ends};
+use crate::source::sources;
+use crate::stream::FileStream;
 
-pub(super) type Slot = Rc<RefCell<Option<Run>>>;
+pub(crate) type Slot = Rc<RefCell<Option<Run>>>;
 
-pub(super) const BUSY: Error = Error::Busy { doing: "another call of this session" };
+pub(crate) const BUSY: Error = Error::Busy { doing: "another call of this session" };
 
 /// A trainer with its tokenizer.
 #[wasm_bindgen]
-pub struct Session(pub(super) Slot);
+pub struct Session(pub(crate) Slot);
 
 /// Runs `work` on the state of `slot`, which is empty meanwhile.
-pub(super) fn with_run<T, F>(slot: Slot, work: impl FnOnce(Run) -> F + 'static) -> Promise
+pub(crate) fn with_run<T, F>(slot: Slot, work: impl FnOnce(Run) -> F + 'static) -> Promise
 where
     T: Into<JsValue>,
     F: Future<Output = (Run, JsResult<T>)>,
@@ -126,7 +128,7 @@ impl Session {
     /// Submits one optimizer step → `Advanced`. While a profile is taken, it waits for the step.
     pub fn step(&self) -> Promise {
         with_run(self.0.clone(), |mut run| async move {
-            run.asked.clear();
+            run.answers.clear();
             let profile = run.times.is_some().then(Profile::start);
             let reports = match profile {
                 Some(_) => run.trainer.step().await.map(|report| vec![report]),
@@ -184,7 +186,7 @@ impl Session {
     /// Returns the mean loss over the validation part → `EvalReport`.
     pub fn evaluate(&self, max_batches: Option<u32>) -> Promise {
         with_run(self.0.clone(), move |run| async move {
-            run.asked.clear();
+            run.answers.clear();
             let report = run.trainer.evaluate(max_batches.map(|n| n as usize)).await;
             (run, report.map_err(thrown).and_then(|report| plain(&report)))
         })
@@ -260,7 +262,7 @@ impl Session {
 }
 
 impl Session {
-    pub(super) fn read<T>(&self, work: impl FnOnce(&Run) -> Result<T>) -> JsResult<T> {
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Run) -> Result<T>) -> JsResult<T> {
         let slot = self.0.borrow();
         work(slot.as_ref().ok_or_else(|| thrown(BUSY))?).map_err(thrown)
     }

@@ -2,23 +2,23 @@
 
 use js_sys::Promise;
 use serde::Serialize;
+use tabtune::bundle::{StreamTensor, verify_files as verify};
+use tabtune::error::{Error, Fault, Result};
+use tabtune::export::{ExportChoice, ExportOptions, ExportSource};
+use tabtune::portable;
+use tabtune::portable::ModelIoCompatibilityContract;
+use tabtune::state::{Base, ModelIoArtifactReceipt, ModelStateTensorManifest, Operation};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
-use super::error::{JsResult, thrown};
-use super::plain;
-use super::source::sources;
-use super::stream::FileStream;
-use crate::bundle::{StreamTensor, verify_files as verify};
-use crate::error::{Error, Fault, Result};
-use crate::export::{ExportChoice, ExportOptions, ExportSource};
-use crate::portable;
-use crate::portable::ModelIoCompatibilityContract;
-use crate::state::{Base, ModelIoArtifactReceipt, ModelStateTensorManifest, Operation};
+use crate::error::{JsResult, thrown};
+use crate::objects::plain;
+use crate::source::sources;
+use crate::stream::FileStream;
 
 /// Facts about a model other than its weights.
 #[derive(Default, Serialize)]
-pub(super) struct Details {
+pub(crate) struct Details {
     exports: Vec<ExportChoice>,
     contract: Option<ModelIoCompatibilityContract>,
     /// Receipt of the import, for a model that was opened.
@@ -28,11 +28,11 @@ pub(super) struct Details {
 
 impl Details {
     /// Returns the details of a model that cannot be exported and that started from `base`.
-    pub(super) fn of_base(base: Base) -> Self {
+    pub(crate) fn of_base(base: Base) -> Self {
         Self { base: Some(base), ..Self::default() }
     }
 
-    pub(super) fn of(source: &ExportSource) -> Result<Self> {
+    pub(crate) fn of(source: &ExportSource) -> Result<Self> {
         let one = |tensor: &StreamTensor| {
             let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
             ModelStateTensorManifest::parameter(&tensor.name, tensor.dtype(), &shape)
@@ -51,12 +51,12 @@ impl Details {
 }
 
 /// Writes the files of `source` with these options, a JSON text of `ExportOptions`.
-pub(super) fn written(source: ExportSource, options_json: &str, base: Vec<JsValue>) -> JsResult<Promise> {
+pub(crate) fn written(source: ExportSource, options_json: &str, base: Vec<JsValue>) -> JsResult<Promise> {
     let wrong = |error| thrown(Error::InvalidConfig(vec![Fault::new("options", "the keys of ExportOptions", error)]));
     let options: ExportOptions = serde_json::from_str(options_json).map_err(wrong)?;
     let base = sources(base)?;
     Ok(future_to_promise(async move {
-        let stream = portable::export(&source, base, &options).await;
+        let stream = tabtune::export::export(&source, base, &options).await;
         Ok(FileStream::of(stream.map_err(thrown)?).into())
     }))
 }

@@ -1,0 +1,31 @@
+//! The API for the browser's worker. Natively the library is empty.
+#![cfg(target_family = "wasm")]
+#![deny(missing_docs)]
+#![deny(unsafe_code)]
+
+mod data;
+mod device;
+mod error;
+mod exports;
+mod extract;
+mod inspect;
+mod interrupt;
+mod measure;
+mod model;
+mod model_info;
+mod objects;
+#[cfg(feature = "replay")]
+mod oracle;
+mod panic;
+mod reader;
+#[cfg(feature = "replay")]
+mod replay;
+mod reports;
+mod rows;
+mod run;
+mod session;
+mod settings;
+mod source;
+mod stream;
+mod tokens;
+mod version;

@@ -1,0 +1,95 @@
+//! Facts about models and adapters, under their names in TypeScript.
+
+use serde::Serialize;
+use tabtune::config::{AdapterConfig, ModelConfig, Precision, TrainConfig};
+use tabtune::error::Result;
+use tabtune::model::{Adaptation, ParameterRequest, Plan, planned_parameters};
+use tabtune::portable::TokenizerFacts;
+use tabtune::tokenizer::Tokenizer;
+use tabtune::train::Notice;
+
+/// Facts about an adapter.
+#[derive(Serialize)]
+pub(crate) struct AdapterInfo {
+    r: u64,
+    alpha: f64,
+    /// Names of the modules with factors.
+    targets: Vec<String>,
+    /// Number of trained values.
+    parameters: usize,
+    /// Size of these values on the device in bytes.
+    bytes: usize,
+}
+
+impl AdapterInfo {
+    /// Collects the facts about an adapter of a model of this configuration, stored in this precision.
+    pub(crate) fn new(settings: &AdapterConfig, model: &ModelConfig, precision: Precision) -> Result<Self> {
+        let adaptation = Adaptation::new(settings, model, 0)?;
+        let plan = Plan::of(model, Some(&adaptation))?;
+        let elements = |request: &ParameterRequest| request.shape.iter().product::<usize>();
+        let narrow = |request: &ParameterRequest| precision == Precision::Bf16 && request.kind.is_matrix();
+        let (mut parameters, mut bytes) = (0, 0);
+        for asked in plan.parameters.iter().filter(|asked| asked.trained) {
+            parameters += elements(asked);
+            bytes += elements(asked) * if narrow(asked) { 2 } else { 4 };
+        }
+        let targets = adaptation.targets().keys().cloned().collect();
+        Ok(Self { r: settings.r, alpha: settings.alpha, targets, parameters, bytes })
+    }
+
+    /// Collects the facts about the adapter of a run, if it trains one.
+    pub(crate) fn of_run(train: &TrainConfig, model: &ModelConfig) -> Result<Option<Self>> {
+        train.adapter.as_ref().map(|settings| Self::new(settings, model, train.precision)).transpose()
+    }
+}
+
+/// Facts about a tensor.
+#[derive(Serialize)]
+pub(crate) struct TensorInfo {
+    pub(crate) name: String,
+    pub(crate) dtype: String,
+    pub(crate) shape: Vec<usize>,
+}
+
+/// Facts about a model.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ModelInfo {
+    architecture: String,
+    parameters: usize,
+    tensors: Vec<TensorInfo>,
+    config: ModelConfig,
+    vocab_size: usize,
+    tokenizer: Option<TokenizerFacts>,
+    source_format: String,
+    /// Adapter attached to the model, if any.
+    pub(crate) adapter: Option<AdapterInfo>,
+    pub(crate) warnings: Vec<Notice>,
+}
+
+impl ModelInfo {
+    /// Collects the facts about a model of this shape.
+    pub(crate) fn new(
+        config: &ModelConfig,
+        tokenizer: Option<&Tokenizer>,
+        source_format: &str,
+        dtype: impl Fn(&str) -> Option<String>,
+    ) -> Self {
+        let tensors: Vec<TensorInfo> = planned_parameters(config)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(name, shape)| TensorInfo { dtype: dtype(&name).unwrap_or_else(|| "F32".into()), name, shape })
+            .collect();
+        Self {
+            architecture: config.model_type.clone(),
+            parameters: tensors.iter().map(|t| t.shape.iter().product::<usize>()).sum(),
+            tensors,
+            config: config.clone(),
+            vocab_size: config.vocab_size,
+            tokenizer: tokenizer.map(TokenizerFacts::of),
+            source_format: source_format.into(),
+            adapter: None,
+            warnings: Vec::new(),
+        }
+    }
+}
