@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
 use super::imports::{OpenedBundle, SharedFiles, boxed, open_checkpoint, open_gguf, open_hf_folder};
 use super::json::open_json;
+use super::model_metadata::ModelMetadata;
 use super::safetensors::open_safetensors;
 use super::training::TrainingGroups;
 use crate::bundle::{FileStream, ModelAssets, PortableTokenizerBinding};
