@@ -1,6 +1,6 @@
 // web/core → web/pkg (release) or web/pkg-quick (quick), two builds of which neither replaces the other.
-//   node web/build-wasm.mjs           release: cargo with link-time optimization, wasm-bindgen, unreached.mjs and wasm-opt -Oz;
-//                                     fails if the result is larger than allowed
+//   node web/build-wasm.mjs           release: wasm-pack, which calls cargo with link-time optimization and wasm-bindgen; then unreached.mjs and
+//                                     wasm-opt -Oz; fails if the result is larger than allowed
 //   node web/build-wasm.mjs quick     only cargo and wasm-bindgen, for trying things out: larger, but built within seconds of a change; it
 //                                     also replays recorded trajectories, for the tests
 // Each build has its own dependencies: link-time optimization needs bitcode, the quick build machine code. Nothing is done if no input has changed,
@@ -14,10 +14,12 @@ import { takePackagedCore } from './packaged-core.mjs';
 import { StageError, Stages } from './stages.mjs';
 import { cacheDir, environment, filesOf, ownTarget, root, run } from './toolchain.mjs';
 import { withoutUnreached } from './unreached.mjs';
+import { installWasmPack } from './wasm-pack.mjs';
 
 const MB = 1_000_000;
 const LIMITS = { gzip: 3.5 * MB, brotli: 2.5 * MB };
-const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', ...['core', 'bindgen', 'build-wasm.mjs', 'quick.toml', 'unreached.mjs'].map((name) => join('web', name))];
+const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', ...['core', 'bindgen', 'build-wasm.mjs', 'quick.toml', 'unreached.mjs', 'wasm-pack.mjs'].map((name) => join('web', name))];
+const PACKAGE = join('web', 'core');
 const TARGET = 'wasm32-unknown-unknown';
 /**
  * Functions with similar names are placed next to each other, which makes the download smaller by a hundredth; then names and producers are dropped.
@@ -25,12 +27,10 @@ const TARGET = 'wasm32-unknown-unknown';
  */
 const WASM_OPT = ['-Oz', '--reorder-functions-by-name', '--strip-debug', '--strip-producers', '--enable-bulk-memory']
   .concat(['--enable-nontrapping-float-to-int', '--enable-sign-ext', '--enable-mutable-globals', '--enable-reference-types', '--enable-multivalue']);
-/** Options for compiling each kind, and the folder where Cargo leaves it; the quick one replays recorded trajectories. */
-const COMPILED = {
-  release: { options: ['--profile', 'wasm'], folder: 'wasm' },
-  quick: { options: ['--config', join('web', 'quick.toml'), '--features', 'replay'], folder: 'debug' },
-};
-const compiledAs = (kind) => join(environment.CARGO_TARGET_DIR, TARGET, COMPILED[kind].folder, 'tabtune_web.wasm');
+/** The profile of the released core in Cargo.toml. */
+const PROFILE = 'wasm';
+/** Returns where Cargo leaves a kind of core. */
+const compiledAs = (kind) => join(environment.CARGO_TARGET_DIR, TARGET, kind === 'release' ? PROFILE : 'debug', 'tabtune_web.wasm');
 export const STAGES = { release: 'browser core', quick: 'quick browser core' };
 const STORED_BUILDS = 4;
 const ADVICE = 'mend what the compiler says above and run this again: what was compiled is kept. It needs 3 GB of disk and 4 GB of memory.';
@@ -103,17 +103,29 @@ function storeBuild({ folder, record, store }, inputs) {
   for (const name of oldest) rmSync(join(store, name), { recursive: true, force: true });
 }
 
-async function compile(kind, { folder, wasm }, onLine, tools) {
-  ownTarget();
-  const core = ['--locked', '--manifest-path', join('web', 'core', 'Cargo.toml'), '--target', TARGET];
-  await run('cargo', ['build', ...core, ...COMPILED[kind].options], { quiet: true, onLine });
+/** Compiles the quick core, which replays recorded trajectories. A third of it would be names of functions, which every page would load. */
+async function compileQuick(folder, onLine, tools) {
+  const options = ['--locked', '--manifest-path', join(PACKAGE, 'Cargo.toml'), '--target', TARGET, '--config', join('web', 'quick.toml')];
+  await run('cargo', ['build', ...options, '--features', 'replay'], { quiet: true, onLine });
   await tools;
-  // A third of the quick module consists of function names, which every page would load; unreached.mjs and wasm-opt read those of the release build.
-  const names = kind === 'quick' ? ['--remove-name-section'] : [];
-  await run('wasm-bindgen', ['--target', 'web', ...names, '--out-dir', folder, '--out-name', 'tabtune', compiledAs(kind)], { quiet: true, onLine });
-  if (kind !== 'release') return;
+  const made = ['--remove-name-section', '--out-dir', folder, '--out-name', 'tabtune'];
+  await run('wasm-bindgen', ['--target', 'web', ...made, compiledAs('quick')], { quiet: true, onLine });
+}
+
+/** Compiles the released core; unreached.mjs and wasm-opt read the names of its functions, and wasm-opt drops them. */
+async function compileRelease({ folder, wasm }, onLine, tools) {
+  await tools;
+  await installWasmPack(onLine);
+  const made = ['--no-pack', '--no-gitignore', '--out-dir', folder, '--out-name', 'tabtune'];
+  const options = ['--profile', PROFILE, '--mode', 'no-install', '--target', 'web', ...made, '--', '--locked'];
+  await run('wasm-pack', ['build', PACKAGE, ...options], { quiet: true, onLine });
   writeFileSync(wasm, withoutUnreached(readFileSync(wasm)));
   await run('wasm-opt', [wasm, '-o', wasm, ...WASM_OPT], { quiet: true, onLine });
+}
+
+async function compile(kind, place, onLine, tools) {
+  ownTarget();
+  await (kind === 'release' ? compileRelease(place, onLine, tools) : compileQuick(place.folder, onLine, tools));
 }
 
 /** Builds the folder of `kind` unless it is current. `tools` resolves once wasm-bindgen exists, which may be compiled in the meantime. */

@@ -1,5 +1,5 @@
-//! `wasm-bindgen --target web --out-dir FOLDER [--out-name NAME] [--remove-name-section] FILE`: generates the JavaScript and the types for
-//! a compiled module.
+//! `wasm-bindgen --target web --out-dir FOLDER [--out-name NAME] [--typescript] [--remove-name-section] FILE`: generates the JavaScript and the
+//! types for a compiled module.
 
 use std::env;
 use std::path::PathBuf;
@@ -20,12 +20,14 @@ fn main() -> Result<()> {
             }
             "--out-dir" => out_dir = Some(PathBuf::from(value()?)),
             "--out-name" => out_name = Some(value()?),
+            // wasm-pack asks for the types, which are always generated.
+            "--typescript" => {}
             "--remove-name-section" => removes_names = true,
             "--target" => match value()?.as_str() {
                 "web" => {}
                 other => bail!("--target: expected web, found {other}"),
             },
-            _ if word.starts_with("--") => bail!("{word}: expected --target, --out-dir, --out-name or --remove-name-section"),
+            _ if word.starts_with("--") => bail!("{word}: expected --target, --out-dir, --out-name, --typescript or --remove-name-section"),
             _ => input = Some(PathBuf::from(word)),
         }
     }
