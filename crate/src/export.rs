@@ -89,7 +89,7 @@ pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>,
 /// Plans every export of `source`, by the functions that make them. Nothing is read.
 pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
     let source = &source.planned();
-    // What was trained comes first.
+    // The adapter, which was trained, comes first.
     let (adapter, whole): (Vec<_>, Vec<_>) = ExportFormat::ALL.into_iter().partition(|format| format.is_of_adapter());
     adapter.into_iter().chain(whole).flat_map(|format| format_of(format).choices(source)).collect()
 }

@@ -77,7 +77,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// A refusal at stage `open`; the file is not named yet.
+    /// Creates a refusal at stage `open`, which does not name the file yet.
     pub fn new(code: Word) -> Self {
         Self {
             code: code.text(),
@@ -98,7 +98,7 @@ impl Refusal {
         self
     }
 
-    /// How far the file got.
+    /// Sets how far the file got.
     #[must_use]
     pub fn stage(mut self, stage: &'static str) -> Self {
         self.stage = stage;
@@ -112,28 +112,28 @@ impl Refusal {
         self
     }
 
-    /// What should have been there.
+    /// Sets what was expected.
     #[must_use]
     pub fn expected(mut self, expected: impl fmt::Display) -> Self {
         self.expected = Some(shown(&expected.to_string()));
         self
     }
 
-    /// What was there; the text is escaped and cut.
+    /// Sets what was found; the text is escaped and cut.
     #[must_use]
     pub fn found(mut self, found: impl fmt::Display) -> Self {
         self.found = Some(shown(&found.to_string()));
         self
     }
 
-    /// What to do about it.
+    /// Sets what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(escaped(&hint.into()));
         self
     }
 
-    /// Where in the file.
+    /// Sets the offset in the file.
     #[must_use]
     pub fn at(mut self, byte_offset: u64) -> Self {
         self.byte_offset = Some(byte_offset);
@@ -161,7 +161,7 @@ impl Error {
     }
 }
 
-/// Last part of a name that may carry folders in front.
+/// Returns the last part of a name that may have folders before it.
 pub(crate) fn base_name(name: &str) -> &str {
     name.rsplit(['/', '\\']).next().unwrap_or(name)
 }

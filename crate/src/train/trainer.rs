@@ -131,10 +131,7 @@ impl Trainer {
         self.dataset.report(&self.config, &self.loader)
     }
 
-    /// Returns the first `show` training examples, token by token, as the run learns them.
-    ///
-    /// # Errors
-    /// The errors of the tokenizer.
+    /// Returns the first `show` training examples, token by token, as the run learns them. Errors are the tokenizer's.
     pub fn data_preview(&self, tokenizer: &Tokenizer, show: usize) -> Result<Vec<Preview>> {
         self.dataset.preview(&self.config, tokenizer, show)
     }
