@@ -35,10 +35,10 @@ describe('options of an export', () => {
   it('go_to_the_core_under_its_names', async () => {
     using model = await opened();
     const card = { name: 'n', license: 'mit', baseModel: 'b', data: 'd', text: 't' };
-    const given: ExportOptions = { format: 'safetensors', dtype: 'bf16', shardBytes: 5, optimizer: true, manifest: false, requantise: true, allowNonFinite: false, encoding: 'base64', name: 'mine', card };
+    const given: ExportOptions = { format: 'safetensors', dtype: 'bf16', shardBytes: 5, optimizer: true, manifest: false, requantise: true, allowNonFinite: false, name: 'mine', card };
     const [config] = await model.exportFiles(given);
     expect(JSON.parse((await config?.blob.text()) ?? '')).toEqual({
-      ...{ format: 'safetensors', dtype: 'bf16', shard_bytes: 5, optimizer: true, manifest: false, requantise: true, allow_non_finite: false, encoding: 'base64', name: 'mine' },
+      ...{ format: 'safetensors', dtype: 'bf16', shard_bytes: 5, optimizer: true, manifest: false, requantise: true, allow_non_finite: false, name: 'mine' },
       card: { name: 'n', license: 'mit', base_model: 'b', data: 'd', text: 't' },
     });
   });
@@ -54,6 +54,10 @@ describe('options of an export', () => {
     ['type', { format: 'gguf', type: 'q9' }],
     ['base', { format: 'json', base: new File(['GGUF'], 'b.gguf') }],
     ['base', { format: 'gguf', base: [] }],
+    ['encoding', { encoding: 'base64' }],
+    ['dtype', { format: 'gguf', dtype: 'f16' }],
+    ['optimizer', { format: 'gguf', optimizer: true }],
+    ['shardBytes', { format: 'json', shardBytes: 5 }],
     ['dtype', { dtype: 'f64' }],
     ['shardBytes', { shardBytes: 0.5 }],
     ['card.licence', { card: { licence: 'mit' } }],
