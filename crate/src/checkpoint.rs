@@ -283,7 +283,7 @@ impl Checkpoint {
     /// Returns the state of the loader at the beginning of other data.
     fn loader_of(&self, digest: String, notices: &mut Vec<Notice>) -> LoaderState {
         let saved = &self.manifest.data_digest;
-        let message = format!("the run goes on with other data, whose order begins anew: SHA-256 {digest}, saved with {saved}");
+        let message = format!("the run continues with other data, whose order begins anew: SHA-256 {digest}, saved with {saved}");
         notices.push(Notice { code: word!("checkpoint.data.changed").text(), subject: None, message });
         LoaderState { epoch: 0, cursor: 0, digest, ..self.manifest.loader.clone() }
     }

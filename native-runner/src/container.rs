@@ -144,7 +144,7 @@ fn check(head: &Head) -> Result<()> {
             || name.contains("..")
             || Path::new(name).is_absolute();
         if path || !names.insert(name) {
-            return Err(damaged(word!("checkpoint.container.name"), "a file name that is a path, or stands twice"));
+            return Err(damaged(word!("checkpoint.container.name"), "a file name that is a path, or a duplicate"));
         }
         let sum = body.chunks.iter().try_fold(0u64, |sum, chunk| sum.checked_add(chunk.bytes));
         if sum != Some(body.bytes) || body.chunks.iter().any(|chunk| chunk.bytes == 0 || chunk.bytes > CHUNK_BYTES) {

@@ -136,7 +136,7 @@ test('a reload brings back curve, samples and form; the run goes on, also after 
   await page.waitForSelector('#goon:not([hidden])', { timeout: 60_000 });
   assert.deepEqual(await shown(page), before);
   assert.deepEqual([await page.inputValue('#s-seed'), await page.inputValue('#s-sample')], ['7', '4']);
-  assert.match(await page.textContent('#goon'), /^Go on with small Llama on Pride and Prejudice/);
+  assert.match(await page.textContent('#goon'), /^Resume small Llama on Pride and Prejudice/);
   await page.click('#goon');
   await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'running', undefined, { timeout: 180_000 });
   await untilStep(page, before.step + 1);
@@ -164,7 +164,7 @@ test('going on with another run asks before the one that goes on is ended', asyn
   await untilStep(page, begun + 1);
   const title = await page.textContent('#run-title');
   assert.equal(await page.locator('#checkpoints > li').filter({ hasText: 'open in this page' }).count(), 1);
-  const other = page.locator('#checkpoints > li').filter({ hasNotText: 'open in this page' }).getByRole('button', { name: /^Go on with/ }).first();
+  const other = page.locator('#checkpoints > li').filter({ hasNotText: 'open in this page' }).getByRole('button', { name: /^Resume/ }).first();
   const go = async () => {
     await other.click();
     await page.waitForSelector('#ask[open]', { timeout: 10_000 });
@@ -183,7 +183,7 @@ test('going on with another run asks before the one that goes on is ended', asyn
   await page.close();
 });
 
-test('demo without WebGPU says so in words; what is stored can be taken home and deleted', async () => {
+test('demo without WebGPU says so in words; what is stored can be downloaded and deleted', async () => {
   const { page } = await browser.open(`${site.url}/`);
   await page.addInitScript(() => Object.defineProperty(Navigator.prototype, 'gpu', { get: () => undefined }));
   await page.goto(`${site.url}/demo/`);
@@ -193,7 +193,7 @@ test('demo without WebGPU says so in words; what is stored can be taken home and
   const runs = page.locator('#checkpoints > li');
   await page.locator('#kept-help').waitFor({ timeout: 30_000 });
   const count = await runs.count();
-  assert.equal(await page.getByRole('button', { name: /^Go on/ }).count(), 0);
+  assert.equal(await page.getByRole('button', { name: /^Resume/ }).count(), 0);
   assert.match(await page.textContent('#kept-help'), /Without a GPU/);
   const [file] = await Promise.all([page.waitForEvent('download'), runs.first().getByRole('button', { name: /^Download / }).first().click()]);
   assert.match(file.suggestedFilename(), /\.tabtune$/);

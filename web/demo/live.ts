@@ -129,12 +129,12 @@ export class LiveRun {
     kernels.use(undefined);
     this.#lost = isFinal(thrown);
     if (!this.#lost) {
-      controls.show('failed', `${faultOf(thrown)}. The run stands after step ${grouped(this.trainer.completedSteps)}: it can be saved, exported, and go on.`);
+      controls.show('failed', `${faultOf(thrown)}. The run is after step ${grouped(this.trainer.completedSteps)}: it can be saved, exported and resumed.`);
       return;
     }
     samples.use(undefined);
     const step = grouped(this.#saved);
-    controls.offer(this.#saved > 0 ? `Go on after step ${step}` : undefined);
+    controls.offer(this.#saved > 0 ? `Resume after step ${step}` : undefined);
     controls.show('lost', `${faultOf(thrown)}. ${this.#saved > 0 ? `The checkpoint of step ${step} is on this device.` : 'Nothing was saved yet.'}`);
   }
 

@@ -105,7 +105,7 @@ async function begin(): Promise<void> {
   const last = await lastRun().catch((thrown: unknown) => ` ${faultOf(thrown)}`);
   if (!ok) {
     controls.offer(undefined);
-    controls.say(`Training is not possible in this browser; the reason stands above.${last}`);
+    controls.say(`Training is not possible in this browser; the reason is given above.${last}`);
     return;
   }
   controls.enable('start', true);

@@ -64,7 +64,7 @@ export class Run {
       // Two models need not be open at once.
       this.panels.setup.leave();
       byId('run-title', HTMLElement).textContent = escaped(label) || 'A run without a name';
-      byId('run-story', HTMLElement).textContent = 'It goes on where it was saved, with its own text and settings; the form below is for the next run.';
+      byId('run-story', HTMLElement).textContent = 'It continues where it was saved, with its own text and settings; the form below is for the next run.';
       return this.#withBase((base) => Trainer.resume({ workerUrl, run, generation, data, ...base, signal, onProgress: this.#onProgress }));
     });
   }
@@ -78,8 +78,8 @@ export class Run {
         const { code, want } = thrown instanceof TabtuneError ? thrown.detail : {};
         if (code !== 'checkpoint.base.missing' && code !== 'checkpoint.base.mismatch') throw thrown;
         const missing = code === 'checkpoint.base.missing';
-        const words = missing ? `This run trains an adapter beside a model that is not in its checkpoint: ${want ?? 'the files that it started with'}.` : 'These are not the bytes of the model beside which this adapter was trained.';
-        const files = await askForFiles('Which model?', `${words} Choose it again; every byte of it is compared before the run goes on, and what it is called does not count.`);
+        const words = missing ? `This run trains an adapter on a model that is not in its checkpoint: ${want ?? 'the files that it started with'}.` : 'These are not the bytes of the model that this adapter was trained on.';
+        const files = await askForFiles('Which model?', `${words} Choose it again; every byte of it is compared before the run continues; its name does not count.`);
         if (files === undefined) throw thrown;
         given = { base: files };
       }
@@ -90,14 +90,14 @@ export class Run {
   async #dataFor({ dataName }: CheckpointInfo): Promise<DataInput | undefined> {
     const { data, dataLabel } = this.panels.setup;
     const own = dataName === '' ? 'Its text is not kept with this run.' : `Its text, ${dataName}, is not kept with this run.`;
-    const answer = await ask('Which text?', `${own} It goes on with the same text alone. Chosen in the form below is ${dataLabel}.`, { go: `Go on with ${dataLabel}` });
+    const answer = await ask('Which text?', `${own} It continues only with the same text. Chosen in the form below is ${dataLabel}.`, { go: `Resume with ${dataLabel}` });
     return answer === undefined ? undefined : data;
   }
 
   /** Offers to continue a saved run. */
   offer(info: CheckpointInfo): void {
     this.#offered = info;
-    this.panels.controls.offer(`${info.step < info.totalSteps ? 'Go on with' : 'Open again:'} ${info.label}`);
+    this.panels.controls.offer(`${info.step < info.totalSteps ? 'Resume' : 'Open again:'} ${info.label}`);
   }
 
   /** Continues the open run, or else the newest checkpoint of the one that was lost or offered. */
@@ -105,7 +105,7 @@ export class Run {
     if (this.#live && !this.#live.lost) return this.#live.drive();
     const newest = await this.panels.checkpoints.newest(this.#live?.trainer.runId ?? this.#offered?.run);
     if (newest) await this.resume(newest);
-    else this.panels.controls.say('There is no checkpoint to go on from.');
+    else this.panels.controls.say('There is no checkpoint to resume from.');
   }
 
   async #begin(words: string, open: (signal: AbortSignal) => Promise<Trainer>): Promise<void> {
@@ -149,7 +149,7 @@ export class Run {
     byId('main', HTMLElement).dataset['step'] = String(completedSteps);
     kernels.clear();
     samples.use(trainer);
-    controls.offer('Go on');
+    controls.offer('Resume');
     controls.say(`Training on ${device}: ${grouped(model.parameters)} parameters.`);
     // The list shows which run is open here.
     void this.panels.checkpoints.refresh();
@@ -161,7 +161,7 @@ export class Run {
     byId('run-base', HTMLElement).hidden = adapter === null;
     if (!adapter || !base) return;
     const files = base.files.map(({ name, bytes: size, headerSha256 }) => `${escaped(name)} (${bytes(size)}, header ${headerSha256?.slice(0, 12) ?? 'without a sum'})`);
-    byId('run-base', HTMLElement).textContent = `Adapter of rank ${adapter.r}: ${parameters(adapter.parameters)} values in ${adapter.targets.length} matrices, beside ${files.join(', ')}, ${bytes(base.bytes)} of it on the GPU.`;
+    byId('run-base', HTMLElement).textContent = `Adapter of rank ${adapter.r}: ${parameters(adapter.parameters)} values in ${adapter.targets.length} matrices, on ${files.join(', ')}, ${bytes(base.bytes)} of it on the GPU.`;
   }
 
   /** An arrow function, because it is passed as a callback. */

@@ -117,8 +117,11 @@ fn marked(generated: Vec<Range<usize>>, answers: &[usize], learned: &[usize]) ->
         return Ok(generated);
     }
     if generated.len() != answers.len() {
-        let found =
-            format!("a chat template that marks {} answers of {}, so that the learned ones cannot be told", generated.len(), answers.len());
+        let found = format!(
+            "a chat template that marks {} answers of {}, so that the learned ones cannot be told apart",
+            generated.len(),
+            answers.len()
+        );
         return Err(unusable(found));
     }
     Ok(generated.into_iter().zip(answers).filter(|(_, at)| learned.contains(at)).map(|(range, _)| range).collect())

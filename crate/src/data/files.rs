@@ -47,7 +47,7 @@ pub(super) fn opened<'a>(files: &[&'a dyn DataSource], settings: &DataSettings) 
     let open = |source: &&'a dyn DataSource| {
         if has_tokens(source.name(), settings) {
             let refusal = Refusal::new(word!("data.form.contradicts")).of(source.name()).expected("token ids in all files, or in none");
-            return Err(Error::from(refusal.found("token ids beside texts or rows")));
+            return Err(Error::from(refusal.found("token ids together with texts or rows")));
         }
         Ok(Opened { source: *source, found: find(*source, settings)? })
     };
@@ -62,7 +62,8 @@ pub(super) fn whole_text(source: &dyn DataSource, partial: bool) -> Result<Strin
         if text.len() <= ROW_BYTES {
             return Ok(());
         }
-        let refusal = Refusal::new(word!("data.row")).of(source.name()).expected("documents of at most 64 MiB beside rows").found("more");
+        let refusal =
+            Refusal::new(word!("data.row")).of(source.name()).expected("documents of at most 64 MiB in addition to rows").found("more");
         Err(refusal.hint("give texts without rows: they are one stream").into())
     })?;
     Ok(text)

@@ -26,7 +26,7 @@ macro_rules! codes {
 
 codes! {
     "adapter.alpha" => BadModelFile, Core, "a `lora_alpha` that is not a finite number above 0";
-    "adapter.base.differs" => Warning, Core, "an adapter that was trained beside other weights than those of the base that it is opened with";
+    "adapter.base.differs" => Warning, Core, "an adapter that was trained on other weights than those of the base that it is opened with";
     "adapter.base.mismatch" => Integrity, Core, "an adapter that states another base than the one it is merged into";
     "adapter.base.unnamed" => Warning, Core, "an adapter that is written without the name of its base, by which PEFT opens it: --base-model, or card.baseModel, gives one";
     "adapter.base.widened" => Warning, Core, "matrices of a base whose stored type no kernel reads: they are f32 on the device";
@@ -36,7 +36,7 @@ codes! {
     "adapter.field.type" => BadModelFile, Core, "a value of the wrong type in an adapter";
     "adapter.field.unknown" => Warning, Core, "a key of an adapter that tabtune does not know";
     "adapter.json" => BadModelFile, Core, "an adapter that is not JSON";
-    "adapter.key.duplicate" => BadModelFile, Core, "a key that stands twice in an object of an adapter";
+    "adapter.key.duplicate" => BadModelFile, Core, "a duplicate key in an object of an adapter";
     "adapter.pair.incomplete" => BadModelFile, Core, "one matrix of a low-rank pair without the other";
     "adapter.pattern.count" => BadModelFile, Core, "a field of an adapter with more than 4,096 patterns, names of modules or numbers of blocks";
     "adapter.pattern.invalid" => BadModelFile, Core, "a pattern of an adapter that is no regular expression, or has look-around or back references";
@@ -52,20 +52,20 @@ codes! {
     "adapter.target.unsupported" => BadOption, Core, "a module that an adapter cannot train: factors belong to matrices inside the blocks";
     "adapter.type.unsupported" => BadModelFile, Core, "an adapter of another type than LORA";
     "adapter.untied" => Warning, Core, "an adapter changes only one of input embedding and head, so the tied model has a head of its own from now on";
-    "adapter.vocabulary" => Warning, Core, "an adapter brings more rows of embedding and head than the base has, which take their place, with the tokenizer that lies beside the adapter, else the base's";
+    "adapter.vocabulary" => Warning, Core, "an adapter brings more rows of embedding and head than the base has, which take their place, with the tokenizer that lies next to the adapter, else the base's";
     "bench.torch" => BadOption, Core, "a Python that cannot make the steps of `bench gpu --torch`: without PyTorch or transformers, or failing";
     "browser.insecure" => UnsupportedBrowser, Page, "a page over plain http, to which browsers give neither WebGPU nor locks";
     "browser.worker" => UnsupportedBrowser, Page, "module workers are missing: this is not a browser page";
     "bundle.adapter" => BadModelFile, Core, "an adapter among the files of a model";
-    "bundle.ambiguous" => BadModelFile, Core, "a GGUF file beside files that are no parts of it";
+    "bundle.ambiguous" => BadModelFile, Core, "a GGUF file next to files that are no parts of it";
     "bundle.config.json" => BadModelFile, Core, "a `config.json` that is not a JSON object";
     "bundle.config.key-missing" => BadModelFile, Core, "the configuration lacks a key that the model needs";
     "bundle.config.missing" => BadModelFile, Core, "weights without a `config.json`";
     "bundle.empty" => BadModelFile, Core, "no files, or none of a model";
-    "bundle.unused" => Warning, Core, "a file beside the model that nothing is taken from";
+    "bundle.unused" => Warning, Core, "a file next to the model that nothing is taken from";
     "bundle.weights.missing" => BadModelFile, Core, "a `config.json` without weights";
     "call.aborted" => Aborted, Both, "the call was aborted by its signal, or its trainer was disposed";
-    "checkpoint.base.mismatch" => Integrity, Core, "a base of other bytes than the one that an adapter was trained beside";
+    "checkpoint.base.mismatch" => Integrity, Core, "a base of other bytes than the one that an adapter was trained on";
     "checkpoint.base.missing" => CheckpointMismatch, Core, "a checkpoint of an adapter without its base, which is not among its files";
     "checkpoint.chunk.hash" => CheckpointCorrupt, Both, "a chunk whose bytes are not those of its SHA-256";
     "checkpoint.chunk.length" => CheckpointCorrupt, Page, "a chunk of another length than was stored";
@@ -103,7 +103,7 @@ codes! {
     "data.end.written" => Warning, Core, "rows whose text has an end token already: it is not put there a second time";
     "data.folder" => Warning, Core, "a folder with entries other than its .txt and .md files, which are not read";
     "data.form" => Warning, Core, "a file whose name speaks of another form than its contents have: it is read by its contents";
-    "data.form.contradicts" => BadOption, Core, "a file that does not have the form that was given, or token ids beside other forms";
+    "data.form.contradicts" => BadOption, Core, "a file that does not have the form that was given, or token ids together with other forms";
     "data.gzip" => BadOption, Both, "a gzip file that cannot be unpacked";
     "data.layout" => Warning, Core, "instructions for a model without a chat template: they are written in the layout of Alpaca";
     "data.long" => Warning, Core, "examples that are longer than a sequence: they are cut or left out";
@@ -161,7 +161,7 @@ codes! {
     "gguf.data.trailing" => BadModelFile, Core, "bytes after the last tensor";
     "gguf.data.truncated" => BadModelFile, Core, "a tensor that ends after the file does";
     "gguf.header.truncated" => BadModelFile, Core, "a header that ends early";
-    "gguf.key.duplicate" => BadModelFile, Core, "a key that stands twice";
+    "gguf.key.duplicate" => BadModelFile, Core, "a duplicate key";
     "gguf.key.empty" => BadModelFile, Core, "a key without a name";
     "gguf.key.length" => BadModelFile, Core, "a key of more than 65,535 bytes";
     "gguf.key.unread" => Warning, Core, "a key of the file's architecture that tabtune and llama.cpp do not know: nothing reads it";
@@ -197,7 +197,7 @@ codes! {
     "index.field.missing" => BadModelFile, Core, "an index without `weight_map`";
     "index.field.type" => BadModelFile, Core, "a value of the wrong type in an index";
     "index.json" => BadModelFile, Core, "an index that is not JSON";
-    "index.key.duplicate" => BadModelFile, Core, "a key that stands twice in an object of an index";
+    "index.key.duplicate" => BadModelFile, Core, "a duplicate key in an object of an index";
     "index.shard.missing" => BadModelFile, Core, "a shard of the index is absent";
     "index.shard.name" => BadModelFile, Core, "a shard's name that is not a plain file name ending in .safetensors";
     "index.tensor.duplicate" => BadModelFile, Core, "a tensor in two shards";
@@ -211,7 +211,7 @@ codes! {
     "json.encoding" => BadModelFile, Core, "a state dict whose encoding is neither numbers nor base64";
     "json.field.type" => BadModelFile, Core, "a value of the wrong type in a state dict";
     "json.format" => BadModelFile, Core, "a JSON file that is not a state dict of tabtune";
-    "json.key.duplicate" => BadModelFile, Core, "a key that stands twice in an object of a state dict";
+    "json.key.duplicate" => BadModelFile, Core, "a duplicate key in an object of a state dict";
     "json.shape" => BadModelFile, Core, "a shape of a state dict that is no list of up to 8 counts";
     "json.size" => BadModelFile, Core, "a state dict of more than 64 MiB or 50,000 tensors";
     "json.syntax" => BadModelFile, Core, "a state dict that is not JSON";
@@ -268,13 +268,13 @@ codes! {
     "remap.target.collision" => BadOption, Core, "two tensors that would get one name";
     "remap.target.invalid" => BadOption, Core, "a new name that is empty, too long or has control characters";
     "request.unsupported" => BadOption, Core, "a field of a request that the opening or the conversion of a model does not honour";
-    "run.evaluation" => Warning, Both, "an evaluation failed: the run goes on";
+    "run.evaluation" => Warning, Both, "an evaluation failed: the run continues";
     "run.locked" => Busy, Both, "the run is being trained in another tab, or another process writes into its folder";
     "run.memory" => Warning, Page, "a step needs more memory than the GPU has: the run is paused";
     "run.nothing-left" => Warning, Core, "a run that has all its steps already";
     "run.private" => Warning, Page, "this window keeps no files: checkpoints are gone when it closes";
     "run.recovered" => Warning, Page, "the run was put together again after a loss";
-    "run.sample" => Warning, Page, "a sample failed: the run goes on";
+    "run.sample" => Warning, Page, "a sample failed: the run continues";
     "run.steps" => Warning, Core, "a resume with other batches of a run by epochs: it has other steps";
     "run.unlocked" => Warning, Page, "the browser has no Web Locks: nothing keeps a second tab out";
     "run.unprotected" => Warning, Page, "autosave is off";
@@ -293,7 +293,7 @@ codes! {
     "safetensors.header.too-large" => BadModelFile, Core, "a header of more than 100,000,000 bytes";
     "safetensors.header.truncated" => BadModelFile, Core, "a file of fewer than 8 bytes";
     "safetensors.header.utf8" => BadModelFile, Core, "a header that is not UTF-8";
-    "safetensors.key.duplicate" => BadModelFile, Core, "a key that stands twice in an object of the header";
+    "safetensors.key.duplicate" => BadModelFile, Core, "a duplicate key in an object of the header";
     "safetensors.metadata.type" => BadModelFile, Core, "`__metadata__` that is not an object of texts";
     "safetensors.name.invalid" => BadModelFile, Core, "a tensor's name of 0 or more than 1,024 bytes";
     "safetensors.name.unusual" => Warning, Core, "a tensor's name with control or bidirectional characters";
@@ -363,7 +363,7 @@ codes! {
     "tokenizer.template.missing" => BadModelFile, Core, "a chat template that is named but absent";
     "tokenizer.text" => BadOption, Both, "a text that the tokenizer cannot encode";
     "tokenizer.token.byte-form" => BadModelFile, Core, "a byte token that is not <0x00> to <0xFF>";
-    "tokenizer.token.duplicate" => BadModelFile, Core, "a token that stands twice";
+    "tokenizer.token.duplicate" => BadModelFile, Core, "a duplicate token";
     "tokenizer.tokens.beyond" => Warning, Core, "added tokens beyond the rows of the embedding: a text that has one is refused";
     "tokenizer.tokens.missing" => BadModelFile, Core, "a tokenizer without tokens";
     "tokenizer.types.length" => BadModelFile, Core, "more or fewer types than tokens";

@@ -44,7 +44,7 @@ impl Warning {
             };
         }
         match self.code {
-            "bundle.unused" => format!("{subject} is beside the model and not used"),
+            "bundle.unused" => format!("{subject} lies next to the model and is not used"),
             "model.tensor.extra" => format!("the model has no place for the tensor {subject}: it is left out"),
             "model.config.default" => {
                 format!("config.json does not state a key that its family has a default for, which is taken: {subject}")
@@ -55,13 +55,13 @@ impl Warning {
                 )
             }
             "model.tied.copy" => format!("{subject} equals the input embedding: one copy is kept"),
-            "adapter.untied" => format!("{subject} is tied to a tensor that the adapter changes: it goes on with values of its own"),
+            "adapter.untied" => format!("{subject} is tied to a tensor that the adapter changes: it continues with values of its own"),
             "adapter.vocabulary" => {
                 format!("the adapter's tables have more rows than the base's and take their place: {subject}")
             }
             "adapter.base.differs" => {
                 format!(
-                    "the adapter was trained beside other weights than these (digest {subject}): what it learned may not fit them; the same model in another type counts as another"
+                    "the adapter was trained on other weights than these (digest {subject}): what it learned may not fit them; the same model in another type counts as another"
                 )
             }
             "adapter.base.unnamed" => {

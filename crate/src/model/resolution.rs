@@ -66,7 +66,7 @@ pub fn adapter_document(
 pub fn no_base() -> Error {
     Error::InvalidConfig(vec![Fault::new(
         "adapter",
-        "null for a new model: an adapter is trained beside a model that was opened",
+        "null for a new model: an adapter is trained on a model that was opened",
         "an adapter",
     )])
 }

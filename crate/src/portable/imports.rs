@@ -42,7 +42,7 @@ pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
     let Manifest { identity, tensors: records, groups, tokenizer: said, base, .. } = checkpoint.manifest().clone();
     let bound = PortableTokenizerBinding::from_hf_folder(files)?;
     if said.is_some() && said != bound.as_ref().map(|(binding, _)| binding.account()) {
-        let reason = "it does not describe the documents beside it".to_string();
+        let reason = "it does not describe the documents next to it".to_string();
         return Err(Error::CheckpointCorrupt { what: "tokenizer".into(), reason });
     }
     let spans = checkpoint.spans();

@@ -92,7 +92,7 @@ pub fn load_apart(bundle: &Bundle, args: &ApartArgs, device: &Device) -> Result<
 /// # Errors
 /// `cli.usage` if there is none, or the reason why its files were refused.
 pub fn tokenizer_of<'a>(bundle: &'a Bundle, path: &Path) -> Result<&'a Tokenizer> {
-    let absent = || RunError::Usage(format!("{}: no tokenizer beside the weights: expected tokenizer.json", path.display()));
+    let absent = || RunError::Usage(format!("{}: no tokenizer next to the weights: expected tokenizer.json", path.display()));
     if bundle.tokenizer_refused().is_some() {
         return Ok(bundle.need_tokenizer()?);
     }

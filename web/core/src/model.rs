@@ -109,7 +109,7 @@ impl ModelHandle {
         let fresh = || thrown(Error::InvalidConfig(vec![Fault::new("model", "one that was opened, or is in training", "a new one")]));
         let bundle = self.bundle().ok_or_else(fresh)?;
         if bundle.attached().is_some() {
-            let rule = "one without an adapter beside it: merge it while the model is opened";
+            let rule = "one without an attached adapter: merge it while the model is opened";
             return Err(thrown(Error::InvalidConfig(vec![Fault::new("model", rule, "one with an adapter")])));
         }
         let source = ExportSource::of_bundle(bundle).and_then(|source| source.summed(bundle)).map_err(thrown)?;

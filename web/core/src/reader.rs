@@ -32,7 +32,7 @@ impl Base {
         if let Some(base) = &*self.0.borrow() {
             return Ok(Rc::clone(base));
         }
-        let none = || Error::InvalidConfig(vec![Fault::new("base", "false, where no adapter is beside the model", true)]);
+        let none = || Error::InvalidConfig(vec![Fault::new("base", "false, unless an adapter is attached to the model", true)]);
         let model = model.without_adapter(files.ok_or_else(none)?, &interrupt()).await?;
         let (tokenizer, cache) = (tokenizer.clone(), PrefixCache::default());
         let base = Rc::new(Reader { model, tokenizer, cache, files: None, base: Self::default() });

@@ -133,7 +133,7 @@ export class CheckpointPanel {
 
   async #fork({ run, generation, label, step }: CheckpointInfo): Promise<void> {
     await (await this.#shelf(run)).fork({ generation, label: `${label}, again from step ${step}` });
-    this.around.say(`Forked: a run of its own goes on from step ${grouped(step)}.`);
+    this.around.say(`Forked: a run of its own continues from step ${grouped(step)}.`);
   }
 
   async #folder(run: string, info: CheckpointInfo | undefined): Promise<void> {
@@ -141,12 +141,12 @@ export class CheckpointPanel {
     if (!handle) return;
     this.around.say(`Writing into the folder ${escaped(handle.name)} …`);
     await (await this.#shelf(run)).exportFolder(handle, info?.generation);
-    this.around.say(`The folder ${escaped(handle.name)} holds the checkpoint. tabtune train --resume goes on from it.`);
+    this.around.say(`The folder ${escaped(handle.name)} holds the checkpoint. tabtune train --resume continues from it.`);
   }
 
   async #remove(run: string, info: CheckpointInfo, live: boolean, all = false): Promise<void> {
     const what = all ? `the run “${info.label}” with all its checkpoints` : `the checkpoint of step ${grouped(info.step)} of “${info.label}”`;
-    const answer = await ask(`Delete ${all ? 'this run' : 'this checkpoint'}?`, `This deletes ${what} from this device. It cannot be undone${live ? '; the run goes on' : ''}.`, { remove: 'Delete' });
+    const answer = await ask(`Delete ${all ? 'this run' : 'this checkpoint'}?`, `This deletes ${what} from this device. It cannot be undone${live ? '; the run continues' : ''}.`, { remove: 'Delete' });
     if (answer === 'remove') await (await this.#shelf(run)).remove(all ? undefined : info.generation);
   }
 
@@ -155,7 +155,7 @@ export class CheckpointPanel {
     if (!first) return;
     const onProgress = (progress: Parameters<typeof progressOf>[0]): void => this.around.say(progressOf(progress));
     const { label, step } = await (await this.#store()).importFile(files.length === 1 ? first : files, { onProgress });
-    this.around.say(`Brought in: ${escaped(label)}, step ${grouped(step)}.`);
+    this.around.say(`Imported: ${escaped(label)}, step ${grouped(step)}.`);
   }
 
   /** Asks the browser for persistent storage; must be called within a click. */

@@ -32,7 +32,7 @@ export function runItem(infos: readonly CheckpointInfo[], acts: RunActs, open: b
   const row = make('div', '', 'acts');
   const { resume } = acts;
   if (newest) {
-    if (resume && !acts.live) row.append(actionButton(newest.step < newest.totalSteps ? 'Go on' : 'Open', `Go on with ${label}`, () => resume(newest)));
+    if (resume && !acts.live) row.append(actionButton(newest.step < newest.totalSteps ? 'Resume' : 'Open', `Resume ${label}`, () => resume(newest)));
     row.append(actionButton('Download', `Download ${label}`, () => acts.download()));
     if (picks('Directory')) row.append(actionButton('To a folder', `Write ${label} into a folder`, () => acts.folder()));
   }
@@ -69,7 +69,7 @@ function whole(info: CheckpointInfo, name: string, acts: RunActs): HTMLLIElement
   if (info.home === 'opfs') words.push('second copy');
   const row = make('div', '', 'acts');
   const { resume } = acts;
-  if (resume) row.append(actionButton('Go on', `Go on with ${name}`, () => resume(info, info.generation)));
+  if (resume) row.append(actionButton('Resume', `Resume ${name}`, () => resume(info, info.generation)));
   const keep = actionButton('Keep', `Keep ${name}`, () => acts.keep(info));
   keep.setAttribute('aria-pressed', String(info.kept));
   row.append(

@@ -127,7 +127,7 @@ export class Setup {
     const reader = files ? `${escaped(this.#modelFiles[0]?.name ?? '')} reads` : `${grouped(info.parameters)} random numbers read`;
     const text = chosen('data') === 'file' ? escaped(this.dataLabel) : 'Austen';
     byId('run-title', HTMLElement).textContent = `${reader} ${text}`;
-    const what = this.trained === 'adapter' ? `An adapter is trained beside its ${parameters(info.parameters)} parameters, which do not change` : `All ${parameters(info.parameters)} parameters are trained`;
+    const what = this.trained === 'adapter' ? `An adapter is trained on top of its ${parameters(info.parameters)} parameters, which do not change` : `All ${parameters(info.parameters)} parameters are trained`;
     if (files) byId('run-story', HTMLElement).textContent = `${what}, on your GPU; everything stays on this device.`;
     else if (chosen('data') === 'file') byId('run-story', HTMLElement).textContent = 'A small Llama with random weights reads your text letter by letter. Watch it find words.';
   }

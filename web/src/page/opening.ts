@@ -52,7 +52,7 @@ export async function openModel(files: FilesInput, options: OpenOptions = {}): P
   truth(allowNonFinite, 'allowNonFinite');
   truth(resizeVocabulary, 'resizeVocabulary');
   if (adapter !== undefined && mergeAdapter !== undefined) throw badOption('adapter', 'it or mergeAdapter', 'both');
-  if (resizeVocabulary && mergeAdapter === undefined) throw badOption('resizeVocabulary', 'it beside mergeAdapter', 'it alone');
+  if (resizeVocabulary && mergeAdapter === undefined) throw badOption('resizeVocabulary', 'it together with mergeAdapter', 'it alone');
   const apart = adapter !== undefined;
   const ask = { ...(await openingOf(files, request, adapter ?? mergeAdapter, apart ? 'adapter' : 'mergeAdapter', call.signal)), apart, resizeVocabulary };
   const open: Open = (connection, given = {}) => connection.call('model.open', ask, given);
@@ -91,7 +91,7 @@ export async function newModel(shape: ModelShape, data: DataInput, options: NewM
   const { read, partial } = beginningOf(data, bytes);
   const { spec } = await toData(read, undefined, call.signal);
   const ids = spec.files.find(({ name }) => name.endsWith('.tokens'));
-  if (given === undefined && ids) throw badOption('data', 'a text to take the characters of, or a tokenizer beside token ids', ids.name);
+  if (given === undefined && ids) throw badOption('data', 'a text to take the characters of, or a tokenizer with token ids', ids.name);
   const tokenizer = given === undefined ? null : await toSource(given, 'tokenizer', 'tokenizer.json', call.signal);
   const open: Open = (connection, more = {}) => connection.call('model.create', { config, tokenizer, data: spec, settings, partial }, more);
   return Model.open(worker, open, call);

@@ -94,7 +94,7 @@ export class WorkerLoss implements Owner {
   recovered(error: TabtuneError): void {
     const from = this.#restored?.completedSteps ?? 0;
     const { step } = this.status;
-    const message = `${error.message} The run was put together again after step ${from} and stands after step ${step}.`;
+    const message = `${error.message} The run was restored after step ${from} and is now after step ${step}.`;
     this.status.warn('run.recovered', message);
     // A loop that continues reports this itself.
     if (this.#advice === '') {

@@ -47,7 +47,7 @@ class Download {
       ended = await this.#further();
       tries = this.#loaded > before ? 0 : tries + 1;
     }
-    if (!ended) throw this.#truncated('it did not go on');
+    if (!ended) throw this.#truncated('it did not continue');
     this.#flush();
     return new Blob(this.#pieces);
   }

@@ -75,7 +75,7 @@ export class WorkerState {
   }
 
   #closed(): void {
-    const message = 'a newer version of this page has taken the checkpoint storage over. Training goes on, but nothing is saved any more: reload this tab.';
+    const message = 'a newer version of this page has taken the checkpoint storage over. Training continues, but nothing is saved any more: reload this tab.';
     this.#trainer?.warn(this.#trainer.confirmed, fault('storage.closed', message));
   }
 

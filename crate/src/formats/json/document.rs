@@ -33,7 +33,7 @@ pub(crate) fn document(text: &str) -> Result<Json<'_>, DocumentError> {
     parse(text, MAX_DEPTH).map_err(|fault| match fault {
         JsonFault::Syntax { at } => DocumentError::new("", format!("no JSON at byte {at}")),
         JsonFault::Depth { .. } => DocumentError::new("", format!("more than {MAX_DEPTH} levels")),
-        JsonFault::Duplicate { path, .. } => DocumentError::new(&path, "a key that stands twice"),
+        JsonFault::Duplicate { path, .. } => DocumentError::new(&path, "a duplicate key"),
     })
 }
 

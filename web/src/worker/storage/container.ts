@@ -44,7 +44,7 @@ export async function readContainer(blob: Blob): Promise<Parcel> {
   const { manifest, run: record, history = [] } = await parsedHead(blob.slice(FRONT_BYTES, start));
   const { files } = manifest;
   const names = new Set(files.map(({ name }) => name));
-  if (names.size !== files.length || !files.every(({ name }) => isFileName(name))) throw refuse('a file name that is a path, or stands twice', 'checkpoint.container.name');
+  if (names.size !== files.length || !files.every(({ name }) => isFileName(name))) throw refuse('a file name that is a path, or a duplicate', 'checkpoint.container.name');
   const pieces = [...files, ...(record?.data ? [record.data] : [])];
   for (const { bytes, chunks } of pieces) checkChunks(bytes, chunks);
   if (manifest.bytes !== sumOf(files)) throw refuse(`its files have ${sumOf(files)} bytes, it says ${manifest.bytes}`, 'checkpoint.container.head');
