@@ -74,10 +74,9 @@ impl Trainer {
         }
         let parameters = model.parameters();
         let optim = Optim::new(&config, &parameters)?;
-        let candidates = parameters.iter().filter_map(|info| {
-            let part = model.part(&info.name)?;
-            Some(BlockParameter { name: &info.name, part, is_vector: info.shape.len() == 1 })
-        });
+        let candidates = parameters
+            .iter()
+            .filter_map(|info| Some(BlockParameter { name: &info.name, part: model.part(&info.name)?, is_vector: info.shape.len() == 1 }));
         let block_coordinate = BlockCoordinate::of_run(&config, candidates, &|name| optim.frozen(name))?;
         let mut notices = Notice::of_adapter(&model);
         notices.extend(Notice::of_schedule(&config, progress)?);
