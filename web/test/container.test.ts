@@ -9,7 +9,7 @@ const data = new TextEncoder().encode('words to learn from');
 let run = '';
 let store = new CheckpointStore();
 let file = new Uint8Array();
-const history = [stepEntry(1), stepEntry(2, NaN), { type: 'eval', step: 2, loss: NaN, perplexity: Infinity, tokens: 3 } as const];
+const history = [stepEntry(1), stepEntry(2, NaN), { type: 'eval', step: 2, loss: NaN, perplexity: Infinity, tokens: 3, accuracy: 0.5 } as const];
 beforeEach(async () => {
   run = crypto.randomUUID();
   store = new CheckpointStore();
@@ -80,7 +80,7 @@ describe('a .tabtune', () => {
     ['nothing', 'checkpoint.container.magic', () => new Uint8Array()],
     ['a head past the end', 'checkpoint.container.head', () => flipped(14)],
     ['a head that is no JSON', 'checkpoint.container.head', () => flipped(16)],
-    ['a head of another shape', 'checkpoint.container.head', () => withHead(() => ({ format: 2 }))],
+    ['a head of another shape', 'checkpoint.container.head', () => withHead(() => ({ format: 1 }))],
     ['a head that is not UTF-8', 'checkpoint.container.head', () => withByte('a/b: ..', 0xff)],
     ['bytes that do not add up', 'checkpoint.container.head', () => withHead(({ manifest }) => void Object.assign(manifest, { bytes: 7 }))],
     ['a negative count', 'checkpoint.container.head', () => withHead(({ manifest }) => void Object.assign(manifest, { step: -1 }))],
@@ -102,7 +102,7 @@ describe('a .tabtune', () => {
     });
   }
   it('of_a_newer_format_is_checkpoint_version', async () => {
-    for (const made of [withHead((head) => void (head.format = 3)), withHead(({ manifest }) => void Object.assign(manifest, { format: 3 }))]) {
+    for (const made of [withHead((head) => void (head.format = 2)), withHead(({ manifest }) => void Object.assign(manifest, { format: 2 }))]) {
       await expect(store.importFile(new Blob([made]))).rejects.toMatchObject({ code: 'CHECKPOINT_VERSION', detail: { code: 'checkpoint.version' } });
     }
   });

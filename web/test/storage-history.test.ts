@@ -21,8 +21,8 @@ const branchesOf = (entries: HistoryEntry[]): number[] => entries.map((entry) =>
 
 describe('history', () => {
   it('comes_back_equal_in_its_order', async () => {
-    const evaluation: HistoryEntry = { type: 'eval', step: 2, loss: NaN, perplexity: Infinity, tokens: 5 };
-    const sample: HistoryEntry = { type: 'sample', step: 3, prompt: 'a', text: 'NaN' };
+    const evaluation: HistoryEntry = { type: 'eval', step: 2, loss: NaN, perplexity: Infinity, tokens: 5, accuracy: 0.25 };
+    const sample: HistoryEntry = { type: 'sample', step: 3, prompt: 'a', text: 'NaN', end: 'length' };
     const [first, second] = [[...steps(1, 2), evaluation], [sample, ...steps(3, 4)]];
     await save(2, first);
     await save(4, second);

@@ -30,7 +30,7 @@ describe('loading', () => {
     ['checkpoint.chunk.length', () => put('chunks', new ArrayBuffer(3), [run, 2, 0])],
     ['checkpoint.chunk.missing', () => tamper((database) => database.delete('chunks', [run, 2, 1]))],
     ['checkpoint.chunk.missing', () => put('chunks', 'text', [run, 2, 1])],
-    ['checkpoint.manifest', () => put('manifests', { format: 2, run }, [run, 2])],
+    ['checkpoint.manifest', () => put('manifests', { format: 1, run }, [run, 2])],
     ['checkpoint.manifest', async () => put('manifests', await manifestOf(1), [run, 2])],
     ['checkpoint.file.length', async () => put('manifests', { ...(await manifestOf(2)), files: [{ name: 'a', bytes: 5, chunks: [] }] }, [run, 2])],
   ];

@@ -227,10 +227,8 @@ export type SampleEnd = Parsed<typeof sampleEnd>;
 
 const historyFields = {
   step: stepFields,
-  /** `end` is missing in samples of earlier versions. */
-  sample: { step: count, prompt: text, text, end: optional(sampleEnd) },
-  /** `accuracy` is missing in evaluations of earlier versions. */
-  eval: { step: count, ...evaluationFields, accuracy: optional(number) },
+  sample: { step: count, prompt: text, text, end: sampleEnd },
+  eval: { step: count, ...evaluationFields },
 };
 /** History stored with a run's state: steps, evaluations and samples. */
 export const historyEntry = variant('type', historyFields);

@@ -11,6 +11,7 @@ import { blocked, storageError } from './faults.js';
  */
 export const CHUNK_BYTES = 8 << 20;
 const NAME = 'tabtune';
+/** Version of the layout for IndexedDB: a tab with a higher one closes the connections of the others. */
 const VERSION = 2;
 /** Time limit for another tab to finish its save and close an older version. */
 const BLOCKED_MILLIS = 3000;
@@ -65,7 +66,7 @@ export async function openDatabase(watch: Watch): Promise<Database> {
     let givenUp = false;
     openDB<Stores>(NAME, VERSION, {
       upgrade(database) {
-        for (const store of STORES) if (!database.objectStoreNames.contains(store)) database.createObjectStore(store);
+        for (const store of STORES) database.createObjectStore(store);
       },
       blocked() {
         timer = setTimeout(() => {

@@ -4,8 +4,8 @@ import { count, fileHandle, flag, listOf, number, oneOf, optional, record, text 
 import type { Parsed, Parser } from '../../protocol/parse.js';
 import { corrupt, quoted, tooNew } from './faults.js';
 
-/** Format version in every manifest and every exported file. Version 1 had no history and no marks; a newer one is CHECKPOINT_VERSION. */
-export const MANIFEST_FORMAT = 2;
+/** Format version in every manifest and every exported file; a newer one is CHECKPOINT_VERSION. */
+export const MANIFEST_FORMAT = 1;
 
 /** Name of the document that makes a folder of files a checkpoint. */
 export const CHECKPOINT_JSON = 'checkpoint.json';
@@ -15,9 +15,6 @@ export type ChunkRecord = Parsed<typeof chunkParser>;
 const fileParser = record({ name: text, bytes: count, chunks: listOf(chunkParser) });
 export type FileRecord = Parsed<typeof fileParser>;
 
-/** JSON of format 1 has null for a loss that was not finite. */
-const loss: Parser<number | undefined> = (value, path) => (value === null ? undefined : optional(number)(value, path));
-
 /** The list of chunks that make a generation, with the hash of each. A generation exists if and only if its manifest does. */
 export const manifestParser = record({
   format: count,
@@ -26,8 +23,8 @@ export const manifestParser = record({
   label: text,
   step: count,
   totalSteps: count,
-  loss,
-  validationLoss: loss,
+  loss: optional(number),
+  validationLoss: optional(number),
   savedAt: number,
   bytes: count,
   /** True if retention never removes the generation, because the user wants to keep it or because a decay starts here. */
@@ -43,7 +40,7 @@ const runFields = {
   label: text,
   createdAt: number,
   dataName: text,
-  /** Files in the stored data, one after the other. Older records have a single one. */
+  /** Files in the stored data, one after the other; absent for the data of a run that was imported from a folder. */
   dataFiles: optional(listOf(record({ name: text, bytes: count, validation: flag }))),
   driver: text,
   data: optional(record({ bytes: count, chunks: listOf(chunkParser) })),

@@ -1,72 +1,16 @@
-import { readFileSync } from 'node:fs';
 import { openDB } from 'idb';
 import { IDBFactory } from 'fake-indexeddb';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { CheckpointStore } from '../src/worker/storage/checkpoints.js';
 import { freshOrigin } from './origin.js';
-import { requestOf, stepEntry } from './saves.js';
+import { requestOf } from './saves.js';
 
 freshOrigin();
-const golden = (name: string): Buffer => readFileSync(new URL(`./golden/${name}`, import.meta.url));
 const RUN = '5d1f3b0e-4a52-4c6e-9a57-2f6f3a1c0b11';
-type Rows = [IDBValidKey, unknown][];
-const STORES = ['chunks', 'manifests', 'heads', 'runs'];
-
-/** Creates the database in the state in which version 1 left it. */
-async function versionOne(): Promise<void> {
-  const dump = JSON.parse(golden('database-version-1.json').toString()) as Record<string, Rows>;
-  const database = await openDB('tabtune', 1, {
-    upgrade: (db) => {
-      for (const store of STORES) db.createObjectStore(store);
-    },
-  });
-  for (const store of STORES) {
-    for (const [key, value] of dump[store] ?? []) {
-      const base64: unknown = Reflect.get(Object(value), 'base64');
-      await database.put(store, typeof base64 === 'string' ? new Uint8Array(Buffer.from(base64, 'base64')).buffer : value, key);
-    }
-  }
-  database.close();
-}
-
-const textOf = async (blob: Blob | undefined): Promise<string> => (blob ? blob.text() : '');
-const stepIn = async (files: Map<string, Blob>): Promise<number> =>
-  (JSON.parse(await textOf(files.get('checkpoint.json'))) as { progress: { completed_steps: number } }).progress.completed_steps;
 
 beforeEach(() => {
   vi.stubGlobal('indexedDB', new IDBFactory());
-});
-
-describe('version 1', () => {
-  it('of_the_database_is_upgraded_in_place_and_loads', async () => {
-    await versionOne();
-    const store = new CheckpointStore();
-    expect((await store.list()).map(({ run, generation, step, label, kept, fault, hasData }) => [run, generation, step, label, kept, fault, hasData])).toEqual([
-      [RUN, 3, 9, 'golden', false, undefined, true],
-      [RUN, 2, 6, 'golden', false, undefined, true],
-    ]);
-    const { files, manifest, warnings, home } = await store.load(RUN);
-    expect([manifest.step, manifest.environment.adapter, warnings, home]).toEqual([9, 'a software adapter', [], 'indexeddb']);
-    expect([...files.keys()]).toEqual(['model.safetensors', 'optimizer.safetensors', 'config.json', 'checkpoint.json']);
-    expect(await stepIn(files)).toBe(9);
-    expect(await textOf(await store.runData(RUN))).toContain('that is the question');
-    expect(await store.history(RUN, 9)).toEqual([]);
-  });
-  it('of_the_database_is_saved_to_further', async () => {
-    await versionOne();
-    const store = new CheckpointStore();
-    await store.save({ ...requestOf(RUN, 10, { history: [stepEntry(10)] }) });
-    expect((await store.list(RUN)).map(({ generation }) => generation)).toEqual([4, 3]);
-    expect(await store.history(RUN, 10)).toEqual([stepEntry(10)]);
-  });
-  it('of_an_exported_file_is_imported', async () => {
-    const store = new CheckpointStore();
-    const info = await store.importFile(new Blob([new Uint8Array(golden('format-1.tabtune'))]));
-    expect(info).toMatchObject({ run: RUN, generation: 1, step: 9, totalSteps: 9, label: 'golden', dataName: 'hamlet.txt', hasData: true, loss: 2.1 });
-    expect(await stepIn((await store.load(RUN)).files)).toBe(9);
-    expect(await textOf(await store.runData(RUN))).toContain('that is the question');
-  });
 });
 
 describe('versions of the database', () => {
