@@ -20,7 +20,7 @@ const MAX_HEAD_BYTES: u64 = 256 << 20;
 /// Maximum size of a chunk in bytes.
 const CHUNK_BYTES: u64 = 8 << 20;
 /// Newest format of the head that is understood.
-const FORMAT: u64 = 2;
+const FORMAT: u64 = 1;
 
 /// Part of the head that a resume needs.
 #[derive(Deserialize)]
