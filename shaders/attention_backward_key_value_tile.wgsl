@@ -119,7 +119,7 @@ fn main(
       }
       workgroupBarrier();
     }
-    // Those of the other queries, read where they are needed, since registers are few.
+    // The tiles of the other queries, read where they are needed, since registers are few.
     let j = vec4<u32>(top_row + ty) + vec4<u32>(0u, 8u, 16u, 24u);
     let t = vec4<u32>(start + tx) + vec4<u32>(0u, 8u, 16u, 24u);
     var first = vec4<u32>();

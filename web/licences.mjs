@@ -13,7 +13,7 @@ export const PAGE = ['web/src', 'web/demo'];
 const TARGET = 'wasm32-unknown-unknown';
 /** Names of files with a licence or a notice. */
 const LICENCE_FILE = /^(un)?licen[cs]e|^copy(ing|right)|^notice/i;
-/** What is in no lock file. */
+/** Parts that no lock file lists. */
 const BESIDES = [
   { name: 'Rust, its standard library', licence: 'MIT OR Apache-2.0', source: 'https://github.com/rust-lang/rust', texts: [] },
   { name: 'gguf-py, code books of the IQ types', licence: 'MIT', source: 'https://github.com/ggml-org/llama.cpp', files: ['crate/src/formats/blocks/LICENSE.gguf'] },

@@ -104,7 +104,7 @@ test('an abort is heard at every stage, and one of before starts nothing', async
       heard.trainer = [];
       for (const call of [() => trainer.step(1, aborted), () => trainer.run(aborted).next(), () => trainer.profile(1, aborted), () => trainer.evaluate(aborted), () => trainer.sample('It', aborted).next(), () => trainer.save(aborted), () => trainer.export(aborted), () => trainer.checkpoints.load(undefined, aborted)]) heard.trainer.push((await failure(call))[0]);
       heard.steps = [(await trainer.step(1))[0].step, trainer.state];
-      // A paused run waits until it goes on: an abort ends the wait.
+      // A paused run waits until it continues: an abort ends the wait.
       const controller = new AbortController();
       const drive = async () => { for await (const event of trainer.run({ signal: controller.signal })) if (event.type === 'step') { await trainer.pause(); setTimeout(() => controller.abort(), 100); } };
       heard.paused = [(await failure(drive))[0], trainer.state];

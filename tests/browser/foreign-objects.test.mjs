@@ -32,7 +32,7 @@ test('objects survive the proxies of Vue', async () => {
 test('methods that a library puts on prototypes change nothing', async () => {
   const seen = await inPage(
     scenario(`
-      // Of data and files, and options that nobody gave.
+      // Keys of data and files, and options that were not given.
       const KEYS = ['name', 'text', 'read', 'kind', 'extend', 'label', 'tokenizer', 'wasmUrl', 'workerUrl', 'wasmBinary', 'worker', 'generation', 'adapter', 'keepData', 'onProgress', 'weightDecay'];
       const groups = [{ pattern: '*norm*', learningRateScale: 0.5 }, { pattern: '*' }];
       const losses = async () => {

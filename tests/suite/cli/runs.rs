@@ -71,7 +71,7 @@ fn groups_by_name_are_spelled_out_in_the_checkpoint() {
     let manifest: Value = serde_json::from_slice(&std::fs::read(Path::new(&run).join("checkpoint.json")).unwrap()).unwrap();
     let groups = manifest["train"]["groups"].as_array().unwrap();
     assert_eq!(groups.iter().map(|group| &group["weight_decay"]).collect::<Vec<_>>(), [&json!(0.0), &Value::Null]);
-    // The preset's name means the same setting as the groups that it stands for.
+    // The preset's name means the same setting as the groups that it names.
     let resume = ["train", "--resume", &run, "--data", &data, "--device", "cpu", "--groups", "no_decay"];
     assert_eq!(succeed(&resume).last()["step"], json!(4));
 }

@@ -7,6 +7,7 @@ mod names;
 mod settings;
 mod source;
 mod stems;
+mod wording;
 mod words;
 
 /// Fails with every finding, one per line.

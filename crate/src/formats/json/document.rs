@@ -1,5 +1,5 @@
-//! Documents of our own: a key stands once in its object, nesting is bounded, and every value is read with its path. Who reads one gives
-//! [`DocumentError`] the code of its kind.
+//! Documents of this project: each key occurs once in its object, nesting is bounded, and every value is read with its path. The caller gives
+//! [`DocumentError`] the code of its kind of document.
 
 use std::fmt::Display;
 

@@ -114,7 +114,7 @@ impl Stock {
         weights.into_iter().filter_map(|(name, weight)| Some((name, weight.grad_remove(&mut gradients)?))).collect()
     }
 
-    /// One step of AdamW (arXiv:1711.05101), ε beside the root of the moment that is not corrected, as at the end of section 2 of arXiv:1412.6980;
+    /// Performs one step of AdamW (arXiv:1711.05101), ε added to the root of the moment that is not corrected, as at the end of section 2 of arXiv:1412.6980;
     /// the loss before it, [1], not read yet.
     pub fn update(&mut self, forward: Forward) -> Tensor<1> {
         self.step += 1;
