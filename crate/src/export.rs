@@ -4,6 +4,7 @@
 mod architecture;
 mod card;
 mod choice;
+mod device_forms;
 mod folder;
 mod format;
 mod gguf;
@@ -15,7 +16,6 @@ mod merged;
 mod options;
 mod patch;
 mod peft;
-mod planned;
 mod recipe;
 mod source;
 

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { newModel, openModel, openSavedRuns, Trainer } from '../src/index.js';
 import { DeviceWatch } from '../src/worker/device.js';
-import { Lane } from '../src/worker/lane.js';
+import { CoreMutex } from '../src/worker/core-mutex.js';
 import { Outbox } from '../src/worker/outbox.js';
 import { WORDS } from '../src/protocol/generated/codes.js';
 import { ERROR_CODES } from '../src/protocol/errors.js';
@@ -40,7 +40,7 @@ describe('device', () => {
   });
 });
 
-describe('lane', () => {
+describe('mutex', () => {
   it('nothing_of_the_core_begins_with_a_fault_set_and_a_fault_names_what_failed', async () => {
     const watch = new DeviceWatch();
     const adapters = gpuScope(new FakeWorkerState());
@@ -48,14 +48,14 @@ describe('lane', () => {
     watch.install(adapters, (error) => told.push(error.code));
     const Adapter = adapters.GPUAdapter as unknown as new () => GPUAdapter;
     const device = await new Adapter().requestDevice({});
-    const lane = new Lane(watch);
+    const mutex = new CoreMutex(watch);
     await workers.run({ state: new FakeWorkerState(), scope: adapters }, async () => {
-      expect(await lane.take(() => 1)).toBe(1);
+      expect(await mutex.take(() => 1)).toBe(1);
       device.destroy();
       let begun = false;
       // The core's own error for a failed read is less exact.
-      await expect(lane.take(() => Promise.reject(Object.assign(new Error('no map'), { kind: 'DEVICE_LOST' })))).rejects.toMatchObject({ detail: { code: 'device.lost', reason: 'destroyed' } });
-      await expect(lane.take(() => (begun = true))).rejects.toMatchObject({ code: 'DEVICE_LOST' });
+      await expect(mutex.take(() => Promise.reject(Object.assign(new Error('no map'), { kind: 'DEVICE_LOST' })))).rejects.toMatchObject({ detail: { code: 'device.lost', reason: 'destroyed' } });
+      await expect(mutex.take(() => (begun = true))).rejects.toMatchObject({ code: 'DEVICE_LOST' });
       expect([begun, told]).toEqual([false, ['DEVICE_LOST']]);
     });
   });

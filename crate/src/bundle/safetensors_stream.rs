@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::checksums::TensorSpan;
-use super::encoded::{EncodedTensor, Values};
+use super::encoded_tensor::{EncodedTensor, Values};
 use super::segment::{Leaves, Segment};
 use super::stream::{FileStream, StreamTensor, StreamValues};
 use super::tensor_hasher::TensorHasher;

@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use burn::tensor::Tensor;
 
-use super::encoded::EncodedTensor;
+use super::encoded_tensor::EncodedTensor;
 use crate::error::Result;
 use crate::formats::{Digest, Hasher, SourceSpan, sha256_of};
 use crate::gpu::transfer::PIECE_BYTES;

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::checksums::Checksums;
 use super::segment::Segment;
-use super::stored::{StoredBytes, StoredTensor};
+use super::stored_tensor::{StoredBytes, StoredTensor};
 use crate::error::{Error, Fault, Result};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 use crate::state::receipt::ModelIoArtifactReceipt;

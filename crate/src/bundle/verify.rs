@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::file_digests::digests_of;
 use super::files::MAX_DOCUMENT_BYTES;
-use super::written::digests_of;
 use crate::error::{Refusal, Result, word};
 use crate::formats::{ByteSource, Digest, base_name, read_document, sha256_of};
 use crate::state::receipt::{CheckResult, Evaluation, EvaluationRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptFile};

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde::Serialize;
 use serde_json::json;
 
-use super::opened::{ImportedState, OpenedState};
+use super::opened_state::{ImportedState, OpenedState};
 use super::source_word::SourceWord;
 use super::state_dict::manifest_of;
 use super::{

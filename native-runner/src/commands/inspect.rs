@@ -8,7 +8,7 @@ use serde_json::json;
 use tabtune::bundle::{FileFormat, InspectReport, inspect};
 use tabtune::error::{Refusal, escaped, shown};
 use tabtune::formats::{ByteSource, Warning};
-use tabtune::portable::{Answer, ModelIoCompatibilityContract, SharedFiles, answer};
+use tabtune::portable::{Inspection, ModelIoCompatibilityContract, SharedFiles, inspection};
 
 use super::Outcome;
 use crate::args::InspectArgs;
@@ -31,8 +31,8 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
         output.line(&report, || readable(&report))?;
     }
     for path in args.paths.iter().filter(|_| args.contract) {
-        let answer = answer(&shared(path)?, request(&args.request)?, args.merge_adapter.as_deref().map(shared).transpose()?);
-        output.line(&json!({ "path": shown(&file_name(path)), "answer": answer }), || told(path, &answer))?;
+        let inspection = inspection(&shared(path)?, request(&args.request)?, args.merge_adapter.as_deref().map(shared).transpose()?);
+        output.line(&json!({ "path": shown(&file_name(path)), "answer": inspection }), || told(path, &inspection))?;
     }
     for folder in args.paths.iter().filter(|path| path.is_dir()) {
         if files_of(folder)?.iter().any(|path| matches!(file_name(path).as_str(), "config.json") || file_name(path).ends_with(".gguf")) {
@@ -53,16 +53,16 @@ fn shared(path: &Path) -> Result<SharedFiles> {
     Ok(files)
 }
 
-/// Formats the answer for people: the possible training and exports with their bytes, and the reasons against the others.
-fn told(path: &Path, answer: &Answer) -> String {
-    let mut lines = vec![format!("{}: {}", shown(&file_name(path)), format!("{:?}", answer.kind).to_lowercase())];
-    match &answer.trainable.reason {
+/// Formats the inspection for people: the possible training and exports with their bytes, and the reasons against the others.
+fn told(path: &Path, inspection: &Inspection) -> String {
+    let mut lines = vec![format!("{}: {}", shown(&file_name(path)), format!("{:?}", inspection.kind).to_lowercase())];
+    match &inspection.trainable.reason {
         Some(reason) => lines.push(format!("  cannot be trained: {}", escaped(reason))),
         None => lines.extend(
-            answer.trainable.options.iter().map(|o| format!("  trains with {} in {:?}: {} bytes", o.optimizer, o.precision, o.bytes)),
+            inspection.trainable.options.iter().map(|o| format!("  trains with {} in {:?}: {} bytes", o.optimizer, o.precision, o.bytes)),
         ),
     }
-    for choice in &answer.exports {
+    for choice in &inspection.exports {
         let name = [Some(format!("{:?}", choice.format).to_lowercase()), choice.types.clone()];
         let name = name.into_iter().flatten().collect::<Vec<_>>().join(" ");
         let bytes = choice.bytes.map_or_else(String::new, |bytes| format!(", {bytes} bytes"));
@@ -72,7 +72,7 @@ fn told(path: &Path, answer: &Answer) -> String {
             None => format!("  can become {name}{bytes}{needs}"),
         });
     }
-    lines.extend(answer.contract.iter().flat_map(ModelIoCompatibilityContract::stable_signature_lines).map(|line| format!("  {line}")));
+    lines.extend(inspection.contract.iter().flat_map(ModelIoCompatibilityContract::stable_signature_lines).map(|line| format!("  {line}")));
     lines.join("\n")
 }
 

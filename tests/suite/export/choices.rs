@@ -7,7 +7,7 @@ use tabtune::bundle::{OpenOptions, open_bundle, open_bundle_with};
 use tabtune::config::Precision;
 use tabtune::export::{ExportChoice, ExportDtype, ExportFormat, ExportOptions, ExportSource, export, export_choices};
 use tabtune::formats::ByteSource;
-use tabtune::portable::{Support, answers_of};
+use tabtune::portable::{Support, export_options_of};
 use tabtune::state::ModelStateTensorManifest;
 use tabtune::tokenizer::Tokenizer;
 use tabtune_tests::block_on;
@@ -95,7 +95,7 @@ fn line_45_what_is_offered_is_what_exports_make() {
                 ModelStateTensorManifest::parameter(&tensor.name, tensor.dtype(), &shape)
             })
             .collect();
-        let (choices, contract) = answers_of(&from, &from.identity, tensors.iter()).unwrap();
+        let (choices, contract) = export_options_of(&from, &from.identity, tensors.iter()).unwrap();
         assert_eq!(choices.len(), 14 + usize::from(what == "blocks"), "{what}: two formats and twelve types");
         for choice in &choices {
             let files = if choice.needs.is_some() { base() } else { Vec::new() };

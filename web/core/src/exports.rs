@@ -38,7 +38,7 @@ impl Details {
             ModelStateTensorManifest::parameter(&tensor.name, tensor.dtype(), &shape)
         };
         let tensors: Vec<ModelStateTensorManifest> = source.weights.tensors.iter().map(one).collect();
-        let (exports, contract) = portable::answers_of(source, &source.identity, tensors.iter())?;
+        let (exports, contract) = portable::export_options_of(source, &source.identity, tensors.iter())?;
         let receipt = match &source.training {
             Some(_) => None,
             None => {

@@ -3,7 +3,7 @@
 use tabtune::bundle::{FileFormat, inspect};
 use tabtune::error::{Error, Fault};
 use tabtune::formats::ByteSource;
-use tabtune::portable::answer;
+use tabtune::portable::inspection;
 use tabtune::state::PortableModelImportRequest;
 use wasm_bindgen::prelude::*;
 
@@ -22,12 +22,12 @@ pub fn inspect_file(file: JsValue, format: Option<String>, read: bool, siblings:
     plain(&inspect(&JsSource::new(file)?, format, &siblings, read))
 }
 
-/// Describes the files together and what can be done with them, from headers alone → `Answer`. A file that is refused is part of the answer
+/// Describes the files together and what can be done with them, from headers alone → `Inspection`. A file that is refused is part of the answer
 /// and not thrown.
 #[wasm_bindgen(js_name = inspectModel)]
 pub fn inspect_model(files: Vec<JsValue>, request_json: Option<String>, adapter: Vec<JsValue>) -> JsResult<JsValue> {
     let adapter = shared(adapter)?;
-    plain(&answer(&shared(files)?, request(request_json)?, (!adapter.is_empty()).then_some(adapter)))
+    plain(&inspection(&shared(files)?, request(request_json)?, (!adapter.is_empty()).then_some(adapter)))
 }
 
 /// Parses a request from its JSON text.

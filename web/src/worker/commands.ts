@@ -7,7 +7,7 @@ import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import type { SampledToken } from '../protocol/reports.js';
 import { streamed } from './asking.js';
 import { delivered, reaching } from './exports.js';
-import { interruptible } from './lane.js';
+import { interruptible } from './core-mutex.js';
 import { openSource, openSources, reading } from './sources.js';
 import { openData } from './data.js';
 import type { RunData } from './data.js';
@@ -158,7 +158,7 @@ export function handlersOf(state: WorkerState): Handlers {
       const trainer = state.trainerOf(run);
       if (!trainer) return store.remove(run, generation).then(nothing);
       // Not during a save.
-      return trainer.lane.take(async () => {
+      return trainer.mutex.take(async () => {
         await store.remove(run, generation);
         if (!(await store.hasRun(run))) trainer.saver.removed();
         return undefined;

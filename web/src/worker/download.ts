@@ -2,7 +2,7 @@
 import { aborted, fault } from '../protocol/errors.js';
 import type { SourceSpec } from '../protocol/protocol.js';
 import type { OnProgress } from '../protocol/reports.js';
-import { rangeOf, validatorOf } from './replies.js';
+import { rangeOf, validatorOf } from './http-headers.js';
 import { nameOf, quoted } from './storage/faults.js';
 
 type Spec = Extract<SourceSpec, { kind: 'url' }>;

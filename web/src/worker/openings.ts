@@ -6,7 +6,7 @@ import type { SessionInfo } from '../protocol/reports.js';
 import { keptFiles, reopened } from './bases.js';
 import { blobSource, openSources } from './sources.js';
 import { summed } from './sums.js';
-import { interruptible } from './lane.js';
+import { interruptible } from './core-mutex.js';
 import { dataIn, openData } from './data.js';
 import type { RunData } from './data.js';
 import type { JsSource } from './wasm.js';

@@ -2,7 +2,7 @@
 import { aborted, fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import type { SourceSpec } from '../protocol/protocol.js';
-import { rangeOf, validatorOf } from './replies.js';
+import { rangeOf, validatorOf } from './http-headers.js';
 import { quoted } from './storage/faults.js';
 import type { JsSource } from './wasm.js';
 

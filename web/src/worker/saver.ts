@@ -6,7 +6,7 @@ import type { RunData } from './data.js';
 import { TabtuneError } from '../protocol/errors.js';
 import type { Word } from '../protocol/generated/codes.js';
 import { inPieces } from './sources.js';
-import type { Lane } from './lane.js';
+import type { CoreMutex } from './core-mutex.js';
 import type { Driver } from '../protocol/protocol.js';
 import type { CheckpointInfo, HistoryEntry, OnProgress, TrainerEvent } from '../protocol/reports.js';
 import { infoOf } from './storage/checkpoints.js';
@@ -48,7 +48,7 @@ export class Saver {
 
   constructor(
     private readonly parts: SaverParts,
-    private readonly lane: Lane,
+    private readonly mutex: CoreMutex,
     private readonly emit: (event: TrainerEvent) => void,
     /** Generation that the state was loaded from or last saved as. */
     public generation: number | undefined,
@@ -93,7 +93,7 @@ export class Saver {
     this.clock.savedStep = undefined;
   }
 
-  /** Writes a generation in a turn of the lane, so that the saved state is that of one step. */
+  /** Writes a generation in a turn of the mutex, so that the saved state is that of one step. */
   async write(session: Session, { mark, signal, onProgress }: SaveCall = {}): Promise<CheckpointInfo> {
     const { run, label, store, version, adapter, driver } = this.parts;
     const begun = performance.now();
@@ -107,9 +107,9 @@ export class Saver {
         label,
         files: parsed.files(stream.files()),
         // The core's errors keep their class: storage passes on typed errors.
-        next: () => this.lane.guard(() => stream.nextChunk()),
+        next: () => this.mutex.guard(() => stream.nextChunk()),
         hashed: (sha256) => stream.hashed(sha256),
-        confirm: () => this.lane.confirm(() => session.confirm()),
+        confirm: () => this.mutex.confirm(() => session.confirm()),
         meta: {
           step,
           totalSteps,

@@ -1,4 +1,4 @@
-/** The worker's trainer: one run of the core, and the times at which it is saved. All calls of the core go through one lane. */
+/** The worker's trainer: one run of the core, and the times at which it is saved. All calls of the core go through one mutex. */
 import { fault, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import { streamed } from './asking.js';
@@ -8,7 +8,7 @@ import type { Outbox } from './outbox.js';
 import type { Moment } from '../protocol/protocol.js';
 import type { DataPreview } from '../protocol/data-report.js';
 import type { CheckpointInfo, EvalReport, HistoryEntry, Profile, SampledToken, SampleEnd, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
-import { Lane } from './lane.js';
+import { CoreMutex } from './core-mutex.js';
 import { ofPrompt } from './prompts.js';
 import { Saver } from './saver.js';
 import type { SaveCall, SaverParts } from './saver.js';
@@ -34,7 +34,7 @@ export interface Replacement {
 }
 
 export class TrainingSession {
-  readonly lane: Lane;
+  readonly mutex: CoreMutex;
   readonly saver: Saver;
   /** Last step after which a read has succeeded without a fault. */
   confirmed: number;
@@ -50,8 +50,8 @@ export class TrainingSession {
     step: number,
   ) {
     this.confirmed = step;
-    this.lane = new Lane(parts.watch);
-    this.saver = new Saver(parts, this.lane, (event) => this.emit(event), parts.generation, parts.generation === undefined ? undefined : step);
+    this.mutex = new CoreMutex(parts.watch);
+    this.saver = new Saver(parts, this.mutex, (event) => this.emit(event), parts.generation, parts.generation === undefined ? undefined : step);
   }
 
   /** Throws while steps are made or another state is loaded. */
@@ -61,7 +61,7 @@ export class TrainingSession {
 
   /** Frees the core's session after the current call. */
   close(): Promise<void> {
-    return this.lane.take(() => this.session.free());
+    return this.mutex.take(() => this.session.free());
   }
 
   #info(): SessionInfo {
@@ -69,10 +69,10 @@ export class TrainingSession {
     return { ...parsed.session(this.session.info()), run, device: adapter, generation: this.saver.generation };
   }
 
-  readonly previewData = (show: number): Promise<DataPreview> => this.lane.take(() => parsed.dataPreview(this.session.dataPreview(show)));
+  readonly previewData = (show: number): Promise<DataPreview> => this.mutex.take(() => parsed.dataPreview(this.session.dataPreview(show)));
 
   inspect(): Promise<SessionInfo> {
-    return this.lane.take(() => this.#info());
+    return this.mutex.take(() => this.#info());
   }
 
   /**
@@ -83,7 +83,7 @@ export class TrainingSession {
     this.refuseBusy();
     this.#loading = true;
     try {
-      return await this.lane.take(async () => {
+      return await this.mutex.take(async () => {
         await this.#settled();
         if (this.saver.clock.needed(this.#info().completedSteps)) await this.saver.tryWrite(this.session, call);
         const old = this.session;
@@ -121,23 +121,23 @@ export class TrainingSession {
 
   /** Reads from the device if no loop is running; a loop reads by itself. */
   async look(): Promise<void> {
-    if (!this.looping) await this.lane.take(() => this.lane.confirm(() => this.session.confirm()));
+    if (!this.looping) await this.mutex.take(() => this.mutex.confirm(() => this.session.confirm()));
   }
 
   async confirm(step: number): Promise<void> {
-    await this.lane.take(() => this.lane.confirm(() => this.session.confirm()));
+    await this.mutex.take(() => this.mutex.confirm(() => this.session.confirm()));
     this.confirmed = step;
   }
 
   /** Submits the next step of the core once the GPU has finished all but the last few steps. */
   async step(signal: AbortSignal): Promise<Advance> {
     await this.parts.watch.unhurried();
-    return this.#told(await this.lane.take(async () => parsed.advanced(await this.session.step()), signal));
+    return this.#told(await this.mutex.take(async () => parsed.advanced(await this.session.step()), signal));
   }
 
   /** Waits for the reports of all steps. The refusal of a step is thrown by the next call of `step`. */
   async settle(): Promise<Advance> {
-    return this.lane.take(() => this.#settled());
+    return this.mutex.take(() => this.#settled());
   }
 
   #told({ completedSteps, reports }: ReturnType<typeof parsed.advanced>): Advance {
@@ -155,33 +155,33 @@ export class TrainingSession {
   }
 
   skipBatch(): Promise<void> {
-    return this.lane.take(() => this.session.skipBatch());
+    return this.mutex.take(() => this.session.skipBatch());
   }
 
   startProfile(): Promise<void> {
-    return this.lane.take(() => this.session.startProfile());
+    return this.mutex.take(() => this.session.startProfile());
   }
 
   finishProfile(): Promise<Profile> {
-    return this.lane.take(() => parsed.profile(this.session.finishProfile()));
+    return this.mutex.take(() => parsed.profile(this.session.finishProfile()));
   }
 
   evaluate(maxBatches: number | undefined, signal: AbortSignal): Promise<EvalReport> {
-    return this.lane.look(async () => parsed.evaluation(await this.session.evaluate(maxBatches)), signal);
+    return this.mutex.look(async () => parsed.evaluation(await this.session.evaluate(maxBatches)), signal);
   }
 
   /** Generates text from the current weights; no step is made in the meantime. */
   sample(prompt: string, options: string, signal: AbortSignal, onToken: (token: SampledToken) => void): Promise<SampleEnd> {
-    return this.lane.look(() => streamed(ofPrompt('prompt', () => this.session.generate(prompt, options)), signal, onToken), signal);
+    return this.mutex.look(() => streamed(ofPrompt('prompt', () => this.session.generate(prompt, options)), signal, onToken), signal);
   }
 
   /** Runs a turn with the current weights that changes nothing. */
   asked<T>(work: (core: Askable) => Promise<T> | T, signal: AbortSignal): Promise<T> {
-    return this.lane.look(() => work(this.session), signal);
+    return this.mutex.look(() => work(this.session), signal);
   }
 
   detokenize(ids: number[]): Promise<string> {
-    return this.lane.take(() => this.session.detokenize(Uint32Array.from(ids)));
+    return this.mutex.take(() => this.session.detokenize(Uint32Array.from(ids)));
   }
 
   /** Returns the current position of the run, for manual changes. */
@@ -190,7 +190,7 @@ export class TrainingSession {
   }
 
   setLearningRate(rate: number | undefined): Promise<Moment> {
-    return this.lane.take(() => {
+    return this.mutex.take(() => {
       this.session.setLearningRate(rate);
       return this.#moment();
     });
@@ -198,7 +198,7 @@ export class TrainingSession {
 
   /** Starts the decay. The state immediately before it is saved and kept, so that one run can be annealed more than once. */
   startDecay(): Promise<Moment> {
-    return this.lane.take(async () => {
+    return this.mutex.take(async () => {
       await this.#settled();
       if (this.parts.driver.autosave) await this.saver.tryWrite(this.session, { mark: 'decay' });
       this.session.startDecay();
@@ -208,7 +208,7 @@ export class TrainingSession {
   }
 
   preview(points: number, stride: number): Promise<number[]> {
-    return this.lane.take(() => Array.from(this.session.previewSchedule(points, stride)));
+    return this.mutex.take(() => Array.from(this.session.previewSchedule(points, stride)));
   }
 
   history(): Promise<HistoryEntry[]> {
@@ -219,7 +219,7 @@ export class TrainingSession {
   async autosave(step: number, signal?: AbortSignal): Promise<void> {
     if (!this.parts.driver.autosave) return;
     const mark = step === this.scheduleStart ? 'decay' : undefined;
-    await this.lane.take(async () => {
+    await this.mutex.take(async () => {
       await this.#settled();
       await this.saver.tryWrite(this.session, { mark, signal });
     }, signal);
@@ -232,7 +232,7 @@ export class TrainingSession {
   }
 
   async save(call: SaveCall): Promise<CheckpointInfo> {
-    const info = await this.lane.take(async () => {
+    const info = await this.mutex.take(async () => {
       await this.#settled();
       return this.saver.write(this.session, call);
     }, call.signal);
@@ -244,6 +244,6 @@ export class TrainingSession {
 
   /** Runs a turn with the current weights. */
   weights<T>(work: (session: Session) => Promise<T> | T, signal?: AbortSignal): Promise<T> {
-    return this.lane.take(() => work(this.session), signal);
+    return this.mutex.take(() => work(this.session), signal);
   }
 }

@@ -5,7 +5,7 @@ import { limited } from '../protocol/limited.js';
 import { Weights } from './asking.js';
 import type { Askable } from './asking.js';
 import { DeviceWatch } from './device.js';
-import { Lane } from './lane.js';
+import { CoreMutex } from './core-mutex.js';
 import type { WatchedScope } from './device.js';
 import { Outbox } from './outbox.js';
 import type { Driver, WorkerMessage } from '../protocol/protocol.js';
@@ -35,7 +35,7 @@ interface Installed extends Pick<SaverParts, 'run' | 'label' | 'driver' | 'data'
 export class WorkerState {
   readonly store: CheckpointStore;
   readonly #watch = new DeviceWatch();
-  readonly #lane = new Lane(this.#watch);
+  readonly #mutex = new CoreMutex(this.#watch);
   wasmFrom: { url: string | undefined; binary: ArrayBuffer | undefined } = { url: undefined, binary: undefined };
   #wasm: Promise<string> | undefined;
   #adapter: Promise<string> | undefined;
@@ -110,7 +110,7 @@ export class WorkerState {
     const adapter = await this.device();
     const told = (loaded: number, total: number): void => onProgress({ phase: 'measure', file: undefined, loaded, total, fraction: loaded / total });
     const timestamps = !this.#watch.hides('timestamp-query');
-    return this.#lane.take(async () => ({ ...parsed.gpu(await measureGpu(timestamps, told)), adapter }), signal);
+    return this.#mutex.take(async () => ({ ...parsed.gpu(await measureGpu(timestamps, told)), adapter }), signal);
   }
 
   /** Removes leftovers of crashed tabs, once per worker. */
@@ -147,7 +147,7 @@ export class WorkerState {
 
   /** Runs a turn with the trainer's weights, or with the model's before there is a trainer. */
   weights<T>(work: (core: Pick<Session & ModelHandle, 'details' | 'exportModel' | 'rows'>) => Promise<T> | T, signal?: AbortSignal): Promise<T> {
-    return this.#trainer ? this.#trainer.weights(work, signal) : this.#lane.take(() => work(this.model), signal);
+    return this.#trainer ? this.#trainer.weights(work, signal) : this.#mutex.take(() => work(this.model), signal);
   }
 
   /** Runs a turn that uses weights without changing them: the trainer's, or those of the model, which the first question loads onto the device. */
@@ -155,7 +155,7 @@ export class WorkerState {
     if (this.#trainer) return this.#trainer.asked(work, signal);
     const { model } = this;
     await this.device();
-    return this.#lane.look(async () => work(await this.asking.of(model, this.#model)), signal);
+    return this.#mutex.look(async () => work(await this.asking.of(model, this.#model)), signal);
   }
 
   async detokenize(ids: number[]): Promise<string> {

@@ -19,8 +19,8 @@ import type { KeptFile, Manifest, RunRecord } from './manifest.js';
 import { mirrorNewest, restoreRun } from './mirror.js';
 import { asFileName } from './names.js';
 import { evict, resident } from './opfs.js';
-import { chunksIn, chunksOf, dataOf } from './parcel.js';
-import type { Parcel } from './parcel.js';
+import { chunksIn, chunksOf, dataOf } from './generation-copy.js';
+import type { GenerationCopy } from './generation-copy.js';
 import { saveGeneration } from './saving.js';
 import type { SaveRequest } from './saving.js';
 import { takeIn } from './staging.js';
@@ -119,7 +119,7 @@ export class CheckpointStore {
       } catch (thrown) {
         const housed = await resident(run);
         if (housed?.head.run?.data === undefined) throw thrown;
-        return dataOf(housed.parcel);
+        return dataOf(housed.copy);
       }
     });
   }
@@ -160,7 +160,7 @@ export class CheckpointStore {
     const blocks = await this.#connection.use((database) => readBlocks(database, run)).catch(unlessFailed<Blocks>(new Map()));
     if (blocks.size > 0) return historyOf(blocks, upToStep, generation);
     const housed = await resident(run);
-    return (housed?.parcel.history ?? []).filter(({ step }) => step <= upToStep);
+    return (housed?.copy.history ?? []).filter(({ step }) => step <= upToStep);
   }
 
   /** Lists all generations, newest first; those that cannot be read have a `fault`. */
@@ -176,11 +176,11 @@ export class CheckpointStore {
   }
 
   /** Collects a generation with its run's record and history, to be written elsewhere. */
-  async #parcel(run: string, generation: number | undefined, signal?: AbortSignal, onProgress?: OnProgress): Promise<Parcel> {
+  async #copy(run: string, generation: number | undefined, signal?: AbortSignal, onProgress?: OnProgress): Promise<GenerationCopy> {
     const onDamaged = (found: number): unknown => this.#damagedOf(run).add(found);
     const { manifest, files, home } = await loadNewest(this.#connection, { run, generation, signal, onProgress, onDamaged });
     const housed = home === 'opfs' ? await resident(run, manifest.generation) : undefined;
-    if (housed) return housed.parcel;
+    if (housed) return housed.copy;
     const record = await this.#record(run).catch(() => undefined);
     const history = await this.#history(run, manifest.step, manifest.generation);
     return { manifest, record, history, chunk: chunksIn(files, undefined).chunk, data: chunksOf(this.#connection, run, 0).data, verified: files };
@@ -189,7 +189,7 @@ export class CheckpointStore {
   /** Copies a generation as the first one of a new run, with data and history. */
   fork(run: string, generation: number | undefined, label: string, signal?: AbortSignal, onProgress?: OnProgress): Promise<CheckpointInfo> {
     return this.#connection.hold(async () => {
-      const { manifest, record } = await takeIn(this.#connection, await this.#parcel(run, generation, signal), { label, phase: 'save', signal, onProgress });
+      const { manifest, record } = await takeIn(this.#connection, await this.#copy(run, generation, signal), { label, phase: 'save', signal, onProgress });
       return infoOf(manifest, record);
     });
   }
@@ -205,23 +205,23 @@ export class CheckpointStore {
   /** Exports the checkpoint as one file. */
   exportFile(run: string, generation?: number, signal?: AbortSignal, onProgress?: OnProgress): Promise<NamedFile> {
     return this.#connection.hold(async () => {
-      const parcel = await this.#parcel(run, generation, signal, onProgress);
-      const { label, step } = parcel.manifest;
-      return { name: `${asFileName(label)}-step-${step}.tabtune`, blob: await writeContainer(parcel, signal, onProgress) };
+      const copy = await this.#copy(run, generation, signal, onProgress);
+      const { label, step } = copy.manifest;
+      return { name: `${asFileName(label)}-step-${step}.tabtune`, blob: await writeContainer(copy, signal, onProgress) };
     });
   }
 
   /** Writes the checkpoint's files to a folder that the user picked; `checkpoint.json` comes last. */
   exportFolder(run: string, generation: number | undefined, folder: FileSystemDirectoryHandle, signal?: AbortSignal, onProgress?: OnProgress): Promise<void> {
-    return this.#connection.hold(async () => writeFolder(await this.#parcel(run, generation, signal), folder, signal, onProgress));
+    return this.#connection.hold(async () => writeFolder(await this.#copy(run, generation, signal), folder, signal, onProgress));
   }
 
   /** Imports a `.tabtune` file or a folder's files, verified, as a new run. */
   importFile(given: Blob | readonly NamedFile[], signal?: AbortSignal, onProgress?: OnProgress): Promise<CheckpointInfo> {
     return this.#connection.hold(async () => {
-      const parcel = given instanceof Blob ? await readContainer(given) : await readFolder(given);
-      const { run, label } = parcel.manifest;
-      const { manifest, record } = await takeIn(this.#connection, parcel, { run, label, phase: 'import', signal, onProgress });
+      const copy = given instanceof Blob ? await readContainer(given) : await readFolder(given);
+      const { run, label } = copy.manifest;
+      const { manifest, record } = await takeIn(this.#connection, copy, { run, label, phase: 'import', signal, onProgress });
       return infoOf(manifest, record);
     });
   }

@@ -8,8 +8,8 @@ import type { Head } from './head.js';
 import { MANIFEST_FORMAT, sumOf } from './manifest.js';
 import type { ChunkRecord } from './manifest.js';
 import { isFileName } from './names.js';
-import { chunksIn, dataOf, filesOf } from './parcel.js';
-import type { Parcel } from './parcel.js';
+import { chunksIn, dataOf, filesOf } from './generation-copy.js';
+import type { GenerationCopy } from './generation-copy.js';
 
 const MAGIC = 'TABTUNE1';
 const FRONT_BYTES = 16;
@@ -17,21 +17,21 @@ const FRONT_BYTES = 16;
 const MAX_HEAD_BYTES = 256 << 20;
 
 /** Composes the file from Blobs, so that memory holds one chunk at a time; each chunk is verified. */
-export async function writeContainer(parcel: Parcel, signal?: AbortSignal, onProgress?: OnProgress): Promise<Blob> {
-  const head = headJson(parcel);
+export async function writeContainer(copy: GenerationCopy, signal?: AbortSignal, onProgress?: OnProgress): Promise<Blob> {
+  const head = headJson(copy);
   const front = new ArrayBuffer(FRONT_BYTES);
   new Uint8Array(front).set(new TextEncoder().encode(MAGIC));
   new DataView(front).setBigUint64(8, BigInt(head.byteLength), true);
-  const files = parcel.verified ?? (await filesOf(parcel, 'export', signal, onProgress));
-  const bodies = parcel.manifest.files.flatMap(({ name }) => files.get(name) ?? []);
-  const data = await dataOf(parcel);
+  const files = copy.verified ?? (await filesOf(copy, 'export', signal, onProgress));
+  const bodies = copy.manifest.files.flatMap(({ name }) => files.get(name) ?? []);
+  const data = await dataOf(copy);
   return new Blob([front, head, ...bodies, ...(data ? [data] : [])], { type: 'application/octet-stream' });
 }
 
 const refuse = (what: string, code: Word): Error => corrupt(`not a whole tabtune checkpoint file: ${what}`, code);
 
 /** Opens an exported file. Its head is checked here, its chunks when they are read; nothing in it is used as a path. */
-export async function readContainer(blob: Blob): Promise<Parcel> {
+export async function readContainer(blob: Blob): Promise<GenerationCopy> {
   const front = await blob.slice(0, FRONT_BYTES).arrayBuffer();
   if (front.byteLength < FRONT_BYTES || new TextDecoder().decode(front.slice(0, 8)) !== MAGIC) {
     throw refuse('its first bytes are not TABTUNE1', 'checkpoint.container.magic');

@@ -8,8 +8,8 @@ import { corrupt, quoted, tooNew } from './faults.js';
 import { CHECKPOINT_JSON, MANIFEST_FORMAT, sumOf } from './manifest.js';
 import type { ChunkRecord, FileRecord, Manifest } from './manifest.js';
 import { isFileName } from './names.js';
-import { bytesOf, carried, chunksIn } from './parcel.js';
-import type { Parcel } from './parcel.js';
+import { bytesOf, carried, chunksIn } from './generation-copy.js';
+import type { GenerationCopy } from './generation-copy.js';
 import { drop, fileSink, pour } from './sinks.js';
 
 /** Version of `checkpoint.json` that can be read. */
@@ -25,7 +25,7 @@ const documentParser = record({
 type Document = Parsed<typeof documentParser>;
 
 /** Checks the files of a folder against its `checkpoint.json`. Files that it does not name are ignored. */
-export async function readFolder(given: readonly NamedFile[]): Promise<Parcel> {
+export async function readFolder(given: readonly NamedFile[]): Promise<GenerationCopy> {
   const files = new Map(given.map(({ name, blob }) => [name, blob]));
   const document = files.get(CHECKPOINT_JSON);
   if (document === undefined) throw corrupt(`${CHECKPOINT_JSON} is absent: these are not the files of a checkpoint`, 'checkpoint.corrupt', { path: CHECKPOINT_JSON });
@@ -88,12 +88,12 @@ function chunksFrom(sums: readonly string[], { name, bytes }: { name: string; by
 }
 
 /** Writes the checkpoint's files; while they are written the folder has no `checkpoint.json`, so it is never mistaken for a complete one. */
-export async function writeFolder(parcel: Parcel, folder: FileSystemDirectoryHandle, signal?: AbortSignal, onProgress?: OnProgress): Promise<void> {
+export async function writeFolder(copy: GenerationCopy, folder: FileSystemDirectoryHandle, signal?: AbortSignal, onProgress?: OnProgress): Promise<void> {
   await drop(folder, CHECKPOINT_JSON);
   const isLast = ({ name }: FileRecord): boolean => name === CHECKPOINT_JSON;
-  const { files } = parcel.manifest;
+  const { files } = copy.manifest;
   for (const file of [...files.filter((each) => !isLast(each)), ...files.filter(isLast)]) {
-    const one = { manifest: { ...parcel.manifest, files: [file] }, chunk: parcel.chunk };
+    const one = { manifest: { ...copy.manifest, files: [file] }, chunk: copy.chunk };
     await pour(await fileSink(await folder.getFileHandle(file.name, { create: true })), bytesOf(carried(one, 'export', signal, onProgress)));
   }
 }

@@ -3,7 +3,7 @@ import { historyEntry } from '../../protocol/reports.js';
 import { count, listOf, optional, record } from '../../protocol/parse.js';
 import type { Parsed } from '../../protocol/parse.js';
 import { MANIFEST_FORMAT, manifestParser, runParser } from './manifest.js';
-import type { Parcel } from './parcel.js';
+import type { GenerationCopy } from './generation-copy.js';
 
 /** Parser of this JSON, whose format 1 had no history. */
 export const headParser = record({ format: count, manifest: manifestParser, run: optional(runParser), history: optional(listOf(historyEntry)) });
@@ -18,7 +18,7 @@ const restored = (_key: string, value: unknown): unknown => {
   return word === 'NaN' || word === 'Infinity' || word === '-Infinity' ? Number(word) : value;
 };
 
-export function headJson({ manifest, record: run, history }: Pick<Parcel, 'manifest' | 'record' | 'history'>): Uint8Array<ArrayBuffer> {
+export function headJson({ manifest, record: run, history }: Pick<GenerationCopy, 'manifest' | 'record' | 'history'>): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(JSON.stringify({ format: MANIFEST_FORMAT, manifest, run: run && { ...run, base: undefined }, history }, spelled));
 }
 

@@ -7,7 +7,7 @@ import { absent, corrupt, quoted, storageError } from './faults.js';
 import { readManifest } from './manifest.js';
 import type { Manifest } from './manifest.js';
 import { resident } from './opfs.js';
-import { chunksOf, filesOf } from './parcel.js';
+import { chunksOf, filesOf } from './generation-copy.js';
 
 export interface Loaded {
   manifest: Manifest;
@@ -74,5 +74,5 @@ export async function loadNewest(connection: Connection, asked: Asked): Promise<
 async function fromSecondHome({ run, generation, signal, onProgress }: Asked): Promise<Omit<Loaded, 'warnings'> | undefined> {
   const found = await resident(run, generation);
   if (found === undefined) return undefined;
-  return { manifest: found.head.manifest, files: await filesOf(found.parcel, 'verify', signal, onProgress), home: 'opfs' };
+  return { manifest: found.head.manifest, files: await filesOf(found.copy, 'verify', signal, onProgress), home: 'opfs' };
 }

@@ -8,8 +8,8 @@ import { historyOf, readBlocks } from './history.js';
 import type { HistoryBlock } from './history.js';
 import { readManifest, readRun } from './manifest.js';
 import { evict, resident, writeResident } from './opfs.js';
-import { chunksOf } from './parcel.js';
-import { freeBytes } from './room.js';
+import { chunksOf } from './generation-copy.js';
+import { freeBytes } from './quota.js';
 
 const MIRROR_EVERY_MILLIS = 10 * 60_000;
 
@@ -53,11 +53,11 @@ export async function restoreRun(connection: Connection, run: string): Promise<b
     if (known !== undefined) return false;
     let offset = 0;
     for (const chunk of record.data?.chunks ?? []) {
-      const bytes = await there.parcel.data(offset, chunk);
+      const bytes = await there.copy.data(offset, chunk);
       await connection.use((database) => putChunk(database, [run, 0, chunk.index], bytes));
       offset += chunk.bytes;
     }
-    const block: HistoryBlock = { after: undefined, step: manifest.step, entries: there.parcel.history };
+    const block: HistoryBlock = { after: undefined, step: manifest.step, entries: there.copy.history };
     await connection.use((database) => {
       const transaction = database.transaction(['runs', 'history'], 'readwrite', STRICT);
       return within(transaction, async () => {

@@ -3,8 +3,8 @@ import { headJson, headParser, parsedJson } from './head.js';
 import type { Head } from './head.js';
 import { nameOf } from './faults.js';
 import { CHECKPOINT_JSON, sumOf } from './manifest.js';
-import { bytesOf, carried, chunksIn } from './parcel.js';
-import type { Parcel } from './parcel.js';
+import { bytesOf, carried, chunksIn } from './generation-copy.js';
+import type { GenerationCopy } from './generation-copy.js';
 import { accessSink, pour } from './sinks.js';
 
 const ROOT = 'tabtune';
@@ -15,7 +15,7 @@ const DATA = 'data';
 export interface Resident {
   generation: number;
   head: Head;
-  parcel: Parcel;
+  copy: GenerationCopy;
   savedAt: number;
 }
 
@@ -79,25 +79,25 @@ async function openGeneration(folder: FileSystemDirectoryHandle, generation: num
   }
   const data = record?.data && (await fileIn(folder, DATA));
   const savedAt = files.get(CHECKPOINT_JSON)?.lastModified ?? manifest.savedAt;
-  return { generation, head, parcel: { manifest, record, history, ...chunksIn(files, data) }, savedAt };
+  return { generation, head, copy: { manifest, record, history, ...chunksIn(files, data) }, savedAt };
 }
 
 /** Writes a generation next to the existing one, which is removed once the new one is complete. */
-export async function writeResident(parcel: Parcel): Promise<void> {
-  const { run, generation, files } = parcel.manifest;
+export async function writeResident(copy: GenerationCopy): Promise<void> {
+  const { run, generation, files } = copy.manifest;
   const home = await root(true);
   const folder = home && (await inside(home, run, true));
   if (folder === undefined) throw new DOMException('the origin has no file system', 'NotSupportedError');
   await leave(folder, String(generation));
   try {
-    await writeData(folder, parcel);
+    await writeData(folder, copy);
     const inner = await folder.getDirectoryHandle(String(generation), { create: true });
-    await writeFile(inner, HEAD, [headJson(parcel).buffer]);
+    await writeFile(inner, HEAD, [headJson(copy).buffer]);
     // A checkpoint is complete once its checkpoint.json exists.
     const last = files.filter(({ name }) => name === CHECKPOINT_JSON);
     const sealed = [...files.filter(({ name }) => name !== CHECKPOINT_JSON), ...last];
     for (const file of sealed) {
-      const pieces = carried({ manifest: { ...parcel.manifest, files: [file] }, chunk: parcel.chunk }, 'save');
+      const pieces = carried({ manifest: { ...copy.manifest, files: [file] }, chunk: copy.chunk }, 'save');
       await writeFile(inner, file.name, bytesOf(pieces));
     }
   } catch (thrown) {
@@ -108,7 +108,7 @@ export async function writeResident(parcel: Parcel): Promise<void> {
 }
 
 /** Writes the data of a run, only once because they never change. */
-async function writeData(folder: FileSystemDirectoryHandle, { record, data }: Parcel): Promise<void> {
+async function writeData(folder: FileSystemDirectoryHandle, { record, data }: GenerationCopy): Promise<void> {
   if (record?.data === undefined || (await fileIn(folder, DATA))?.size === record.data.bytes) return;
   const { chunks } = record.data;
   await writeFile(

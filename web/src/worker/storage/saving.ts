@@ -10,7 +10,7 @@ import { newBlock, readBlocks, startOf, upTo } from './history.js';
 import { MANIFEST_FORMAT, sumOf } from './manifest.js';
 import type { FileRecord, Manifest } from './manifest.js';
 import { resident } from './opfs.js';
-import { freeBytes, makeRoom } from './room.js';
+import { freeBytes, makeRoom } from './quota.js';
 
 export interface SaveMeta {
   step: number;
@@ -69,7 +69,7 @@ export async function saveGeneration(connection: Connection, request: SaveReques
     if (mark) Object.assign(manifest, { mark, kept: true });
     const blocks = await connection.use((database) => readBlocks(database, run));
     const recent = request.history ?? [];
-    const entries = blocks.size === 0 && housed ? [...upTo(housed.parcel.history, startOf(recent, meta.step)), ...recent] : recent;
+    const entries = blocks.size === 0 && housed ? [...upTo(housed.copy.history, startOf(recent, meta.step)), ...recent] : recent;
     const block = newBlock(blocks, entries, meta.step, present);
     await connection.use((database) => publish(database, { manifest, block, limit, damaged }));
     return manifest;

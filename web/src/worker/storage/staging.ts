@@ -13,9 +13,9 @@ import { MANIFEST_FORMAT, sumOf } from './manifest.js';
 import type { ChunkRecord, FileRecord, Manifest, RunRecord } from './manifest.js';
 import { isRunId } from './names.js';
 import { resident } from './opfs.js';
-import { carried } from './parcel.js';
-import type { Parcel } from './parcel.js';
-import { makeRoom } from './room.js';
+import { carried } from './generation-copy.js';
+import type { GenerationCopy } from './generation-copy.js';
+import { makeRoom } from './quota.js';
 
 export interface Staged {
   manifest: Manifest;
@@ -32,12 +32,12 @@ interface Wish {
 }
 
 /** Imports the chunks. They are stored under the new run's id, without record and manifest, so that a sweep removes those of a crashed tab. */
-export async function takeIn(connection: Connection, parcel: Parcel, wish: Wish): Promise<Staged> {
-  const need = parcel.manifest.bytes + (parcel.record?.data?.bytes ?? 0);
+export async function takeIn(connection: Connection, copy: GenerationCopy, wish: Wish): Promise<Staged> {
+  const need = copy.manifest.bytes + (copy.record?.data?.bytes ?? 0);
   await makeRoom(need, async () => undefined);
   const lock = await newRun(connection, wish.run);
   try {
-    return await stage(connection, parcel, lock.run, wish);
+    return await stage(connection, copy, lock.run, wish);
   } catch (thrown) {
     await connection.use((database) => dropStaged(database, lock.run)).catch(() => undefined);
     const error = thrown instanceof TabtuneError ? thrown : storageError(thrown);
@@ -68,30 +68,30 @@ async function isKnown(connection: Connection, run: string): Promise<boolean> {
   return keys.some((key) => key !== undefined) || (await resident(run)) !== undefined;
 }
 
-async function stage(connection: Connection, parcel: Parcel, run: string, { label, phase, signal, onProgress }: Wish): Promise<Staged> {
+async function stage(connection: Connection, copy: GenerationCopy, run: string, { label, phase, signal, onProgress }: Wish): Promise<Staged> {
   const put = (generation: number, index: number, bytes: ArrayBuffer): Promise<void> => connection.use((database) => putChunk(database, [run, generation, index], bytes));
-  const files: FileRecord[] = parcel.manifest.files.map(({ name, bytes }) => ({ name, bytes, chunks: [] }));
+  const files: FileRecord[] = copy.manifest.files.map(({ name, bytes }) => ({ name, bytes, chunks: [] }));
   let index = 0;
-  for await (const { bytes, file, record } of carried(parcel, phase, signal, onProgress)) {
+  for await (const { bytes, file, record } of carried(copy, phase, signal, onProgress)) {
     await put(1, index, bytes);
     files.find(({ name }) => name === file.name)?.chunks.push({ ...record, index });
     index += 1;
   }
   const data: ChunkRecord[] = [];
   let offset = 0;
-  for (const chunk of parcel.record?.data?.chunks ?? []) {
+  for (const chunk of copy.record?.data?.chunks ?? []) {
     if (signal?.aborted) throw aborted('the call');
-    await put(0, data.length, await parcel.data(offset, chunk));
+    await put(0, data.length, await copy.data(offset, chunk));
     offset += chunk.bytes;
     data.push({ ...chunk, index: data.length });
   }
-  const { driver = '{}', dataName = '', dataFiles } = parcel.record ?? {};
-  const kept = parcel.record?.data && { bytes: sumOf(data), chunks: data };
-  const record: RunRecord = { run, label, createdAt: Date.now(), dataName, dataFiles, driver, data: kept, base: parcel.record?.base };
-  const { step, totalSteps, loss, validationLoss, bytes, environment } = parcel.manifest;
+  const { driver = '{}', dataName = '', dataFiles } = copy.record ?? {};
+  const kept = copy.record?.data && { bytes: sumOf(data), chunks: data };
+  const record: RunRecord = { run, label, createdAt: Date.now(), dataName, dataFiles, driver, data: kept, base: copy.record?.base };
+  const { step, totalSteps, loss, validationLoss, bytes, environment } = copy.manifest;
   const manifest: Manifest = { format: MANIFEST_FORMAT, run, generation: 1, label, step, totalSteps, loss, validationLoss, savedAt: Date.now(), bytes, environment, files };
   if (signal?.aborted) throw aborted('the call');
-  const block = { after: undefined, step, entries: parcel.history };
+  const block = { after: undefined, step, entries: copy.history };
   await connection.use((database) => publish(database, { manifest, block, limit: Infinity, damaged: new Set(), record }));
   return { manifest, record };
 }

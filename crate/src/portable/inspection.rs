@@ -5,9 +5,9 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
+use super::export_options::{bundle_tensors, export_options_of_model};
 use super::imports::{SharedFiles, boxed};
 use super::json::open_json;
-use super::outlook::{bundle_tensors, model_answer};
 use super::safetensors::open_safetensors;
 use crate::bundle::{InventoryTensor, OpenOptions};
 use crate::checkpoint::MANIFEST;
@@ -26,7 +26,7 @@ const PLANNED_TOKENS: usize = 512;
 /// Kind of a set of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum AnswerKind {
+pub enum InspectionKind {
     /// A model that opens, or files that claim to be one.
     Model,
     /// A LoRA adapter.
@@ -100,11 +100,11 @@ impl From<&Warning> for ToldWarning {
     }
 }
 
-/// Answer to the questions what files are and what can be done with them.
+/// Inspection to the questions what files are and what can be done with them.
 #[derive(Debug, Clone, Serialize)]
-pub struct Answer {
+pub struct Inspection {
     /// Kind of the files.
-    pub kind: AnswerKind,
+    pub kind: InspectionKind,
     /// List of the tensors; those of a model have Hugging Face's names.
     pub tensors: Vec<InventoryTensor>,
     /// Shape of the model.
@@ -129,10 +129,10 @@ pub struct Answer {
 }
 
 /// Examines `files` together, with the tensors that a request takes and an adapter that is merged into them. No value is read except the few of
-/// a GGUF file's rotary divisors. Files that are refused get an answer too.
-pub fn answer(files: &SharedFiles, request: Option<PortableModelImportRequest>, adapter: Option<SharedFiles>) -> Answer {
+/// a GGUF file's rotary divisors. Files that are refused get an inspection too.
+pub fn inspection(files: &SharedFiles, request: Option<PortableModelImportRequest>, adapter: Option<SharedFiles>) -> Inspection {
     let kind = kind_of(files);
-    let mut answer = Answer {
+    let mut inspection = Inspection {
         kind,
         tensors: Vec::new(),
         config: None,
@@ -145,21 +145,21 @@ pub fn answer(files: &SharedFiles, request: Option<PortableModelImportRequest>, 
         warnings: Vec::new(),
     };
     let judged = match kind {
-        AnswerKind::Model => answer.model(boxed(files), request, adapter.as_deref().map(boxed)),
+        InspectionKind::Model => inspection.model(boxed(files), request, adapter.as_deref().map(boxed)),
         // A checkpoint folder is a model folder with two more files.
-        AnswerKind::Checkpoint => answer.model(boxed(&without_run(files)), request, adapter.as_deref().map(boxed)),
-        AnswerKind::State | AnswerKind::Optimizer => answer.state(files),
-        AnswerKind::Adapter | AnswerKind::Unknown => Ok(()),
+        InspectionKind::Checkpoint => inspection.model(boxed(&without_run(files)), request, adapter.as_deref().map(boxed)),
+        InspectionKind::State | InspectionKind::Optimizer => inspection.state(files),
+        InspectionKind::Adapter | InspectionKind::Unknown => Ok(()),
     };
     if let Err(error) = judged {
-        answer.trainable.reason = Some(error.to_string());
+        inspection.trainable.reason = Some(error.to_string());
         if let Error::Refused(list) = error {
-            answer.refusals = list;
+            inspection.refusals = list;
         }
-    } else if !answer.trainable.ok && answer.trainable.reason.is_none() {
-        answer.trainable.reason = Some("these files are no model: give config.json and weights, or a GGUF file".into());
+    } else if !inspection.trainable.ok && inspection.trainable.reason.is_none() {
+        inspection.trainable.reason = Some("these files are no model: give config.json and weights, or a GGUF file".into());
     }
-    answer
+    inspection
 }
 
 fn without_run(files: &SharedFiles) -> SharedFiles {
@@ -167,26 +167,26 @@ fn without_run(files: &SharedFiles) -> SharedFiles {
 }
 
 /// Determines the kind from the names of the files.
-fn kind_of(files: &SharedFiles) -> AnswerKind {
+fn kind_of(files: &SharedFiles) -> InspectionKind {
     let any = |matches: &dyn Fn(&str) -> bool| files.iter().any(|file| matches(&base_name(file.name()).to_ascii_lowercase()));
     if any(&|name| name == MANIFEST) {
-        AnswerKind::Checkpoint
+        InspectionKind::Checkpoint
     } else if any(&|name| name == "config.json" || name.ends_with(".gguf")) {
-        AnswerKind::Model
+        InspectionKind::Model
     } else if any(&|name| name == "adapter_config.json" || name.starts_with("adapter_model.")) {
-        AnswerKind::Adapter
+        InspectionKind::Adapter
     } else if any(&|name| name == "optimizer.safetensors")
         && !any(&|name| name != "optimizer.safetensors" && name.ends_with(".safetensors"))
     {
-        AnswerKind::Optimizer
+        InspectionKind::Optimizer
     } else if any(&|name| name.ends_with(".safetensors") || name.ends_with(".state_dict.json")) {
-        AnswerKind::State
+        InspectionKind::State
     } else {
-        AnswerKind::Unknown
+        InspectionKind::Unknown
     }
 }
 
-impl Answer {
+impl Inspection {
     fn model(
         &mut self,
         files: Vec<Box<dyn ByteSource>>,
@@ -200,13 +200,13 @@ impl Answer {
         self.tokenizer = bundle.tokenizer.as_ref().map(TokenizerFacts::of);
         self.base = Some(bundle.base.clone());
         self.trainable = trainable(&bundle.config)?;
-        let (exports, contract) = model_answer(&bundle)?;
+        let (exports, contract) = export_options_of_model(&bundle)?;
         (self.exports, self.contract) = (exports, Some(contract));
         self.config = Some(bundle.config.clone());
         Ok(())
     }
 
-    /// Fills in the answer for named tensors without a model.
+    /// Fills in the inspection for named tensors without a model.
     fn state(&mut self, files: &SharedFiles) -> Result<()> {
         let documents = files.iter().find(|file| base_name(file.name()).ends_with(".state_dict.json"));
         let opened = match documents {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use burn::tensor::{DType, Tensor};
 
 use super::pieces::PIECE_ELEMENTS;
-use super::stored::StoredTensor;
+use super::stored_tensor::StoredTensor;
 use crate::error::Result;
 use crate::families::names::Layout;
 use crate::formats::{Encoder, Encoding, TensorType};

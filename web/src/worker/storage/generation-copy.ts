@@ -7,7 +7,7 @@ import { corrupt, quoted } from './faults.js';
 import type { ChunkRecord, FileRecord, Manifest, RunRecord } from './manifest.js';
 
 /** A generation with its records; its chunks are read one at a time, and each is verified. */
-export interface Parcel {
+export interface GenerationCopy {
   manifest: Manifest;
   record: RunRecord | undefined;
   history: HistoryEntry[];
@@ -20,7 +20,7 @@ export interface Parcel {
 }
 
 /** Returns readers for the chunks of a generation in the database. */
-export function chunksOf(connection: Connection, run: string, generation: number): Pick<Parcel, 'chunk' | 'data'> {
+export function chunksOf(connection: Connection, run: string, generation: number): Pick<GenerationCopy, 'chunk' | 'data'> {
   return {
     chunk: (_file, _offset, chunk) => readChunk(connection, [run, generation], chunk),
     data: (_offset, chunk) => readChunk(connection, [run, 0], chunk),
@@ -28,7 +28,7 @@ export function chunksOf(connection: Connection, run: string, generation: number
 }
 
 /** Returns readers for the chunks of files; `refuse` makes the error for bytes that differ from the expected ones. */
-export function chunksIn(files: ReadonlyMap<string, Blob>, data: Blob | undefined, refuse?: (where: string) => Error): Pick<Parcel, 'chunk' | 'data'> {
+export function chunksIn(files: ReadonlyMap<string, Blob>, data: Blob | undefined, refuse?: (where: string) => Error): Pick<GenerationCopy, 'chunk' | 'data'> {
   const read = async (blob: Blob | undefined, name: string, offset: number, chunk: ChunkRecord): Promise<ArrayBuffer> => {
     const where = `${quoted(name)}, bytes ${offset} to ${offset + chunk.bytes}`;
     const bytes = await blob?.slice(offset, offset + chunk.bytes).arrayBuffer().catch(() => undefined);
@@ -57,14 +57,14 @@ export async function* bytesOf(chunks: AsyncIterable<Pick<Carried, 'bytes'>>): A
 }
 
 /** Yields every chunk of the files in order, with progress, checking the signal before each. */
-export async function* carried(parcel: Pick<Parcel, 'manifest' | 'chunk'>, phase: Progress['phase'], signal?: AbortSignal, onProgress?: OnProgress): AsyncGenerator<Carried> {
-  const total = parcel.manifest.bytes;
+export async function* carried(copy: Pick<GenerationCopy, 'manifest' | 'chunk'>, phase: Progress['phase'], signal?: AbortSignal, onProgress?: OnProgress): AsyncGenerator<Carried> {
+  const total = copy.manifest.bytes;
   let loaded = 0;
-  for (const file of parcel.manifest.files) {
+  for (const file of copy.manifest.files) {
     let offset = 0;
     for (const record of file.chunks) {
       if (signal?.aborted) throw aborted('the call');
-      yield { bytes: await parcel.chunk(file, offset, record), file, offset, record };
+      yield { bytes: await copy.chunk(file, offset, record), file, offset, record };
       offset += record.bytes;
       loaded += record.bytes;
       onProgress?.({ phase, file: file.name, loaded, total, fraction: total > 0 ? Math.min(1, loaded / total) : 1 });
@@ -73,14 +73,14 @@ export async function* carried(parcel: Pick<Parcel, 'manifest' | 'chunk'>, phase
 }
 
 /** Returns the files as Blobs, which the browser may move to disk, after verifying every chunk. */
-export async function filesOf(parcel: Pick<Parcel, 'manifest' | 'chunk'>, phase: Progress['phase'], signal?: AbortSignal, onProgress?: OnProgress): Promise<Map<string, Blob>> {
-  const pieces = new Map<string, Blob[]>(parcel.manifest.files.map((file) => [file.name, []]));
-  for await (const { bytes, file } of carried(parcel, phase, signal, onProgress)) pieces.get(file.name)?.push(new Blob([bytes]));
+export async function filesOf(copy: Pick<GenerationCopy, 'manifest' | 'chunk'>, phase: Progress['phase'], signal?: AbortSignal, onProgress?: OnProgress): Promise<Map<string, Blob>> {
+  const pieces = new Map<string, Blob[]>(copy.manifest.files.map((file) => [file.name, []]));
+  for await (const { bytes, file } of carried(copy, phase, signal, onProgress)) pieces.get(file.name)?.push(new Blob([bytes]));
   return new Map([...pieces].map(([name, blobs]) => [name, new Blob(blobs)]));
 }
 
 /** Returns the run's stored data after verifying them. */
-export async function dataOf({ record, data }: Pick<Parcel, 'record' | 'data'>): Promise<Blob | undefined> {
+export async function dataOf({ record, data }: Pick<GenerationCopy, 'record' | 'data'>): Promise<Blob | undefined> {
   if (record?.data === undefined) return undefined;
   const pieces: Blob[] = [];
   let offset = 0;

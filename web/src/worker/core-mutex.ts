@@ -17,7 +17,7 @@ export async function interruptible<T>(signal: AbortSignal | undefined, work: ()
   }
 }
 
-export class Lane {
+export class CoreMutex {
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly watch: DeviceWatch) {}

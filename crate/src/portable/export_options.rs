@@ -11,18 +11,18 @@ use crate::state::{Identity, ModelStateTensorManifest};
 /// Returns the export choices of an opened model and its contract, from its headers.
 ///
 /// # Errors
-/// The errors of [`ExportSource::of_bundle`] and of [`answers_of`].
-pub fn model_answer(bundle: &Rc<Bundle>) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {
+/// The errors of [`ExportSource::of_bundle`] and of [`export_options_of`].
+pub fn export_options_of_model(bundle: &Rc<Bundle>) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {
     let identity = Identity { model_family: bundle.config.model_type.clone(), ..Identity::default() };
     let source = ExportSource::of_bundle(bundle)?;
-    answers_of(&source, &identity, bundle_tensors(bundle).iter())
+    export_options_of(&source, &identity, bundle_tensors(bundle).iter())
 }
 
 /// Returns the export choices of `source`, and the contract that states the same.
 ///
 /// # Errors
 /// The errors of [`ModelIoCompatibilityContract::of`].
-pub fn answers_of<'a>(
+pub fn export_options_of<'a>(
     source: &ExportSource,
     identity: &Identity,
     tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone,
