@@ -12,7 +12,9 @@ use tabtune::bundle::FileStream;
 use tabtune::checkpoint::{MANIFEST, read_manifest};
 use tabtune::state::Evaluation;
 
-use self::disk::{check_room, fill_new, flush_folder, list, make_folder, mark, occupied, remove_file, rename, temporary, try_out};
+use self::disk::{
+    check_room, fill_new, flush_folder, list, make_folder, mark, occupied, remove_empty, remove_file, rename, temporary, try_out,
+};
 pub use self::one_file::{OneFile, Place};
 use crate::error::{Result, RunError, unwritable};
 use crate::files::{COMPLETE, FileSource};
@@ -28,8 +30,8 @@ pub struct Folder {
     path: PathBuf,
     /// True if the folder is for checkpoints, each of which replaces the last one; false if it is written once.
     checkpoints: bool,
-    /// True if the folder was created for this process.
-    created: bool,
+    /// Folders that were created for this process, the deepest first.
+    created: Vec<PathBuf>,
     mark: String,
     /// Lock that is held until this process ends, however it ends. `None` if the file system has no locks.
     lock: Option<File>,
@@ -242,10 +244,7 @@ impl Drop for Folder {
             // The lock is held until here, so the file is this process's own.
             let _ = fs::remove_file(self.path.join(LOCK));
         }
-        if self.created {
-            // Removes the folder only if it is empty.
-            let _ = fs::remove_dir(&self.path);
-        }
+        remove_empty(&self.created);
     }
 }
 

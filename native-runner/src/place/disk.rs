@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_lite::future::block_on;
@@ -24,22 +24,32 @@ pub fn list(names: &[String]) -> String {
     format!("{}{more}", names[..names.len().min(SHOWN)].join(", "))
 }
 
-/// Ensures that `path` is a folder or a link to one. Returns true if the folder was created.
+/// Makes the folder at `path` and those above it. Returns the folders that were created, the deepest first.
 ///
 /// # Errors
 /// `output.occupied` for a file or a broken link, `sink.write` if the folder cannot be created.
-pub fn make_folder(path: &Path) -> Result<bool> {
+pub fn make_folder(path: &Path) -> Result<Vec<PathBuf>> {
     match fs::metadata(path) {
-        Ok(meta) if meta.is_dir() => Ok(false),
+        Ok(meta) if meta.is_dir() => Ok(Vec::new()),
         Ok(_) => Err(occupied(path, "a file".into())),
         Err(error) if error.kind() != ErrorKind::NotFound => Err(unwritable(path.display(), error).into()),
         Err(_) => {
             if let Ok(target) = fs::read_link(path) {
                 return Err(occupied(path, format!("a link to {}, which does not exist", target.display())));
             }
+            let absent = path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+            let absent: Vec<PathBuf> = absent.map(Path::to_path_buf).collect();
             fs::create_dir_all(path).map_err(|e| unwritable(path.display(), e))?;
-            Ok(true)
+            Ok(absent)
         }
+    }
+}
+
+/// Removes folders that were created for an output, if they are empty.
+pub fn remove_empty(created: &[PathBuf]) {
+    for folder in created {
+        // Fails for a folder with contents, which stay.
+        let _ = fs::remove_dir(folder);
     }
 }
 

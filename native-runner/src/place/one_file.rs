@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tabtune::bundle::FileStream;
 
 use super::Folder;
-use super::disk::{check_room, fill_new, flush_folder, make_folder, mark, occupied, parent, rename, temporary, try_out};
+use super::disk::{check_room, fill_new, flush_folder, make_folder, mark, occupied, parent, remove_empty, rename, temporary, try_out};
 use crate::error::{Result, RunError, unwritable};
 use crate::signals::Signals;
 
@@ -15,6 +15,14 @@ use crate::signals::Signals;
 pub struct OneFile {
     path: PathBuf,
     mark: String,
+    /// Folders that were created for the file, the deepest first.
+    created: Vec<PathBuf>,
+}
+
+impl Drop for OneFile {
+    fn drop(&mut self) {
+        remove_empty(&self.created);
+    }
 }
 
 impl OneFile {
@@ -26,9 +34,9 @@ impl OneFile {
         if path.file_name().is_none() {
             return Err(unwritable(path.display(), "expected the name of a file").into());
         }
-        let file = Self { path: path.to_path_buf(), mark: mark() };
+        let mut file = Self { path: path.to_path_buf(), mark: mark(), created: Vec::new() };
         file.check_free()?;
-        make_folder(parent(path))?;
+        file.created = make_folder(parent(path))?;
         try_out(parent(path), &file.mark)?;
         Ok(file)
     }

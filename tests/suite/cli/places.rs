@@ -178,6 +178,18 @@ fn a_folder_in_a_closed_parent_is_written_into() {
 }
 
 #[test]
+fn folders_that_a_refused_output_needed_are_removed() {
+    let place = folder("needed");
+    fs::create_dir(place.join("there")).unwrap();
+    let absent = text(&place.join("no-model"));
+    for (format, to) in [("safetensors", "x/y/z"), ("gguf", "x/y/m.gguf"), ("safetensors", "there/z"), ("gguf", "there/y/m.gguf")] {
+        refuse(&["convert", "--model", &absent, "--format", format, "--to", &text(&place.join(to))]);
+        assert!(!place.join("x").exists() && fs::read_dir(place.join("there")).unwrap().next().is_none(), "{to}");
+    }
+    assert!(place.join("there").is_dir(), "an empty folder that was there before stays");
+}
+
+#[test]
 fn long_names_and_spaces_are_names() {
     let place = folder("names");
     let (config, data) = tiny(&place);
