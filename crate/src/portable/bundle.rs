@@ -152,6 +152,7 @@ impl PortableModelBundle {
             state_digest: if read { Some(self.state_dict.digests().await?.state) } else { None },
             config: config.as_ref(),
             recipe_refused: None,
+            adapter: false,
             gguf_base: base.as_ref().is_some_and(|base| base.format == "gguf"),
             non_finite: odd.map(|warning| warning.subject.as_str()),
         };

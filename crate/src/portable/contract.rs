@@ -86,6 +86,9 @@ pub struct ModelIoCompatibilityContract {
     pub contract_digest: Digest,
 }
 
+/// Reason why the file of an adapter for llama.cpp does not come back.
+const UNREAD: &str = "low-rank adapters in GGUF files are not read";
+
 /// Facts that a contract is computed from.
 #[derive(Debug, Clone, Copy)]
 pub struct ContractFacts<'a> {
@@ -97,6 +100,8 @@ pub struct ContractFacts<'a> {
     pub config: Option<&'a ModelConfig>,
     /// Reason why the recipe of its architecture cannot make a new GGUF file of it, if it cannot.
     pub recipe_refused: Option<&'a str>,
+    /// True for the tensors of a trained adapter.
+    pub adapter: bool,
     /// True if the model came from GGUF files, into which a trained model can be patched.
     pub gguf_base: bool,
     /// Name of a tensor with NaN or infinity, if values were read.
@@ -125,6 +130,10 @@ impl ModelIoCompatibilityContract {
         };
         let never = |surface: &str, reason: &str| both(surface, ContractCell::no(reason), ContractCell::no(reason));
         let whole = "tensors, groups, state and digests come back";
+        let factors = |to: &str| match facts.adapter {
+            true => ContractCell::yes(&format!("the trained factors, {to}")),
+            false => ContractCell::no("the state holds no low-rank factors"),
+        };
         let pickle = "an opaque Python pickle is never loaded; save the model as safetensors where it was made";
         let json = json_cell(facts.non_finite, tensors);
         let surfaces = vec![
@@ -144,12 +153,13 @@ impl ModelIoCompatibilityContract {
                 ContractCell::yes("weights, configuration, tokenizer and template"),
                 dense("every byte of weights and documents"),
             ),
-            both(
-                "peft_adapter",
-                ContractCell::yes("a plain LoRA is merged into its base"),
-                ContractCell::no("the state holds no low-rank factors"),
-            ),
-            never("gguf_adapter", "low-rank adapters in GGUF files are neither read nor written"),
+            both("peft_adapter", ContractCell::yes("a LoRA is merged into its base, or attached to it"), factors("for PEFT")),
+            ContractRow {
+                surface: "gguf_adapter".to_string(),
+                import: ContractCell::no(UNREAD),
+                export: factors("for llama.cpp"),
+                round_trip: ContractCell::no(UNREAD),
+            },
             both(
                 "exact_delta",
                 ContractCell::yes("the difference to a base with the same tensors, bit for bit"),

@@ -36,6 +36,7 @@ pub fn export_options_of<'a>(
         state_digest: None,
         config: Some(&source.weights.config),
         recipe_refused: refused.then(|| reason.as_deref().unwrap_or("the tokenizer or the model has no place in a new GGUF file")),
+        adapter: source.adapter_settings.is_some(),
         gguf_base: source.base.as_ref().is_some_and(|base| base.format == "gguf"),
         non_finite: None,
     };

@@ -221,6 +221,7 @@ impl Inspection {
             state_digest: None,
             config: None,
             recipe_refused: None,
+            adapter: false,
             gguf_base: false,
             non_finite: None,
         };

@@ -12,7 +12,7 @@ use tabtune::families::config_from_hf;
 use tabtune::formats::{GgufFile, GgufValue, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{modules, open_model_with};
-use tabtune::portable::checkpoint_source;
+use tabtune::portable::{Support, checkpoint_source, export_options_of};
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu, weights};
 
@@ -180,6 +180,9 @@ fn gguf_adapter_of_a_checkpoint_is_that_of_the_run() {
                 let options = ExportOptions { format: choice.format, types: choice.types, ..ExportOptions::default() };
                 assert!(merged || choice.bytes == Some(size(&written(&source, Vec::new(), &options))), "{options:?}: {:?}", choice.bytes);
             }
+            let (_, contract) = export_options_of(&source, &source.identity, std::iter::empty()).unwrap();
+            let leaves_as = |surface| contract.row(surface).unwrap().export.support;
+            assert_eq!(["peft_adapter", "gguf_adapter"].map(leaves_as), [Support::Supported; 2]);
             let peft = ExportOptions { format: ExportFormat::Peft, ..ExportOptions::default() };
             let folder = written(&source, Vec::new(), &peft);
             let live = ExportSource { base: origin.base.clone(), ..leaves(&trainer, &assets) };

@@ -81,8 +81,15 @@ fn small_gguf_is_imported_with_its_tokenizer() {
 
 fn contract(tensors: &[ModelStateTensorManifest], digest: Option<Digest>) -> ModelIoCompatibilityContract {
     let identity = Identity { model_family: "llama".into(), revision: "r1".into(), ..Identity::default() };
-    let facts =
-        ContractFacts { identity: &identity, state_digest: digest, config: None, recipe_refused: None, gguf_base: false, non_finite: None };
+    let facts = ContractFacts {
+        identity: &identity,
+        state_digest: digest,
+        config: None,
+        recipe_refused: None,
+        adapter: false,
+        gguf_base: false,
+        non_finite: None,
+    };
     ModelIoCompatibilityContract::of(facts, tensors.iter()).unwrap()
 }
 
