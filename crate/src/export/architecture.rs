@@ -1,9 +1,9 @@
 //! The description of a model in a GGUF file: its architecture, and the keys of its shape in a fixed order.
 
 use crate::bundle::{GgufOutput, Segment};
-use crate::config::{Architecture, ModelConfig, RopeScaling};
+use crate::config::{ModelConfig, RopeScaling};
 use crate::error::{Refusal, Result, word};
-use crate::families::{ROPE_FREQS, llama3_of};
+use crate::families::{ROPE_FREQS, gguf_keys, gguf_word, llama3_of};
 use crate::formats::{GgufRecord, GgufValue, TensorType};
 use crate::model::frequencies;
 
@@ -17,15 +17,8 @@ pub(super) type Metadata = Vec<(String, GgufValue)>;
 
 /// Returns GGUF's word for the architecture of a model; `export.gguf.arch` for a model that no architecture describes.
 pub(super) fn architecture(config: &ModelConfig) -> Result<&'static str> {
-    let found = match (config.architecture, config.model_type.as_str()) {
-        (Architecture::Gpt2, _) => Some("gpt2"),
-        (Architecture::Llama, "qwen2") if config.attention_bias && !config.qk_norm => Some("qwen2"),
-        (Architecture::Llama, "qwen3") if config.qk_norm && !config.attention_bias => Some("qwen3"),
-        (Architecture::Llama, "llama" | "mistral") if !config.qk_norm => Some("llama"),
-        _ => None,
-    };
     let refuse = |subject: &str| Refusal::new(word!("export.gguf.arch")).of("gguf").subject(subject);
-    let family = found
+    let family = gguf_word(config)
         .ok_or_else(|| refuse("model_type").expected("llama, mistral, qwen2, qwen3, gpt2, each as published").found(&config.model_type))?;
     if family != "llama" && matches!(config.rope_scaling, RopeScaling::Llama3 { .. }) {
         return Err(refuse("rope_scaling").expected("llama3 with the architecture llama alone").found(family).into());
@@ -49,34 +42,15 @@ pub(super) fn keys(config: &ModelConfig, family: &str, name: &str, file_type: Op
     general("quantization_version", GgufValue::of_u32(QUANTIZATION_VERSION));
     general("alignment", GgufValue::of_u32(ALIGNMENT));
     let mut own = |key: &str, value: GgufValue| metadata.push((format!("{family}.{key}"), value));
-    own("vocab_size", count(config.vocab_size));
-    own("context_length", count(config.max_position_embeddings));
-    own("embedding_length", count(config.hidden_size));
-    own("block_count", count(config.num_hidden_layers));
-    own("feed_forward_length", count(config.intermediate_size));
-    own("attention.head_count", count(config.num_attention_heads));
-    own("attention.head_count_kv", count(config.num_key_value_heads));
-    let eps = GgufValue::of_f32(config.norm_eps as f32);
-    if config.architecture == Architecture::Gpt2 {
-        own("attention.layer_norm_epsilon", eps);
-        return metadata;
-    }
-    own("attention.layer_norm_rms_epsilon", eps);
-    if config.head_dim * config.num_attention_heads != config.hidden_size {
-        own("attention.key_length", count(config.head_dim));
-        own("attention.value_length", count(config.head_dim));
-    }
-    own("rope.dimension_count", count(config.head_dim));
-    own("rope.freq_base", GgufValue::of_f32(config.rope_theta as f32));
-    if let RopeScaling::Linear { factor } = config.rope_scaling {
-        own("rope.scaling.type", GgufValue::of_text("linear"));
-        own("rope.scaling.factor", GgufValue::of_f32(factor as f32));
-    }
+    own("vocab_size", GgufValue::of_count(config.vocab_size));
+    own("context_length", GgufValue::of_count(config.max_position_embeddings));
+    own("embedding_length", GgufValue::of_count(config.hidden_size));
+    own("block_count", GgufValue::of_count(config.num_hidden_layers));
+    own("feed_forward_length", GgufValue::of_count(config.intermediate_size));
+    own("attention.head_count", GgufValue::of_count(config.num_attention_heads));
+    own("attention.head_count_kv", GgufValue::of_count(config.num_key_value_heads));
+    metadata.extend(gguf_keys(config).into_iter().map(|(key, value)| (format!("{family}.{key}"), value)));
     metadata
-}
-
-fn count(value: usize) -> GgufValue {
-    GgufValue::of_u32(u32::try_from(value).expect("a model's counts are at most 2^31 - 1"))
 }
 
 /// Returns Llama 3.1's rule as the tensor in which GGUF stores it: one divisor for each rotary frequency.

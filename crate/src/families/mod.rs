@@ -2,23 +2,31 @@
 
 mod adapter_names;
 mod config_check;
+mod family;
 mod gguf_config;
 mod gguf_keys;
+mod gguf_values;
+mod gpt2;
 mod hf_config;
 mod hf_config_edit;
+mod hf_keys;
+mod layout;
+mod llama;
 mod mixture;
 pub(crate) mod names;
+mod table;
 mod targets;
 
 pub(crate) use adapter_names::{PAIRS, half, is_original, plain};
 pub(crate) use config_check::check;
-pub(crate) use gguf_config::{config_from_gguf, llama3_of};
+pub(crate) use gguf_config::config_from_gguf;
 pub(crate) use gguf_keys::check_keys;
 pub use gguf_keys::{Effect, KEYS, effect};
+pub(crate) use gguf_values::llama3_of;
 pub(crate) use hf_config::config_of_weights;
 pub use hf_config::{config_from_hf, config_to_hf};
 pub use hf_config_edit::edited_config;
 pub(crate) use hf_config_edit::{edited, object};
 pub use mixture::q4_k_m;
-pub(crate) use names::{HEAD, Layout, ROPE_FREQS, embedding, factor_names, from_gguf, to_gguf};
+pub(crate) use names::{HEAD, Layout, ROPE_FREQS, embedding, factor_names, from_gguf, gguf_keys, gguf_word, to_gguf};
 pub use targets::Targets;

@@ -46,6 +46,11 @@ impl GgufValue {
         Self { kind: KIND_U32, bytes: value.to_le_bytes().to_vec() }
     }
 
+    /// Creates an unsigned 32-bit integer of a model's count.
+    pub(crate) fn of_count(value: usize) -> Self {
+        Self::of_u32(u32::try_from(value).expect("a model's counts are at most 2^31 - 1"))
+    }
+
     /// Creates a 32-bit float.
     pub fn of_f32(value: f32) -> Self {
         Self { kind: KIND_F32, bytes: value.to_le_bytes().to_vec() }

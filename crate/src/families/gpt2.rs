@@ -1,0 +1,139 @@
+//! GPT-2.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use super::config_check::unsupported;
+use super::family::{Family, HEAD, Names};
+use super::gguf_values::{Keys as GgufKeys, missing};
+use super::hf_keys::{Keys, Taken, head_dim};
+use super::layout::Layout;
+use crate::config::{Architecture, ModelConfig, RopeScaling};
+use crate::error::{Refusal, Result, word};
+use crate::formats::GgufValue;
+
+/// Context of a configuration that states none (transformers).
+const PUBLISHED_CONTEXT: usize = 1024;
+
+pub(super) const GPT2: Family = Family {
+    model_types: &["gpt2"],
+    gguf: &["gpt2"],
+    names: Names {
+        outer: &[
+            ("token_embd.weight", "transformer.wte.weight"),
+            ("position_embd.weight", "transformer.wpe.weight"),
+            ("output_norm.weight", "transformer.ln_f.weight"),
+            ("output_norm.bias", "transformer.ln_f.bias"),
+            ("output.weight", HEAD),
+        ],
+        blocks: "transformer.h.",
+        parts: &[
+            ("attn_norm", "ln_1"),
+            ("ffn_norm", "ln_2"),
+            ("attn_qkv", "attn.c_attn"),
+            ("attn_output", "attn.c_proj"),
+            ("ffn_up", "mlp.c_fc"),
+            ("ffn_down", "mlp.c_proj"),
+        ],
+    },
+    embedding: "transformer.wte.weight",
+    read_hf,
+    write_hf,
+    read_gguf,
+    gguf_word: |_| Some("gpt2"),
+    gguf_keys: |config| vec![("attention.layer_norm_epsilon", GgufValue::of_f32(config.norm_eps as f32))],
+    layout,
+    full_name,
+};
+
+fn read_hf(keys: &Keys<'_>, _model_type: &str, taken: &mut Taken) -> Result<ModelConfig> {
+    let activation = keys.text("activation_function")?.unwrap_or("gelu_new");
+    if !matches!(activation, "gelu_new" | "gelu_pytorch_tanh" | "gelu_fast") {
+        return Err(unsupported("activation_function", activation, "gelu_new"));
+    }
+    if !keys.bool("scale_attn_weights", true)? {
+        return Err(unsupported("scale_attn_weights", false, "true"));
+    }
+    if keys.bool("scale_attn_by_inverse_layer_idx", false)? {
+        return Err(unsupported("scale_attn_by_inverse_layer_idx", true, "false"));
+    }
+    let (hidden_size, heads) = (keys.need("n_embd")?, keys.need("n_head")?);
+    Ok(ModelConfig {
+        architecture: Architecture::Gpt2,
+        model_type: "gpt2".into(),
+        vocab_size: keys.need("vocab_size")?,
+        hidden_size,
+        intermediate_size: keys.count("n_inner")?.unwrap_or(hidden_size.saturating_mul(4)),
+        num_hidden_layers: keys.need("n_layer")?,
+        num_attention_heads: heads,
+        num_key_value_heads: heads,
+        head_dim: head_dim(None, hidden_size, heads)?,
+        max_position_embeddings: keys.context("n_positions", PUBLISHED_CONTEXT, taken)?,
+        norm_eps: keys.number("layer_norm_epsilon")?.unwrap_or(1e-5),
+        rope_theta: 10_000.0,
+        rope_scaling: RopeScaling::Default,
+        tie_word_embeddings: keys.bool("tie_word_embeddings", true)?,
+        attention_bias: true,
+        qk_norm: false,
+        initializer_range: keys.number("initializer_range")?.unwrap_or(0.02),
+    })
+}
+
+fn write_hf(config: &ModelConfig) -> Value {
+    json!({
+        "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "activation_function": "gelu_new",
+        "vocab_size": config.vocab_size, "n_embd": config.hidden_size, "n_inner": config.intermediate_size,
+        "n_layer": config.num_hidden_layers, "n_head": config.num_attention_heads, "n_positions": config.max_position_embeddings,
+        "n_ctx": config.max_position_embeddings, "layer_norm_epsilon": config.norm_eps,
+        "initializer_range": config.initializer_range, "tie_word_embeddings": config.tie_word_embeddings,
+    })
+}
+
+fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
+    let hidden_size = keys.need("embedding_length")?;
+    let heads = keys.heads("attention.head_count")?.ok_or_else(|| missing(keys.name, &keys.full("attention.head_count")))?;
+    if heads == 0 || !hidden_size.is_multiple_of(heads) {
+        let refusal = Refusal::new(word!("model.config.heads")).of(keys.name).subject(&keys.full("attention.head_count"));
+        return Err(refusal.expected(format!("a divisor of {hidden_size}")).found(heads).into());
+    }
+    keys.check_heads(hidden_size / heads)?;
+    if let Some(other) = keys.heads("attention.head_count_kv")?.filter(|n| *n != heads) {
+        return Err(unsupported(&keys.full("attention.head_count_kv"), other, &heads.to_string()));
+    }
+    Ok(ModelConfig {
+        architecture: Architecture::Gpt2,
+        model_type: "gpt2".into(),
+        vocab_size: keys.vocab_size()?,
+        hidden_size,
+        intermediate_size: keys.need("feed_forward_length")?,
+        num_hidden_layers: keys.need("block_count")?,
+        num_attention_heads: heads,
+        num_key_value_heads: heads,
+        head_dim: hidden_size / heads,
+        max_position_embeddings: keys.need("context_length")?,
+        norm_eps: keys.number("attention.layer_norm_epsilon")?.unwrap_or(1e-5),
+        rope_theta: 10_000.0,
+        rope_scaling: RopeScaling::Default,
+        tie_word_embeddings: tied,
+        attention_bias: true,
+        qk_norm: false,
+        initializer_range: 0.02,
+    })
+}
+
+fn layout(part: &str, end: &str, _gguf_architecture: &str, _config: &ModelConfig) -> Layout {
+    match part {
+        "attn_qkv" | "attn_output" | "ffn_up" | "ffn_down" if end == "weight" => Layout::Transposed,
+        _ => Layout::Same,
+    }
+}
+
+/// Files of the inner model have names without its own.
+fn full_name(name: &str) -> Option<Cow<'_, str>> {
+    if [".attn.bias", ".attn.masked_bias", "rotary_emb.inv_freq"].iter().any(|end| name.ends_with(end)) {
+        return None;
+    }
+    let bare = ["wte.", "wpe.", "h.", "ln_f."].iter().any(|start| name.starts_with(start));
+    Some(if bare { Cow::Owned(format!("transformer.{name}")) } else { Cow::Borrowed(name) })
+}

@@ -1,0 +1,144 @@
+//! Reads the keys of a `config.json`.
+
+use serde_json::{Map, Value};
+
+use super::config_check::unsupported;
+use crate::config::RopeScaling;
+use crate::error::{Refusal, Result, word};
+
+/// Keys that are absent, with the values that are used for them.
+pub(super) type Taken = Vec<(&'static str, usize)>;
+
+pub(super) struct Keys<'a>(pub(super) &'a Map<String, Value>);
+
+pub(super) fn missing(key: &str) -> crate::error::Error {
+    Refusal::new(word!("bundle.config.key-missing")).of("config.json").subject(key).into()
+}
+
+pub(super) fn wrong(key: &str, expected: &str, found: &Value) -> crate::error::Error {
+    Refusal::new(word!("model.config.type")).of("config.json").subject(key).expected(expected).found(found).into()
+}
+
+impl<'a> Keys<'a> {
+    /// Returns the value of a key that is present and not null.
+    pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
+        self.0.get(key).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>> {
+        self.get(key).map(|value| value.as_str().ok_or_else(|| wrong(key, "text", value))).transpose()
+    }
+
+    pub(super) fn bool(&self, key: &str, default: bool) -> Result<bool> {
+        self.get(key).map_or(Ok(default), |value| value.as_bool().ok_or_else(|| wrong(key, "true or false", value)))
+    }
+
+    pub(super) fn number(&self, key: &str) -> Result<Option<f64>> {
+        self.get(key).map(|value| value.as_f64().ok_or_else(|| wrong(key, "a number", value))).transpose()
+    }
+
+    pub(super) fn count(&self, key: &str) -> Result<Option<usize>> {
+        let read = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok()).ok_or_else(|| wrong(key, "a count", value));
+        self.get(key).map(read).transpose()
+    }
+
+    pub(super) fn need(&self, key: &str) -> Result<usize> {
+        self.count(key)?.ok_or_else(|| missing(key))
+    }
+
+    /// Returns the context, or that of the family's publication (transformers, `configuration_<family>.py`).
+    pub(super) fn context(&self, key: &'static str, published: usize, taken: &mut Taken) -> Result<usize> {
+        Ok(self.count(key)?.unwrap_or_else(|| {
+            taken.push((key, published));
+            published
+        }))
+    }
+
+    /// Refuses features that change the arithmetic and are not supported in any family.
+    pub(super) fn refuse_features(&self) -> Result<()> {
+        let experts = ["num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size"];
+        let zero = ["attn_logit_softcapping", "final_logit_softcapping", "embedding_multiplier", "logits_scaling", "residual_multiplier"];
+        for key in experts.into_iter().chain(zero) {
+            if let Some(value) = self.get(key).filter(|value| value.as_f64() != Some(0.0)) {
+                return Err(unsupported(key, value, "absent"));
+            }
+        }
+        for key in ["mlp_bias", "rope_interleaved", "is_encoder_decoder", "add_cross_attention", "use_qk_norm"] {
+            if self.bool(key, false)? {
+                return Err(unsupported(key, true, "false"));
+            }
+        }
+        for key in ["quantization_config", "no_rope_layers", "vision_config"] {
+            if self.get(key).is_some() {
+                return Err(unsupported(key, "given", "absent"));
+            }
+        }
+        if let Some(factor) = self.number("partial_rotary_factor")?.filter(|factor| *factor != 1.0) {
+            return Err(unsupported("partial_rotary_factor", factor, "1"));
+        }
+        let types = self.get("layer_types").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        match types.iter().find(|kind| kind.as_str() != Some("full_attention")) {
+            Some(kind) => Err(unsupported("layer_types", kind, "full_attention")),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a sliding window that is switched on and shorter than the context.
+    pub(super) fn refuse_sliding_window(&self, model_type: &str, context: usize) -> Result<()> {
+        let given = self.0.get("sliding_window");
+        // transformers fills a Mistral config without the key with 4096.
+        let window = if model_type == "mistral" && given.is_none() { Some(4096) } else { self.count("sliding_window")? };
+        let used = if model_type.starts_with("qwen") { self.bool("use_sliding_window", false)? } else { true };
+        match window {
+            Some(window) if used && window < context => Err(unsupported("sliding_window", window, "null, or not less than the context")),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn rope(&self) -> Result<(f64, RopeScaling)> {
+        let theta = self.number("rope_theta")?;
+        let (key, scaling) = match self.get("rope_parameters") {
+            Some(value) => ("rope_parameters", Some(value)),
+            None => ("rope_scaling", self.get("rope_scaling")),
+        };
+        let Some(value) = scaling else { return Ok((theta.unwrap_or(10_000.0), RopeScaling::Default)) };
+        let inner = Keys(value.as_object().ok_or_else(|| wrong(key, "an object", value))?);
+        let theta = inner.number("rope_theta")?.or(theta).unwrap_or(10_000.0);
+        if let Some(factor) = inner.number("partial_rotary_factor")?.filter(|factor| *factor != 1.0) {
+            return Err(unsupported("partial_rotary_factor", factor, "1"));
+        }
+        let word = match inner.text("rope_type")? {
+            Some(word) => word,
+            None => match inner.text("type")? {
+                Some(word) => word,
+                None if inner.get("factor").is_some() => return Err(missing(&format!("{key}.rope_type"))),
+                None => "default",
+            },
+        };
+        let need = |name: &str| inner.number(name)?.ok_or_else(|| missing(&format!("{key}.{name}")));
+        let scaling = match word {
+            "default" => RopeScaling::Default,
+            "linear" => RopeScaling::Linear { factor: need("factor")? },
+            "llama3" => RopeScaling::Llama3 {
+                factor: need("factor")?,
+                low_freq_factor: need("low_freq_factor")?,
+                high_freq_factor: need("high_freq_factor")?,
+                original_max_position_embeddings: inner.need("original_max_position_embeddings")?,
+            },
+            _ => return Err(unsupported(&format!("{key}.rope_type"), word, "default, linear, llama3")),
+        };
+        Ok((theta, scaling))
+    }
+}
+
+/// Returns the stated head dimension, by default `hidden_size / heads`.
+pub(super) fn head_dim(stated: Option<usize>, hidden_size: usize, heads: usize) -> Result<usize> {
+    match stated {
+        Some(dim) => Ok(dim),
+        None if heads > 0 && hidden_size.is_multiple_of(heads) => Ok(hidden_size / heads),
+        None => {
+            let refusal = Refusal::new(word!("model.config.heads")).of("config.json").subject("num_attention_heads");
+            Err(refusal.expected(format!("a divisor of hidden_size {hidden_size}")).found(heads).into())
+        }
+    }
+}
