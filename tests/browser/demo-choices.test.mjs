@@ -42,18 +42,18 @@ test('demo trains an adapter, and asks for its base by name when the run goes on
   assert.notEqual(adapter, weights);
   await page.click('#start');
   await stateIs(page, 'done');
-  assert.match(await page.textContent('#run-base'), /^Adapter of rank 2: .* 14 matrices, beside tiny\.gguf \(76 kB, header [0-9a-f]{12}\), .* on the GPU\.$/);
+  assert.match(await page.textContent('#run-base'), /^Adapter of rank 2: .* 14 matrices, on tiny\.gguf \(76 kB, header [0-9a-f]{12}\), .* on the GPU\.$/);
 
   await page.reload();
   await page.waitForSelector('#goon:not([hidden])', { timeout: 60_000 });
   await page.click('#goon');
   await page.waitForSelector('#ask[open] #ask-files', { state: 'attached', timeout: 120_000 });
-  assert.match(await page.textContent('#ask-words'), /beside a model that is not in its checkpoint: tiny\.gguf/);
+  assert.match(await page.textContent('#ask-words'), /on a model that is not in its checkpoint: tiny\.gguf/);
   await page.setInputFiles('#ask-files', OTHER);
   await page.waitForFunction(() => /not the bytes/.test(document.querySelector('#ask-words').textContent), undefined, { timeout: 60_000 });
   await page.setInputFiles('#ask-files', { name: 'moved.gguf', mimeType: 'application/octet-stream', buffer: readFileSync(MODEL) });
   await stateIs(page, 'done');
-  assert.match(await page.textContent('#run-base'), /beside tiny\.gguf/);
+  assert.match(await page.textContent('#run-base'), /on tiny\.gguf/);
   assert.deepEqual(record.errors, []);
   await page.close();
 });
