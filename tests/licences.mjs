@@ -11,7 +11,7 @@ const TAKEN = ['0BSD', 'Apache-2.0', 'Apache-2.0 WITH LLVM-exception', 'BSD-2-Cl
 /** Licences that are accepted for tools as well, which are not published. */
 const TAKEN_OF_TOOLS = [...TAKEN, 'BlueOak-1.0.0', 'CC-BY-4.0'];
 /** The targets of the machine and of the browser. */
-const TARGETS = [/^host: (.*)$/m.exec(execFileSync('rustc', ['-vV'], { encoding: 'utf8', env: environment }))[1], 'wasm32-unknown-unknown'];
+const TARGETS = [/^host: (.*)$/m.exec(execFileSync('rustc', ['-vV'], { encoding: 'utf8', env: environment }))?.[1] ?? '', 'wasm32-unknown-unknown'];
 const MANIFESTS = ['Cargo.toml', 'native-runner/cuda/Cargo.toml'];
 
 /** Returns whether every part of an SPDX expression leaves a choice that is accepted. Old packages write a slash for OR. */
@@ -20,11 +20,14 @@ function isTaken(expression = '', taken = TAKEN) {
   return parts.every((part) => part.replaceAll(/[()]/g, '').split(/\bOR\b/).some((name) => taken.includes(name.trim())));
 }
 
-/** Returns the packages of a workspace that are compiled, with their licences. */
+/**
+ * Returns the packages of a workspace that are compiled, with their licences.
+ * @returns {Map<string, string>}
+ */
 function packagesOf(manifest) {
   const args = ['tree', '--manifest-path', manifest, '--workspace', '--locked', '--prefix', 'none', '--edges', 'normal,build', '--format', '{p}|{l}|'];
   const text = execFileSync('cargo', [...args, ...TARGETS.flatMap((target) => ['--target', target])], { encoding: 'utf8', cwd: root, env: environment, maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'inherit'] });
-  return new Map(text.split('\n').filter((line) => line.includes('|')).map((line) => line.split('|').slice(0, 2)));
+  return new Map(text.split('\n').filter((line) => line.includes('|')).map((line) => /** @type {[string, string]} */ (line.split('|').slice(0, 2))));
 }
 
 /** Reports the packages, pairs of name and licence, whose licence is not taken. */

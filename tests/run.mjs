@@ -67,6 +67,7 @@ const parts = {
         check('licences', process.execPath, ['tests/licences.mjs']),
         check('unrolled shaders', process.execPath, ['shaders/blocks.mjs', '--check']),
         check('tsc and eslint', 'npm', ['run', '--silent', 'web:check']),
+        check('tsc of the scripts', 'npm', ['run', '--silent', 'scripts:check']),
         clippy(),
       ])),
     );
@@ -108,7 +109,7 @@ const parts = {
     onLine(...progress.state());
     // Browser tests that waited for the Rust tests go first, because they take long.
     const inTurn = (file) => slots.run(() => browserTests(file, 'quick'), { urgent: AFTER_RUST.includes(file.key) }).finally(() => onLine(...progress.ended(file)));
-    const after = new Map([...WITH_PROGRAM.map((key) => [key, native]), ...AFTER_RUST.map((key) => [key, rust])]);
+    const after = new Map([...WITH_PROGRAM, ...AFTER_RUST].map((key) => [key, AFTER_RUST.includes(key) ? rust : native]));
     const results = await Promise.all(files.filter(({ key }) => !ALONE.includes(key)).map(async (file) => (await after.get(file.key), inTurn(file))));
     await others;
     for (const file of files.filter(({ key }) => ALONE.includes(key))) results.push(await inTurn(file));

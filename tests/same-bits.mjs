@@ -83,7 +83,7 @@ function trained(binary, folder, out, options) {
   const given = ['train', '--json', '--data', join(folder, 'text.txt'), '--out', out, ...options];
   return new Promise((resolve, reject) => {
     const child = spawn(binary, given, { stdio: ['ignore', 'pipe', 'pipe'] });
-    const [said, failed] = [[], []];
+    const [said, failed] = /** @type {Buffer[][]} */ ([[], []]);
     child.stdout.on('data', (bytes) => said.push(bytes));
     child.stderr.on('data', (bytes) => failed.push(bytes));
     child.on('error', reject);
@@ -132,7 +132,7 @@ async function compared(old, present, { name, config, options, settings }, folde
   return wrong;
 }
 
-async function main([ref, ...words]) {
+async function main(ref, ...words) {
   if (ref === undefined) throw new Error('expected a commit: npm run same-bits -- REF [word …]');
   const old = await runnerAt(ref);
   const present = join(cacheDir, 'same-bits', 'present');
@@ -159,7 +159,7 @@ async function main([ref, ...words]) {
 }
 
 try {
-  process.exitCode = await main(process.argv.slice(2));
+  process.exitCode = await main(...process.argv.slice(2));
 } catch (error) {
   console.error(`same-bits: ${error.message}`);
   process.exitCode = 1;

@@ -42,7 +42,7 @@ const parquetApart = {
     }),
 };
 
-const options = {
+const options = /** @satisfies {import('esbuild').BuildOptions} */ ({
   entryPoints: [
     { in: at('./src/index.ts'), out: 'index' },
     { in: at('./src/worker/worker.ts'), out: 'worker' },
@@ -60,7 +60,7 @@ const options = {
     __TABTUNE_VERSION__: JSON.stringify(JSON.parse(readFileSync(at('../package.json'), 'utf8')).version),
     __TABTUNE_WASM_HASH__: JSON.stringify(createHash('sha256').update(readFileSync(wasm)).digest('hex')),
   },
-};
+});
 await build({ ...options, alias: { 'tabtune-wasm': `${core}/tabtune.js` } });
 // Makes bundlers leave the import itself alone; comments that say so do not survive esbuild.
 const worker = readFileSync(`${dist}/worker.js`, 'utf8');

@@ -7,7 +7,7 @@ export const FOLDERS = {
   quick: { core: 'web/pkg-quick', package: 'dist-quick', demo: 'web/dist-quick' },
 };
 
-const kind = process.env.TABTUNE_CORE || 'release';
+const kind = /** @type {keyof typeof FOLDERS} */ (process.env.TABTUNE_CORE || 'release');
 if (!Object.hasOwn(FOLDERS, kind)) throw new Error(`TABTUNE_CORE: expected ${Object.keys(FOLDERS).join(' or ')}, found ${kind}`);
 
 export const built = { kind, ...FOLDERS[kind] };

@@ -227,7 +227,7 @@ function readmeMd(document, { settings, codes }) {
   return withTable(document, '### Words', [row(['word', 'class', 'meaning']), '|---|---|---|', ...rows].join('\n'));
 }
 
-/** Returns the text of every generated file, from the schema and the current documents. */
+/** Returns the text of every generated file, from the schema and the current documents. @returns {Record<string, string>} */
 export function generated(schema, document = (path) => readFileSync(join(root, path), 'utf8')) {
   return {
     [`${GENERATED}/codes.ts`]: codesTs(schema),

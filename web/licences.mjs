@@ -6,6 +6,11 @@ import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { environment, filesOf, root } from './toolchain.mjs';
 
+/**
+ * A package of others with its licence, as an SPDX expression, and its texts.
+ * @typedef {{ name: string, licence: string, source?: string, authors?: string[], texts: string[] }} Licensed
+ */
+
 /** Where the imports of the npm package and of the demo page are. */
 export const PACKAGE = ['web/src'];
 export const PAGE = ['web/src', 'web/demo'];
@@ -26,7 +31,9 @@ Where a package comes without a text, the texts of other packages under the same
 
 const json = (path) => JSON.parse(readFileSync(path, 'utf8'));
 
+/** @param {string[]} args */
 function cargo(args) {
+  /** @type {import('node:child_process').ExecFileSyncOptionsWithStringEncoding} */
   const options = { cwd: root, env: environment, encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'inherit'] };
   return execFileSync('cargo', [...args, '--manifest-path', join('web', 'core', 'Cargo.toml'), '--locked'], options);
 }
@@ -37,7 +44,7 @@ function textsIn(folder) {
   return files.filter((path) => statSync(path).isFile()).map((path) => readFileSync(path, 'utf8'));
 }
 
-/** The crates that are compiled into the core, without our own. */
+/** The crates that are compiled into the core, without our own. @returns {Licensed[]} */
 export function crates() {
   const tree = cargo(['tree', '--edges', 'normal', '--target', TARGET, '--prefix', 'none', '--format', '{p}']);
   const compiled = new Set(tree.split('\n').map((line) => line.split(' ').slice(0, 2).join(' ')));
@@ -49,7 +56,7 @@ export function crates() {
     }));
 }
 
-/** The npm packages that TypeScript below `folders` imports, and those that these depend on. */
+/** The npm packages that TypeScript below `folders` imports, and those that these depend on. @param {string[]} folders @returns {Licensed[]} */
 export function npmPackages(folders) {
   const { packages } = json(join(root, 'package-lock.json'));
   const entry = (name) => packages[`node_modules/${name}`];
@@ -65,7 +72,7 @@ export function npmPackages(folders) {
   });
 }
 
-/** One text of packages and their licences, in which each wording is there once. */
+/** One text of packages and their licences, in which each wording is there once. @param {Licensed[]} packages */
 export function listed(packages) {
   const numbers = new Map();
   const wordings = [];
@@ -83,7 +90,7 @@ export function listed(packages) {
   return `${lines.join('\n')}\n${wordings.map((text, index) => `\n${rule}\nText ${index + 1}\n${rule}\n\n${text}\n`).join('')}`;
 }
 
-/** The licences of what is made of the sources in `folders` and of the core. */
+/** The licences of what is made of the sources in `folders` and of the core. @param {string[]} folders */
 export function notices(folders) {
   const besides = BESIDES.map(({ files = [], ...each }) => ({ texts: files.map((path) => readFileSync(join(root, path), 'utf8')), ...each }));
   return HEAD + listed([...npmPackages(folders), ...besides, ...crates()]);

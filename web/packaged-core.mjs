@@ -28,6 +28,7 @@ function packageFolder(place) {
 /**
  * Copies the core of a package into `folder`, as `build-wasm.mjs` writes it there, if it was built from these inputs; returns whether it was. A
  * package whose module differs from the one in its record is refused.
+ * @param {string} inputs @param {string} folder
  */
 export function takePackagedCore(inputs, folder) {
   const place = mkdtempSync(join(tmpdir(), 'tabtune-package-'));

@@ -12,6 +12,7 @@ const NODE = [20, 19];
 const RUST = [1, 95];
 const TARGET = 'wasm32-unknown-unknown';
 
+/** @param {string | undefined} text @param {number[]} least */
 function atLeast(text, [major, minor]) {
   const found = /(\d+)\.(\d+)/.exec(text ?? '');
   return found !== null && (Number(found[1]) > major || (Number(found[1]) === major && Number(found[2]) >= minor));
@@ -31,7 +32,7 @@ async function checkRust() {
 
 async function installTarget() {
   const sysroot = await read('rustc', ['--print', 'sysroot']);
-  if (existsSync(join(sysroot, 'lib', 'rustlib', TARGET))) return;
+  if (sysroot !== undefined && existsSync(join(sysroot, 'lib', 'rustlib', TARGET))) return;
   if (!findCommand('rustup')) throw new Error(`The Rust target ${TARGET} is missing and there is no rustup to add it`);
   await run('rustup', ['target', 'add', TARGET]);
 }

@@ -58,11 +58,12 @@ function remember(key, seconds, lines) {
 /**
  * Returns the expected duration of a stage, in words: the last duration, corrected by the progress. `progress` is from 0 to 1 or undefined; an
  * estimate that has passed is not repeated.
+ * @param {{ seconds: number, last?: number, usual?: number, progress?: number }} stage
  */
 export function outlook({ seconds, last, usual, progress }) {
   const before = last ?? usual;
   if (before === undefined) return '';
-  const byProgress = progress >= TELLING_PROGRESS ? seconds / progress : 0;
+  const byProgress = progress !== undefined && progress >= TELLING_PROGRESS ? seconds / progress : 0;
   const total = Math.max(byProgress, seconds < before ? before : seconds * 1.1);
   const corrected = total > before * 1.1 ? ` (${clock(before)} ${last === undefined ? 'on a quiet machine' : 'last time'})` : '';
   return ` of about ${clock(total)}${corrected}`;
@@ -78,6 +79,7 @@ export class Stages {
   #running = new Map();
   #timer;
 
+  /** @param {string[]} names @param {{ alone?: boolean }} options */
   constructor(names, { alone = true } = {}) {
     this.#names = names;
     this.#rewrites = alone && process.stdout.isTTY === true;
@@ -105,7 +107,7 @@ export class Stages {
     else lines.forEach((line) => this.#print(line));
   }
 
-  /** Marks a stage that has nothing left to do. */
+  /** Marks a stage that has nothing left to do. @param {string} name @param {string} why */
   done(name, why) {
     this.#print(`${this.#label(name)}: ${why}`);
   }
@@ -114,11 +116,15 @@ export class Stages {
    * Runs `work`, which receives a function that takes lines of output and the progress of the stage, from 0 to 1, if it is known. The last line is
    * shown with the time, and the last lines after a failure. `key` distinguishes variants of a stage (`first`); `advice` says what to do when it
    * fails.
+   * @template T
+   * @param {string} name @param {{ key?: string, advice: string }} options
+   * @param {(onLine: (line: string, progress?: number) => void) => Promise<T>} work @returns {Promise<T>}
    */
   async run(name, { key = name, advice }, work) {
     const label = this.#label(name);
     const output = [];
-    const stage = { label, started: Date.now(), last: lastRuns()[key], usual: EXPECTED[key], output, progress: undefined, detail: '' };
+    const progress = /** @type {number | undefined} */ (undefined);
+    const stage = { label, started: Date.now(), last: lastRuns()[key], usual: EXPECTED[key], output, progress, detail: '' };
     const expected = stage.last?.seconds ?? stage.usual?.seconds;
     this.#running.set(name, stage);
     this.#timer ??= setInterval(() => this.#show(), this.#rewrites ? TERMINAL_MILLIS : LOG_MILLIS);

@@ -19,7 +19,7 @@ async function serve(kind) {
     resolve: { alias: [{ find: 'tabtune-wasm', replacement: join(core, 'tabtune.js') }] },
   });
   await server.listen();
-  return server.resolvedUrls.local[0];
+  return server.resolvedUrls?.local[0];
 }
 
 try {
@@ -30,7 +30,7 @@ try {
   if (purpose === 'build') await setupCompiler();
   const tools = setup(purpose, stages);
   const made = await Promise.allSettled([tools, buildWasm(kind, stages, tools)]);
-  for (const { reason } of made) if (reason) throw reason;
+  for (const each of made) if (each.status === 'rejected') throw each.reason;
   const advice = 'the page is made of web/demo and web/src: mend what the message names, and run this again.';
   const address = await stages.run('demo server', { advice }, () => serve(kind));
   console.log(`\ntabtune: the demo is ready. Open ${address}?run in a browser with WebGPU: it trains its own model and text at once.`);

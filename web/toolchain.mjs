@@ -31,7 +31,7 @@ export function ownTarget(target = environment.CARGO_TARGET_DIR, checkout = root
   writeFileSync(mark, checkout);
 }
 
-/** Returns the files in a folder and its subfolders, sorted; for a file, the file itself. */
+/** Returns the files in a folder and its subfolders, sorted; for a file, the file itself. @param {string} path @returns {string[]} */
 export function filesOf(path) {
   if (!existsSync(path)) return [];
   if (statSync(path).isFile()) return [path];
@@ -48,7 +48,7 @@ export function wasmBindgenVersion() {
   return found[1];
 }
 
-/** Returns the full path of a command on the PATH of `environment`, or undefined. */
+/** Returns the full path of a command on the PATH of `environment`, or undefined. @param {string} name */
 export function findCommand(name) {
   const names = process.platform === 'win32' ? [`${name}.exe`, `${name}.cmd`] : [name];
   for (const folder of environment.PATH.split(delimiter)) {
@@ -81,7 +81,7 @@ function eachLine(stream, take) {
   let rest = '';
   stream.setEncoding('utf8').on('data', (text) => {
     const lines = (rest + text).split('\n');
-    rest = lines.pop();
+    rest = lines.pop() ?? '';
     lines.forEach(take);
   });
   stream.on('end', () => rest && take(rest));
@@ -90,9 +90,13 @@ function eachLine(stream, take) {
 /**
  * Runs a command in the repository. Resolves with the exit code, or rejects if it is not zero. Its output is shown, and `onLine` is called with each
  * line of stdout; with `quiet` nothing is shown, and `onLine` also receives the lines of stderr. After `timeout` ms the command is ended.
+ * @param {string} command @param {readonly string[]} args
+ * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, allowFailure?: boolean, onLine?: (line: string) => void, quiet?: boolean, timeout?: number }} options
+ * @returns {Promise<number>}
  */
 export function run(command, args, { cwd = root, env = {}, allowFailure = false, onLine, quiet = false, timeout } = {}) {
   return new Promise((resolve, reject) => {
+    /** @type {import('node:child_process').StdioOptions} */
     const stdio = ['ignore', onLine ? 'pipe' : 'inherit', quiet ? 'pipe' : 'inherit'];
     const shell = process.platform === 'win32';
     const child = spawn(command, args, { cwd, env: { ...environment, ...env }, stdio, shell, timeout });
@@ -107,7 +111,10 @@ export function run(command, args, { cwd = root, env = {}, allowFailure = false,
   });
 }
 
-/** Returns the output of a command, trimmed; undefined if it cannot be run or fails. */
+/**
+ * Returns the output of a command, trimmed; undefined if it cannot be run or fails.
+ * @param {string} command @param {readonly string[]} args @returns {Promise<string | undefined>}
+ */
 export function read(command, args) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { cwd: root, env: environment, stdio: ['ignore', 'pipe', 'ignore'] });

@@ -59,9 +59,9 @@ function unreached(module) {
   return new Set([...found.values()].flatMap((indices) => [...indices]));
 }
 
-/** Returns the module with a trap in place of each of them. */
+/** Returns the module with a trap in place of each of them. @param {Buffer} wasm @returns {Buffer<ArrayBuffer>} */
 export function withoutUnreached(wasm) {
-  const module = new WebAssembly.Module(wasm);
+  const module = new WebAssembly.Module(/** @type {Buffer<ArrayBuffer>} */ (wasm));
   const trapped = unreached(module);
   const first = WebAssembly.Module.imports(module).filter(({ kind }) => kind === 'function').length;
   const file = new Reader(wasm, 8);

@@ -86,7 +86,7 @@ export function layout(name, template) {
   for (const text of template.trim().split('\n').map((line) => line.trim())) {
     if (text === '' && (depth > 0 || lines.at(-1) === '')) continue;
     const code = text.startsWith('//') ? '' : text;
-    const line = '  '.repeat(depth - /^[)}]*/.exec(code)[0].length) + text;
+    const line = '  '.repeat(depth - (/^[)}]*/.exec(code)?.[0] ?? '').length) + text;
     if (line.length > COLUMNS) throw new Error(`${name}: expected at most ${COLUMNS} columns, found ${line.length}: ${text}`);
     depth += code.split(/[({]/).length - code.split(/[)}]/).length;
     lines.push(line);

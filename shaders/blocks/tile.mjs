@@ -6,7 +6,7 @@
 //
 // The sums of a thread are a0, b0, a1, b1 … a7, b7: `a3` has four columns of its row 3, `b3` four others; tiles of 32 have a0 … a3. Each grows
 // by one chain of fused products, in the order of the sum.
-import { LANES, after, each, fromParams, list, main } from './layout.mjs';
+import { LANES, after, each, list, main } from './layout.mjs';
 
 export const SIDES = 'ab';
 

@@ -9,19 +9,22 @@ const shape = { hiddenSize: 256, numHiddenLayers: 3, numAttentionHeads: 8, numKe
 const text = 'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. Why not? '.repeat(40);
 const options = { steps: 1000, batchSize: 1, seqLen: 256, learningRate: 2e-4, autosave: false, adapter: { r: 16, alpha: 32, targetModules: 'all-linear' } };
 
-/** Runs in the page: returns milliseconds of each step by storage, and the losses. */
+/**
+ * Runs in the page: returns milliseconds of each step by storage, and the losses.
+ * @param {typeof import('../torture/in-browser/subject.mjs')} s @param {typeof import('../torture/in-browser/adapters.mjs')} a
+ */
 async function measured(s, a, { setting, steps }) {
   const file = await a.base(setting);
   const runs = [];
   for (const baseStorage of ['stored', 'f32']) {
     const model = await s.tabtune.openModel(file, { worker: s.workers() });
     const trainer = await s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...setting.options, baseStorage });
-    runs.push({ trainer, ms: [], losses: [] });
+    runs.push({ trainer, ms: /** @type {number[]} */ ([]), losses: /** @type {number[]} */ ([]) });
   }
   for (let taken = 0; taken < steps + 2; taken++) {
     for (const { trainer, ms, losses } of runs) {
       const started = performance.now();
-      losses.push((await trainer.step()).loss);
+      losses.push((await trainer.step())[0].loss);
       // The first two compile pipelines and fill pools.
       if (taken > 1) ms.push(performance.now() - started);
     }

@@ -7,10 +7,15 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+/** @typedef {{ name: string, colour?: string, rates: number[], optimizer: object, more?: { steps?: number, [setting: string]: unknown } }} Row */
+
 const STEPS = 300;
 /** Number of steps whose mean is one point of the plot: single batches differ more than optimizers. */
 const WINDOW = 10;
-/** Rows of the first table. `rates` are the grid; the best of them in f32 is also run in bf16. */
+/**
+ * Rows of the first table. `rates` are the grid; the best of them in f32 is also run in bf16.
+ * @type {Row[]}
+ */
 const RULES = [
   { name: 'AdamW', colour: '#1b6ca8', rates: [5e-4, 1e-3, 2e-3, 4e-3], optimizer: { type: 'adamw' } },
   { name: 'AdamW, a block at a time', colour: '#5b8fb9', rates: [5e-4, 1e-3, 2e-3, 4e-3], optimizer: { type: 'adamw' }, more: { block_coordinate: { blocks: 1, interval: 15 } } },
@@ -21,7 +26,10 @@ const RULES = [
 ];
 /** Settings of a run with eight times the tokens per step: fewer steps, to save time. */
 const ACCUMULATED = { gradient_accumulation_steps: 8, steps: 100 };
-/** Rows of the second table, in f32: APOLLO with one setting changed, or another run setting. */
+/**
+ * Rows of the second table, in f32: APOLLO with one setting changed, or another run setting.
+ * @type {Row[]}
+ */
 const ABLATIONS = [
   { name: 'no growth limit', rates: [1e-3, 2e-3, 4e-3, 8e-3], optimizer: { type: 'apollo', growth_limit: null } },
   { name: 'scale 1', rates: [2e-3, 4e-3, 8e-3, 1.6e-2], optimizer: { type: 'apollo', scale: 1 } },
@@ -52,7 +60,7 @@ function train(model, text, runner, settings) {
   }
 }
 
-/** Returns the settings of a run of this row. */
+/** Returns the settings of a run of this row. @param {Row} row @param {number} learning_rate @param {string} precision */
 function settingsOf({ optimizer, more = {} }, learning_rate, precision) {
   const steps = more.steps ?? STEPS;
   const schedule = { type: 'cosine', total_steps: steps, warmup_steps: Math.round(steps / 20) };

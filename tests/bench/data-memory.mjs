@@ -37,7 +37,7 @@ function taken() {
 /** Runs in the page. */
 async function train() {
   const { newModel, Trainer } = await import('/dist/index.js');
-  const data = document.querySelector('input')?.files[0] ?? { text: 'It is a truth. '.repeat(70) };
+  const data = document.querySelector('input')?.files?.[0] ?? { text: 'It is a truth. '.repeat(70) };
   const shape = { hiddenSize: 16, numHiddenLayers: 1, numAttentionHeads: 2, maxPositionEmbeddings: 256 };
   const started = performance.now();
   const model = await newModel(shape, data);

@@ -90,8 +90,8 @@ try {
   page.setDefaultTimeout(0);
   const made = await page.evaluateHandle(files, { tensors: tensors(CONFIG), config: CONFIG });
   for (const type of Array.from({ length: ROUNDS }, () => types).flat()) {
-    const prepared = await page.evaluateHandle(([made, type, run]) => ({ ...made, type, run }), [made, type, RUN]);
-    found.push(await page.evaluate(measure, prepared));
+    const prepared = await page.evaluateHandle(({ made, type, run }) => ({ ...made, type, run }), { made, type, run: RUN });
+    found.push(await prepared.evaluate(measure));
   }
   if (record.errors.length > 0) throw new Error(record.errors.join('\n'));
 } finally {

@@ -9,8 +9,7 @@ import { Browser } from '../browser/chromium.mjs';
 import { serve } from '../browser/site.mjs';
 import { pagesDir, preparePage } from './peers.mjs';
 
-const options = { before: { type: 'string' }, rounds: { type: 'string', default: '4' } };
-const { values, positionals } = parseArgs({ allowPositionals: true, options });
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { before: { type: 'string' }, rounds: { type: 'string', default: '4' } } });
 const size = positionals[0] ?? 'tiny';
 const seconds = (millis) => (millis / 1000).toFixed(2);
 /** A shader as it is compiled: without comments and empty lines (shaders/build.rs). */
@@ -28,7 +27,7 @@ const texts = () =>
 
 /** Runs in an empty page: returns the milliseconds to compile each text, on a device that has compiled none. */
 async function compiled(codes) {
-  const adapter = await navigator.gpu.requestAdapter();
+  const adapter = /** @type {GPUAdapter} */ (await navigator.gpu.requestAdapter());
   const device = await adapter.requestDevice();
   const times = [];
   for (const code of codes) {
@@ -52,9 +51,9 @@ async function firstStep(browser, site, address) {
 async function inTurns() {
   await preparePage('jax');
   const isolated = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp', policy: null };
-  const site = await serve({ '/peers/': pagesDir, '/before/': resolve(values.before), '/': '.' }, isolated);
+  const site = await serve({ '/peers/': pagesDir, '/before/': resolve(String(values.before)), '/': '.' }, isolated);
   const pages = { now: '/tests/bench/tabtune.html', before: '/before/tests/bench/tabtune.html', 'jax-js': '/peers/jax.html' };
-  const times = Object.entries(pages).map(([name, address]) => ({ name, address, all: [] }));
+  const times = Object.entries(pages).map(([name, address]) => ({ name, address, all: /** @type {number[]} */ ([]) }));
   for (let turn = 0; turn < Number(values.rounds) * times.length; turn++) {
     const { address, all } = times[(turn + Math.floor(turn / times.length)) % times.length];
     const browser = await Browser.launch();

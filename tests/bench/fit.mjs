@@ -100,7 +100,7 @@ export async function planned(page) {
       await page.setInputFiles('input', hollow(join(folder, name), config));
       const bytes = await page.evaluate(async (ways) => {
         const { openModel, Trainer } = await import('/dist/index.js');
-        const model = await openModel([...document.querySelector('input').files]);
+        const model = await openModel([...(document.querySelector('input')?.files ?? [])]);
         const bytes = [];
         for (const way of ways) bytes.push((await Trainer.estimate(model, way)).needBytes);
         await model.dispose();

@@ -19,7 +19,7 @@ const sources = Object.assign({ u32_copy: source('common') + source('u32_copy') 
 
 /** Runs in the page: returns the median milliseconds of each list of launches, after two that do not count; the lists take turns. */
 async function time({ lists, sources, repetitions }) {
-  const adapter = await navigator.gpu.requestAdapter();
+  const adapter = /** @type {GPUAdapter} */ (await navigator.gpu.requestAdapter());
   const { maxStorageBufferBindingSize, maxBufferSize } = adapter.limits;
   const device = await adapter.requestDevice({ requiredLimits: { maxStorageBufferBindingSize, maxBufferSize } });
   const pipelines = new Map();

@@ -66,7 +66,7 @@ try {
   };
   const { page } = await browser.open(`${site.url}/`);
   const tab = async (packing) => rate(await page.evaluate(inPage, { text, shape: SHAPE, packing, steps: STEPS }));
-  for (const [where, measure] of [['native', native], ['Chromium', tab]]) {
+  for (const [where, measure] of Object.entries({ native, Chromium: tab })) {
     const [apart, packed] = [await measure(false), await measure(true)];
     console.log(`${where}: ${apart.toFixed(0)} learned tokens a second apart, ${packed.toFixed(0)} packed, ${(packed / apart).toFixed(2)} times as many`);
   }

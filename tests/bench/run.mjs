@@ -36,7 +36,7 @@ const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length /
 async function checkSpec() {
   const file = join(root, '..', 'shared', 'bench', 'spec.mjs');
   if (!existsSync(file)) return;
-  const shared = await import(pathToFileURL(file));
+  const shared = await import(pathToFileURL(file).href);
   const bytes = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength);
   for (const size of sizes.filter((name) => shared.SIZES[name])) {
     const theirs = shared.initWeights(size);
@@ -55,8 +55,16 @@ class Subject {
   done = 0;
   dispatches = 0;
 
+  /** @type {string | undefined} */
+  failed;
+  perWindow = 1;
+
+  /** @param {string} name @param {string} size @param {import('playwright-core').Page} page @param {string} specUrl */
   constructor(name, size, page, specUrl) {
-    Object.assign(this, { name, size, page, specUrl });
+    this.name = name;
+    this.size = size;
+    this.page = page;
+    this.specUrl = specUrl;
   }
 
   async call(steps) {
@@ -166,7 +174,7 @@ function table(size, subjects) {
 async function adapterOf(browser, site) {
   const { page } = await browser.open(`${site.url}/`);
   const text = await page.evaluate(async () => {
-    const { info } = await navigator.gpu.requestAdapter();
+    const { info } = /** @type {GPUAdapter} */ (await navigator.gpu.requestAdapter());
     return [info.vendor, info.architecture, info.description].filter(Boolean).join(' ');
   });
   await page.close();

@@ -16,7 +16,10 @@ export const BATCHES = 64;
 const TOKEN_SEED = 0x5eed;
 const WEIGHT_SEED = 1000;
 
-/** Yields numbers in [0, 1): a counter in steps of the golden ratio, hashed with murmur3's finaliser. */
+/**
+ * Yields numbers in [0, 1): a counter in steps of the golden ratio, hashed with murmur3's finaliser.
+ * @returns {Generator<number, never>}
+ */
 function* uniforms(seed) {
   for (let counter = (seed + 0x9e3779b9) >>> 0; ; counter = (counter + 0x9e3779b9) >>> 0) {
     let hash = Math.imul(counter ^ (counter >>> 16), 0x85ebca6b);

@@ -22,7 +22,7 @@ after(() => arena?.end());
 const inPage = (work, setting) => arena.with((subject) => subject.do(`async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`, setting));
 
 test('an adapter of two models has the bytes of the terminal program, wherever it goes', async () => {
-  const { sums, report, written, shape, rank, names } = await inPage(async (s, a) => {
+  const { sums, report, written, shape, rank, names } = await inPage(async (s) => {
     const base = new File([await (await fetch('/golden/llama3.gguf')).blob()], 'llama3.gguf');
     const bytes = new Uint8Array(await base.arrayBuffer());
     for (let at = bytes.length - 12000; at < bytes.length; at += 28) bytes[at + 2] ^= 0x20;
@@ -35,7 +35,7 @@ test('an adapter of two models has the bytes of the terminal program, wherever i
     const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('extracted', { create: true });
     await make({ target: folder });
     const written = {};
-    for await (const [name, handle] of folder.entries()) written[name] = await s.digest(await handle.getFile());
+    for await (const [name, handle] of folder.entries()) written[name] = await s.digest(await /** @type {FileSystemFileHandle} */ (handle).getFile());
     const other = new File([await (await fetch('/golden/qwen2.gguf')).blob()], 'qwen2.gguf');
     const stop = new AbortController();
     stop.abort();
@@ -161,7 +161,7 @@ test('a base that was given as a handle or a URL is found again in another page,
     return { losses, merged, forked, next, refused, loose: loose.verified };
   }, first);
 
-  const third = await inPage(async (s, a, { run }) => {
+  const third = await inPage(async (s, _, { run }) => {
     await s.resume({ run });
     const { completedSteps } = await s.current().inspect();
     await s.current().dispose();

@@ -16,7 +16,7 @@ export const FLAGS = [
   '--disable-extensions',
   '--no-first-run',
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
-  ...(process.platform === 'linux' && process.getuid() === 0 ? ['--no-sandbox'] : []),
+  ...(process.platform === 'linux' && process.getuid?.() === 0 ? ['--no-sandbox'] : []),
 ];
 /** Returns the processes of this machine: number, process group and command line. */
 function processes() {
@@ -37,10 +37,14 @@ function processes() {
 export class Browser {
   #profile;
   #ownsProfile;
+  /** @type {import('playwright-core').BrowserContext} */
   #context;
   #flags;
 
-  /** Starts a browser. `flags` are added to those of every scenario; `profile` is a folder that remains after `close`. */
+  /**
+   * Starts a browser. `flags` are added to those of every scenario; `profile` is a folder that remains after `close`.
+   * @param {string[]} flags @param {{ profile?: string }} options
+   */
   static async launch(flags = [], { profile } = {}) {
     const browser = new Browser();
     browser.#ownsProfile = profile === undefined;
@@ -108,6 +112,7 @@ export class Browser {
   /** Returns the resident bytes of the GPU process, which hold all GPU memory of a software adapter. */
   gpuBytes() {
     const found = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${this.gpuProcess}/status`, 'utf8'));
+    if (found === null) throw new Error('the GPU process states no VmRSS');
     return Number(found[1]) * 1024;
   }
 
@@ -118,11 +123,12 @@ export class Browser {
   /**
    * Opens a page; returns it with the record of its console errors, uncaught errors, failed requests and requested origins. `script` runs before the
    * page's own.
+   * @param {string} url @param {{ script?: string }} options
    */
   async open(url, { script } = {}) {
     const page = await this.#context.newPage();
     if (script) await page.addInitScript(script);
-    const record = { errors: [], origins: new Set() };
+    const record = { errors: /** @type {string[]} */ ([]), origins: new Set() };
     page.on('console', (message) => {
       if (message.type() === 'error') record.errors.push(message.text());
     });

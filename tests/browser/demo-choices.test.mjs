@@ -62,10 +62,11 @@ test('demo trains an adapter, and asks for its base by name when the run goes on
 function counting() {
   const live = new Set();
   window.Worker = class extends Worker {
-    constructor(...all) {
-      super(...all);
+    constructor(url, options) {
+      super(url, options);
       live.add(this);
     }
+    /** @override */
     terminate() {
       live.delete(this);
       super.terminate();

@@ -61,7 +61,7 @@ test('demo trains at once with ?run, offline, and stops when asked', async () =>
 test('demo measures its kernels while it trains, and goes on', async () => {
   const { page, record } = await browser.open(`${site.url}/demo/?run`);
   await untilStep(page, 1);
-  await page.evaluate(() => (document.querySelector('#measure').closest('details').open = true));
+  await page.evaluate(() => document.querySelector('#measure').closest('details')?.setAttribute('open', ''));
   await page.click('#measure');
   await page.waitForSelector('#kernels tr', { timeout: 180_000 });
   const rows = await page.$$eval('#kernels tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
@@ -83,7 +83,7 @@ test('demo measures this GPU before any run, and gives the figures as JSON', asy
   const { page, record } = await browser.open(`${site.url}/demo/`);
   await page.waitForSelector('#measure-gpu:not([disabled])', { state: 'attached' });
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-  await page.evaluate(() => (document.querySelector('#measure-gpu').closest('details').open = true));
+  await page.evaluate(() => document.querySelector('#measure-gpu').closest('details')?.setAttribute('open', ''));
   await page.click('#measure-gpu');
   await page.waitForSelector('#gpu-rows tr', { timeout: 180_000 });
   const rows = await page.$$eval('#gpu-rows tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));

@@ -11,7 +11,7 @@ import { serve } from './site.mjs';
 
 const folder = process.env.TABTUNE_CASES;
 const names = folder && existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')) : [];
-const manifests = names.map((name) => ({ name: name.slice(0, -'.json'.length), ...JSON.parse(readFileSync(join(folder, name), 'utf8')) }));
+const manifests = names.map((name) => ({ name: name.slice(0, -'.json'.length), ...JSON.parse(readFileSync(join(String(folder), name), 'utf8')) }));
 const full = process.env.TABTUNE_FULL !== undefined;
 
 let site;

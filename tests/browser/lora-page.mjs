@@ -21,7 +21,7 @@ const digestOf = async (tensors) => hex(await crypto.subtle.digest('SHA-256', aw
 export const run = (ask) => computed(ask).catch((thrown) => Promise.reject(new Error(thrown.message)));
 
 async function computed({ test, files, adapter, text, baseStorage }) {
-  const model = core.ModelHandle.open(await sources(files), undefined, await sources(adapter), true);
+  const model = core.ModelHandle.open(await sources(files), undefined, await sources(adapter), true, false);
   const ids = Int32Array.from(model.tokenize(new TextDecoder().decode((await source(text)).read(0, TEXT_BYTES))));
   const { kind, steps = [[0]], length = test.count, micro_batches: parts = 1, optimizer = {}, groups = [] } = test;
   const { kind: type = 'adamw', learning_rate = 1e-3, max_grad_norm = 0, ...rule } = optimizer;
@@ -52,7 +52,7 @@ async function computed({ test, files, adapter, text, baseStorage }) {
     return ended({ loss, norm: norm(Object.values(norms)), norms, samples }, tensors);
   }
   const before = new Map((await session.trained()).map(([name, , values]) => [name, values]));
-  const found = { losses: [], grad_norms: [], tensors: {} };
+  const found = { losses: /** @type {number[]} */ ([]), grad_norms: /** @type {number[]} */ ([]), tensors: {} };
   for (const starts of steps) {
     const { loss, gradNorm } = await session.stepOn(ids, Uint32Array.from(starts), length, parts);
     found.losses.push(loss);

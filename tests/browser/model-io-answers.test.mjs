@@ -86,7 +86,7 @@ test('digests_of_the_examples_are_recomputed__line_26', async () => {
     subject.do(async (s, { documents, files, receipts }) => {
       const given = Object.entries(documents).map(([name, text]) => new File([text], `${name}.state_dict.json`));
       const reports = await Promise.all(given.map((file) => s.tabtune.inspectFiles(file)));
-      const told = Object.fromEntries(reports.map(({ files: [{ name, ok, code, subject }] }, index) => [Object.keys(documents)[index], ok ? 'ok' : `${code} ${subject}`]));
+      const told = Object.fromEntries(reports.map(({ files: [{ ok, code, subject }] }, index) => [Object.keys(documents)[index], ok ? 'ok' : `${code} ${subject}`]));
       const written = Object.entries(files).map(([name, hex]) => new File([Uint8Array.from(hex.match(/../g), (byte) => Number.parseInt(byte, 16))], name));
       const verified = [];
       for (const receipt of receipts) {
@@ -107,6 +107,7 @@ test('what_is_offered_is_what_exports_make__line_45', async () => {
     subject.do(async (s, { documents, folder, parts, setting }) => {
       const e = await import('/torture/exports.mjs');
       const answers = {};
+      /** @param {string} what @param {File[]} files @param {{ base?: File[], mergeAdapter?: File[] }} more */
       const tried = async (what, files, { base, ...options } = {}) => {
         answers[what] = await e.withModel(files, async (model) => ({ ...(await e.offered(model, model, base)), warnings: model.warnings.length }), options);
       };

@@ -11,7 +11,6 @@ import { makeModels } from '../torture/make-models.mjs';
 
 const GOLDEN = join(root, 'tests', 'golden');
 const golden = (name) => readFileSync(join(GOLDEN, name));
-const FOLDER = ['config.json', 'model.safetensors'];
 const DOCUMENTS = ['config.json', 'generation_config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json'];
 const TEXT = "It's 12345 of  the words,\n\tand don't:  she'LL go.";
 
@@ -38,7 +37,7 @@ function renamed() {
 
 /** Returns the golden Llama with a SentencePiece vocabulary, and tables of as many rows. */
 function sentencePiece() {
-  const { tokens, scores, types } = JSON.parse(golden('tokenizers.json')).sentence_piece;
+  const { tokens, scores, types } = JSON.parse(String(golden('tokenizers.json'))).sentence_piece;
   const { metadata, tensors } = opened(golden('models/llama3.gguf'));
   const kept = [...metadata].filter(([key]) => !key.startsWith('tokenizer.') && key !== 'llama.vocab_size');
   const words = {
@@ -90,6 +89,7 @@ test('a_patch_without_a_change_is_its_base_byte_for_byte__line_38', async () => 
 });
 
 test('a_patch_of_one_tensor_changes_its_bytes_alone_and_a_head_that_stands_twice_twice__line_38', async () => {
+  /** @type {[string, string, string, string[]][]} */
   const cases = [
     ['/models', 'llama3.gguf', 'model.layers.1.self_attn.q_proj.weight', ['blk.1.attn_q.weight']],
     ['/models', 'gpt2.gguf', 'transformer.h.1.attn.c_attn.weight', ['blk.1.attn_qkv.weight']],
@@ -97,7 +97,7 @@ test('a_patch_of_one_tensor_changes_its_bytes_alone_and_a_head_that_stands_twice
   ];
   for (const [folder, name, changed, stored] of cases) {
     const text = await arena.with((subject) =>
-      subject.do(async (s, { folder, name, changed }) => {
+      subject.do(async (_, { folder, name, changed }) => {
         const e = await import('/torture/exports.mjs');
         const base = await e.fetched(folder, [name]);
         // The tensor's first value gets the opposite sign.
@@ -127,7 +127,7 @@ test('a_patch_of_one_tensor_changes_its_bytes_alone_and_a_head_that_stands_twice
 
 test('a_folder_through_an_f32_gguf_file_has_the_same_weights__line_39', async () => {
   const found = await arena.with((subject) =>
-    subject.do(async (s, names) => {
+    subject.do(async (_, names) => {
       const e = await import('/torture/exports.mjs');
       const all = {};
       for (const name of ['llama-3', 'llama-tied', 'qwen2', 'qwen3', 'qwen3-tied', 'gpt2']) {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, normalize } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -51,7 +51,7 @@ before(async () => {
   write('map.html', page(IMPORT_MAP));
   for (const name of ['book.txt', 'public/book.txt']) copyFileSync(join(root, 'web', 'demo', 'assets', 'pride-and-prejudice.txt'), join(app, name));
   // The page contains an import map, so the policy has to include its hash.
-  const map = /<script type="importmap">(.*?)<\/script>/s.exec(IMPORT_MAP)[1];
+  const map = /<script type="importmap">(.*?)<\/script>/s.exec(IMPORT_MAP)?.[1] ?? '';
   const hash = createHash('sha256').update(map).digest('base64');
   site = await serve({ '/app/': app, '/dist/': 'dist' }, { policy: POLICY.replace("script-src 'self'", `$& 'sha256-${hash}'`) });
   browser = await Browser.launch();
@@ -112,7 +112,8 @@ test('packed: Vite trains while it serves', async () => {
   const server = await createServer({ configFile: false, root: app, logLevel: 'error', server: { host: '127.0.0.1', port: 0 } });
   try {
     await server.listen();
-    await trainsLikeTheOthers(`http://127.0.0.1:${server.httpServer.address().port}/`);
+    const { port } = /** @type {import('node:net').AddressInfo} */ (server.httpServer?.address());
+    await trainsLikeTheOthers(`http://127.0.0.1:${port}/`);
   } finally {
     await server.close();
   }
@@ -125,8 +126,10 @@ test('packed: what Vite builds trains', async () => {
 
 test('packed: what webpack builds trains', async () => {
   // Minification takes most of the time, and does not affect which files are found.
+  /** @type {import('webpack').Configuration} */
   const settings = { context: app, mode: 'production', entry: './main.js', output: { path: join(app, 'webpack') }, optimization: { minimize: false } };
-  const stats = await new Promise((done, failed) => webpack(settings, (error, stats) => (error ? failed(error) : done(stats))));
+  /** @type {import('webpack').Stats} */
+  const stats = await new Promise((done, failed) => void webpack(settings, (error, stats) => (stats ? done(stats) : failed(error))));
   assert.ok(!stats.hasErrors(), stats.toString());
   beside('webpack');
   await trainsLikeTheOthers(`${site.url}/app/webpack/index.html`);
@@ -134,6 +137,7 @@ test('packed: what webpack builds trains', async () => {
 
 test('packed: what esbuild builds by the recipe trains', async () => {
   const recipe = blocks('sh').find((block) => block.includes('esbuild'));
+  assert.ok(recipe !== undefined);
   shell('sh', ['-ec', recipe.replace('npx ', '')]);
   beside('www');
   await trainsLikeTheOthers(`${site.url}/app/www/index.html`);

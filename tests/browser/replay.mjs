@@ -82,7 +82,7 @@ let opened;
 
 /** Opens one device for all cases; each case has its own buffers and pipelines. */
 async function open() {
-  const adapter = await navigator.gpu.requestAdapter();
+  const adapter = /** @type {GPUAdapter} */ (await navigator.gpu.requestAdapter());
   // No limits are requested: every kernel must run on the guaranteed minimum.
   return adapter.requestDevice();
 }
@@ -100,13 +100,13 @@ export async function replay(name, mutated) {
   const hear = (event) => errors.push(event.error.message);
   device.addEventListener('uncapturederror', hear);
   const { kernel, bound, caught, again, cases } = manifest;
-  const [source, mutant] = [[], []];
+  const [source, mutant] = /** @type {number[][]} */ ([[], []]);
   // Two compilers at once.
   const [original, changed] = await Promise.all([manifest.source, ...(mutated ? [manifest.mutant] : [])].map((code) => pipelineOf(device, code)));
   for (const test of again ? [cases[caught]] : cases) source.push(await runCase(device, original, test, wordsOf));
   for (const test of mutated ? [...cases.slice(caught), ...cases.slice(0, caught)] : []) {
     mutant.push(await runCase(device, changed, test, wordsOf));
-    if (mutant.at(-1) > bound) break;
+    if (mutant[mutant.length - 1] > bound) break;
   }
   // An error of the last submission is reported after it.
   await device.queue.onSubmittedWorkDone();

@@ -17,6 +17,7 @@ export const create = `async (tabtune, { shape, text, options }) => {
 
 /**
  * Starts and ends the browser and the site around the tests of a file. `folders` and `options` are those of the site, `flags` those of the browser.
+ * @param {import('./site.mjs').Options & { folders?: Record<string, string>, flags?: string[] }} given
  */
 export function scenarios({ folders, flags, ...options } = {}) {
   let site;

@@ -18,16 +18,20 @@ const TYPES = {
 };
 const EMPTY = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>tabtune scenario</title>';
 
+/** @typedef {{ policy?: string | null, scripts?: Record<string, { text: string, millis?: number, bare?: boolean }>, [header: string]: unknown }} Options */
+
 /**
  * Serves `folders` (address prefix → folder, of the repository or absolute), and an empty page at `/`. Every response, including those to workers,
  * carries the policy, unless another one or null is given, and the headers `more`. `scripts` are texts by their addresses; `millis` delays one,
  * `bare` leaves out the additional headers.
+ * @param {Record<string, string>} folders @param {Options} options
+ * @returns {Promise<{ url: string, ranges: [string, number, number][], close: () => Promise<unknown> }>}
  */
 export function serve(folders = { '/dist/': built.package, '/demo/': built.demo }, { policy = POLICY, scripts = {}, ...more } = {}) {
   /** Requested ranges, as `[path, first byte, bytes]`. */
   const ranges = [];
   const server = createServer((request, response) => {
-    const { pathname } = new URL(request.url, 'http://localhost');
+    const { pathname } = new URL(request.url ?? '/', 'http://localhost');
     // As on package servers, which let browsers cache large files, together with their compiled code.
     const headers = { 'cache-control': pathname.endsWith('.wasm') ? 'max-age=3600' : 'no-store', 'cross-origin-resource-policy': 'same-origin', ...more };
     if (policy !== null) headers['content-security-policy'] = policy;
@@ -45,8 +49,8 @@ export function serve(folders = { '/dist/': built.package, '/demo/': built.demo 
     const prefix = Object.keys(folders).find((each) => pathname.startsWith(each));
     const below = normalize(decodeURIComponent(pathname.slice(prefix?.length ?? 0)) || 'index.html');
     const file = prefix && !below.startsWith('..') ? join(resolve(root, folders[prefix]), below) : undefined;
-    const stat = file && statSync(file, { throwIfNoEntry: false });
-    if (!stat?.isFile()) {
+    const stat = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
+    if (file === undefined || !stat?.isFile()) {
       response.writeHead(404, headers).end();
       return;
     }
@@ -65,7 +69,7 @@ export function serve(folders = { '/dist/': built.package, '/demo/': built.demo 
   });
   return new Promise((ready) => {
     server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address();
+      const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
       ready({ url: `http://127.0.0.1:${port}`, ranges, close: () => new Promise((done) => server.close(done)) });
     });
   });

@@ -18,7 +18,10 @@ after(async () => {
   await Promise.all(sites.map((site) => site.close()));
 });
 
-/** Opens a page of a separate site; returns its address, the page and a record of its errors. */
+/**
+ * Opens a page of a separate site; returns its address, the page and a record of its errors.
+ * @param {import('./site.mjs').Options} options @param {{ path?: string, host?: string }} at
+ */
 async function pageOf(options, { path = '/', host } = {}) {
   const site = await serve({ '/dist/': built.package, '/demo/': built.demo }, options);
   sites.push(site);
@@ -59,7 +62,7 @@ const hanging = (async () => {
   await page.reload();
   // Before the time limit for the GPU is over.
   await page.locator('#checkpoints li').first().waitFor({ timeout: 15_000 });
-  assert.doesNotMatch(await page.textContent('body'), /did not answer/);
+  assert.doesNotMatch(String(await page.textContent('body')), /did not answer/);
   await page.getByText('did not answer within 20 seconds').waitFor({ timeout: 40_000 });
   assert.deepEqual(record.errors, []);
 })();
@@ -137,15 +140,15 @@ test('a text of another script trains by the defaults of the page', async () => 
   const { page, record } = await browser.open(`${site.url}/demo/`);
   const text = 'Τὸν δὲ προσέφη πολύμητις Ὀδυσσεύς. Все счастливые семьи похожи друг на друга. 吾輩は猫である。名前はまだ無い。 '.repeat(60);
   await page.locator('#data-file').setInputFiles({ name: 'greek.txt', mimeType: 'text/plain', buffer: Buffer.from(text) });
-  await page.waitForFunction(() => document.getElementById('prompt').value.startsWith('Τὸν'));
+  await page.waitForFunction(() => document.querySelector('#prompt').value.startsWith('Τὸν'));
   await page.locator('#s-steps').fill('2');
   await page.locator('#s-sample').fill('1');
   await page.getByRole('button', { name: 'Train', exact: true }).click();
-  await page.waitForFunction(() => document.getElementById('main').dataset.step === '2', undefined, { timeout: 60_000 });
-  assert.doesNotMatch(await page.textContent('body'), /there will be no samples/);
+  await page.waitForFunction(() => document.querySelector('#main').dataset.step === '2', undefined, { timeout: 60_000 });
+  assert.doesNotMatch(String(await page.textContent('body')), /there will be no samples/);
   // The text is gone after a reload, and so is the prompt that it suggested; other settings remain.
   await page.reload();
-  await page.waitForFunction(() => document.getElementById('s-steps').value === '2', undefined, { timeout: 60_000, polling: 250 });
+  await page.waitForFunction(() => document.querySelector('#s-steps').value === '2', undefined, { timeout: 60_000, polling: 250 });
   assert.match(await page.inputValue('#prompt'), /^It is a truth/);
   assert.deepEqual(record.errors, []);
 });

@@ -8,6 +8,7 @@ WebAssembly.instantiateStreaming = (source, imports) => {
   const each = (object, map) => Object.fromEntries(Object.entries(object).map(([name, member]) => [name, map(member)]));
   return instantiateStreaming(source, each(imports, (module) => each(module, counted)));
 };
+/** @type {[{ prototype: object }, string][]} */
 const METHODS = [
   [GPUDevice, 'createBindGroup'], [GPUDevice, 'createBuffer'], [GPUQueue, 'writeBuffer'], [GPUQueue, 'submit'], [GPUBuffer, 'mapAsync'],
   [GPUComputePassEncoder, 'dispatchWorkgroups'],
@@ -72,7 +73,7 @@ async function go(session, count, decay) {
 }
 
 function start(config, data, shape = {}) {
-  const model = core.ModelHandle.fromScratch(JSON.stringify({ ...SHAPE, ...shape }), 'characters', data, '{}');
+  const model = core.ModelHandle.fromScratch(JSON.stringify({ ...SHAPE, ...shape }), 'characters', data, '{}', false);
   return core.Session.create(model, data, JSON.stringify(config), false);
 }
 
@@ -96,7 +97,7 @@ export async function resume({ decay, ...config }) {
   const before = await go(session, 2, decay);
   const files = await save(session);
   const live = await finish(session, before, 2);
-  const again = await core.Session.resume(files.map(({ name, bytes }) => source(name, bytes)), data, undefined, [], []);
+  const again = await core.Session.resume(files.map(({ name, bytes }) => source(name, bytes)), data, undefined, [], [], false);
   return { live, resumed: await finish(again, [], 2) };
 }
 
@@ -112,7 +113,7 @@ export async function straight({ decay, ...config }) {
  */
 export async function together(count, config) {
   const session = await start(config, data);
-  const [losses, before] = [[], calls.mapAsync];
+  const [losses, before] = [/** @type {number[]} */ ([]), calls.mapAsync];
   let most = 0;
   let refused;
   for (let step = 1; step <= count && !refused; step++) {
@@ -159,7 +160,7 @@ export async function refusedAt(count, config) {
   const files = (await save(made)).filter(({ name }) => !/checkpoint|optimizer/.test(name));
   made.free();
   const bad = files.map(({ name, bytes }) => source(name, name === 'model.safetensors' ? poisoned(bytes, 'model.embed_tokens.weight', 0) : bytes));
-  const begin = (text, more) => core.Session.create(core.ModelHandle.open(bad, undefined, [], false), text, JSON.stringify({ ...settings, ...more }), true);
+  const begin = (text, more) => core.Session.create(core.ModelHandle.open(bad, undefined, [], false, false), text, JSON.stringify({ ...settings, ...more }), true);
   const weights = async (session) => {
     const { 'model.safetensors': model, 'optimizer.safetensors': optimizer } = await digests(session);
     return `${model} ${optimizer}`;
@@ -174,9 +175,10 @@ export async function refusedAt(count, config) {
   const faults = [];
   for (let step = 1; step <= count; step++) {
     const session = await begin(rare(step), {});
+    /** @type {{ kind: string, step: number, tensor: string } | undefined} */
     let refused;
     while (!refused) await session.step().catch((error) => (refused = error));
-    if (refused.kind !== 'NON_FINITE' || refused.step !== step || refused.tensor !== 'loss') faults.push(`step ${step}: ${JSON.stringify(refused)}`);
+    if (refused?.kind !== 'NON_FINITE' || refused.step !== step || refused.tensor !== 'loss') faults.push(`step ${step}: ${JSON.stringify(refused)}`);
     if ((await weights(session)) !== before[step - 1] || session.info().completedSteps !== step - 1) faults.push(`step ${step} has changed something`);
     session.skipBatch();
     await go(session, 2);

@@ -67,7 +67,10 @@ function coreTimes() {
   return { at: Date.now(), idle, busy: times.reduce((sum, { user, nice, sys, irq }) => sum + user + nice + sys + irq, 0) };
 }
 
-/** Runs an npm script of the clone until it ends, or until `until` resolves with true for one of its lines. */
+/**
+ * Runs an npm script of the clone until it ends, or until `until` resolves with true for one of its lines.
+ * @param {(line: string) => Promise<boolean>} until
+ */
 async function timed(name, script, env, until = async () => false) {
   console.log(`\n== ${name}`);
   const marks = [{ line: '', ...coreTimes() }];
@@ -86,7 +89,7 @@ async function timed(name, script, env, until = async () => false) {
   let rest = '';
   child.stdout.setEncoding('utf8').on('data', (text) => {
     const lines = (rest + text).split('\n');
-    rest = lines.pop();
+    rest = lines.pop() ?? '';
     lines.forEach(take);
   });
   const code = await new Promise((resolve, reject) => child.on('close', resolve).on('error', reject));
@@ -103,6 +106,7 @@ async function served(line) {
   return address !== undefined && (await fetch(address)).ok;
 }
 
+/** @param {string} what @param {{ at: string, once?: boolean }} options */
 async function measure(what, { at, once }) {
   mustRun('git', ['clone', '--quiet', '--no-hardlinks', root, clone]);
   mustRun('git', ['-C', clone, 'checkout', '--quiet', '--detach', at]);
@@ -119,8 +123,8 @@ async function measure(what, { at, once }) {
   }
 }
 
-/** Returns the tables of all runs, and whether each ended successfully within its limit. */
-function report({ at, busy }) {
+/** Returns the tables of all runs, and whether each ended successfully within its limit. @param {{ busy?: boolean }} options */
+function report({ busy }) {
   const commit = spawnSync('git', ['-C', clone, 'log', '-1', '--format=%h %s'], { encoding: 'utf8' }).stdout.trim();
   const cores = `${availableParallelism()} cores (${cpus()[0].model.trim()})${busy ? ', one of them kept busy' : ''}`;
   const lines = [`Commit ${commit}; ${cores}; ${new Date().toISOString().slice(0, 10)}.`, ''];
@@ -148,8 +152,10 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
   });
 }
 try {
-  const options = { at: { type: 'string', default: 'HEAD' }, busy: { type: 'boolean' }, once: { type: 'boolean' }, out: { type: 'string' } };
-  const { values, positionals } = parseArgs({ options, allowPositionals: true });
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { at: { type: 'string', default: 'HEAD' }, busy: { type: 'boolean' }, once: { type: 'boolean' }, out: { type: 'string' } },
+  });
   const [what, ...more] = positionals;
   if (!['start', 'test'].includes(what) || more.length > 0) throw new Error(`expected start or test, found ${positionals.join(' ') || 'nothing'}`);
   if (values.busy) children.add(spawn(process.execPath, ['-e', 'for (;;);'], { detached: true, stdio: 'ignore' }));

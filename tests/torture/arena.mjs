@@ -77,7 +77,12 @@ export class Subject {
     });
   }
 
-  /** Runs `work(subject, argument)` in the page. */
+  /**
+   * Runs `work(subject, argument)` in the page.
+   * @template [A=null] @template [R=any]
+   * @param {string | ((s: typeof import('./in-browser/subject.mjs'), argument: A) => R)} work @param {A} [argument]
+   * @returns {Promise<Awaited<R>>}
+   */
   do(work, argument) {
     const call = `(async (argument) => (${work})(await import('/torture/subject.mjs'), argument))`;
     // Functions are passed as text, since the page's policy allows no eval; the protocol's own evaluation is exempt.
@@ -110,7 +115,15 @@ const TINY_DIGESTS = [5, 6];
 export const FOLDERS = { '/dist/': process.env.TABTUNE_DIST || built.package, '/torture/': 'tests/torture/in-browser' };
 
 export class Arena {
-  /** Starts an arena; `folders` are served in addition to the package and the page's module. */
+  /** @type {Awaited<ReturnType<typeof serve>>} */
+  site;
+  /** @type {Browser} */
+  browser;
+
+  /**
+   * Starts an arena; `folders` are served in addition to the package and the page's module.
+   * @param {{ flags?: string[], profile?: string, folders?: Record<string, string> }} options
+   */
   static async start({ flags, profile, folders = {} } = {}) {
     const arena = new Arena();
     arena.site = await serve({ ...FOLDERS, ...folders });

@@ -29,7 +29,7 @@ export async function exports(arena, tally, { sizes, bound, short }) {
         const seen = await e.withModel(small, async (model) => [(await model.exportFiles())[0].blob.size, (await s.tell('counts')).blobs]);
         if (!(seen[1] >= seen[0])) throw new Error(`Blobs are not counted: ${seen}`);
         const dense = await e.measured(files(), ways.dense, { kept: true });
-        const base = dense.last[1];
+        const [, base] = /** @type {[string, File]} */ (dense.last);
         const blocks = await e.measured([base], ways.blocks, { base });
         await dense.removed();
         const merged = await e.measured(files(), ways.merged, { mergeAdapter: e.adapterFiles(sizes) });

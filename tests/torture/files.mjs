@@ -76,7 +76,7 @@ async function hostile(binary, tally, short) {
       const answers = await subject.do(async (s, cases) => {
         const fetched = async ({ id, names }) => Promise.all(names.map(async (name) => new File([await (await fetch(`/hostile/${id}/${encodeURIComponent(name)}`)).blob()], name)));
         // One call for all files of a format, whose names differ; a file with accompanying files is inspected separately.
-        const groups = Object.values(Object.groupBy(cases, ({ id, format, names }) => (names.length > 1 ? id : format)));
+        const groups = [...Map.groupBy(cases, ({ id, format, names }) => (names.length > 1 ? id : format)).values()];
         const all = {};
         const asked = async (files, format) => {
           const { ok, value, code, message, ms } = await s.settled(s.tabtune.inspectFiles(files, { format, read: true }));

@@ -48,9 +48,9 @@ async function judge(arena, truth, acknowledged) {
 /** Leaves the same half record as a kill between two writes of a record: such a moment is too short to be hit by chance. */
 function tear({ profile }) {
   const folder = join(profile, 'Default', 'IndexedDB');
-  const database = join(folder, readdirSync(folder).find((name) => name.endsWith('.leveldb')));
+  const database = join(folder, readdirSync(folder).find((name) => name.endsWith('.leveldb')) ?? '');
   const newest = readdirSync(database).filter((name) => /^\d+\.log$/.test(name)).sort().at(-1);
-  appendFileSync(join(database, newest), HALF_A_RECORD);
+  appendFileSync(join(database, String(newest)), HALF_A_RECORD);
 }
 
 /**
@@ -70,7 +70,7 @@ async function torn(arena, tally, truth, subject, run) {
     wrong.push(...after.wrong);
     subject = after.subject;
   }
-  tally.add(TORN, wrong, after.ms);
+  tally.add(TORN, wrong, after?.ms);
   return subject;
 }
 

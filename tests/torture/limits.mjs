@@ -10,7 +10,9 @@ export async function limits(arena, tally, { steps }) {
     const counts = await s.tell('counts');
     return { losses, profile, hidden: counts.hidden };
   };
-  for (const [fault, plan] of [['timestamp-query hidden', { hide: 'timestamp-query' }], ['minimum limits (128 MiB, 256 MiB, 8 buffers, 16 KiB)', { minimum: true }]]) {
+  /** @type {[string, { hide?: string, minimum?: boolean }][]} */
+  const plans = [['timestamp-query hidden', { hide: 'timestamp-query' }], ['minimum limits (128 MiB, 256 MiB, 8 buffers, 16 KiB)', { minimum: true }]];
+  for (const [fault, plan] of plans) {
     await arena.with(async (subject) => {
       const result = await subject.do(train, { setting: TINY, plan, steps }).catch((error) => ({ failed: error.message.split('\n')[0] }));
       if (result.failed) return tally.add(fault, [result.failed]);

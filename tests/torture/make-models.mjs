@@ -11,6 +11,7 @@ const LLAMA = {
   max_position_embeddings: 256, rms_norm_eps: 1e-5, rope_theta: 10000.0, tie_word_embeddings: true,
 };
 const QWEN_SPECIAL = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'];
+/** @type {{ kind: string, special: string[], last: boolean, bos?: string, ends: string[], pad?: string }} */
 const SMOL = { kind: 'smollm', special: QWEN_SPECIAL, last: false, ends: ['<|im_end|>', '<|endoftext|>'], pad: '<|im_end|>' };
 const QWEN = { kind: 'qwen2', special: QWEN_SPECIAL, last: true, ends: ['<|endoftext|>', '<|im_end|>'], pad: '<|endoftext|>' };
 const LLAMA_SPECIAL = ['<|begin_of_text|>', '<|end_of_text|>', '<|eot_id|>'];
@@ -80,7 +81,7 @@ function numbers(draw, count, mean, spread) {
   return Float32Array.from({ length: count }, () => mean + spread * unit * (draw() + draw() + draw() + draw() - 2 ** 33));
 }
 
-/** Yields names and shapes of the tensors of a Llama, Qwen2 or Qwen3. */
+/** Yields names and shapes of the tensors of a Llama, Qwen2 or Qwen3. @returns {Generator<[string, number[]], void>} */
 function* llamaShapes(config, rows) {
   const { hidden_size: c, intermediate_size: f, num_attention_heads: heads, num_key_value_heads: kv } = config;
   const h = config.head_dim ?? c / heads;
@@ -100,7 +101,7 @@ function* llamaShapes(config, rows) {
   if (!config.tie_word_embeddings) yield ['lm_head.weight', [rows, c]];
 }
 
-/** Yields the same for a GPT-2, whose matrices are [in, out]. */
+/** Yields the same for a GPT-2, whose matrices are [in, out]. @returns {Generator<[string, number[]], void>} */
 function* gpt2Shapes({ n_embd: c, n_inner: f, n_layer: layers, n_positions: positions }, rows) {
   yield ['transformer.wte.weight', [rows, c]];
   yield ['transformer.wpe.weight', [positions, c]];
@@ -147,6 +148,10 @@ function safetensors(tensors) {
 
 const json = (value) => `${JSON.stringify(value, null, 1)}\n`;
 
+/**
+ * @param {string} folder @param {{ config: object & { model_type: string }, words: typeof SMOL, template?: string, rows?: number }} model
+ * @param {number} seed
+ */
 function make(folder, { config, words, template, rows: beyond = 0 }, seed) {
   const { document, ids } = tokenizer({ ...words, merges: learn(MERGES) });
   const rows = Object.keys(ids).length + beyond;

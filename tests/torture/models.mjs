@@ -8,7 +8,7 @@ const FOLDER = 'tests/golden/models';
 
 /** Returns the GGUF files below the golden models; the parts of one model together, last part first. */
 function grouped() {
-  const found = readdirSync(join(root, FOLDER), { recursive: true }).filter((name) => name.endsWith('.gguf')).sort().reverse();
+  const found = readdirSync(join(root, FOLDER), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.gguf')).sort().reverse();
   const groups = new Map();
   for (const name of found) {
     const stem = name.replace(/(-\d{5}-of-\d{5})?\.gguf$/, '');

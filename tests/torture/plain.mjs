@@ -15,11 +15,11 @@ export class PlainBrowser {
   static start() {
     const browser = new PlainBrowser();
     const flags = [...FLAGS, '--headless=new', `--user-data-dir=${browser.#profile}`, '--remote-debugging-pipe', 'about:blank'];
-    browser.#child = spawn(findChromium(), flags, { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], detached: true });
+    browser.#child = spawn(String(findChromium()), flags, { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], detached: true });
     let rest = '';
     browser.#child.stdio[4].setEncoding('utf8').on('data', (text) => {
       const messages = (rest + text).split('\0');
-      rest = messages.pop();
+      rest = messages.pop() ?? '';
       for (const message of messages) browser.#receive(JSON.parse(message));
     });
     return browser;

@@ -1,5 +1,5 @@
 // No room for a checkpoint: at every piece of a save, with an old head. The old head is kept, the run continues, the next save works.
-import { TINY, differences } from './arena.mjs';
+import { TINY } from './arena.mjs';
 
 // Several pieces of 8 MiB and the small documents.
 const LARGE = { ...TINY, shape: { ...TINY.shape, hiddenSize: 256, numHiddenLayers: 2, numAttentionHeads: 4 } };

@@ -74,7 +74,7 @@ async function cyclesOf(arena, tally, cycles) {
       await new Promise((done) => setTimeout(done, 200));
       base.push({ gpu: arena.browser.gpuBytes(), heap: await heapOf(subject) });
     }
-    const [first, last] = [base[1], base.at(-1)];
+    const [first, last] = [base[1], base[base.length - 1]];
     const wrong = [];
     if (last.heap > first.heap + (2 << 20)) wrong.push(`the page's heap grew by ${last.heap - first.heap} bytes`);
     if (last.gpu > first.gpu + (32 << 20)) wrong.push(`the GPU process grew from ${first.gpu} to ${last.gpu} bytes`);

@@ -22,7 +22,7 @@ async function tabs(arena, tally, truth, { times, seed = 3 }) {
     for (const end of ['crashed', 'closed']) {
       const subject = await arena.subject();
       const run = await subject.do((s, setting) => s.create(setting), TINY);
-      const ended = subject.do(async (s) => {
+      void subject.do(async (s) => {
         for (;;) {
           await s.step(1);
           await s.saveAloud();
@@ -184,7 +184,9 @@ async function fullDisk(tally, { seed = 9 }) {
     });
     await subject.do((s) => s.step(1));
     let head = await save();
-    for (const [when, left] of [['before', 0], ['before', 1], ['before', 6], ['before', 12], ['within', 0], ['within', 0], ['within', 0], ['within', 0]]) {
+    /** @type {[string, number][]} */
+    const disks = [['before', 0], ['before', 1], ['before', 6], ['before', 12], ['within', 0], ['within', 0], ['within', 0], ['within', 0]];
+    for (const [when, left] of disks) {
       await subject.do((s) => s.step(1));
       const delay = chance.below(150);
       // Less space than a save needs remains, so that the rest is used up quickly.

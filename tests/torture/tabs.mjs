@@ -15,8 +15,8 @@ export async function tabs(arena, tally, { times = 1 }) {
     const busy = await second.do((s, run) => s.settled(s.resume({ run })), run);
     tally.add('second tab is BUSY', differences('the answer', [busy.ok, busy.code, busy.word], [false, 'BUSY', 'run.locked']), busy.ms, 100);
     const devtools = await first.page.context().newCDPSession(first.page);
-    const freed = second.do(async (s, run) => {
-      const held = async () => (await navigator.locks.query()).held.some(({ name }) => name.includes(run));
+    const freed = second.do(async (_, run) => {
+      const held = async () => (await navigator.locks.query()).held?.some(({ name }) => name?.includes(run));
       for (const end = performance.now() + 10_000; (await held()) && performance.now() < end; ) await new Promise((done) => setTimeout(done, 5));
       return Date.now();
     }, run);
@@ -46,12 +46,12 @@ async function swept(arena, tally) {
     return made;
   }, TINY);
   const millis = 300;
-  const sweep = sweeper.do(async (s, { run, millis }) => {
+  const sweep = sweeper.do(async (_, { run, millis }) => {
     const hold = (name, work) => navigator.locks.request(name, { ifAvailable: true }, async (lock) => lock !== null && (await work()));
     return hold(`tabtune-sweep:${run}`, () => hold(`tabtune:${run}`, () => new Promise((done) => setTimeout(done, millis, true))));
   }, { run, millis });
   const found = await owner.do(async (s, run) => {
-    while (!(await navigator.locks.query()).held.some(({ name }) => name === `tabtune:${run}`)) await new Promise((done) => setTimeout(done, 1));
+    while (!(await navigator.locks.query()).held?.some(({ name }) => name === `tabtune:${run}`)) await new Promise((done) => setTimeout(done, 1));
     const resumed = await s.settled(s.resume({ run }));
     if (resumed.ok) await s.current().dispose();
     return resumed;

@@ -71,7 +71,17 @@ async function merged(binary, made, short) {
   return bases.map((base) => ({ name: `wide-${base}`, adapter: 'factors', ask: outs }));
 }
 
-/** Returns the arguments for the native program. */
+/**
+ * Options of an export, under the names of both sides.
+ * @typedef {{ license?: string, baseModel?: string, data?: string, text?: string }} Card
+ * @typedef {{ type?: string, dtype?: string, encoding?: string, shardBytes?: number, manifest?: boolean, base?: string[], card?: Card }} Options
+ * @typedef {{ files?: [string, number, string][], refused?: string }} Found
+ */
+
+/**
+ * Returns the arguments for the native program.
+ * @param {{ model?: string, adapter?: string }} subject @param {Options & { format?: string }} options @param {string} to
+ */
 function args({ model, adapter }, { format = 'safetensors', type, dtype, encoding, shardBytes, manifest, base = [], card = {} }, to) {
   const pairs = { type, dtype, encoding, 'shard-bytes': shardBytes, license: card.license, 'base-model': card.baseModel, 'data-note': card.data, note: card.text, 'merge-adapter': adapter };
   const given = Object.entries(pairs).flatMap(([key, value]) => (value === undefined ? [] : [`--${key}`, String(value)]));
@@ -79,7 +89,10 @@ function args({ model, adapter }, { format = 'safetensors', type, dtype, encodin
   return ['convert', '--json', '--model', model, '--to', to, '--format', format, '--name', 'm', ...(files.length > 0 ? ['--base', ...files] : []), ...(manifest ? ['--manifest'] : []), ...given];
 }
 
-/** Returns name, size and SHA-256 of each file that the native program writes; a receipt next to a file gets the name that it has in the browser. */
+/**
+ * Returns name, size and SHA-256 of each file that the native program writes; a receipt next to a file gets the name that it has in the browser.
+ * @returns {Promise<Found>}
+ */
 async function natively(binary, to, given) {
   try {
     await promisify(execFile)(binary, given);
@@ -90,11 +103,12 @@ async function natively(binary, to, given) {
   const files = paths.map((path) => {
     const bytes = readFileSync(path);
     const name = basename(path).endsWith('.receipt.json') ? 'tabtune.receipt.json' : basename(path);
-    return [name, bytes.length, createHash('sha256').update(bytes).digest('hex')];
+    return /** @type {[string, number, string]} */ ([name, bytes.length, createHash('sha256').update(bytes).digest('hex')]);
   });
   return { files };
 }
 
+/** @param {Found} found */
 const sorted = ({ files, refused }) => (files ? files.sort(([a], [b]) => (a < b ? -1 : 1)) : refused);
 
 /** Returns the same for the page. */
@@ -142,7 +156,8 @@ async function trained(arena, binary, tally, out) {
   );
   const folder = mkdtempSync(join(out, 'checkpoint-'));
   for (const [name, hex] of checkpoint) writeFileSync(join(folder, name), Buffer.from(hex, 'hex'));
-  const own = ({ files, refused }) => refused ?? sorted({ files: files.filter(([name]) => !/receipt|README/.test(name)) });
+  /** @param {Found} found */
+  const own = ({ files, refused }) => refused ?? sorted({ files: files?.filter(([name]) => !/receipt|README/.test(name)) });
   for (const [index, way] of ways.entries()) {
     const to = join(mkdtempSync(join(out, 'm-')), way.format ? 'm.gguf' : 'm');
     const options = args({}, way, to).slice(4);
@@ -156,6 +171,7 @@ export async function twins(binary, tally, { short }) {
   const out = mkdtempSync(join(tmpdir(), 'tabtune-twins-out-'));
   const arena = await Arena.start({ folders: { '/made/': made, '/models/': join(GOLDEN, 'models'), '/adapters/': join(GOLDEN, 'adapters') } });
   try {
+    /** @param {{ name: string, adapter?: string }} subject */
     const places = ({ name, adapter }) => {
       const own = adapter === 'factors';
       const factors = adapter && { adapter: own ? join(made, adapter) : join(GOLDEN, 'adapters', adapter), served: `/${own ? 'made' : 'adapters'}/${adapter}` };

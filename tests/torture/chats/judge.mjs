@@ -29,6 +29,8 @@ export const ORDER = [
 
 /**
  * Returns the kind of a case, and whether a rule explains it. `rules` are the peer's digests with the names of their rules, `error` is its refusal.
+ * @param {{ rules: Record<string, string> | null, error?: string, clock?: boolean }} asked @param {{ digest?: string, refusal?: string }} found
+ * @param {boolean} dated
  */
 export function judged({ rules, error, clock }, { digest, refusal }, dated) {
   if (rules === null) return refusal ? { kind: BOTH, explained: true } : { kind: TAKEN, explained: false, detail: error };
@@ -37,5 +39,5 @@ export function judged({ rules, error, clock }, { digest, refusal }, dated) {
     return noDay ? { kind: NO_DAY, explained: true } : { kind: REFUSED, explained: false, detail: refusal };
   }
   if (Object.keys(rules).length === 0) return { kind: UNJUDGED, explained: true };
-  return digest in rules ? { kind: rules[digest], explained: true } : { kind: DIFFERS, explained: false };
+  return digest !== undefined && digest in rules ? { kind: rules[digest], explained: true } : { kind: DIFFERS, explained: false };
 }

@@ -13,7 +13,6 @@ const TEMPLATES = {
   turns: ['<s>', '<start_of_turn>', '<end_of_turn>'],
 };
 const TOKENS = 24;
-const FIRST_SPECIAL = 256;
 
 const PLACES = ['Rome', 'Oslo', 'Cairo', 'Lima', 'Delhi', 'Paris', 'Tokyo', 'Quito', 'Berlin', 'Accra'];
 const ASKED = ['Hi', 'x b', '2+2', 'Is it far?', 'a bad apple'];

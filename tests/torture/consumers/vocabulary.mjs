@@ -29,7 +29,7 @@ const BYTES = alphabet();
 
 /** Returns the best `count` merges; among equally frequent pairs, the first by their texts. */
 export function learn(count) {
-  let words = TEXT.match(WORDS).map((word) => [...Buffer.from(word)].map((byte) => BYTES[byte]));
+  let words = (TEXT.match(WORDS) ?? []).map((word) => [...Buffer.from(word)].map((byte) => BYTES[byte]));
   const merges = [];
   while (merges.length < count) {
     const seen = new Map();
@@ -76,6 +76,7 @@ const begins = (bos, id) => ({
 /**
  * Returns the tokenizer.json of a kind, and the id of every token. The special tokens come first or last, as in the published vocabularies of the
  * kind; `bos` precedes every text.
+ * @param {{ kind: string, merges: string[][], special: string[], last: boolean, bos?: string }} vocabulary
  */
 export function tokenizer({ kind, merges, special, last, bos }) {
   const plain = [...BYTES, ...merges.map((pair) => pair.join(''))];

@@ -83,10 +83,12 @@ export function adapterFiles({ vocab, hidden }) {
 /**
  * Exports a model in each of these formats into the origin's private files; returns the measurements, including the growth of wasm memory since the
  * start, and the last file if it is `kept`.
+ * @param {File[]} files @param {import('tabtune').ExportOptions[]} ways @param {{ kept?: boolean, base?: File, mergeAdapter?: File[] }} how
  */
 export async function measured(files, ways, { kept = false, base, ...options } = {}) {
   const home = await navigator.storage.getDirectory();
   const rows = [];
+  /** @type {[string, File] | undefined} */
   let last;
   const row = async (call, from, more) => {
     const { wasm, wasmAtStart, blobs, reads } = await tell('counts');
@@ -101,14 +103,15 @@ export async function measured(files, ways, { kept = false, base, ...options } =
       for (const { base: patched, ...way } of ways) {
         const name = crypto.randomUUID();
         const isFolder = way.format === undefined;
-        const target = isFolder ? await home.getDirectoryHandle(name, { create: true }) : await home.getFileHandle(name, { create: true });
+        const target = await (isFolder ? home.getDirectoryHandle(name, { create: true }) : home.getFileHandle(name, { create: true }));
+        const fileOf = () => ('getFile' in target ? target.getFile() : target.getFileHandle('model.safetensors').then((handle) => handle.getFile(), () => undefined));
         const from = performance.now();
         const { ok, value, word } = await settled(model.exportTo(target, patched ? { ...way, base } : way));
-        const written = isFolder ? await target.getFileHandle('model.safetensors').then((handle) => handle.getFile(), () => undefined) : await target.getFile();
+        const written = await fileOf();
         await row([way.format ?? 'folder', way.type ?? way.dtype ?? way.encoding, patched ? 'into its base' : ''].join(' ').trim(), from, {
           refused: ok ? undefined : word, bytes: written?.size ?? 0, told: value?.outputs.reduce((sum, { bytes }) => Math.max(sum, bytes), 0) ?? 0,
         });
-        if (kept && !isFolder) last = [name, new File([await target.getFile()], `${name}.gguf`)];
+        if (kept && written && !isFolder) last = [name, new File([written], `${name}.gguf`)];
         else await home.removeEntry(name, { recursive: true });
       }
     },

@@ -23,7 +23,7 @@ export function taken(bytes, length = bytes.length) {
   const pass = (kind) => {
     if (kind === TEXT) words();
     else if (kind === ARRAY) for (let item = number(), left = count(); left > 0; left--) pass(item);
-    else at += WIDTHS[kind];
+    else at += WIDTHS[kind] ?? NaN;
   };
   const [tensorCount, keyCount] = [count(), count()];
   const metadata = new Map();

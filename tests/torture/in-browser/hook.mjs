@@ -64,7 +64,7 @@ const MINIMUM = {
 };
 
 function shadow(prototype, name, change) {
-  const { get } = Object.getOwnPropertyDescriptor(prototype, name);
+  const { get } = /** @type {Required<PropertyDescriptor>} */ (Object.getOwnPropertyDescriptor(prototype, name));
   Object.defineProperty(prototype, name, { configurable: true, get() { return change(get.call(this)); } });
 }
 

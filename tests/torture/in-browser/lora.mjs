@@ -12,9 +12,9 @@ export function field() {
   document.body.append(Object.assign(document.createElement('input'), { type: 'file', id: 'model' }));
 }
 
-/** Starts a new run on that model; returns the times, and the planned memory of the settings. */
+/** Starts a new run on that model; returns the times, and the planned memory of the settings. @param {{ text: string, options: object }} setting */
 async function begun({ text, options }) {
-  const [model, open] = await timed(() => s.tabtune.openModel(document.querySelector('#model').files[0], { worker: s.workers() }));
+  const [model, open] = await timed(() => s.tabtune.openModel(document.querySelector('#model').files?.[0] ?? [], { worker: s.workers() }));
   const planned = await s.tabtune.Trainer.estimate(model, options);
   const [, create] = await timed(async () => s.adopt(await s.tabtune.Trainer.create({ model, data: { text }, autosave: false, ...options })));
   return { planned, open, create };
@@ -40,6 +40,7 @@ export async function first(setting) {
 /**
  * Makes a whole run, whose last step is profiled; returns the loss of `windows` held-out windows before and after, and the peak bytes of buffers in
  * use.
+ * @param {{ windows: number, text: string, options: { steps: number } }} setting
  */
 export async function whole({ windows, ...setting }) {
   const { planned } = await begun(setting);

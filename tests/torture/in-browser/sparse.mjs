@@ -27,7 +27,7 @@ async function headOf(file) {
 export async function comparing(file, heads) {
   const { tensors, noise } = await headOf(file);
   const sources = new Map(Object.entries(tensors).map(([name, { shape, data_offsets: [begin, end] }]) => [ggufName(name), { first: begin / 4, words: (end - begin) / 4, width: shape.at(-1), rows: shape[0] }]));
-  const found = { bytes: 0, beyond: 0, words: 0, wrong: [], tensors: 0, highest: 0 };
+  const found = { bytes: 0, beyond: 0, words: 0, wrong: /** @type {string[]} */ ([]), tensors: 0, highest: 0 };
   let layout;
   /** Returns the source of row `row` of a tensor: rows of q and k are interleaved in pairs, the first half of a head with its second. */
   const rowOf = (name, row, rows) => {
@@ -62,6 +62,7 @@ export async function comparing(file, heads) {
     const [begin, end] = [found.bytes, found.bytes + chunk.byteLength];
     for (const { name, begin: first } of layout) {
       const source = sources.get(name);
+      if (source === undefined) continue;
       const [from, to] = [Math.max(begin, first), Math.min(end, first + 4 * source.words)];
       if (from >= to) continue;
       compared(name, source, (from - first) / 4, new Uint32Array(chunk.buffer, chunk.byteOffset + from - begin, (to - from) / 4));

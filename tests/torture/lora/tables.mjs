@@ -73,10 +73,12 @@ export async function auto({ tabtune, work, fail }) {
   const settings = ['--lora', '--lora-r', '2', '--steps', '2', '--batch-size', '1', '--seq-len', '16', '--learning-rate', '1e-3', '--device', 'cpu'];
   await tabtune.lines('train', '--model', tuned, '--data', join(root, 'LICENSE'), ...settings, '--out', run);
   const rows = [];
-  for (const [which, options, right] of [
+  /** @type {[string, string[], (found: { base?: string, refused?: string }) => boolean][]} */
+  const exported = [
     ['not named', [], ({ base, refused }) => base === undefined && refused !== undefined],
     ['named', ['--base-model', tuned], ({ base }) => base === tuned],
-  ]) {
+  ];
+  for (const [which, options, right] of exported) {
     const to = join(work, which);
     await tabtune.lines('export', '--checkpoint', run, '--to', to, '--format', 'peft', ...options);
     const [answer] = await peftReads(work, [{ auto: to }]);
