@@ -1,4 +1,4 @@
-//! What a family is in files: its words, and how its configurations are read and written.
+//! Description of a family in files: its words, and how its configurations are read and written.
 
 use std::borrow::Cow;
 
