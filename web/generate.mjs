@@ -1,4 +1,4 @@
-// npm run generate: writes the parts of TypeScript and the documents that repeat the Rust code, from the schema that the native runner prints.
+// npm run generate: writes the parts of TypeScript and the documents that repeat the Rust code, from the schema that `tabtune-dev` prints.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -243,8 +243,8 @@ export function generated(schema, document = (path) => readFileSync(join(root, p
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   await run('cargo', ['build', '--workspace', '--bins', '--locked']);
-  const printed = await read(join(environment.CARGO_TARGET_DIR, 'debug', 'tabtune'), ['schema']);
-  if (printed === undefined) throw new Error('the native runner printed no schema');
+  const printed = await read(join(environment.CARGO_TARGET_DIR, 'debug', 'tabtune-dev'), ['schema']);
+  if (printed === undefined) throw new Error('tabtune-dev printed no schema');
   writeFileSync(join(root, SCHEMA), `${printed}\n`);
   for (const [path, text] of Object.entries(generated(JSON.parse(printed)))) writeFileSync(join(root, path), text);
 }

@@ -4,22 +4,25 @@ mod asking;
 mod data;
 mod estimate;
 mod model_io;
+mod schema;
 mod settings;
 mod train;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use tabtune::config::BaseStorage;
 use tabtune::device::DeviceKind;
 
 pub use asking::{ChatArgs, DetokenizeArgs, GenerateArgs, ScoreArgs};
-pub use data::{DataArgs, DataCommandArgs, ReadingArgs};
+pub use data::{DataArgs, DataCommandArgs};
 pub use estimate::EstimateArgs;
 pub use model_io::{
     AdapterAction, AdapterArgs, CardArgs, ConvertArgs, DeltaAction, DeltaArgs, DeltaUse, ExportArgs, OutputArgs, RequestArgs, VerifyArgs,
 };
-pub use settings::SettingsArgs;
+pub use schema::has_settings;
+pub use settings::{ReadingArgs, SettingsArgs, module_names};
 pub use train::{TrainArgs, Verify};
 
 use crate::error::{Result, RunError};
@@ -61,11 +64,7 @@ pub enum Command {
     Schedule(ScheduleArgs),
     /// Show the contents of model files and check that they are sound.
     Inspect(InspectArgs),
-    /// Run reference cases and compare the results with their expected numbers.
-    Check(CheckArgs),
-    /// Replay recorded trajectories through the optimizers and schedules.
-    Replay(ReplayArgs),
-    /// Measure time and memory on this device.
+    /// Measure this device.
     Bench(crate::commands::bench::BenchArgs),
     /// Write the weights of a checkpoint for other programs.
     Export(Box<ExportArgs>),
@@ -77,9 +76,13 @@ pub enum Command {
     Adapter(Box<AdapterArgs>),
     /// Recompute the digests and figures that a receipt states, and compare them.
     Verify(VerifyArgs),
-    /// Print settings, reports and error codes as JSON, for `npm run generate`.
-    #[command(hide = true)]
-    Schema,
+    /// Run reference cases by `tabtune-dev check`, for instructions that name this program.
+    #[command(hide = true, disable_help_flag = true)]
+    Check {
+        /// Arguments of `tabtune-dev check`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
 }
 
 /// Device that computes.
@@ -185,26 +188,6 @@ pub struct InspectArgs {
     pub request: RequestArgs,
 }
 
-/// Arguments of `check`.
-#[derive(Debug, Args)]
-pub struct CheckArgs {
-    /// JSON file of reference cases.
-    #[arg(value_name = "ORACLE.json")]
-    pub oracle: PathBuf,
-    /// Folder that the paths in the cases are relative to.
-    #[arg(long, value_name = "DIR")]
-    pub assets: PathBuf,
-    /// Device to compute on.
-    #[arg(long, value_enum, default_value = "wgpu")]
-    pub device: DeviceName,
-    /// Storage of the base of an adapter that is not merged.
-    #[arg(long, value_enum, default_value = "stored")]
-    pub base_storage: StorageName,
-    /// Run only the cases with these ids, or with ids that begin with one of them and a dot [default: all].
-    #[arg(long, value_name = "ID", num_args = 1..)]
-    pub only: Vec<String>,
-}
-
 /// Storage of a model's weights on the device.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum StorageName {
@@ -226,34 +209,20 @@ impl From<StorageName> for BaseStorage {
     }
 }
 
-/// Arguments of `replay`.
-#[derive(Debug, Args)]
-pub struct ReplayArgs {
-    /// Folder of recorded trajectories (.json).
-    #[arg(value_name = "DIR")]
-    pub folder: PathBuf,
-    /// Device to compute on.
-    #[arg(long, value_enum, default_value = "wgpu")]
-    pub device: DeviceName,
-}
-
-impl Cli {
-    /// Reads the arguments of this process. Returns `None` after the help or the version was printed.
-    ///
-    /// # Errors
-    /// `cli.usage` for arguments that clap refuses; `cli.stdout` if the help cannot be printed.
-    pub fn read() -> Result<Option<Self>> {
-        let parsed = Self::command().try_get_matches().and_then(|matches| Self::from_arg_matches(&matches));
-        match parsed {
-            Ok(cli) => Ok(Some(cli)),
-            Err(error) if !error.use_stderr() => {
-                error.print().map_err(RunError::Stdout)?;
-                Ok(None)
-            }
-            Err(error) => {
-                let text = error.to_string();
-                Err(RunError::Usage(text.trim_start_matches("error: ").split("\n\nUsage:").next().unwrap_or(&text).trim().to_string()))
-            }
+/// Reads the arguments of this process. Returns `None` after the help or the version was printed.
+///
+/// # Errors
+/// `cli.usage` for arguments that clap refuses; `cli.stdout` if the help cannot be printed.
+pub fn read<C: Parser>() -> Result<Option<C>> {
+    match C::try_parse() {
+        Ok(cli) => Ok(Some(cli)),
+        Err(error) if !error.use_stderr() => {
+            error.print().map_err(RunError::Stdout)?;
+            Ok(None)
+        }
+        Err(error) => {
+            let text = error.to_string();
+            Err(RunError::Usage(text.trim_start_matches("error: ").split("\n\nUsage:").next().unwrap_or(&text).trim().to_string()))
         }
     }
 }

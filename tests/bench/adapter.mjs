@@ -1,5 +1,5 @@
 // node tests/bench/adapter.mjs [STEPS]: steps of an adapter of rank 16 in Chromium, on each type of packed base and, alternating with it, on the same
-// weights in f32. It measures the build that TABTUNE_DIST names, dist by default. `tabtune bench adapter` is the native equivalent.
+// weights in f32. It measures the build that TABTUNE_DIST names, dist by default. `tabtune-dev bench adapter` is the native equivalent.
 import { Arena } from '../torture/arena.mjs';
 
 const TYPES = ['f16', 'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q4_k', 'q6_k'];

@@ -1,5 +1,5 @@
 // node tests/bench/optimizers.mjs [ELEMENTS]: one step of each optimizer on a matrix, compared with a copy of as many bytes, in Chromium, and each of
-// its kernels separately. The launches are those that `tabtune bench optimizers` makes natively, repeated with the same WGSL, parameters and buffer
+// its kernels separately. The launches are those that `tabtune-dev bench optimizers` makes natively, repeated with the same WGSL, parameters and buffer
 // sizes.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { serve } from '../browser/site.mjs';
 const elements = process.argv[2] ?? '1048576';
 const REPETITIONS = 9;
 
-const args = ['run', '--locked', '-q', '--bin', 'tabtune', '--', 'bench', 'optimizers', '--elements', elements, '--json'];
+const args = ['run', '--locked', '-q', '--bin', 'tabtune-dev', '--', 'bench', 'optimizers', '--elements', elements, '--json'];
 const output = execFileSync('cargo', args, { cwd: root, env: environment, encoding: 'utf8', maxBuffer: 1 << 26 });
 const rows = output.trim().split('\n').map((line) => JSON.parse(line));
 const source = (name) => readFileSync(join(root, 'shaders', `${name}.wgsl`), 'utf8');

@@ -22,6 +22,7 @@ mod places_table;
 mod refusals;
 mod registers;
 mod runs;
+mod settings;
 mod signals;
 mod told;
 
@@ -71,8 +72,22 @@ impl Answer {
     }
 }
 
+/// Returns the program that has the command of these arguments.
+fn program(args: &[&str]) -> PathBuf {
+    match args {
+        ["check" | "replay" | "schema", ..] => developers_binary(),
+        ["bench", subject, ..] if *subject != "gpu" => developers_binary(),
+        _ => binary().to_path_buf(),
+    }
+}
+
+/// Returns the path of `tabtune-dev`, which is next to `tabtune`.
+fn developers_binary() -> PathBuf {
+    binary().with_file_name(format!("tabtune-dev{}", std::env::consts::EXE_SUFFIX))
+}
+
 pub(crate) fn output(args: &[&str]) -> Output {
-    let output = Command::new(binary()).args(args).output().unwrap();
+    let output = Command::new(program(args)).args(args).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!errors.contains("panicked"), "{args:?}: {errors}");
     output

@@ -32,7 +32,7 @@ pub enum ScheduleConfig {
 pub struct ConstantSchedule {
     /// Number of steps of linear warmup.
     pub warmup_steps: u64,
-    /// Start the warmup at 0: step 1 has the rate 0, otherwise B / warmup_steps.
+    /// Start the warmup at 0: step 1 has the rate 0, otherwise the peak rate divided by `warmup_steps`.
     pub warmup_from_zero: bool,
 }
 
@@ -43,12 +43,12 @@ pub struct ConstantSchedule {
 pub struct FallingSchedule {
     /// Number of steps of linear warmup.
     pub warmup_steps: u64,
-    /// Start the warmup at 0: step 1 has the rate 0, otherwise B / warmup_steps.
+    /// Start the warmup at 0: step 1 has the rate 0, otherwise the peak rate divided by `warmup_steps`.
     pub warmup_from_zero: bool,
     /// Number of steps after which the minimum is reached, above `warmup_steps`; the run's `steps` if absent. The last of them is one step
     /// of the curve above the minimum.
     pub total_steps: u64,
-    /// Rate after `total_steps`, from 0 to B.
+    /// Rate after `total_steps`, from 0 to the peak rate.
     pub min_learning_rate: f64,
 }
 
@@ -59,7 +59,7 @@ pub struct FallingSchedule {
 pub struct WsdSchedule {
     /// Number of steps of linear warmup.
     pub warmup_steps: u64,
-    /// Start the warmup at 0: step 1 has the rate 0, otherwise B / warmup_steps.
+    /// Start the warmup at 0: step 1 has the rate 0, otherwise the peak rate divided by `warmup_steps`.
     pub warmup_from_zero: bool,
     /// Number of steps of the decay; at least 1 is required where a decay starts.
     pub decay_steps: u64,
@@ -69,8 +69,8 @@ pub struct WsdSchedule {
     pub start_decay: bool,
     /// Form of the decay. `rsqrt` is another name of `harmonic`.
     pub decay_type: DecayType,
-    /// Rate after the decay, at most B, and above 0 for harmonic and exponential; a tenth of B if absent. The last step of the decay is one
-    /// step of the curve above it.
+    /// Rate after the decay, at most the peak rate, and above 0 for harmonic and exponential; a tenth of the peak rate if absent. The last
+    /// step of the decay is one step of the curve above it.
     pub min_learning_rate: Option<f64>,
 }
 
@@ -81,11 +81,11 @@ pub struct WsdSchedule {
 pub struct InfiniteSchedule {
     /// Number of steps of linear warmup.
     pub warmup_steps: u64,
-    /// Start the warmup at 0: step 1 has the rate 0, otherwise B / warmup_steps.
+    /// Start the warmup at 0: step 1 has the rate 0, otherwise the peak rate divided by `warmup_steps`.
     pub warmup_from_zero: bool,
-    /// Number of steps from B to the constant rate.
+    /// Number of steps from the peak rate to the constant rate.
     pub cooldown_steps: u64,
-    /// Constant rate, above 0 and at most B. Required with a cooldown; without one it is B.
+    /// Constant rate, above 0 and at most the peak rate. Required with a cooldown; without one it is the peak rate.
     pub constant_learning_rate: Option<f64>,
     /// Number of steps of the annealing; at least 1, or `tau`, is required where an annealing starts.
     pub annealing_steps: u64,

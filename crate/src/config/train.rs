@@ -53,7 +53,7 @@ pub struct TrainConfig {
     /// Number of optimizer steps of the whole run, including those before a resume; ≥ 1.
     pub steps: u64,
     /// Number of passes over the training data, above 0 and at most 1,000,000, in place of `steps`: the number of steps is computed when
-    /// the run begins. Null if `steps` is given.
+    /// the run begins. Absent if `steps` is given.
     pub epochs: Option<f64>,
     /// Number of sequences in one micro-batch, ≥ 1.
     pub batch_size: usize,
@@ -72,7 +72,8 @@ pub struct TrainConfig {
     pub precision: Precision,
     /// Update rule and its settings.
     pub optimizer: OptimizerConfig,
-    /// Parameter groups; an empty list is one group of all parameters.
+    /// Parameter groups: a list, or `"no_decay"` (no weight decay for norms, biases and embeddings); an empty list is one group of all
+    /// parameters.
     pub groups: Vec<GroupConfig>,
     /// Learning rate as a function of the step.
     pub schedule: ScheduleConfig,
@@ -91,7 +92,8 @@ pub struct TrainConfig {
     /// begins; with more, the GPU does not wait, and reports come late. Losses and weights do not depend on it. Must be 1 with
     /// `gradient_release`.
     pub report_every: usize,
-    /// Train a few blocks at a time with AdamW, with clipping and accumulation in little memory; null trains all blocks in every step.
+    /// Train a few blocks at a time with AdamW, with clipping and accumulation in little memory; if absent, all blocks train in every
+    /// step.
     pub block_coordinate: Option<BlockCoordinateConfig>,
     /// Let a token see only its own document; otherwise it sees all earlier tokens of its sequence, as GPT-2 was trained. Documents of a
     /// text end with the tokenizer's end tokens (eos).
@@ -109,7 +111,7 @@ pub struct TrainConfig {
     /// 0.5 is a newly drawn half of them in each epoch. With an empty list, all rows come once.
     #[serde(default)]
     pub data_weights: Vec<f64>,
-    /// Form of the data files; null detects it from their contents.
+    /// Form of the data files; if absent, it is detected from their contents.
     pub form: Option<Form>,
     /// Columns of the rows, if they have other names: `{"prompt": "question", "completion": "answer"}`; a value with braces is a pattern.
     pub columns: Option<Columns>,

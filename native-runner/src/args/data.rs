@@ -16,27 +16,6 @@ pub struct DataArgs {
     pub data: Vec<PathBuf>,
 }
 
-/// Options that control how data is read.
-#[derive(Debug, Args)]
-pub struct ReadingArgs {
-    /// Form of the data files: text, jsonl, json, csv, tsv or tokens [default: recognised by their contents].
-    #[arg(long, value_name = "NAME")]
-    pub form: Option<String>,
-    /// JSON object that names the columns of rows whose names differ from the usual ones: {"prompt": "question", "completion": "answer"}. A
-    /// value with braces is a pattern, such as "Q: {question}\nA:".
-    #[arg(long, value_name = "JSON")]
-    pub columns: Option<String>,
-    /// Treatment of a row that cannot be used: stop (refuse the data) or skip (leave the row out) [default: stop].
-    #[arg(long, value_name = "NAME")]
-    pub on_bad_row: Option<String>,
-    /// Messages of a chat that are learned: assistant (each answer), last (the last answer) or all [default: assistant].
-    #[arg(long, value_name = "NAME")]
-    pub loss_on: Option<String>,
-    /// Date that chat templates see [default: today, if the template asks for a date].
-    #[arg(long, value_name = "YYYY-MM-DD")]
-    pub chat_date: Option<String>,
-}
-
 /// Arguments of `data`.
 #[derive(Debug, Args)]
 pub struct DataCommandArgs {

@@ -10,13 +10,12 @@ use tabtune::interrupt::Interrupt;
 use tabtune::portable::{ExtractOptions, ExtractReport, extract_adapter};
 
 use super::{Outcome, convert};
-use crate::args::{AdapterAction, AdapterArgs};
+use crate::args::{AdapterAction, AdapterArgs, module_names};
 use crate::error::{Result, RunError};
 use crate::files::{Wanted, open_model};
 use crate::output::Output;
 use crate::place::Folder;
 use crate::progress::Progress;
-use crate::settings::targets;
 
 /// Merges an adapter into its base, or extracts one from two models.
 ///
@@ -30,7 +29,7 @@ pub fn run(args: &AdapterArgs, output: &Output) -> Result<Outcome> {
         }
         AdapterAction::Extract { model, base, rank, targets: names, to } => {
             let wrong = |e: serde_json::Error| RunError::Usage(format!("--targets: {e}"));
-            let targets: Names = serde_json::from_value(targets(names)).map_err(wrong)?;
+            let targets: Names = serde_json::from_value(module_names(names)).map_err(wrong)?;
             extract(model, base, &ExtractOptions { rank: *rank, targets }, to, output)
         }
     }

@@ -32,7 +32,7 @@ struct Shown {
 /// Errors of the settings, of reading the data, and of the model and its tokenizer.
 pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
     let given = settings::given(&args.settings)?;
-    let config = settings::settle(given.clone(), None)?;
+    let config = settings::resolve(given.clone(), None)?;
     let files = DataFiles::of(&args.data)?;
     let Some(path) = &args.model else {
         for file in Dataset::summaries(&files.files(), &config.data_settings())? {

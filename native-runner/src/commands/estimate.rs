@@ -12,7 +12,7 @@ use crate::args::EstimateArgs;
 use crate::error::Result;
 use crate::files::{Wanted, open_wanted, read_json};
 use crate::output::Output;
-use crate::settings::{given, settle, with_files_of_adapter};
+use crate::settings::{given, resolve, with_files_of_adapter};
 
 /// Prints the bytes by purpose, their sum, the largest tensor, and the limits that the run fits and does not fit.
 ///
@@ -20,7 +20,7 @@ use crate::settings::{given, settle, with_files_of_adapter};
 /// Errors of the settings, `source.read`, and refusals of the model or the type.
 pub fn run(args: &EstimateArgs, output: &Output) -> Result<Outcome> {
     let given = given(&args.settings)?;
-    let mut train = settle(given.clone(), None)?;
+    let mut train = resolve(given.clone(), None)?;
     let types = args.types.as_deref().map(GgufTypes::from_word).transpose()?.filter(|types| *types != GgufTypes::AsBase);
     let bundle = args.model.as_deref().map(|path| {
         let wanted = Wanted { adapter: args.adapter.as_deref(), apart: true, ..Wanted::default() };

@@ -23,7 +23,7 @@ const DEFAULT_WINDOW: usize = 512;
 pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     let bundle = open_apart(&args.model, &args.apart)?;
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
-    let settings = settings::dated(settings::settle(settings::reading(&args.reading)?, None)?, Some(tokenizer)).data_settings();
+    let settings = settings::dated(settings::resolve(args.reading.given.clone(), None)?, Some(tokenizer)).data_settings();
     let mut dataset = DataFiles::of(&args.data.data)?.read(Ok(tokenizer), &settings)?;
     let document_ends = args.document_mask.then(|| tokenizer.eos());
     if document_ends.is_some_and(<[u32]>::is_empty) {

@@ -3,10 +3,10 @@
 pub mod adapter;
 pub mod bench;
 pub mod chat;
-pub mod check;
 pub mod convert;
 pub mod data;
 pub mod delta;
+pub mod developer;
 pub mod estimate;
 pub mod evaluate;
 pub mod export;
@@ -14,9 +14,7 @@ pub mod generate;
 pub mod inspect;
 pub mod outgoing;
 pub mod profile;
-pub mod replay;
 pub mod schedule;
-pub mod schema;
 pub mod score;
 pub mod tokenize;
 pub mod train;
@@ -44,8 +42,8 @@ pub enum Outcome {
     Good,
     /// A check that did not pass.
     Bad,
-    /// A run that a signal ended, with the exit status. It is saved if it has an output folder.
-    Signal(u8),
+    /// Another exit status, such as that of a signal that ended a run, which is saved if it has an output folder.
+    Status(u8),
 }
 
 /// Opens the device called `name`. Each process does this at most once.

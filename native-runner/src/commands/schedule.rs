@@ -7,14 +7,14 @@ use super::Outcome;
 use crate::args::ScheduleArgs;
 use crate::error::Result;
 use crate::output::Output;
-use crate::settings::{from_file, settle};
+use crate::settings::{from_file, resolve};
 
 /// Prints one line per step, with its learning rate.
 ///
 /// # Errors
 /// `source.read`, `cli.json`, and the refusal of impossible settings.
 pub fn run(args: &ScheduleArgs, output: &Output) -> Result<Outcome> {
-    let config = settle(from_file(&args.train_config)?, None)?;
+    let config = resolve(from_file(&args.train_config)?, None)?;
     let steps = args.steps.unwrap_or(config.steps);
     let start = resolve_start(&config.schedule, None, 0);
     for (step, rate) in (1..=steps).zip(preview(1..=steps, config.learning_rate, &config.schedule, start)) {

@@ -115,8 +115,8 @@ fn prepare(args: &TrainArgs, output: &Output) -> Result<Run> {
     let data = Data { training: DataFiles::of(&args.data.data)?, validation: DataFiles::of(&args.validation_data)? };
     match (&args.resume, &args.model, &args.config) {
         (Some(folder), ..) => resume(args, folder, given, &data),
-        (_, Some(path), _) => fine_tune(args, path, settings::settle(given, None)?, &data, output),
-        (.., Some(path)) => from_scratch(args, path, settings::settle(given, None)?, &data),
+        (_, Some(path), _) => fine_tune(args, path, settings::resolve(given, None)?, &data, output),
+        (.., Some(path)) => from_scratch(args, path, settings::resolve(given, None)?, &data),
         _ => Err(RunError::Usage("expected --model, --config or --resume".into())),
     }
 }
@@ -166,11 +166,11 @@ fn resume(args: &TrainArgs, folder: &Path, mut given: Map<String, Value>, data: 
         return Err(RunError::Usage("--model with --resume: expected the checkpoint of an adapter, which needs its base".into()));
     }
     let epochs = given.contains_key("epochs");
-    if let Some(steps) = args.settings.steps.filter(|steps| steps.more) {
-        let made = checkpoint.manifest().progress.completed_steps;
-        given.insert("steps".into(), made.saturating_add(steps.count).into());
+    if args.settings.more_steps {
+        let (made, more) = (checkpoint.manifest().progress.completed_steps, given["steps"].as_u64().expect("an integer"));
+        given.insert("steps".into(), made.saturating_add(more).into());
     }
-    let mut config = settings::settle(given, Some(&checkpoint.manifest().train))?;
+    let mut config = settings::resolve(given, Some(&checkpoint.manifest().train))?;
     let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), &config)?;
     if epochs {
         config = config.with_steps_of(&dataset)?;

@@ -12,6 +12,23 @@ fn checked(options: &[&str]) -> Vec<(String, Value)> {
     lines.iter().map(|line| (line["id"].as_str().unwrap().to_string(), line.clone())).collect()
 }
 
+/// Instructions of others name `tabtune check`.
+#[test]
+fn check_is_passed_on_to_the_program_of_developers() {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/lora-oracle");
+    let args = [&text(&place.join("cases.json")), "--assets", &text(&place), "--device", "cpu", "--only", "lora.ce.tiny-mix", "--json"];
+    let [ours, theirs] = [binary().to_path_buf(), developers_binary()].map(|program| {
+        let output = Command::new(program).arg("check").args(args).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    });
+    // The seconds, at the end of a line, differ.
+    let figures = |text: &str| text.lines().next().and_then(|line| line.split("\"secs\"").next()).unwrap().to_string();
+    assert_eq!(figures(&ours), figures(&theirs));
+    let failed = Command::new(binary()).args(["check", "/absent.json", "--assets", "/"]).output().unwrap();
+    assert_eq!(failed.status.code(), Some(1));
+}
+
 #[test]
 fn adapters_beside_packed_bases_compute_what_float64_does() {
     let stored = checked(&["--device", "cpu"]);

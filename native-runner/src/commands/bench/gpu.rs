@@ -10,7 +10,7 @@ use tabtune::interrupt::Interrupt;
 use tabtune::measure::{Effort, GpuReport, KernelRate, Measure, linear_of_step, measure_gpu};
 
 use super::torch::Torch;
-use super::{BenchArgs, gpu_steps};
+use super::{GpuArgs, gpu_steps};
 use crate::commands::Outcome;
 use crate::error::{Result, RunError};
 use crate::output::Output;
@@ -19,7 +19,7 @@ use crate::output::Output;
 ///
 /// # Errors
 /// Errors of the measurement, the model and PyTorch's steps.
-pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<Outcome> {
+pub fn run(args: &GpuArgs, device: &Device, output: &Output) -> Result<Outcome> {
     // Checked first, so that a refusal does not come after a long measurement.
     let torch = args.torch.as_deref().map(Torch::of).transpose();
     let torch = match torch {

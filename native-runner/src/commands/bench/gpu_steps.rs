@@ -13,7 +13,7 @@ use tabtune::gpu::profile::{KernelTimes, ProfileReport};
 use tabtune::train::Trainer;
 
 use super::torch::{Steps, Torch, wanted};
-use super::{BenchArgs, settle};
+use super::{GpuArgs, wait_for_queue};
 use crate::commands::{load_model, profile};
 use crate::error::Result;
 use crate::files::open_model;
@@ -34,7 +34,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(args: &BenchArgs) -> Self {
+    fn of(args: &GpuArgs) -> Self {
         let (warm_ups, steps) = if args.quick { (2, 3) } else { (20, 50) };
         Self { warm_ups, steps: args.steps.map_or(steps, |steps| steps as usize) }
     }
@@ -56,7 +56,7 @@ fn config(precision: &str, batch_size: usize, seq_len: u64) -> Result<TrainConfi
         ("schedule", json!({ "type": "constant" })),
         ("optimizer", json!({ "type": "adamw", "eps": 1e-8, "weight_decay": 0.0 })),
     ];
-    settings::settle(given.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(), None)
+    settings::resolve(given.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(), None)
 }
 
 /// Returns pseudo-random token ids that hardly repeat, all below `vocabulary`.
@@ -100,10 +100,10 @@ fn ours(bundle: &Bundle, config: TrainConfig, precision: &str, counts: &Counts, 
     trainer.record_steps();
     let (mut ms, mut losses) = (Vec::with_capacity(counts.all()), Vec::with_capacity(counts.all()));
     for _ in 0..counts.all() {
-        settle(device)?;
+        wait_for_queue(device)?;
         let clock = Instant::now();
         losses.push(block_on(trainer.step())?.loss);
-        settle(device)?;
+        wait_for_queue(device)?;
         ms.push(clock.elapsed().as_secs_f64() * 1e3);
     }
     let mut times = KernelTimes::default();
@@ -139,7 +139,7 @@ fn line(library: &str, steps: &Steps, seq_len: usize, counts: &Counts) -> (Value
 ///
 /// # Errors
 /// Errors of the model, the trainer and PyTorch.
-pub fn run(path: &Path, args: &BenchArgs, torch: Option<&Torch<'_>>, device: &Device, output: &Output) -> Result<()> {
+pub fn run(path: &Path, args: &GpuArgs, torch: Option<&Torch<'_>>, device: &Device, output: &Output) -> Result<()> {
     let (counts, bundle) = (Counts::of(args), open_model(path)?);
     let (mut mine, mut asked, mut settings) = (Vec::new(), Vec::new(), None);
     for batch_size in BATCH_SIZES {

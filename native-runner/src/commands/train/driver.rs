@@ -234,7 +234,7 @@ impl Driver<'_> {
                 None => format!("{how}; nothing saved (no --out)"),
             }
         })?;
-        Ok(ended.map_or(Outcome::Good, |signal| Outcome::Signal(signal.status())))
+        Ok(ended.map_or(Outcome::Good, |signal| Outcome::Status(signal.status())))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The benchmark's work and its model in Burn's own operations: what `tabtune bench step --stock` and, in the browser, `npm run bench -- tiny
+//! The benchmark's work and its model in Burn's own operations: what `tabtune-dev bench step --stock` and, in the browser, `npm run bench -- tiny
 //! --peers stock` measure tabtune against.
 
 pub mod stock;

@@ -87,7 +87,7 @@ export interface ConstantSchedule {
   type: 'constant';
   /** Number of steps of linear warmup. 0 */
   warmupSteps?: number;
-  /** Start the warmup at 0: step 1 has the rate 0, otherwise B / warmupSteps. true */
+  /** Start the warmup at 0: step 1 has the rate 0, otherwise the peak rate divided by `warmupSteps`. true */
   warmupFromZero?: boolean;
 }
 
@@ -96,11 +96,11 @@ export interface CosineSchedule {
   type: 'cosine';
   /** Number of steps of linear warmup. 0 */
   warmupSteps?: number;
-  /** Start the warmup at 0: step 1 has the rate 0, otherwise B / warmupSteps. true */
+  /** Start the warmup at 0: step 1 has the rate 0, otherwise the peak rate divided by `warmupSteps`. true */
   warmupFromZero?: boolean;
   /** Number of steps after which the minimum is reached, above `warmupSteps`; the run's `steps` if absent. The last of them is one step of the curve above the minimum. 0 */
   totalSteps?: number;
-  /** Rate after `totalSteps`, from 0 to B. 0 */
+  /** Rate after `totalSteps`, from 0 to the peak rate. 0 */
   minLearningRate?: number;
 }
 
@@ -109,11 +109,11 @@ export interface LinearSchedule {
   type: 'linear';
   /** Number of steps of linear warmup. 0 */
   warmupSteps?: number;
-  /** Start the warmup at 0: step 1 has the rate 0, otherwise B / warmupSteps. true */
+  /** Start the warmup at 0: step 1 has the rate 0, otherwise the peak rate divided by `warmupSteps`. true */
   warmupFromZero?: boolean;
   /** Number of steps after which the minimum is reached, above `warmupSteps`; the run's `steps` if absent. The last of them is one step of the curve above the minimum. 0 */
   totalSteps?: number;
-  /** Rate after `totalSteps`, from 0 to B. 0 */
+  /** Rate after `totalSteps`, from 0 to the peak rate. 0 */
   minLearningRate?: number;
 }
 
@@ -122,7 +122,7 @@ export interface WsdSchedule {
   type: 'wsd';
   /** Number of steps of linear warmup. 0 */
   warmupSteps?: number;
-  /** Start the warmup at 0: step 1 has the rate 0, otherwise B / warmupSteps. true */
+  /** Start the warmup at 0: step 1 has the rate 0, otherwise the peak rate divided by `warmupSteps`. true */
   warmupFromZero?: boolean;
   /** Number of steps of the decay; at least 1 is required where a decay starts. 0 */
   decaySteps?: number;
@@ -132,7 +132,7 @@ export interface WsdSchedule {
   startDecay?: boolean;
   /** Form of the decay. `rsqrt` is another name of `harmonic`. 'harmonic' */
   decayType?: 'harmonic' | 'rsqrt' | 'exponential' | 'linear' | 'one_minus_sqrt';
-  /** Rate after the decay, at most B, and above 0 for harmonic and exponential; a tenth of B if absent. The last step of the decay is one step of the curve above it. */
+  /** Rate after the decay, at most the peak rate, and above 0 for harmonic and exponential; a tenth of the peak rate if absent. The last step of the decay is one step of the curve above it. */
   minLearningRate?: number;
 }
 
@@ -141,11 +141,11 @@ export interface InfiniteSchedule {
   type: 'infinite';
   /** Number of steps of linear warmup. 0 */
   warmupSteps?: number;
-  /** Start the warmup at 0: step 1 has the rate 0, otherwise B / warmupSteps. true */
+  /** Start the warmup at 0: step 1 has the rate 0, otherwise the peak rate divided by `warmupSteps`. true */
   warmupFromZero?: boolean;
-  /** Number of steps from B to the constant rate. 0 */
+  /** Number of steps from the peak rate to the constant rate. 0 */
   cooldownSteps?: number;
-  /** Constant rate, above 0 and at most B. Required with a cooldown; without one it is B. */
+  /** Constant rate, above 0 and at most the peak rate. Required with a cooldown; without one it is the peak rate. */
   constantLearningRate?: number;
   /** Number of steps of the annealing; at least 1, or `tau`, is required where an annealing starts. 0 */
   annealingSteps?: number;

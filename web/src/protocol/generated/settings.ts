@@ -4,7 +4,7 @@
 export interface RunSettings {
   /** Number of optimizer steps of the whole run, including those before a resume; ≥ 1. 100 */
   steps?: number;
-  /** Number of passes over the training data, above 0 and at most 1,000,000, in place of `steps`: the number of steps is computed when the run begins. Null if `steps` is given. */
+  /** Number of passes over the training data, above 0 and at most 1,000,000, in place of `steps`: the number of steps is computed when the run begins. Absent if `steps` is given. */
   epochs?: number;
   /** Number of sequences in one micro-batch, ≥ 1. 4 */
   batchSize?: number;
@@ -38,7 +38,7 @@ export interface RunSettings {
   validationRows?: 'random' | 'last';
   /** Number of times that the rows of each data file come in an epoch, above 0 and at most 1000, in the order of the files: 2 is twice, 0.5 is a newly drawn half of them in each epoch. With an empty list, all rows come once. [] */
   dataWeights?: number[];
-  /** Form of the data files; null detects it from their contents. */
+  /** Form of the data files; if absent, it is detected from their contents. */
   form?: 'text' | 'jsonl' | 'json' | 'csv' | 'tsv' | 'tokens';
   /** Treatment of a row that cannot be used: stop refuses the data, skip leaves the row out. 'stop' */
   onBadRow?: 'stop' | 'skip';

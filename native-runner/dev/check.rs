@@ -1,4 +1,4 @@
-//! `tabtune check`: runs reference cases through the real model, tokenizer, loss, gradients and trainer.
+//! `tabtune-dev check`: runs reference cases through the real model, tokenizer, loss, gradients and trainer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::tokenizer::Tokenizer;
 
-use super::{Outcome, load_model, open_device};
-use crate::args::CheckArgs;
-use crate::error::{Result, RunError, unreadable};
-use crate::files::{Wanted, open_wanted, read_file, read_json};
+use crate::CheckArgs;
 use crate::oracle::judge::{Subject, judge, unsupported};
 use crate::oracle::lora::{LoraCase, describe as describe_beside, judge_lora};
 use crate::oracle::{Case, Oracle, Task, Verdict};
-use crate::output::Output;
+use tabtune_native::commands::{Outcome, load_model, open_device};
+use tabtune_native::error::{Result, RunError, unreadable};
+use tabtune_native::files::{Wanted, open_wanted, read_file, read_json};
+use tabtune_native::output::Output;
 
 /// Assets that only `fetch-assets.sh --full` provides, so their absence is not a failure.
 const FULL_ASSETS: [&str; 2] = ["smollm2/hf", "smollm2/SmolLM2-135M-Instruct.F16.gguf"];

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use tabtune::catalogue::catalogue;
 use tabtune_registers::{Compiled, FAMILIES, FAMILY_VARIABLE, Loops, compile, environment, radv, runs_on_gpus};
 
-use crate::error::{Result, RunError};
-use crate::output::Output;
+use tabtune_native::error::{Result, RunError};
+use tabtune_native::output::Output;
 
 /// One line of `--json`.
 #[derive(Debug, Serialize, Deserialize)]

@@ -13,9 +13,10 @@ use tabtune::interrupt::Interrupt;
 use tabtune::measure::Repeated;
 
 use super::optimizers::copy;
-use super::{BenchArgs, REPETITIONS, middle, settle, step};
-use crate::error::{Result, RunError};
-use crate::output::Output;
+use super::{BenchArgs, REPETITIONS, middle, step};
+use tabtune_native::commands::bench::wait_for_queue;
+use tabtune_native::error::{Result, RunError};
+use tabtune_native::output::Output;
 
 /// Minimum duration of a measurement in seconds, so that waiting for the device does not dominate it.
 const LEAST_SECS: f64 = 0.02;
@@ -72,17 +73,17 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
 fn time(device: &Device, launched: &Launched) -> Result<f64> {
     let mut work = block_on(Repeated::new(std::slice::from_ref(launched), &device.inner(), &Interrupt::none()))?;
     work.pass()?;
-    settle(device)?;
+    wait_for_queue(device)?;
     let clock = Instant::now();
     work.pass()?;
-    settle(device)?;
+    wait_for_queue(device)?;
     let launches = ((LEAST_SECS / clock.elapsed().as_secs_f64().max(1e-9)) as usize).clamp(1, MOST_LAUNCHES);
     let mut secs = Vec::with_capacity(REPETITIONS);
     for _ in 0..REPETITIONS {
-        settle(device)?;
+        wait_for_queue(device)?;
         let clock = Instant::now();
         (0..launches).try_for_each(|_| work.pass())?;
-        settle(device)?;
+        wait_for_queue(device)?;
         secs.push(clock.elapsed().as_secs_f64() / launches as f64);
     }
     Ok(middle(&mut secs))

@@ -1,4 +1,4 @@
-//! `tabtune schema`: settings, reports, error codes and export formats as JSON, for `npm run generate`.
+//! `tabtune-dev schema`: settings, reports, error codes and export formats as JSON, for `npm run generate`.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
@@ -11,9 +11,9 @@ use tabtune::gpu::profile::ProfileReport;
 use tabtune::measure::GpuReport;
 use tabtune::train::{EvalReport, Notice, StepReport};
 
-use super::Outcome;
-use crate::error::Result;
-use crate::output::Output;
+use tabtune_native::commands::Outcome;
+use tabtune_native::error::Result;
+use tabtune_native::output::Output;
 
 /// Prints one JSON document.
 ///

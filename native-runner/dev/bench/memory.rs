@@ -12,11 +12,11 @@ use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::train::{NamedGradients, Trainer, accumulate};
 
-use super::Outcome;
 use super::model_memory::parts;
 use super::usage::usage;
-use crate::error::Result;
-use crate::output::Output;
+use tabtune_native::commands::Outcome;
+use tabtune_native::error::Result;
+use tabtune_native::output::Output;
 
 const VOCABULARY: usize = 4096;
 const SEQ_LEN: usize = 16;

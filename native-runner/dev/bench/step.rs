@@ -17,9 +17,10 @@ use tabtune::train::Trainer;
 use tabtune_bench::work::Shape;
 
 use super::usage::{cleaned, most, usage};
-use super::{BenchArgs, mega, middle, settle};
-use crate::error::Result;
-use crate::output::Output;
+use super::{BenchArgs, mega, middle};
+use tabtune_native::commands::bench::wait_for_queue;
+use tabtune_native::error::Result;
+use tabtune_native::output::Output;
 
 /// Number of warm-up steps: pipelines are compiled, pools are filled, memory is observed in the second, two are launched after it, and one is
 /// recorded.
@@ -37,7 +38,7 @@ impl Track {
     fn step(&mut self, device: &Device, work: impl FnOnce() -> Result<f64>) -> Result<()> {
         let clock = Instant::now();
         let loss = work()?;
-        settle(device)?;
+        wait_for_queue(device)?;
         self.secs.push(clock.elapsed().as_secs_f64());
         self.losses.push(loss);
         Ok(())

@@ -13,11 +13,11 @@ use tabtune::train::{Trainer, memory_plan};
 
 use super::usage::{cleaned, most, usage};
 use super::{BenchArgs, mega};
-use crate::commands::load_model;
-use crate::error::Result;
-use crate::files::open_model;
-use crate::output::Output;
-use crate::settings::settle;
+use tabtune_native::commands::load_model;
+use tabtune_native::error::Result;
+use tabtune_native::files::open_model;
+use tabtune_native::output::Output;
+use tabtune_native::settings::resolve;
 
 const SEQ_LEN: u64 = 512;
 
@@ -42,7 +42,7 @@ fn config(args: &BenchArgs) -> Result<TrainConfig> {
         given.insert("block_coordinate".into(), json!({ "blocks": blocks, "order": args.block_order }));
         given.insert("gradient_checkpointing".into(), json!(true));
     }
-    settle(given, None)
+    resolve(given, None)
 }
 
 /// Bytes on the device in a step, by purpose.

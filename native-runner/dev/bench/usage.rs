@@ -3,15 +3,15 @@
 use tabtune::device::Device;
 use tabtune::gpu::trace::{Bytes, watch_memory, watched_memory};
 
-use super::settle;
-use crate::error::{Result, RunError};
+use tabtune_native::commands::bench::wait_for_queue;
+use tabtune_native::error::{Result, RunError};
 
 /// Returns the bytes in use and reserved after the device has finished all submitted work.
 ///
 /// # Errors
 /// `cli.usage` on a device that does not count its bytes; `device.lost`.
 pub fn usage(device: &Device) -> Result<Bytes> {
-    settle(device)?;
+    wait_for_queue(device)?;
     let absent = || RunError::Usage(format!("{}: this device does not count its bytes", device.info().adapter));
     let usage = device.inner().memory_pool_usage().ok_or_else(absent)?;
     Ok(Bytes { in_use: usage.bytes_in_use, reserved: usage.bytes_reserved })
@@ -22,7 +22,7 @@ pub fn usage(device: &Device) -> Result<Bytes> {
 /// # Errors
 /// Errors of [`usage`].
 pub fn cleaned(device: &Device) -> Result<Bytes> {
-    settle(device)?;
+    wait_for_queue(device)?;
     device.inner().memory_cleanup();
     usage(device)
 }

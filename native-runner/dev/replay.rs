@@ -1,14 +1,14 @@
-//! `tabtune replay`: replays recorded trajectories through the real optimizers and schedules.
+//! `tabtune-dev replay`: replays recorded trajectories through the real optimizers and schedules.
 
 use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::replay::{ReplayReport, replay};
 
-use super::{Outcome, open_device};
-use crate::args::ReplayArgs;
-use crate::error::{Result, RunError};
-use crate::files::{file_name, files_of, read_file};
-use crate::output::Output;
+use crate::ReplayArgs;
+use tabtune_native::commands::{Outcome, open_device};
+use tabtune_native::error::{Result, RunError};
+use tabtune_native::files::{file_name, files_of, read_file};
+use tabtune_native::output::Output;
 
 /// Prints one line per vector file and one of totals. A file that cannot be replayed counts as failed.
 ///

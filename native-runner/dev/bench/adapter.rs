@@ -15,9 +15,10 @@ use tabtune::model::Model;
 use tabtune::train::Trainer;
 use tabtune_bench::work::{SMALL, Shape};
 
-use super::{BenchArgs, middle, settle};
-use crate::error::Result;
-use crate::output::Output;
+use super::{BenchArgs, middle};
+use tabtune_native::commands::bench::wait_for_queue;
+use tabtune_native::error::Result;
+use tabtune_native::output::Output;
 
 /// Storage types that an export can write.
 const TYPES: [&str; 8] = ["f16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q6_k"];
@@ -72,7 +73,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
             for (trainer, secs, loss) in &mut runs {
                 let clock = Instant::now();
                 *loss = block_on(trainer.step())?.loss;
-                settle(device)?;
+                wait_for_queue(device)?;
                 if taken >= WARM_UPS {
                     secs.push(clock.elapsed().as_secs_f64());
                 }

@@ -11,8 +11,8 @@ use tabtune::gpu::{self, Buffer, copy as u32_copy};
 use tabtune::optim::{Gate, Optim, ParamInfo};
 
 use super::{REPETITIONS, WARM_UPS, median};
-use crate::error::Result;
-use crate::output::Output;
+use tabtune_native::error::Result;
+use tabtune_native::output::Output;
 
 const COLUMNS: usize = 2048;
 

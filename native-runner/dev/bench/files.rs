@@ -15,9 +15,10 @@ use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::state::ModelStateTensorManifest;
 
-use super::{mega, middle, settle};
-use crate::error::Result;
-use crate::output::Output;
+use super::{mega, middle};
+use tabtune_native::commands::bench::wait_for_queue;
+use tabtune_native::error::Result;
+use tabtune_native::output::Output;
 
 const REPETITIONS: usize = 3;
 /// Number of elements of the tensor that is decoded in each type, in rows of 512.
@@ -51,7 +52,7 @@ pub fn run(device: &Device, output: &Output) -> Result<()> {
     let import = || -> Result<()> {
         let bundle = open_bundle(sources())?;
         block_on(Model::from_bundle(&bundle, Precision::F32, &device.inner(), &Interrupt::none()))?;
-        settle(device)
+        wait_for_queue(device)
     };
     tell(output, "import", "folder of F32, opened and uploaded", bytes, measured(REPETITIONS, import)?.0)?;
 
