@@ -7,7 +7,7 @@ use clap::Args;
 use super::SettingsArgs;
 
 /// Data files of a command.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct DataArgs {
     /// Data files: text, rows (JSON lines, a JSON array, CSV or TSV) or token ids (.tokens), recognised by their contents, also when compressed
     /// with gzip. A folder means its .txt and .md files, one document each. Rows are chats ({"messages": […]}), prompts with completions,
@@ -17,7 +17,7 @@ pub struct DataArgs {
 }
 
 /// Options that control how data is read.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct ReadingArgs {
     /// Form of the data files: text, jsonl, json, csv, tsv or tokens [default: recognised by their contents].
     #[arg(long, value_name = "NAME")]

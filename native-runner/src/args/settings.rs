@@ -25,7 +25,7 @@ impl std::str::FromStr for Steps {
 }
 
 /// Settings of a training run.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct SettingsArgs {
     /// JSON file of settings, with the keys of TrainConfig (crate/SETTINGS.md). Options override it; a setting in neither has its default or,
     /// with --resume, the value in the checkpoint. The file can also set start_decay of a wsd schedule or start_annealing of an infinite one,

@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use super::{DataArgs, DeviceName, SettingsArgs};
 
 /// Arguments of `train`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(group(ArgGroup::new("start").required(true).multiple(true).args(["model", "config", "resume"])))]
 pub struct TrainArgs {
     /// GGUF file, safetensors folder or checkpoint folder to start from; with --resume, the base of the adapter that is continued.
