@@ -151,9 +151,10 @@ impl Driver<'_> {
 
     /// Reports each step in one line. Steps that are made again after a loss are reported already.
     fn tell(&mut self, reports: &[StepReport]) -> Result<()> {
+        let speed = tokens_a_second(reports);
         for report in reports.iter().filter(|report| report.step > self.told) {
             self.output.json_line(report)?;
-            self.progress.step(report.step, shown(report));
+            self.progress.step(report.step, shown(report, speed));
         }
         self.told = reports.last().map_or(self.told, |report| report.step.max(self.told));
         Ok(())
@@ -264,8 +265,14 @@ fn due(every: Option<u64>, step: u64) -> bool {
     every.is_some_and(|n| step.is_multiple_of(n))
 }
 
-fn shown(report: &StepReport) -> String {
-    let rate = report.tokens as f64 / report.secs.max(1e-9);
+/// Returns the speed of steps that were read together: they have different numbers of tokens, and each the mean of their time.
+fn tokens_a_second(reports: &[StepReport]) -> f64 {
+    let tokens: u64 = reports.iter().map(|report| report.tokens).sum();
+    let secs: f64 = reports.iter().map(|report| report.secs).sum();
+    tokens as f64 / secs.max(1e-9)
+}
+
+fn shown(report: &StepReport, speed: f64) -> String {
     let StepReport { epoch, loss, grad_norm, learning_rate, .. } = report;
-    format!("epoch {epoch:.2} · loss {loss:.4} · norm {grad_norm:.3} · rate {learning_rate:.3e} · {rate:.0} tokens/s")
+    format!("epoch {epoch:.2} · loss {loss:.4} · norm {grad_norm:.3} · rate {learning_rate:.3e} · {speed:.0} tokens/s")
 }
