@@ -60,7 +60,7 @@ impl Run {
 /// `output.occupied`, `run.locked`, `cli.usage`, and the errors of data, model, device and training.
 pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     let place = args.out.as_deref().map(Folder::for_checkpoints).transpose()?;
-    let best = args.keep_best.as_deref().map(Best::claim).transpose()?;
+    let best = args.keep_best.as_deref().map(|path| Best::claim(path, args.resume.is_some())).transpose()?;
     if args.profile && args.device == DeviceName::Cpu {
         return Err(RunError::Usage("--profile: expected --device wgpu: the CPU launches no kernels".into()));
     }

@@ -48,13 +48,18 @@ pub(super) struct Best {
 }
 
 impl Best {
-    /// Claims the folder and reads the evaluation of a checkpoint in it.
+    /// Claims the folder. A run that is resumed continues from the evaluation of the checkpoint in it; a new run needs a folder without one,
+    /// whose loss is not its own.
     ///
     /// # Errors
-    /// Errors of [`Folder::for_checkpoints`] and [`Folder::evaluation`].
-    pub fn claim(path: &Path) -> Result<Self> {
+    /// `output.occupied` for the checkpoint of another run; errors of [`Folder::for_checkpoints`] and [`Folder::progress`].
+    pub fn claim(path: &Path, resumed: bool) -> Result<Self> {
         let place = Folder::for_checkpoints(path)?;
-        Ok(Self { evaluation: place.evaluation()?, place })
+        let progress = place.progress()?;
+        if let Some(progress) = progress.filter(|_| !resumed) {
+            return Err(place.is_of_another_run(progress.completed_steps));
+        }
+        Ok(Self { evaluation: progress.and_then(|progress| progress.evaluation), place })
     }
 
     /// Returns the folder.
