@@ -16,6 +16,7 @@ mod scratch;
 mod selection;
 mod settings;
 mod signals;
+mod waits;
 
 use std::process::ExitCode;
 
@@ -26,6 +27,7 @@ use output::Output;
 
 fn main() -> ExitCode {
     log_sink::install();
+    waits::install();
     let json = std::env::args_os().any(|argument| argument == "--json");
     // A graphics driver may panic inside the libraries; the caller must still get one line that reports it.
     let outcome = std::panic::catch_unwind(run).unwrap_or_else(|_| Err(anyhow::anyhow!("a library panicked; its message is on stderr")));

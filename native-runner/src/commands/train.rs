@@ -6,7 +6,7 @@ mod loss;
 use std::path::Path;
 use std::rc::Rc;
 
-use futures_lite::future::block_on;
+use futures_lite::future;
 use serde_json::{Map, Value, json};
 use tabtune::bundle::{Bundle, FileStream, ModelAssets};
 use tabtune::checkpoint::{Base, Environment, MANIFEST, Origin};
@@ -32,6 +32,7 @@ use crate::output::Output;
 use crate::place::Folder;
 use crate::progress::Progress;
 use crate::signals::Signals;
+use crate::waits::{self, block_on};
 use crate::{scratch, settings};
 
 /// A trainer with its device, and the documents that are saved with its weights.
@@ -171,7 +172,9 @@ impl Data<'_> {
     /// Opens the device and checks that it can hold each tensor of such a model.
     fn device(&self, args: &TrainArgs, model: &ModelConfig, train: &TrainConfig, base: Option<&Bundle>) -> Result<Device> {
         if let Some(lost) = self.kept {
-            return Ok(block_on(lost.device.reopen())?);
+            let device = future::block_on(lost.device.reopen())?;
+            waits::forget();
+            return Ok(device);
         }
         let device = open_device(args.device)?;
         if args.as_gpu {

@@ -65,7 +65,8 @@ impl Runs {
     }
 }
 
-/// A device may be lost at any time: in steps before the first save, between saves, during a save and during an evaluation.
+/// A device may be lost at any time: in steps before the first save, between saves, during a save and during an evaluation. A submission
+/// reports it, or a wait.
 #[test]
 fn a_run_whose_device_is_lost_continues_on_another_one() {
     if tabtune_tests::gpu().is_none() {
@@ -74,8 +75,8 @@ fn a_run_whose_device_is_lost_continues_on_another_one() {
     let runs = Runs::new("lost-device");
     let more = ["--save-every", "2", "--eval-every", "3", "--json"];
     let mut from = Vec::new();
-    for at in ["15", "25", "40", "55", "70", "85", "40,25"] {
-        let out = text(&runs.place.join(format!("run-{at}")));
+    for at in ["15", "25", "40", "55", "70", "85", "40,25", "wait:15", "wait:40", "wait:70"] {
+        let out = text(&runs.place.join(format!("run-{}", at.replace([':', ','], "-"))));
         let (status, lines, told) = runs.losing(&out, at, &more);
         assert_eq!(status, Some(0), "{at}: {lines} {told}");
         assert_eq!(runs.is_unbroken(&out), 12);

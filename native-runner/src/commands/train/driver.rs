@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::error::Word;
 use tabtune::gpu::profile::KernelTimes;
@@ -19,6 +18,7 @@ use crate::output::Output;
 use crate::place::Folder;
 use crate::progress::Progress;
 use crate::signals::{Signal, Signals};
+use crate::waits::block_on;
 
 /// State of the loop around the steps.
 pub(super) struct Driver<'a> {

@@ -1,6 +1,7 @@
 //! A Vulkan layer that loses devices, written against the layer interface of the Vulkan loader. `LOSE_AT` is a list of numbers: from that
 //! number of its submissions on, every call of the first device that can report a loss does; the second number is for the second device.
-//! Devices without a number are never lost. The test compiles it separately, as a library of its own.
+//! After `wait:` only calls that wait report it, and not the submissions. Devices without a number are never lost. The test compiles it
+//! separately, as a library of its own.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
@@ -51,6 +52,7 @@ struct Device {
     queues: Vec<usize>,
     submitted: u64,
     lose_at: u64,
+    in_waits: bool,
 }
 
 /// Adds so many submissions to the device of a device's or queue's handle, the newest one with it. Returns the device unless it is lost.
@@ -58,7 +60,8 @@ fn alive(handle: *mut c_void, submissions: u64) -> Option<*mut c_void> {
     let (handle, mut devices) = (handle as usize, DEVICES.lock().unwrap());
     let device = devices.iter_mut().rfind(|device| device.handle == handle || device.queues.contains(&handle)).unwrap();
     device.submitted += submissions;
-    (device.submitted < device.lose_at).then_some(device.handle as *mut c_void)
+    let spared = submissions > 0 && device.in_waits;
+    (device.submitted < device.lose_at || spared).then_some(device.handle as *mut c_void)
 }
 
 /// Takes the next link off a chain and returns its functions.
@@ -90,8 +93,10 @@ unsafe extern "system" fn create_device(physical: *mut c_void, info: *mut c_void
     if result == 0 {
         let mut devices = DEVICES.lock().unwrap();
         let all = std::env::var("LOSE_AT").unwrap();
-        let lose_at = all.split(',').nth(devices.len()).map_or(u64::MAX, |number| number.parse().unwrap());
-        devices.push(Device { handle: unsafe { *device } as usize, queues: Vec::new(), submitted: 0, lose_at });
+        let own = all.split(',').nth(devices.len()).unwrap_or_default();
+        let number = own.strip_prefix("wait:");
+        let (in_waits, lose_at) = (number.is_some(), number.unwrap_or(own).parse().unwrap_or(u64::MAX));
+        devices.push(Device { handle: unsafe { *device } as usize, queues: Vec::new(), submitted: 0, lose_at, in_waits });
     }
     result
 }
