@@ -2,7 +2,8 @@
 
 use burn::tensor::Device as TensorDevice;
 use burn::tensor::DeviceKind as AdapterKind;
-use burn::tensor::wgpu::{WgpuBackend, WgpuInitError};
+use burn::tensor::wgpu::wgpu::{DeviceDescriptor, Features, MemoryHints};
+use burn::tensor::wgpu::{WgpuBackend, WgpuInitError, WgpuSetup};
 
 use crate::error::{Error, Result};
 use crate::gpu::launch;
@@ -69,6 +70,8 @@ impl DeviceLimits {
 pub struct Device {
     tensors: TensorDevice,
     info: DeviceInfo,
+    /// Handles of a wgpu device; its adapter can open another one.
+    setup: Option<WgpuSetup>,
 }
 
 impl Device {
@@ -109,7 +112,30 @@ impl Device {
                 max_storage_buffer_binding_size: limits.max_storage_buffer_binding_size,
             },
         };
-        Ok(Self { tensors, info })
+        Ok(Self { tensors, info, setup: Some(setup) })
+    }
+
+    /// Opens another device on the adapter of this one, which was lost with all its tensors. The CPU is never lost.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`] if the adapter opens none.
+    pub async fn reopen(&self) -> Result<Self> {
+        let Some(lost) = &self.setup else { return Ok(self.clone()) };
+        let descriptor = DeviceDescriptor {
+            // The kernels are plain WGSL.
+            required_features: lost.device.features().difference(Features::all_experimental_mask()),
+            required_limits: lost.device.limits(),
+            // As for the first device: CubeCL allocates in large pages itself.
+            memory_hints: MemoryHints::MemoryUsage,
+            ..DeviceDescriptor::default()
+        };
+        let opened = lost.adapter.request_device(&descriptor).await;
+        let (device, queue) = opened.map_err(|error| Error::device_lost(format!("no other device could be opened: {error}")))?;
+        let setup = WgpuSetup { device, queue, ..lost.clone() };
+        let registered = TensorDevice::wgpu_options().tasks_max(LAUNCHES_A_SUBMIT).setup(setup.clone()).init();
+        let tensors = registered.map_err(|error| Error::device_lost(format!("no other device could be used: {error}")))?;
+        launch::set_software(&tensors, launch::is_software(&self.tensors));
+        Ok(Self { tensors, info: self.info.clone(), setup: Some(setup) })
     }
 
     /// Opens the CPU with the kernels' twins.
@@ -117,7 +143,7 @@ impl Device {
     pub fn cpu() -> Self {
         let limits = DeviceLimits { max_buffer_size: u64::MAX, max_storage_buffer_binding_size: u64::MAX };
         let info = DeviceInfo { adapter: "CPU".into(), driver: String::new(), backend: "cpu".into(), limits };
-        Self { tensors: TensorDevice::flex(), info }
+        Self { tensors: TensorDevice::flex(), info, setup: None }
     }
 
     /// Returns the device for tensors outside autodiff: state, evaluation, generation.

@@ -15,6 +15,7 @@ pub mod scratch;
 pub mod selection;
 pub mod settings;
 pub mod signals;
+pub mod waits;
 
 use std::panic::UnwindSafe;
 use std::process::ExitCode;
@@ -28,6 +29,7 @@ use output::Output;
 /// Runs a program: reads its arguments, prints the failure of `command`, and returns the exit status.
 pub fn run<C: Parser>(command: impl FnOnce(C) -> anyhow::Result<Outcome> + UnwindSafe) -> ExitCode {
     log_sink::install();
+    waits::install();
     let json = std::env::args_os().any(|argument| argument == "--json");
     let outcome = || match args::read()? {
         Some(cli) => command(cli),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use tabtune::bundle::FileStream;
 use tabtune::checkpoint::{MANIFEST, read_manifest};
-use tabtune::state::Evaluation;
+use tabtune::train::Progress;
 
 use self::disk::{
     check_room, fill_new, flush_folder, list, make_folder, mark, occupied, remove_empty, remove_file, rename, temporary, try_out,
@@ -110,13 +110,18 @@ impl Folder {
         flush_folder(&self.path)
     }
 
-    /// Returns the evaluation of the folder's checkpoint, if it has one.
+    /// Returns the progress of the folder's checkpoint, if there is one.
     ///
     /// # Errors
     /// `source.read`, or `checkpoint.*` for a manifest that cannot be used.
-    pub fn evaluation(&self) -> Result<Option<Evaluation>> {
+    pub fn progress(&self) -> Result<Option<Progress>> {
         let Some(manifest) = self.manifests().next() else { return Ok(None) };
-        Ok(read_manifest(&FileSource::open(&manifest)?)?.progress.evaluation)
+        Ok(Some(read_manifest(&FileSource::open(&manifest)?)?.progress))
+    }
+
+    /// Makes the error for a checkpoint of another run, at this step, that must not be replaced.
+    pub fn is_of_another_run(&self, step: u64) -> RunError {
+        occupied(&self.path, format!("the checkpoint of another run, at step {step}, which only its resume (--resume) replaces"))
     }
 
     /// Makes the complete files in `part` the checkpoint of the folder. A single rename decides this: from then on readers find them, moved to

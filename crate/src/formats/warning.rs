@@ -73,7 +73,7 @@ impl Warning {
             "export.lora.lost" => {
                 format!("{subject} keeps less than half of what the adapter changes: keep the adapter apart, or ask for f32")
             }
-            "adapter.target.unmatched" => format!("the adapter's configuration names {subject}, and its file has no tensor of it"),
+            "adapter.target.unmatched" => format!("the adapter's configuration names {subject}, and there is no tensor of it"),
             "adapter.rank.large" => format!("the rank of {subject} is larger than the smaller side of its matrix"),
             "model.vocab.padded" => format!("{subject} has more rows than the vocabulary: they are kept, as tokens that never occur"),
             "tokenizer.tokens.beyond" => {

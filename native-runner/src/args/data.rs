@@ -7,7 +7,7 @@ use clap::Args;
 use super::SettingsArgs;
 
 /// Data files of a command.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct DataArgs {
     /// Data files: text, rows (JSON lines, a JSON array, CSV or TSV) or token ids (.tokens), recognised by their contents, also when compressed
     /// with gzip. A folder means its .txt and .md files, one document each. Rows are chats ({"messages": […]}), prompts with completions,

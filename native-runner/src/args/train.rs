@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use super::{DataArgs, DeviceName, SettingsArgs};
 
 /// Arguments of `train`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(group(ArgGroup::new("start").required(true).multiple(true).args(["model", "config", "resume"])))]
 pub struct TrainArgs {
     /// GGUF file, safetensors folder or checkpoint folder to start from; with --resume, the base of the adapter that is continued.
@@ -63,7 +63,8 @@ pub struct TrainArgs {
     /// Evaluate on the data kept for evaluation every N steps, as well as at the end [default: never].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub eval_every: Option<u64>,
-    /// Folder of a second checkpoint: the step with the lowest evaluation loss, saved whenever an evaluation gives the lowest loss so far.
+    /// Folder of a second checkpoint: the step with the lowest evaluation loss, saved whenever an evaluation gives the lowest loss so far. A
+    /// new run needs a new or empty folder; with --resume the losses are compared with that of the checkpoint in it.
     #[arg(long, value_name = "DIR", requires = "eval_every")]
     pub keep_best: Option<PathBuf>,
     /// Save and stop after this step, as if interrupted; the planned length of the run (--steps) is unchanged.

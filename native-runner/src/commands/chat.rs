@@ -3,7 +3,6 @@
 use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 
-use futures_lite::future::block_on;
 use serde_json::{Value, json};
 use tabtune::error::escaped;
 use tabtune::generate::{End, GenerateConfig, Generator, Prefix};
@@ -17,6 +16,7 @@ use crate::error::{Result, RunError, unreadable};
 use crate::files::read_file;
 use crate::output::Output;
 use crate::settings;
+use crate::waits::block_on;
 
 /// A model that answers, with its own copy of the conversation.
 struct Speaker<'a> {

@@ -1,6 +1,5 @@
 //! `tabtune evaluate`: mean loss and accuracy on a text, in windows that do not overlap, or on rows.
 
-use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::Error;
 use tabtune::data::{Batch, Dataset, no_document_ends};
@@ -12,6 +11,7 @@ use crate::data::DataFiles;
 use crate::error::Result;
 use crate::output::Output;
 use crate::settings;
+use crate::waits::block_on;
 
 /// Maximum window length in tokens of a text by default.
 const DEFAULT_WINDOW: usize = 512;

@@ -1,6 +1,5 @@
 //! `tabtune generate`: continues a text.
 
-use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::generate::{End, GenerateConfig, Generator};
 
@@ -8,6 +7,7 @@ use super::{Outcome, load_apart, open_apart, open_device, tokenizer_of};
 use crate::args::GenerateArgs;
 use crate::error::Result;
 use crate::output::Output;
+use crate::waits::block_on;
 
 /// Prints each token as it is generated.
 ///

@@ -22,7 +22,6 @@ pub mod verify;
 
 use std::path::Path;
 
-use futures_lite::future::block_on;
 use tabtune::bundle::Bundle;
 use tabtune::config::{BaseStorage, Precision};
 use tabtune::device::Device;
@@ -34,6 +33,7 @@ use tabtune::train::check_inference_limits;
 use crate::args::{ApartArgs, DeviceName};
 use crate::error::{Result, RunError};
 use crate::files::{Wanted, open_wanted};
+use crate::waits::block_on;
 
 /// Result of a command that did not fail. `Bad` is a result too, with exit status 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
-use futures_lite::future::block_on;
+use futures_lite::future;
 use serde_json::json;
 use tabtune::gpu::profile::{KernelTimes, Profile, ProfileReport, Timing};
 use tabtune::train::{StepReport, Trainer};
 
 use crate::error::Result;
 use crate::output::Output;
+use crate::waits::block_on;
 
 /// Submits one step. If `times` is given, waits for the step and adds the times of its kernels. Returns the reports that have arrived.
 ///
@@ -19,7 +20,7 @@ pub fn advance(trainer: &mut Trainer, times: Option<&mut KernelTimes>) -> Result
     let mut reports = block_on(trainer.settle())?;
     let profile = Profile::start();
     reports.push(block_on(trainer.step())?);
-    block_on(profile.add_to(times));
+    future::block_on(profile.add_to(times));
     Ok(reports)
 }
 

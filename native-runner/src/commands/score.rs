@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::generate::score::{ScoreConfig, ScoredToken, score};
 use tabtune::interrupt::Interrupt;
@@ -14,6 +13,7 @@ use crate::error::{Result, RunError};
 use crate::files::read_file;
 use crate::output::Output;
 use crate::settings;
+use crate::waits::block_on;
 
 /// Prints a line for each token, and the mean loss at the end.
 ///

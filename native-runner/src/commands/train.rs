@@ -1,11 +1,12 @@
 //! `tabtune train`: prepares a run from the options and trains it.
 
 mod driver;
+mod loss;
 
 use std::path::Path;
 use std::rc::Rc;
 
-use futures_lite::future::block_on;
+use futures_lite::future;
 use serde_json::{Map, Value, json};
 use tabtune::bundle::{Bundle, FileStream, ModelAssets};
 use tabtune::checkpoint::{Base, Environment, MANIFEST, Origin};
@@ -21,6 +22,7 @@ use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{Trainer, check_limits, memory_plan};
 
 use self::driver::{Best, Driver};
+use self::loss::Losses;
 use super::{Outcome, open_device, outgoing, tokenizer_of};
 use crate::args::{DeviceName, TrainArgs, Verify};
 use crate::data::DataFiles;
@@ -30,13 +32,27 @@ use crate::output::Output;
 use crate::place::Folder;
 use crate::progress::Progress;
 use crate::signals::Signals;
+use crate::waits::{self, block_on};
 use crate::{scratch, settings};
 
-/// A trainer, with the documents that are saved with its weights.
+/// A trainer with its device, and the documents that are saved with its weights.
 struct Run {
     trainer: Trainer,
+    device: Device,
     assets: ModelAssets,
     origin: Origin,
+}
+
+/// Parts of a run that its next device takes over after a loss.
+struct Kept {
+    device: Device,
+    data: Dataset,
+}
+
+impl Run {
+    fn step(&self) -> u64 {
+        self.trainer.progress().completed_steps
+    }
 }
 
 /// Trains, saves and evaluates as requested; prints one line per step. However the steps end, the last complete one is saved.
@@ -45,11 +61,11 @@ struct Run {
 /// `output.occupied`, `run.locked`, `cli.usage`, and the errors of data, model, device and training.
 pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     let place = args.out.as_deref().map(Folder::for_checkpoints).transpose()?;
-    let best = args.keep_best.as_deref().map(Best::claim).transpose()?;
+    let best = args.keep_best.as_deref().map(|path| Best::claim(path, args.resume.is_some())).transpose()?;
     if args.profile && args.device == DeviceName::Cpu {
         return Err(RunError::Usage("--profile: expected --device wgpu: the CPU launches no kernels".into()));
     }
-    let mut run = prepare(args, output)?;
+    let run = prepare(args, None, output)?;
     if args.eval_every.is_some() {
         run.trainer.check_evaluation()?;
     } else if !args.validation_data.is_empty() {
@@ -59,27 +75,27 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
         let stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
         place.check_room(&stream, largest_checkpoint(&run.trainer, &stream)?)?;
     }
-    run.trainer.pace();
-    run.trainer.record_steps();
     tell_fallbacks(&run.trainer.optim().fallbacks(), output)?;
     for notice in run.trainer.notices() {
         output.line(&json!({ "warning": notice }), || format!("warning: {} [{}]", notice.message, notice.code))?;
     }
-    let (total, first) = (run.trainer.config().steps, run.trainer.progress().completed_steps);
+    let (total, first) = (run.trainer.config().steps, run.step());
     let driver = Driver {
         last: args.stop_at.map_or(total, |step| step.min(total)),
         first,
+        told: first,
+        evaluated: None,
         saved: None,
+        losses: Losses::default(),
         best,
         signals: Signals::listen().map_err(RunError::Signals)?,
         progress: Progress::new(total, first, !output.json()),
         times: args.profile.then(KernelTimes::default),
-        run,
         place,
         args,
         output,
     };
-    driver.run()
+    driver.run(run)
 }
 
 /// Returns an upper bound in bytes for the run's largest checkpoint, estimated from a checkpoint of its current step.
@@ -110,26 +126,34 @@ fn tell_fallbacks(names: &[&str], output: &Output) -> Result<()> {
     })
 }
 
-fn prepare(args: &TrainArgs, output: &Output) -> Result<Run> {
+/// Prepares a run from the options; after a loss with the data and in place of the device of the lost run.
+fn prepare(args: &TrainArgs, kept: Option<&Kept>, output: &Output) -> Result<Run> {
     let given = settings::given(&args.settings)?;
-    let data = Data { training: DataFiles::of(&args.data.data)?, validation: DataFiles::of(&args.validation_data)? };
-    match (&args.resume, &args.model, &args.config) {
+    let data = Data { training: DataFiles::of(&args.data.data)?, validation: DataFiles::of(&args.validation_data)?, kept };
+    let mut run = match (&args.resume, &args.model, &args.config) {
         (Some(folder), ..) => resume(args, folder, given, &data),
         (_, Some(path), _) => fine_tune(args, path, settings::resolve(given, None)?, &data, output),
         (.., Some(path)) => from_scratch(args, path, settings::resolve(given, None)?, &data),
         _ => Err(RunError::Usage("expected --model, --config or --resume".into())),
-    }
+    }?;
+    run.trainer.pace();
+    run.trainer.record_steps();
+    Ok(run)
 }
 
-/// Data files of a run.
-struct Data {
+/// Data files of a run, and what it takes over from a lost one.
+struct Data<'a> {
     training: DataFiles,
     validation: DataFiles,
+    kept: Option<&'a Kept>,
 }
 
-impl Data {
-    /// Reads the training data and the separate evaluation data, if there is any. Token ids need no tokenizer.
+impl Data<'_> {
+    /// Reads the training data and the separate evaluation data, if there is any; after a loss they are kept. Token ids need no tokenizer.
     fn set(&self, tokenizer: Result<&Tokenizer>, config: &TrainConfig) -> Result<Dataset> {
+        if let Some(kept) = self.kept {
+            return Ok(kept.data.clone());
+        }
         let mut settings = config.data_settings();
         if self.validation.is_empty() {
             return self.training.read(tokenizer, &settings);
@@ -144,19 +168,24 @@ impl Data {
         let validation = self.validation.read(tokenizer.ok_or_else(absent), &settings)?;
         Ok(training.with_validation(validation))
     }
-}
 
-/// Opens the device and checks that it can hold each tensor of such a model.
-fn training_device(args: &TrainArgs, model: &ModelConfig, train: &TrainConfig, base: Option<&Bundle>) -> Result<Device> {
-    let device = open_device(args.device)?;
-    if args.as_gpu {
-        launch::set_software(&device.inner(), false);
+    /// Opens the device and checks that it can hold each tensor of such a model.
+    fn device(&self, args: &TrainArgs, model: &ModelConfig, train: &TrainConfig, base: Option<&Bundle>) -> Result<Device> {
+        if let Some(lost) = self.kept {
+            let device = future::block_on(lost.device.reopen())?;
+            waits::forget();
+            return Ok(device);
+        }
+        let device = open_device(args.device)?;
+        if args.as_gpu {
+            launch::set_software(&device.inner(), false);
+        }
+        check_limits(model, train, base, device.info().limits)?;
+        Ok(device)
     }
-    check_limits(model, train, base, device.info().limits)?;
-    Ok(device)
 }
 
-fn resume(args: &TrainArgs, folder: &Path, mut given: Map<String, Value>, data: &Data) -> Result<Run> {
+fn resume(args: &TrainArgs, folder: &Path, mut given: Map<String, Value>, data: &Data<'_>) -> Result<Run> {
     let checkpoint = open_checkpoint(
         folder,
         args.model.as_slice(),
@@ -175,16 +204,16 @@ fn resume(args: &TrainArgs, folder: &Path, mut given: Map<String, Value>, data: 
     if epochs {
         config = config.with_steps_of(&dataset)?;
     }
-    let device = training_device(args, &checkpoint.manifest().model, &config, Some(checkpoint.bundle()))?;
+    let device = data.device(args, &checkpoint.manifest().model, &config, Some(checkpoint.bundle()))?;
     let mut trainer = block_on(checkpoint.resume(dataset, Some(config), &args.overrides, &device.inner(), &Interrupt::none()))?;
     let environment = Environment::on(&device.inner(), &device.info().adapter);
     trainer.add_notices(Vec::from_iter(checkpoint.other_environment(&environment)));
     let origin = Origin { environment, base: checkpoint.manifest().base.clone() };
     let assets = ModelAssets::of_bundle(checkpoint.bundle()).with_ends(trainer.dataset().turn_ends());
-    Ok(Run { trainer, assets, origin })
+    Ok(Run { trainer, device, assets, origin })
 }
 
-fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data, output: &Output) -> Result<Run> {
+fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data<'_>, output: &Output) -> Result<Run> {
     let (adapter, apart) = (args.adapter.as_deref().or(args.merge_adapter.as_deref()), args.adapter.is_some());
     let bundle =
         open_wanted(path, Wanted { adapter, apart, exact: !apart, resize_vocabulary: args.resize_vocabulary, ..Wanted::default() })?;
@@ -193,9 +222,9 @@ fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data, ou
     let config = settings::dated(settings::with_files_of_adapter(config, &given, &bundle)?, bundle.tokenizer.as_ref());
     let dataset = data.set(tokenizer_of(&bundle, path), &config)?;
     let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
-    let device = training_device(args, &bundle.config, &config, Some(&bundle))?;
+    let device = data.device(args, &bundle.config, &config, Some(&bundle))?;
     let survived = args.merge_adapter.as_ref().map(|_| outgoing::survival_in(&bundle, config.precision)).transpose()?.flatten();
-    if let Some(told) = survived {
+    if let Some(told) = survived.filter(|_| data.kept.is_none()) {
         output.line(&json!({ "survival": told }), || told.to_string())?;
     }
     let model = block_on(Model::for_run(&bundle, &config, &device.inner(), &Interrupt::none()))?;
@@ -204,7 +233,7 @@ fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data, ou
     }
     let origin = Origin { environment: Environment::on(&device.inner(), &device.info().adapter), base: Some(base_of(&bundle, &config)?) };
     let assets = ModelAssets::of_bundle(&bundle).with_ends(dataset.turn_ends());
-    Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets, origin })
+    Ok(Run { trainer: Trainer::new(model, dataset, config)?, device, assets, origin })
 }
 
 /// Describes the files of a run's base. The checkpoints of an adapter do not contain the base, so they name every piece of it.
@@ -213,7 +242,7 @@ fn base_of(bundle: &Bundle, config: &TrainConfig) -> Result<Base> {
     Ok(if config.adapter.is_some() { base.pieced(bundle)? } else { base })
 }
 
-fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
+fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data<'_>) -> Result<Run> {
     let characters = Dataset::characters(&data.training.and(&data.validation), &config.data_settings())?;
     let (shape, tokenizer) = scratch::plan(path, &characters)?;
     let dataset = data.set(Ok(&tokenizer), &config)?;
@@ -221,8 +250,9 @@ fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data)
     if config.adapter.is_some() {
         return Err(no_base().into());
     }
-    let device = training_device(args, &shape, &config, None)?;
+    let device = data.device(args, &shape, &config, None)?;
     let model = block_on(Model::init(&shape, config.seed, config.precision, &device.inner(), &Interrupt::none()))?;
     let origin = Origin { environment: Environment::on(&device.inner(), &device.info().adapter), base: None };
-    Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_config(&shape, Some(tokenizer)), origin })
+    let assets = ModelAssets::of_config(&shape, Some(tokenizer));
+    Ok(Run { trainer: Trainer::new(model, dataset, config)?, device, assets, origin })
 }

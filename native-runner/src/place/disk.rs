@@ -5,12 +5,12 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use futures_lite::future::block_on;
 use tabtune::bundle::FileStream;
 use tabtune::checkpoint::sha256;
 
 use crate::error::{Result, RunError, unwritable};
 use crate::signals::Signals;
+use crate::waits::block_on;
 
 /// Makes the error for a location whose contents must not be replaced.
 pub fn occupied(place: &Path, found: String) -> RunError {

@@ -210,6 +210,12 @@ fn an_evaluation_belongs_to_its_step() {
         receipt
     };
     assert_eq!(exported(&out, "first")["training"]["losses"]["evaluation"], expected);
+    // The best of this run is not compared with the losses of another one.
+    let other = text(&place.join("other"));
+    let (code, message) = refuse(&[&short(&config, &data)[..], &kept[..6], &["--out", &other]].concat());
+    assert!(code == "output.occupied" && message.contains(&best) && message.contains("another run, at step 2"), "{code}: {message}");
+    assert_eq!(manifest(&best)["progress"]["evaluation"], expected);
+    assert!(!Path::new(&other).exists());
     // Two further steps without an evaluation.
     succeed(&["train", "--resume", &out, "--data", &data, "--device", "cpu", "--out", &out]);
     assert_eq!(exported(&out, "second")["training"]["losses"]["evaluation"], Value::Null);

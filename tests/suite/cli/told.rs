@@ -143,11 +143,34 @@ fn an_adapter_whose_files_name_more_than_the_model_has_is_asked_too() {
     write(&peft, "adapter_config.json", config.to_string());
     let told = output(&evaluate);
     assert_eq!(told.status.code(), Some(0), "{}", String::from_utf8_lossy(&told.stderr));
-    assert!(String::from_utf8(told.stderr).unwrap().contains("query_key_value"));
+    let told = String::from_utf8(told.stderr).unwrap();
+    assert!(["query_key_value", "nope", "zzz in exclude_modules"].iter().all(|name| told.contains(name)), "{told}");
     assert_eq!(succeed(&evaluate).last()["loss"], before);
     config["target_modules"] = json!(["query_key_value"]);
     write(&peft, "adapter_config.json", config.to_string());
     assert_eq!(refuse(&evaluate).0, "adapter.target.unmatched");
+}
+
+#[test]
+fn a_checkpoint_that_serves_as_an_adapter_knows_its_base() {
+    let place = folder("told-base");
+    let (out, data) = checkpoint();
+    let run = text(&place.join("run"));
+    let options = ["--steps", "1", "--batch-size", "1", "--seq-len", "16", "--device", "cpu"];
+    let lora = ["--lora", "--lora-r", "2", "--out", &run];
+    succeed(&[&["train", "--model", &out, "--data", &data], &options[..], &lora].concat());
+    // Other values of the same shapes.
+    let other = text(&place.join("other"));
+    succeed(&[&["train", "--model", &out, "--data", &data, "--seed", "8"], &options[..], &["--out", &other]].concat());
+    for (model, differs) in [(&out, false), (&other, true)] {
+        let evaluate = ["evaluate", "--model", model, "--data", &data, "--device", "cpu", "--adapter", &run];
+        let to = text(&place.join(format!("merged-{differs}")));
+        for args in [&evaluate[..], &["adapter", "merge", "--model", model, "--adapter", &run, "--to", &to]] {
+            let ended = output(args);
+            let told = String::from_utf8(ended.stderr).unwrap();
+            assert!(ended.status.success() && told.contains("[adapter.base.differs]") == differs, "{args:?}: {told}");
+        }
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -105,3 +105,26 @@ fn of_equal_logits_the_lowest_id_is_the_arg_max() {
         assert_eq!((report.accuracy, report.tokens), (3.0 / 7.0, 7));
     }
 }
+
+#[test]
+fn a_perplexity_beyond_f64_is_absent_and_said() {
+    struct Louder;
+    impl tabtune::model::ParamMap for Louder {
+        fn map<const D: usize>(&mut self, _: &str, tensor: Tensor<D>) -> Tensor<D> {
+            tensor.mul_scalar(100.0)
+        }
+    }
+    for device in devices() {
+        let of = |model: &Model| {
+            let report = block_on(evaluate(model, batches(model).into_iter().map(Ok), &Interrupt::none())).unwrap();
+            (report.loss, serde_json::to_value(report).unwrap())
+        };
+        let quiet = model(61, &device);
+        let (loss, line) = of(&quiet);
+        assert_eq!((&line["perplexity"], line.get("perplexity_overflow")), (&json!(loss.exp()), None));
+        // exp(710) is more than the largest f64.
+        let (loss, line) = of(&quiet.map(&mut Louder));
+        assert!(loss > 710.0, "{loss}");
+        assert_eq!((line.get("perplexity"), &line["perplexity_overflow"]), (None, &json!(true)));
+    }
+}

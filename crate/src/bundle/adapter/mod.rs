@@ -1,5 +1,6 @@
 //! Low-rank adapters of PEFT: their configuration, their tensors, and their product with a base (crate/FORMATS.md, "PEFT adapter").
 
+mod base;
 mod config;
 mod fields;
 mod merge;
@@ -10,10 +11,11 @@ mod report;
 mod scaling;
 mod write;
 
+pub(crate) use base::BASE_DIGEST;
 pub use config::LoraConfig;
 pub use merge::MergedAdapter;
 pub(super) use merge::{Factors, Merge};
-pub(crate) use open::{BASE_DIGEST, CONFIG, WEIGHTS};
+pub(crate) use open::{CONFIG, WEIGHTS};
 pub(super) use open::{attach_adapter, merge_adapter};
 pub(crate) use pairs::PREFIX;
 pub use report::MergedTensor;

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::base::check_base;
 use super::config::LoraConfig;
 use super::merge::{Merge, MergedAdapter};
 use super::pairs::{PREFIX, Parts, entry};
@@ -18,8 +19,6 @@ use crate::state::{ReceiptFile, SourceFormat};
 
 pub(crate) const CONFIG: &str = "adapter_config.json";
 pub(crate) const WEIGHTS: &str = "adapter_model.safetensors";
-/// Metadata key of the weights that states the digest of the base that they were trained on.
-pub(crate) const BASE_DIGEST: &str = "tabtune.base_weights_digest";
 /// Name of the file of an adapter that MLX trained.
 const MLX_WEIGHTS: &str = "adapters.safetensors";
 
@@ -134,7 +133,7 @@ impl Opened {
         let weights = find(&files, WEIGHTS).ok_or_else(|| absent(word!("bundle.weights.missing"), WEIGHTS))?;
         let weights = files.swap_remove(weights);
         let file = SafetensorsFile::open(weights.as_ref())?;
-        check_base(bundle, &config, &file, weights.name())?;
+        check_base(bundle, &config, &file, &files, weights.name())?;
         Ok(Self { config, config_input, weights, file })
     }
 
@@ -183,28 +182,6 @@ fn refuse_other_formats(files: &[Box<dyn ByteSource>]) -> Result<()> {
         if known_mark(file) == Some("gguf") {
             return Err(refusal.found("gguf").hint("give the files of PEFT that the adapter was made from").into());
         }
-    }
-    Ok(())
-}
-
-/// Compares the base with the one that an adapter states, for which all of the base is read: a base other than that of its configuration is
-/// refused, one other than it was trained on is a warning.
-fn check_base(bundle: &mut Bundle, config: &LoraConfig, file: &SafetensorsFile, artifact: &str) -> Result<()> {
-    let trained_beside = file.metadata.get(BASE_DIGEST);
-    if config.base_weights_digest.is_none() && trained_beside.is_none() {
-        return Ok(());
-    }
-    let found = bundle.base_digest()?;
-    bundle.base.weights_digest = Some(found);
-    if let Some(stated) = config.base_weights_digest.filter(|stated| *stated != found) {
-        let refusal = Refusal::new(word!("adapter.base.mismatch")).of(artifact).subject("base_weights_digest");
-        return Err(refusal.expected(stated).found(found).into());
-    }
-    let found = found.to_string();
-    if let Some(stated) = trained_beside.filter(|stated| *stated != found) {
-        let start = |digest: &str| digest.chars().take(8).collect::<String>();
-        let subject = format!("{}…, and here {}…", start(&stated), start(&found));
-        bundle.warnings.push(Warning::new(word!("adapter.base.differs"), &subject));
     }
     Ok(())
 }

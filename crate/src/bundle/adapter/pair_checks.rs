@@ -1,7 +1,10 @@
 //! Checks the tensors of an adapter: by themselves, and against its base.
 
+use std::collections::BTreeSet;
+
 use super::pairs::{Halves, Parts, conv1d, weight};
 use crate::bundle::tensors::Bundle;
+use crate::config::{BlockPattern, Names, Pattern, ends};
 use crate::error::{Error, Refusal, Result, Word, word};
 use crate::families::names::{HEAD, block_of};
 use crate::families::{PAIRS, names};
@@ -46,7 +49,9 @@ impl<'a> Parts<'a> {
                 return Err(Error::Refused(faults.into_iter().map(|refusal| refusal.of(self.artifact)).collect()));
             }
         }
-        self.nameless()
+        let mut warnings = self.nameless()?;
+        warnings.extend(self.idle(bundle));
+        Ok(warnings)
     }
 
     fn unreadable(&self) -> Vec<Refusal> {
@@ -157,4 +162,34 @@ impl<'a> Parts<'a> {
         }
         Ok(names.iter().map(|name| Warning::new(UNMATCHED, name)).collect())
     }
+
+    /// Lists exclusions, and names of parts before the number of a block, that match no module of the base. They are for training alone, so
+    /// a pattern that cannot be read is a fault only there.
+    fn idle(&self, bundle: &Bundle) -> Vec<Warning> {
+        let tensors = bundle.names();
+        let weights = tensors.iter().map(String::as_str).chain([HEAD]).filter_map(|name| name.rsplit_once('.'));
+        let modules: BTreeSet<&str> = weights.map(|(module, _)| module).flat_map(inside).collect();
+        let without = |fits: &dyn Fn(&str) -> bool| !modules.iter().any(|module| fits(module));
+        let excludes_none = |text: &str| {
+            let matches = Pattern::whole("exclude_modules", text).and_then(|pattern| pattern.prepared());
+            matches.is_ok_and(|matches| without(&matches))
+        };
+        let is_no_part = |text: &str| {
+            let pattern = BlockPattern::new("layers_pattern", Some(text));
+            pattern.is_ok_and(|pattern| without(&|module| pattern.block_of(module).is_some()))
+        };
+        let all: BTreeSet<&str> = modules.iter().copied().flat_map(ends).collect();
+        let texts = |names: &'a Option<Names>| names.as_ref().filter(|names| !names.is_empty()).map_or(&[][..], Names::texts);
+        let one = matches!(self.config.exclude_modules, Some(Names::One(_)));
+        let is_idle = |name: &&String| if one { excludes_none(name) } else { !all.contains(name.as_str()) };
+        let excluded = texts(&self.config.exclude_modules).iter().filter(is_idle).map(|name| format!("{name} in exclude_modules"));
+        let parts = texts(&self.config.layers_pattern).iter().filter(|text| is_no_part(text));
+        let parts = parts.map(|name| format!("{name} in layers_pattern"));
+        excluded.chain(parts).map(|subject| Warning::new(UNMATCHED, &subject)).collect()
+    }
+}
+
+/// Returns the name of a module, and the names of the modules that it is in.
+fn inside(module: &str) -> impl Iterator<Item = &str> {
+    std::iter::once(module).chain(module.match_indices('.').map(|(at, _)| &module[..at]))
 }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::error::Word;
 use tabtune::gpu::profile::KernelTimes;
@@ -12,16 +11,17 @@ use tabtune::word;
 
 use super::super::{Outcome, profile};
 use super::Run;
+use super::loss::Losses;
 use crate::args::TrainArgs;
 use crate::error::{Result, RunError};
 use crate::output::Output;
 use crate::place::Folder;
 use crate::progress::Progress;
 use crate::signals::{Signal, Signals};
+use crate::waits::block_on;
 
 /// State of the loop around the steps.
 pub(super) struct Driver<'a> {
-    pub run: Run,
     pub args: &'a TrainArgs,
     pub output: &'a Output,
     pub place: Option<Folder>,
@@ -30,8 +30,13 @@ pub(super) struct Driver<'a> {
     pub times: Option<KernelTimes>,
     pub first: u64,
     pub last: u64,
+    /// Last step that was reported.
+    pub told: u64,
+    /// Step of the last evaluation that was reported.
+    pub evaluated: Option<u64>,
     /// Step of the newest checkpoint that this process has saved.
     pub saved: Option<u64>,
+    pub losses: Losses,
     pub best: Option<Best>,
 }
 
@@ -43,13 +48,18 @@ pub(super) struct Best {
 }
 
 impl Best {
-    /// Claims the folder and reads the evaluation of a checkpoint in it.
+    /// Claims the folder. A run that is resumed continues from the evaluation of the checkpoint in it; a new run needs a folder without one,
+    /// whose loss is not its own.
     ///
     /// # Errors
-    /// Errors of [`Folder::for_checkpoints`] and [`Folder::evaluation`].
-    pub fn claim(path: &Path) -> Result<Self> {
+    /// `output.occupied` for the checkpoint of another run; errors of [`Folder::for_checkpoints`] and [`Folder::progress`].
+    pub fn claim(path: &Path, resumed: bool) -> Result<Self> {
         let place = Folder::for_checkpoints(path)?;
-        Ok(Self { evaluation: place.evaluation()?, place })
+        let progress = place.progress()?;
+        if let Some(progress) = progress.filter(|_| !resumed) {
+            return Err(place.is_of_another_run(progress.completed_steps));
+        }
+        Ok(Self { evaluation: progress.and_then(|progress| progress.evaluation), place })
     }
 
     /// Returns the folder.
@@ -59,125 +69,140 @@ impl Best {
 }
 
 impl Driver<'_> {
-    fn step(&self) -> u64 {
-        self.run.trainer.progress().completed_steps
-    }
-
-    /// Trains to the end. However the steps end, the last complete one is saved.
+    /// Trains to the end, on another device after a loss. However the steps end, the last complete one is saved.
     ///
     /// # Errors
     /// The first error that ends the training, or that of the last save.
-    pub fn run(mut self) -> Result<Outcome> {
-        let ended = self.train();
+    pub fn run(mut self, mut run: Run) -> Result<Outcome> {
+        let ended = loop {
+            match self.train(&mut run) {
+                Err(error) if self.continues_after(&error) => run = self.continued(run, error)?,
+                ended => break ended,
+            }
+        };
         self.progress.end();
         let ended = match ended {
             Ok(ended) => ended,
             Err(error) => {
-                self.rescue(&error);
+                self.rescue(&mut run, &error);
                 return Err(error);
             }
         };
         if let Some(times) = &self.times {
             profile::print(&times.report(), self.output)?;
         }
-        self.finish(ended)
+        self.finish(run.step(), ended)
     }
 
     /// Trains to the last step, or until a signal comes, which is returned.
-    fn train(&mut self) -> Result<Option<Signal>> {
+    fn train(&mut self, run: &mut Run) -> Result<Option<Signal>> {
         if self.first >= self.last {
             // A resume has already warned about a run that has all its steps.
-            if self.first < self.run.trainer.config().steps {
+            if self.first < run.trainer.config().steps {
                 let message = format!("the run has made {} steps, and {} are asked for: nothing is left to do", self.first, self.last);
                 self.tell_warning(word!("run.nothing-left"), &message)?;
             }
-            self.save()?;
+            self.save(run)?;
             if self.args.eval_every.is_some() {
-                self.evaluate()?;
+                self.evaluate(run)?;
             }
             return Ok(None);
         }
-        while self.step() < self.last {
+        // After a loss: the evaluation of the saved step may not be complete.
+        if run.step() > self.first && self.evaluates_at(run.step()) {
+            self.evaluate(run)?;
+        }
+        while run.step() < self.last {
             let signal = self.signals.taken();
             if signal.is_some() {
-                self.settle()?;
-                self.save()?;
+                self.settle(run)?;
+                self.save(run)?;
                 return Ok(signal);
             }
             // The first step compiles kernels; it is timed only if it is the only one.
-            let timed = self.step() > self.first || self.first + 1 == self.last;
-            let reports = profile::advance(&mut self.run.trainer, self.times.as_mut().filter(|_| timed))?;
+            let timed = run.step() > self.first || self.first + 1 == self.last;
+            let reports = profile::advance(&mut run.trainer, self.times.as_mut().filter(|_| timed))?;
             self.tell(&reports)?;
-            let step = self.step();
-            let ends = step == self.last;
-            let due = |every: Option<u64>| every.is_some_and(|n| step.is_multiple_of(n));
-            let evaluates = due(self.args.eval_every) || (ends && self.args.eval_every.is_some());
-            let saves = ends || due(self.args.save_every);
+            let step = run.step();
+            let evaluates = self.evaluates_at(step);
+            let saves = step == self.last || due(self.args.save_every, step);
             if saves || evaluates {
-                self.settle()?;
-                if self.step() < step {
+                self.settle(run)?;
+                if run.step() < step {
                     // One of the last steps was refused; the next call reports which.
                     continue;
                 }
             }
             // Saved first, so that a failing evaluation does not lose a step.
             if saves {
-                self.save()?;
+                self.save(run)?;
             }
             if evaluates {
-                self.evaluate()?;
+                self.evaluate(run)?;
             }
         }
         Ok(None)
     }
 
+    fn evaluates_at(&self, step: u64) -> bool {
+        due(self.args.eval_every, step) || (step == self.last && self.args.eval_every.is_some())
+    }
+
     /// Waits for the submitted steps and reports them.
-    fn settle(&mut self) -> Result<()> {
-        let reports = block_on(self.run.trainer.settle())?;
+    fn settle(&mut self, run: &mut Run) -> Result<()> {
+        let reports = block_on(run.trainer.settle())?;
         self.tell(&reports)
     }
 
-    /// Reports each step in one line.
-    fn tell(&self, reports: &[StepReport]) -> Result<()> {
-        for report in reports {
+    /// Reports each step in one line. Steps that are made again after a loss are reported already.
+    fn tell(&mut self, reports: &[StepReport]) -> Result<()> {
+        let speed = tokens_a_second(reports);
+        for report in reports.iter().filter(|report| report.step > self.told) {
             self.output.json_line(report)?;
-            self.progress.step(report.step, shown(report));
+            self.progress.step(report.step, shown(report, speed));
         }
+        self.told = reports.last().map_or(self.told, |report| report.step.max(self.told));
         Ok(())
     }
 
-    fn tell_warning(&self, code: Word, message: &str) -> Result<()> {
+    pub(super) fn tell_warning(&self, code: Word, message: &str) -> Result<()> {
         let line = json!({ "warning": { "code": code.text(), "message": message } });
         self.progress.suspend(|| self.output.line(&line, || format!("warning: {message} [{}]", code.text())))
     }
 
     /// Saves the last complete step, unless it is saved already.
-    fn save(&mut self) -> Result<()> {
-        let Some(place) = self.place.as_ref().filter(|_| self.saved != Some(self.run.trainer.progress().completed_steps)) else {
-            return Ok(());
-        };
-        let mut stream = tabtune::checkpoint::write(&self.run.trainer, &self.run.assets, &self.run.origin)?;
+    fn save(&mut self, run: &Run) -> Result<()> {
+        let Some(place) = self.place.as_ref().filter(|_| self.saved != Some(run.step())) else { return Ok(()) };
+        let mut stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
         place.write(&mut stream)?;
-        self.saved = Some(self.step());
+        self.saved = Some(run.step());
         Ok(())
     }
 
-    /// Evaluates the model. A failed evaluation is only reported, and the run continues. The result is added to the checkpoint of this step, and the
-    /// best step is kept.
-    fn evaluate(&mut self) -> Result<()> {
-        let step = self.step();
-        let report = match block_on(self.run.trainer.evaluate(None)) {
-            Ok(report) => report,
-            Err(error) => {
-                return self
-                    .tell_warning(word!("run.evaluation"), &format!("step {step}: the evaluation failed: {error} [{}]", error.code()));
+    /// Evaluates the model. A failed evaluation is only reported, and the run continues, unless the device was lost. The result is added to
+    /// the checkpoint of this step, and the best step is kept. An evaluation that is made again after a loss is reported already.
+    fn evaluate(&mut self, run: &Run) -> Result<()> {
+        let step = run.step();
+        let again = self.evaluated.is_some_and(|evaluated| step <= evaluated);
+        let report = match block_on(run.trainer.evaluate(None)) {
+            Err(error) if !matches!(error, tabtune::Error::DeviceLost { .. }) => {
+                if !again {
+                    let message = format!("step {step}: the evaluation failed: {error} [{}]", error.code());
+                    self.tell_warning(word!("run.evaluation"), &message)?;
+                    self.evaluated = Some(step);
+                }
+                return Ok(());
             }
+            report => report?,
         };
-        let line = json!({ "step": step, "eval_loss": report.loss, "eval_accuracy": report.accuracy });
         let EvalReport { loss, accuracy, .. } = report;
-        let text = || format!("step {step}: evaluation loss {loss:.4}, accuracy {:.2} %", 100.0 * accuracy);
-        self.progress.suspend(|| self.output.line(&line, text))?;
-        let Some(evaluation) = self.run.trainer.progress().evaluation else { return Ok(()) };
+        if !again {
+            let line = json!({ "step": step, "eval_loss": loss, "eval_accuracy": accuracy });
+            let text = || format!("step {step}: evaluation loss {loss:.4}, accuracy {:.2} %", 100.0 * accuracy);
+            self.progress.suspend(|| self.output.line(&line, text))?;
+            self.evaluated = Some(step);
+        }
+        let Some(evaluation) = run.trainer.progress().evaluation else { return Ok(()) };
         if let Some(place) = self.place.as_ref().filter(|_| self.saved == Some(step)) {
             place.change_manifest(|saved| tabtune::checkpoint::with_evaluation(saved, evaluation))?;
         }
@@ -185,44 +210,47 @@ impl Driver<'_> {
         if best.evaluation.is_some_and(|best| best.data_digest == evaluation.data_digest && best.loss <= evaluation.loss) {
             return Ok(());
         }
-        let mut stream = tabtune::checkpoint::write(&self.run.trainer, &self.run.assets, &self.run.origin)?;
+        let mut stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
         best.place.write(&mut stream)?;
         best.evaluation = Some(evaluation);
         let folder = best.place.path().display().to_string();
-        let line = json!({ "step": step, "best": report.loss, "checkpoint": folder });
+        let line = json!({ "step": step, "best": loss, "checkpoint": folder });
         self.progress.suspend(|| self.output.line(&line, || format!("step {step}: the best so far, kept in {folder}")))
     }
 
     /// Saves the last complete step after an error. The error is the one to report; the outcome of the save goes to stderr.
-    fn rescue(&mut self, error: &RunError) {
+    fn rescue(&mut self, run: &mut Run, error: &RunError) {
         // With gradient release the parameters changed before the norm of their gradients was known.
         let changed = matches!(error, RunError::Tabtune(tabtune::Error::NonFiniteReleased { .. }));
         if changed || self.place.is_none() {
             return;
         }
         // Collects reports of the steps before the failed one. Their lines are not printed: stdout may be the cause of the error.
-        let settled = block_on(self.run.trainer.settle()).map(drop).map_err(RunError::from);
-        if settled.is_ok() && self.step() == self.saved.unwrap_or(self.first) {
+        let settled = block_on(run.trainer.settle()).map(drop).map_err(RunError::from);
+        if settled.is_ok() && run.step() == self.saved.unwrap_or(self.first) {
             return;
         }
-        match settled.and_then(|()| self.save()) {
-            Ok(()) => self.progress.note(&format!("step {} is saved in {}", self.step(), self.folder().unwrap_or_default())),
-            Err(error) => {
-                let kept = self
-                    .saved
-                    .zip(self.folder())
-                    .map_or("no step of this run is saved".to_string(), |(step, folder)| format!("step {step} is saved in {folder}"));
-                log::warn!("the steps since {} could not be saved, {kept}: {error} [{}]", self.saved.unwrap_or(self.first), error.code());
-            }
+        match settled.and_then(|()| self.save(run)) {
+            Ok(()) => self.progress.note(&format!("step {} is saved in {}", run.step(), self.folder().unwrap_or_default())),
+            Err(error) => self.warn_of_unsaved(&error),
         }
     }
 
-    fn folder(&self) -> Option<String> {
+    /// Prints the step since which nothing could be saved.
+    pub(super) fn warn_of_unsaved(&self, error: &RunError) {
+        let kept = self
+            .saved
+            .zip(self.folder())
+            .map_or("no step of this run is saved".to_string(), |(step, folder)| format!("step {step} is saved in {folder}"));
+        log::warn!("the steps since {} could not be saved, {kept}: {error} [{}]", self.saved.unwrap_or(self.first), error.code());
+    }
+
+    pub(super) fn folder(&self) -> Option<String> {
         self.place.as_ref().filter(|_| self.saved.is_some()).map(|place| place.path().display().to_string())
     }
 
-    fn finish(&self, ended: Option<Signal>) -> Result<Outcome> {
-        let (step, checkpoint) = (self.step(), self.folder());
+    fn finish(&self, step: u64, ended: Option<Signal>) -> Result<Outcome> {
+        let checkpoint = self.folder();
         let mut line = json!({ "done": ended.is_none(), "step": step, "checkpoint": checkpoint });
         if let Some(signal) = ended {
             line["signal"] = json!(signal.name);
@@ -238,8 +266,18 @@ impl Driver<'_> {
     }
 }
 
-fn shown(report: &StepReport) -> String {
-    let rate = report.tokens as f64 / report.secs.max(1e-9);
+fn due(every: Option<u64>, step: u64) -> bool {
+    every.is_some_and(|n| step.is_multiple_of(n))
+}
+
+/// Returns the speed of steps that were read together: they have different numbers of tokens, and each the mean of their time.
+fn tokens_a_second(reports: &[StepReport]) -> f64 {
+    let tokens: u64 = reports.iter().map(|report| report.tokens).sum();
+    let secs: f64 = reports.iter().map(|report| report.secs).sum();
+    tokens as f64 / secs.max(1e-9)
+}
+
+fn shown(report: &StepReport, speed: f64) -> String {
     let StepReport { epoch, loss, grad_norm, learning_rate, .. } = report;
-    format!("epoch {epoch:.2} · loss {loss:.4} · norm {grad_norm:.3} · rate {learning_rate:.3e} · {rate:.0} tokens/s")
+    format!("epoch {epoch:.2} · loss {loss:.4} · norm {grad_norm:.3} · rate {learning_rate:.3e} · {speed:.0} tokens/s")
 }

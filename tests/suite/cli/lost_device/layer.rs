@@ -1,10 +1,11 @@
-//! A Vulkan layer that loses the device, written against the layer interface of the Vulkan loader: from submission number `LOSE_AT` on, every
-//! call that can report a lost device does. The test compiles it separately, as a library of its own.
+//! A Vulkan layer that loses devices, written against the layer interface of the Vulkan loader. `LOSE_AT` is a list of numbers: from that
+//! number of its submissions on, every call of the first device that can report a loss does; the second number is for the second device.
+//! After `wait:` only calls that wait report it, and not the submissions. Devices without a number are never lost. The test compiles it
+//! separately, as a library of its own.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::SeqCst};
+use std::sync::{Mutex, OnceLock};
 
 type Call = unsafe extern "system" fn();
 type Lookup = unsafe extern "system" fn(*mut c_void, *const c_char) -> Option<Call>;
@@ -43,13 +44,24 @@ pub struct Negotiation {
 
 static INSTANCE: OnceLock<Lookup> = OnceLock::new();
 static DEVICE: OnceLock<Lookup> = OnceLock::new();
-/// The device. Only one exists at a time.
-static CREATED: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-static SUBMITTED: AtomicU64 = AtomicU64::new(0);
+static DEVICES: Mutex<Vec<Device>> = Mutex::new(Vec::new());
 
-fn lost() -> bool {
-    static AT: OnceLock<u64> = OnceLock::new();
-    SUBMITTED.load(SeqCst) >= *AT.get_or_init(|| std::env::var("LOSE_AT").unwrap().parse().unwrap())
+/// A device, with handles as numbers.
+struct Device {
+    handle: usize,
+    queues: Vec<usize>,
+    submitted: u64,
+    lose_at: u64,
+    in_waits: bool,
+}
+
+/// Adds so many submissions to the device of a device's or queue's handle, the newest one with it. Returns the device unless it is lost.
+fn alive(handle: *mut c_void, submissions: u64) -> Option<*mut c_void> {
+    let (handle, mut devices) = (handle as usize, DEVICES.lock().unwrap());
+    let device = devices.iter_mut().rfind(|device| device.handle == handle || device.queues.contains(&handle)).unwrap();
+    device.submitted += submissions;
+    let spared = submissions > 0 && device.in_waits;
+    (device.submitted < device.lose_at || spared).then_some(device.handle as *mut c_void)
 }
 
 /// Takes the next link off a chain and returns its functions.
@@ -77,19 +89,33 @@ unsafe extern "system" fn create_device(physical: *mut c_void, info: *mut c_void
     let call = unsafe { next(null_mut(), c"vkCreateDevice".as_ptr()) }.unwrap();
     type Create = unsafe extern "system" fn(*mut c_void, *mut c_void, *mut c_void, *mut *mut c_void) -> i32;
     let call: Create = unsafe { std::mem::transmute(call) };
-    unsafe { call(physical, info, allocator, device) }
+    let result = unsafe { call(physical, info, allocator, device) };
+    if result == 0 {
+        let mut devices = DEVICES.lock().unwrap();
+        let all = std::env::var("LOSE_AT").unwrap();
+        let own = all.split(',').nth(devices.len()).unwrap_or_default();
+        let number = own.strip_prefix("wait:");
+        let (in_waits, lose_at) = (number.is_some(), number.unwrap_or(own).parse().unwrap_or(u64::MAX));
+        devices.push(Device { handle: unsafe { *device } as usize, queues: Vec::new(), submitted: 0, lose_at, in_waits });
+    }
+    result
+}
+
+unsafe extern "system" fn device_queue(device: *mut c_void, family: u32, index: u32, queue: *mut *mut c_void) {
+    let call = unsafe { (DEVICE.get().unwrap())(device, c"vkGetDeviceQueue".as_ptr()) }.unwrap();
+    let call: unsafe extern "system" fn(*mut c_void, u32, u32, *mut *mut c_void) = unsafe { std::mem::transmute(call) };
+    unsafe { call(device, family, index, queue) };
+    let mut devices = DEVICES.lock().unwrap();
+    let of = devices.iter_mut().rfind(|of| of.handle == device as usize).unwrap();
+    of.queues.push(unsafe { *queue } as usize);
 }
 
 macro_rules! losing {
     ($name:ident, $vulkan:literal, $count:expr, ($($arg:ident: $kind:ty),*)) => {
         unsafe extern "system" fn $name(handle: *mut c_void, $($arg: $kind),*) -> i32 {
-            SUBMITTED.fetch_add($count, SeqCst);
-            if lost() {
-                return DEVICE_LOST;
-            }
-            static NEXT: OnceLock<Call> = OnceLock::new();
-            let next = NEXT.get_or_init(|| unsafe { (DEVICE.get().unwrap())(CREATED.load(SeqCst), $vulkan.as_ptr()) }.unwrap());
-            let next: unsafe extern "system" fn(*mut c_void, $($kind),*) -> i32 = unsafe { std::mem::transmute(*next) };
+            let Some(device) = alive(handle, $count) else { return DEVICE_LOST };
+            let next = unsafe { (DEVICE.get().unwrap())(device, $vulkan.as_ptr()) }.unwrap();
+            let next: unsafe extern "system" fn(*mut c_void, $($kind),*) -> i32 = unsafe { std::mem::transmute(next) };
             unsafe { next(handle, $($arg),*) }
         }
     };
@@ -103,9 +129,9 @@ losing!(semaphore_value, c"vkGetSemaphoreCounterValue", 0, (semaphore: u64, valu
 losing!(wait_idle, c"vkDeviceWaitIdle", 0, ());
 
 unsafe extern "system" fn device_lookup(device: *mut c_void, name: *const c_char) -> Option<Call> {
-    CREATED.store(device, SeqCst);
     let own: *const () = match unsafe { CStr::from_ptr(name) }.to_bytes() {
         b"vkGetDeviceProcAddr" => device_lookup as *const (),
+        b"vkGetDeviceQueue" => device_queue as *const (),
         b"vkQueueSubmit" => submit as *const (),
         b"vkWaitForFences" => wait_fences as *const (),
         b"vkGetFenceStatus" => fence_status as *const (),
