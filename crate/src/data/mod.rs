@@ -8,6 +8,7 @@ mod entries;
 mod example;
 mod files;
 mod form;
+mod gzip;
 mod hash;
 mod header;
 mod json;

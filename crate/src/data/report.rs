@@ -45,6 +45,8 @@ pub struct FileSummary {
     pub columns: Vec<String>,
     /// Number of characters of a text or of rows, or of ids of token ids.
     pub characters: usize,
+    /// Warnings about the file itself.
+    pub warnings: Vec<DataWarning>,
 }
 
 /// Warning about data that was not refused.

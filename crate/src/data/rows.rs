@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::form::Found;
+use super::gzip::Trailing;
 use super::json::{self, Outline, ROW_BYTES, outline};
 use super::row::{Row, too_long};
 use super::source::DataSource;
@@ -18,6 +19,7 @@ pub(super) struct Rows<'a> {
     kind: Kind<'a>,
     /// Holds back one row of a partial file, whose last row is left out.
     before: Option<Option<(usize, Row)>>,
+    trailing: Trailing,
 }
 
 enum Kind<'a> {
@@ -38,6 +40,7 @@ impl<'a> Rows<'a> {
     /// Opens the rows of a file of a [`Found`] form. For a `partial` file, the beginning of a longer one, the last row is left out.
     pub fn open(source: &'a dyn DataSource, found: &Found, partial: bool) -> Result<Self> {
         let mut reader = TextReader::open(source, partial)?;
+        let trailing = reader.trailing();
         let kind = match found.form {
             Form::Jsonl => Kind::Lines(reader),
             Form::Json if reader.skip_blank()? == Some(b'[') => Kind::Array { reader, begun: false, inside: false },
@@ -52,7 +55,12 @@ impl<'a> Rows<'a> {
             Form::Csv | Form::Tsv => Kind::Table(Box::new(Table::new(reader, found.delimiter))),
             Form::Text | Form::Tokens => Kind::Done,
         };
-        Ok(Self { name: source.name(), kind, before: partial.then_some(None) })
+        Ok(Self { name: source.name(), kind, before: partial.then_some(None), trailing })
+    }
+
+    /// Returns what will be known of the file's end.
+    pub fn trailing(&self) -> Trailing {
+        self.trailing.clone()
     }
 
     /// Returns the next row and its line; `None` at the end.

@@ -104,7 +104,8 @@ codes! {
     "data.folder" => Warning, Core, "a folder with entries other than its .txt and .md files, which are not read";
     "data.form" => Warning, Core, "a file whose name speaks of another form than its contents have: it is read by its contents";
     "data.form.contradicts" => BadOption, Core, "a file that does not have the form that was given, or token ids together with other forms";
-    "data.gzip" => BadOption, Both, "a gzip file that cannot be unpacked";
+    "data.gzip" => BadOption, Core, "a gzip file that is cut or damaged";
+    "data.gzip.trailing" => Warning, Core, "a gzip file with other bytes than zeros after its end: they are left out";
     "data.layout" => Warning, Core, "instructions for a model without a chat template: they are written in the layout of Alpaca";
     "data.long" => Warning, Core, "examples that are longer than a sequence: they are cut or left out";
     "data.message.part" => BadOption, Core, "a message whose content has a part that is no text";

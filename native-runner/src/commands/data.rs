@@ -61,13 +61,14 @@ fn many(count: usize, one: &str) -> String {
 }
 
 fn summary(file: &FileSummary) -> String {
-    let FileSummary { name, form, rows, shapes, columns, characters } = file;
+    let FileSummary { name, form, rows, shapes, columns, characters, warnings } = file;
     let rows = rows.map_or_else(String::new, |rows| format!(", {}", many(rows, "row")));
     let shapes: Vec<String> = shapes.iter().map(|(shape, count)| format!("{count} {shape}")).collect();
     let shapes = if shapes.is_empty() { String::new() } else { format!(" ({})", shapes.join(", ")) };
     let columns: Vec<String> = columns.iter().map(|column| escaped(column).to_string()).collect();
     let columns = if columns.is_empty() { String::new() } else { format!(", columns {}", columns.join(", ")) };
-    format!("{name}: {}{rows}{shapes}{columns}, {characters} characters", form.name())
+    let warnings: String = warnings.iter().map(|warning| format!("\nwarning: {} [{}]", escaped(&warning.message), warning.code)).collect();
+    format!("{name}: {}{rows}{shapes}{columns}, {characters} characters{warnings}", form.name())
 }
 
 fn text(shown: &Shown) -> String {
