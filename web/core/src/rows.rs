@@ -54,12 +54,17 @@ fn examples(dataset: &Dataset, config: TrainConfig, tokenizer: &Tokenizer) -> Re
     dataset.preview(&TrainConfig { seq_len: ANY_LENGTH, on_long: OnLong::Cut, ..config }, tokenizer, usize::MAX)
 }
 
-/// Describes data by themselves → `FileSummary[]`. If a file is `partial`, the beginning of one, its last row is left out.
+/// Describes data by themselves → `FileSummary[]`. If a file is `partial`, the beginning of one, its last row is left out. The warning
+/// about entries of folders that are not read is one of the first file's.
 #[wasm_bindgen(js_name = inspectData)]
 pub fn inspect_data(data: JsValue, config_json: &str, partial: bool) -> JsResult<JsValue> {
     let (data, config) = (JsData::new(&data)?, train_config(config_json, None).map_err(thrown)?);
     let settings = DataSettings { partial, ..config.data_settings() };
-    plain(&Dataset::summaries(&data.all_files(), &settings).map_err(thrown)?)
+    let mut summaries = Dataset::summaries(&data.all_files(), &settings).map_err(thrown)?;
+    if let Some(first) = summaries.first_mut() {
+        first.warnings.extend(data.passed_over());
+    }
+    plain(&summaries)
 }
 
 #[wasm_bindgen]
