@@ -276,7 +276,7 @@ codes! {
     "run.private" => Warning, Page, "this window keeps no files: checkpoints are gone when it closes";
     "run.recovered" => Warning, Page, "the run was put together again after a loss";
     "run.sample" => Warning, Page, "a sample failed: the run continues";
-    "run.steps" => Warning, Core, "a resume with other batches of a run by epochs: it has other steps";
+    "run.steps" => Warning, Core, "a resume with other batches or data of a run by epochs: it has other steps";
     "run.unlocked" => Warning, Page, "the browser has no Web Locks: nothing keeps a second tab out";
     "run.unprotected" => Warning, Page, "autosave is off";
     "safetensors.count.limit" => BadModelFile, Core, "more than 100,000 tensors";
