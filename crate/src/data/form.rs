@@ -72,7 +72,12 @@ pub(super) fn find(source: &dyn DataSource, settings: &DataSettings) -> Result<F
     let form = settings.form.unwrap_or(found);
     if form != found && form != Form::Text {
         let refusal = Refusal::new(word!("data.form.contradicts")).of(source.name()).expected(described(form));
-        return Err(refusal.found(found.name()).hint("leave the form out, so that it is found by the contents").into());
+        let hint = if settings.form_kept {
+            "this is the form in the checkpoint; for data of another one give their form, and allow the change by the override form"
+        } else {
+            "leave the form out, so that it is found by the contents"
+        };
+        return Err(refusal.found(found.name()).hint(hint).into());
     }
     let delimiter = match form {
         Form::Tsv => b'\t',

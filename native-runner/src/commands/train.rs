@@ -9,7 +9,7 @@ use futures_lite::future::block_on;
 use serde_json::{Map, Value, json};
 use tabtune::bundle::{Bundle, FileStream, ModelAssets};
 use tabtune::checkpoint::{Base, Environment, MANIFEST, Origin};
-use tabtune::config::{ModelConfig, TrainConfig};
+use tabtune::config::{DataSettings, ModelConfig, TrainConfig};
 use tabtune::data::Dataset;
 use tabtune::device::Device;
 use tabtune::gpu::launch;
@@ -129,8 +129,7 @@ struct Data {
 
 impl Data {
     /// Reads the training data and the separate evaluation data, if there is any. Token ids need no tokenizer.
-    fn set(&self, tokenizer: Result<&Tokenizer>, config: &TrainConfig) -> Result<Dataset> {
-        let mut settings = config.data_settings();
+    fn set(&self, tokenizer: Result<&Tokenizer>, mut settings: DataSettings) -> Result<Dataset> {
         if self.validation.is_empty() {
             return self.training.read(tokenizer, &settings);
         }
@@ -170,8 +169,8 @@ fn resume(args: &TrainArgs, folder: &Path, mut given: Map<String, Value>, data: 
         let made = checkpoint.manifest().progress.completed_steps;
         given.insert("steps".into(), made.saturating_add(steps.count).into());
     }
-    let mut config = settings::settle(given, Some(&checkpoint.manifest().train))?;
-    let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), &config)?;
+    let mut config = settings::settle(given.clone(), Some(&checkpoint.manifest().train))?;
+    let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), config.data_settings_of_resume(&given))?;
     if epochs {
         config = config.with_steps_of(&dataset)?;
     }
@@ -191,7 +190,7 @@ fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data, ou
     let bundle = Rc::new(bundle);
     let given = settings::given(&args.settings)?;
     let config = settings::dated(settings::with_files_of_adapter(config, &given, &bundle)?, bundle.tokenizer.as_ref());
-    let dataset = data.set(tokenizer_of(&bundle, path), &config)?;
+    let dataset = data.set(tokenizer_of(&bundle, path), config.data_settings())?;
     let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
     let device = training_device(args, &bundle.config, &config, Some(&bundle))?;
     let survived = args.merge_adapter.as_ref().map(|_| outgoing::survival_in(&bundle, config.precision)).transpose()?.flatten();
@@ -216,7 +215,7 @@ fn base_of(bundle: &Bundle, config: &TrainConfig) -> Result<Base> {
 fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
     let characters = Dataset::characters(&data.training.and(&data.validation), &config.data_settings())?;
     let (shape, tokenizer) = scratch::plan(path, &characters)?;
-    let dataset = data.set(Ok(&tokenizer), &config)?;
+    let dataset = data.set(Ok(&tokenizer), config.data_settings())?;
     let config = config.settled_for(&dataset, &settings::given(&args.settings)?, shape.max_position_embeddings)?;
     if config.adapter.is_some() {
         return Err(no_base().into());

@@ -341,6 +341,23 @@ fn a_resume_on_other_data_says_how_they_were_read() {
 }
 
 #[test]
+fn the_form_in_a_checkpoint_is_not_told_as_given() {
+    let place = folder("inputs-kept-form");
+    let out = text(&place.join("run"));
+    let (data, table) = (input("forms/rows.jsonl"), input("forms/rows.csv"));
+    let short = ["--device", "cpu", "--steps", "1", "--batch-size", "1", "--seq-len", "64", "--out", &out];
+    let first = ["train", "--model", &input("forms/model"), "--data"];
+    succeed(&[&first[..], &[&data, "--form", "jsonl"], &short].concat());
+    let (code, message) = refuse(&[&first[..], &[&table, "--form", "jsonl"], &short].concat());
+    assert!(code == "data.form.contradicts" && message.contains("leave the form out"), "{message}");
+    let again = ["train", "--resume", &out, "--data", &table, "--device", "cpu", "--steps", "2"];
+    let (code, message) = refuse(&[&again[..], &["--override", "steps", "data"]].concat());
+    assert!(code == "data.form.contradicts" && message.contains("the form in the checkpoint"), "{message}");
+    succeed(&[&again[..], &["--override", "steps", "data", "form", "--form", "csv"]].concat());
+    std::fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
 fn a_tokenizer_may_be_a_vocabulary_with_merges() {
     let args = ["--data", &input("no-tokenizer-json/t.txt"), "--device", "cpu"];
     let evaluate = |model: &str| [&["evaluate".to_owned(), "--model".to_owned(), input(model)][..], &args.map(str::to_owned)].concat();
