@@ -122,6 +122,7 @@ codes! {
     "data.tokens" => BadOption, Core, "token ids that are cut off or outside the vocabulary";
     "data.too-short" => BadOption, Core, "fewer tokens than one sequence needs";
     "data.untaught" => Warning, Core, "examples that are left out, since none of their tokens within a sequence is learned";
+    "data.validation.unused" => Warning, Both, "data for evaluation of a run that evaluates nothing by itself";
     "delta.base.mismatch" => Integrity, Core, "a delta for other weights than the given ones";
     "delta.keys.differ" => BadModelFile, Core, "two models whose tensors have other names";
     "delta.target.mismatch" => Integrity, Core, "a result of a delta that is not the stated one";

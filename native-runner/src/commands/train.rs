@@ -18,7 +18,8 @@ use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, no_base};
 use tabtune::state::VerifyPolicy;
 use tabtune::tokenizer::Tokenizer;
-use tabtune::train::{Trainer, check_limits, memory_plan};
+use tabtune::train::{Notice, Trainer, check_limits, memory_plan};
+use tabtune::word;
 
 use self::driver::{Best, Driver};
 use super::{Outcome, open_device, outgoing, tokenizer_of};
@@ -53,7 +54,8 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     if args.eval_every.is_some() {
         run.trainer.check_evaluation()?;
     } else if !args.validation_data.is_empty() {
-        log::warn!("--validation-data: nothing evaluates it; give --eval-every too");
+        let message = "nothing evaluates --validation-data: give --eval-every too".to_owned();
+        run.trainer.add_notices(vec![Notice { code: word!("data.validation.unused").text(), subject: None, message }]);
     }
     for place in place.iter().chain(best.as_ref().map(Best::place)) {
         let stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;

@@ -131,6 +131,12 @@ fn what_is_told_of_data_for_evaluation_reaches_the_terminal() {
         let message = found["message"].as_str().unwrap();
         assert!(message.contains("for evaluation") && message.contains(place), "{message}");
     }
+    // Without evaluations they are of no use, which programs learn too.
+    let unused = |more: &[&str]| {
+        let answer = cli::succeed(&[&args[..], &["--steps", "1"], more].concat());
+        answer.with("warning").iter().any(|line| line["warning"]["code"] == "data.validation.unused")
+    };
+    assert_eq!([unused(&[]), unused(&["--eval-every", "1"])], [true, false]);
     std::fs::remove_dir_all(place).unwrap();
 }
 

@@ -1,5 +1,6 @@
 /** Training data in the form in which the core reads them: range by range, so that large files are never in memory as a whole. */
 import { escaped, fault } from '../protocol/errors.js';
+import type { Word } from '../protocol/generated/codes.js';
 import type { DataSpec, SourceSpec } from '../protocol/protocol.js';
 import type { OnProgress } from '../protocol/reports.js';
 import { checkWhole } from '../protocol/whole.js';
@@ -48,6 +49,12 @@ export async function withStorage(data: Omit<RunData, 'storage'>): Promise<RunDa
   const storage = size > SMALL_BYTES ? await tokenStorage() : undefined;
   if (storage === undefined) for (const { name } of all.slice(0, 1)) checkWhole(name, size);
   return { ...data, storage };
+}
+
+/** Warns about validation data that no step evaluates. */
+export function unevaluated({ validation }: RunData, evalEvery: number): { code: Word; message: string }[] {
+  if (validation.length === 0 || evalEvery > 0) return [];
+  return [{ code: 'data.validation.unused', message: 'no step evaluates validationData: give evalEvery too, or call evaluate()' }];
 }
 
 /** Record of a file in the data that are stored with a run. */
