@@ -1,16 +1,16 @@
 //! The rows of a file of each form, with the line at which each begins.
 
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
 use super::form::Found;
 use super::gzip::Trailing;
 use super::json::{self, Outline, ROW_BYTES, outline};
-use super::row::{Row, too_long};
+use super::row::{self, Row, object, parsed, too_long};
 use super::source::DataSource;
 use super::table::Table;
 use super::text::TextReader;
 use crate::config::Form;
-use crate::error::{Result, shown};
+use crate::error::Result;
 
 /// The rows of a file, from first to last. An unreadable part is returned as the row's fault, which is the last row if the rest of the file
 /// has no meaning after it.
@@ -101,25 +101,6 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Describes the fault of a text that begins at `line` of its file.
-fn not_json(error: &serde_json::Error, line: usize) -> String {
-    let text = error.to_string();
-    let words = text.split(" at line ").next().unwrap_or_default();
-    format!("not JSON: {} at line {} column {}", shown(words), line + error.line().saturating_sub(1), error.column())
-}
-
-fn object(value: Value) -> Row {
-    match value {
-        Value::Object(fields) => Ok(fields),
-        other => Err(format!("expected an object, found {}", shown(&other.to_string()))),
-    }
-}
-
-/// Parses a row from its JSON.
-fn parsed(text: &str, line: usize) -> Row {
-    serde_json::from_str(text).map_err(|error| not_json(&error, line)).and_then(object)
-}
-
 fn next_line(reader: &mut TextReader<'_>) -> Result<Option<(usize, Row)>> {
     let mut line = String::new();
     loop {
@@ -169,18 +150,18 @@ fn next_item(reader: &mut TextReader<'_>, begun: &mut bool, inside: bool) -> Res
             reader.skip_blank()?;
         }
         (Some(b']'), true) => return end_of_array(reader, inside),
-        (None, _) => return fault(reader, "expected a comma or the end of the array, found the end of the file"),
-        _ => return fault(reader, "expected a comma or the end of the array"),
+        (None, _) => return fault(reader, "the end of the file within the array"),
+        _ => return fault(reader, "neither a comma nor the end of the array"),
     }
     let line = reader.line();
     Ok(match json::value(reader)? {
         json::Value::Whole(text) => {
-            let row = serde_json::from_str(&text).map_err(|error| not_json(&error, line));
+            let row = row::value(&text, line);
             // After invalid JSON the rest has no meaning.
-            let goes_on = row.is_ok();
+            let goes_on = row.is_ok() || serde_json::from_str::<IgnoredAny>(&text).is_ok();
             (Some((line, row.and_then(object))), goes_on)
         }
-        json::Value::Cut(text) if text.is_empty() => return fault(reader, "expected an object, found the end of the file"),
+        json::Value::Cut(text) if text.is_empty() => return fault(reader, "the end of the file in place of an object"),
         json::Value::Cut(text) => (Some((line, parsed(&text, line))), false),
         json::Value::TooLong => (Some((line, Err(too_long()))), true),
     })
@@ -192,6 +173,6 @@ fn end_of_array(reader: &mut TextReader<'_>, inside: bool) -> Result<(Option<(us
     Ok(match reader.skip_blank()? {
         Some(_) if inside => (None, false),
         None => (None, false),
-        Some(_) => (Some((reader.line(), Err("expected nothing after the array".to_owned()))), false),
+        Some(_) => (Some((reader.line(), Err("something after the end of the array".to_owned()))), false),
     })
 }

@@ -237,6 +237,24 @@ fn all_faulty_rows_are_found_and_may_be_left_out() {
 }
 
 #[test]
+fn faults_say_what_was_found() {
+    for (name, bytes, said) in [
+        ("a.jsonl", "{\"text\": \"a\"}\n{\"prompt\": \"a\", \"completion\": \"b\", \"prompt\": \"c\"}\n", "found the key prompt twice at line 2"),
+        ("a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\", \"meta\": [{\"\\u0061\": 1, \"a\": 2}]}\n", "found the key a twice at line 2"),
+        ("a.json", "[{\"text\": \"a\", \"text\": \"b\"}, {\"a\": 1}]", "row 2 (line 1)"),
+        ("a.jsonl", "{\"text\": \"a\"}\n{\"text\": null, \"\": 1}\n", "found text (null), \"\""),
+        ("a.json", "[[{\"role\": \"user\", \"content\": \"a\"}]]", "found a list of messages"),
+        ("a.json", "[\"a text\"]", "found \"a text\", which is not an object"),
+        ("a.json", "[{\"role\": \"user\", \"content\": \"a\"}]", "a row is a whole conversation"),
+        ("a.csv", "prompt,completion\na,b\nc\n", "found 1 field, where the first line has 2"),
+        ("a.csv", ",text,\na,b,c\n", "found two columns with the name \"\""),
+    ] {
+        let refused = read(name, bytes.as_bytes()).unwrap_err().to_string();
+        assert!(refused.contains(said) && !refused.contains("found expected"), "{bytes}: {refused}");
+    }
+}
+
+#[test]
 fn columns_name_keys_and_patterns() {
     let rows = "{\"question\": \"a\", \"answer\": \" b\", \"id\": 7}\n{\"question\": \"{c}\", \"answer\": \" e\", \"id\": 8}\n";
     let columns = |prompt: &str, completion: &str| DataSettings {
