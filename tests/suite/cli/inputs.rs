@@ -162,6 +162,14 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn ids_outside_the_vocabulary_are_refused_before_they_are_shown() {
+    let ids: Vec<u8> = (0..400u32).flat_map(|id| if id == 250 { 70_000 } else { id % 200 }.to_le_bytes()).collect();
+    let data = write(&folder("inputs-ids"), "a.tokens", ids);
+    let (code, message) = refuse(&["data", &data, "--model", &input("forms/model")]);
+    assert!(code == "model.token-range" && message.contains("70000 at position 250"), "{code} {message}");
+}
+
+#[test]
 fn faults_of_many_rows_are_told_one_by_one() {
     let place = folder("inputs-faults");
     let data = write(&place, "rows.jsonl", "{\"answer\": 4}\n".repeat(130));

@@ -29,6 +29,7 @@ impl ModelHandle {
     async fn data_inspection(&self, data: &JsData, config_json: &str, partial: bool, show: usize) -> Result<DataInspection> {
         let config = train_config(config_json, self.files())?;
         let (dataset, config) = self.dataset(data, config, config_json, partial).await?;
+        dataset.check_vocabulary(self.shape().vocab_size)?;
         let loader = Loader::for_run(&dataset, &config)?;
         let preview = match self.tokenizer() {
             Ok(tokenizer) => dataset.preview(&config, tokenizer, show)?,
