@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use tabtune::config::DataSettings;
 use tabtune::data::{DataReader, DataSource, DataWarning, Dataset, TokenStorage};
+use tabtune::error::escaped;
 use tabtune::tokenizer::Tokenizer;
 
 use crate::error::{Result, unreadable, unwritable};
@@ -84,11 +85,25 @@ fn texts_of(folder: &Path, passed_over: &mut Vec<String>) -> Result<Vec<PathBuf>
     paths.sort();
     let (texts, others): (Vec<PathBuf>, Vec<PathBuf>) =
         paths.into_iter().partition(|path| path.is_file() && has_ending(path, &["txt", "md"]));
+    let others = others.iter().map(|path| file_name(path));
     if texts.is_empty() {
-        return Err(unreadable(folder.display(), "expected .txt or .md files in the folder, found none").into());
+        let found = listed(&others.collect::<Vec<_>>());
+        let reason = format!("expected .txt or .md files in the folder, found {found}; name files of other forms one by one");
+        return Err(unreadable(folder.display(), reason).into());
     }
-    passed_over.extend(others.iter().map(|path| file_name(path)));
+    passed_over.extend(others);
     Ok(texts)
+}
+
+/// Lists the first names of the entries of a folder.
+fn listed(names: &[String]) -> String {
+    const NAMED: usize = 5;
+    let first: Vec<String> = names.iter().take(NAMED).map(|name| escaped(name)).collect();
+    match names.len() {
+        0 => "none".to_owned(),
+        all if all > NAMED => format!("{} and {} more", first.join(", "), all - NAMED),
+        _ => first.join(", "),
+    }
 }
 
 impl DataSource for DataPath {

@@ -96,6 +96,14 @@ fn entries_of_folders_that_are_not_read_are_told() {
         let line = plain.lines().find(|line| line.contains("data.folder")).unwrap_or_else(|| panic!("{plain}"));
         assert!(line.contains("not c.pdf, sub [") && !line.contains("hidden"), "{line}");
     }
+    std::fs::create_dir_all(place.join("rows")).unwrap();
+    for (name, said) in [("", "found none"), ("b.csv", "found b.csv; "), ("a.jsonl", "found a.jsonl, b.csv; ")] {
+        if !name.is_empty() {
+            cli::write(&place.join("rows"), name, "a,b\n");
+        }
+        let (code, message) = cli::refuse(&["data", &cli::text(&place.join("rows"))]);
+        assert!(code == "source.read" && message.contains(said), "{message}");
+    }
     std::fs::remove_dir_all(place).unwrap();
 }
 
