@@ -12,6 +12,7 @@ mod gzip;
 mod hash;
 mod header;
 mod json;
+mod kinds;
 mod loader;
 mod overview;
 mod pack;

@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 
 use super::gzip::{Contents, Trailing};
+use super::kinds::other_kind;
 use super::source::{DataSource, unreadable};
 use crate::error::{Error, Refusal, Result, word};
 
@@ -39,8 +40,8 @@ impl<'a> TextReader<'a> {
     /// Opens a file.
     ///
     /// # Errors
-    /// `data.empty`, and `data.parquet` for files that have to be converted first; during reading, `data.gzip`, `data.encoding` with the
-    /// first bad byte, and those of the file.
+    /// `data.empty`, `data.kind`, and `data.parquet` for files that have to be converted first; during reading, `data.gzip`,
+    /// `data.encoding` with the first bad byte, and those of the file.
     pub fn open(source: &'a dyn DataSource, partial: bool) -> Result<Self> {
         let (name, text, raw) = (source.name(), String::new(), Vec::new());
         let (encoding, inner) = (Encoding::Utf8, Contents::open(source, partial)?);
@@ -51,9 +52,14 @@ impl<'a> TextReader<'a> {
     }
 
     fn begin(&mut self) -> Result<()> {
+        if let Some(refusal) = other_kind(&self.raw, self.name) {
+            return Err(refusal.into());
+        }
         let refuse = |word| Refusal::new(word).of(self.name);
         let mark = match self.raw.as_slice() {
-            [0x1f, 0x8b, ..] => return Err(refuse(word!("data.gzip")).found("a gzip file in a gzip file").hint("unpack it: gunzip").into()),
+            [0x1f, 0x8b, ..] => {
+                return Err(refuse(word!("data.gzip")).found("a gzip file in a gzip file").hint("unpack it: gunzip").into());
+            }
             [b'P', b'A', b'R', b'1', ..] => {
                 let hint = "convert it: python -c \"import pandas; pandas.read_parquet('a.parquet').to_json('a.jsonl', orient='records', lines=True)\"";
                 return Err(refuse(word!("data.parquet"))
