@@ -43,11 +43,26 @@ impl Rule {
     }
 }
 
+/// The examples of a conversation.
+pub(super) struct Taught {
+    pub examples: Vec<Example>,
+    pub rule: Rule,
+    /// True if one token has the end of a prompt and the beginning of its answer: it is not learned.
+    pub crosses: bool,
+}
+
+impl Taught {
+    /// Creates the only example of a conversation, which learns the spans of its text.
+    fn whole(tokens: &Tokens<'_>, spans: &[Range<usize>], rule: Rule) -> Self {
+        Self { examples: vec![tokens.example(spans)], rule, crosses: rule != Rule::Whole && tokens.crosses(spans) }
+    }
+}
+
 /// Turns a conversation into examples. If its template marks what the model generates, that is learned. Otherwise each answer is learned
 /// from the end of the generation prompt to the end of its turn, if the whole text contains it as the text up to it does. If the template
 /// rewrites earlier turns, each answer becomes an example of its own, whose conversation ends with it, as the model sees it when it is
 /// used.
-pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<(Vec<Example>, Rule)> {
+pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Taught> {
     let chat = Chat { conversation: as_read(&chat.conversation, tokenizer), learned: chat.learned.clone() };
     if loss_on == LossOn::All {
         let text = tokenizer.render_chat(&chat.conversation, false)?.text;
@@ -56,7 +71,7 @@ pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) 
         let text = ended(text, last.as_ref());
         let whole = Tokens::of(&text, tokenizer)?;
         let learned = all_but(&chat, &whole, tokenizer)?;
-        return Ok((vec![whole.example(&learned)], Rule::Whole));
+        return Ok(Taught::whole(&whole, &learned, Rule::Whole));
     }
     let answers: Vec<usize> = (0..chat.learned.len()).filter(|&at| role(&chat.conversation, at) == "assistant").collect();
     let mut learned: Vec<usize> = answers.iter().copied().filter(|&at| chat.learned[at]).collect();
@@ -69,21 +84,24 @@ pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) 
     let Rendered { text, generated } = tokenizer.render_chat(&chat.conversation, false)?;
     if !generated.is_empty() {
         let spans = marked(generated, &answers, &learned)?;
-        return Ok((vec![Tokens::of(&text, tokenizer)?.example(&spans)], Rule::Marks));
+        return Ok(Taught::whole(&Tokens::of(&text, tokenizer)?, &spans, Rule::Marks));
     }
     let found = learned.iter().map(|&at| answer(&chat.conversation, at, tokenizer)).collect::<Result<Vec<Answer>>>()?;
     let text = ended(text, found.last());
     let whole = Tokens::of(&text, tokenizer)?;
     let spans: Option<Vec<Range<usize>>> = found.iter().map(|answer| answer.in_whole(&whole, tokenizer)).collect();
     if let Some(spans) = spans {
-        return Ok((vec![whole.example(&spans)], Rule::Prefix));
+        return Ok(Taught::whole(&whole, &spans, Rule::Prefix));
     }
-    let alone = |answer: &Answer| {
+    let mut taught = Taught { examples: Vec::new(), rule: Rule::PerAnswer, crosses: false };
+    for answer in &found {
         let alone = Tokens::of(&answer.text, tokenizer)?;
         let end = alone.turn_end(&answer.span, tokenizer).unwrap_or(answer.span.end);
-        Ok(alone.example(std::slice::from_ref(&(answer.span.start..end))))
-    };
-    Ok((found.iter().map(alone).collect::<Result<_>>()?, Rule::PerAnswer))
+        let spans = [answer.span.start..end];
+        taught.examples.push(alone.example(&spans));
+        taught.crosses |= alone.crosses(&spans);
+    }
+    Ok(taught)
 }
 
 /// Returns the spans of the text except for the answers that are read but not learned.

@@ -57,6 +57,12 @@ impl<'a> Tokens<'a> {
             .or_else(|| tokenizer.turn_end().and_then(|end| last(&|id, _| id == end)))
     }
 
+    /// Returns true if a token begins before one of `spans` and ends within it: it is read, not learned.
+    pub fn crosses(&self, spans: &[Range<usize>]) -> bool {
+        let into = |span: &Range<usize>| (0..self.starts.len()).any(|at| self.starts[at] < span.start && self.end(at) > span.start);
+        spans.iter().any(into)
+    }
+
     /// Makes an example that learns the tokens that begin in one of `spans`.
     pub fn example(&self, spans: &[Range<usize>]) -> Example {
         let counted = self.starts.iter().map(|start| spans.iter().any(|span| span.contains(start))).collect();
