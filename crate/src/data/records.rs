@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::answers::{Rule, Taught, conversation};
 use super::example::{Encoded, Example, completion, document};
 use super::files::placed;
+use super::form::hint_of;
 use super::hash::DataHash;
 use super::place::RowPlace;
 use super::report::Account;
@@ -83,7 +84,13 @@ impl<'a> Records<'a> {
 
     fn fault(&mut self, place: RowPlace, (file, form): (&str, Form), error: Error) {
         self.faulty += 1;
-        let refusal = placed(error, file, &place.of_fault(form));
+        let mut refusal = placed(error, file, &place.of_fault(form));
+        // A text may look like a table.
+        let found = self.settings.form.is_none();
+        if found && hint_of(file) == Some(Form::Text) && refusal.code == word!("data.shape").text() {
+            let hint = refusal.hint.take().map_or_else(String::new, |hint| format!("{hint}; "));
+            refusal.hint = Some(format!("{hint}to learn the file as a text, give the form text"));
+        }
         if self.settings.on_bad_row == OnBadRow::Skip {
             self.account.warn(
                 word!("data.row.skipped"),

@@ -260,7 +260,11 @@ fn files_that_are_not_data_are_refused_by_their_kind() {
 #[test]
 fn faults_say_what_was_found() {
     for (name, bytes, said) in [
-        ("a.jsonl", "{\"text\": \"a\"}\n{\"prompt\": \"a\", \"completion\": \"b\", \"prompt\": \"c\"}\n", "found the key prompt twice at line 2"),
+        (
+            "a.jsonl",
+            "{\"text\": \"a\"}\n{\"prompt\": \"a\", \"completion\": \"b\", \"prompt\": \"c\"}\n",
+            "found the key prompt twice at line 2",
+        ),
         ("a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\", \"meta\": [{\"\\u0061\": 1, \"a\": 2}]}\n", "found the key a twice at line 2"),
         ("a.json", "[{\"text\": \"a\", \"text\": \"b\"}, {\"a\": 1}]", "row 2 (line 1)"),
         ("a.jsonl", "{\"text\": \"a\"}\n{\"text\": null, \"\": 1}\n", "found text (null), \"\""),
@@ -268,6 +272,7 @@ fn faults_say_what_was_found() {
         ("a.json", "[\"a text\"]", "found \"a text\", which is not an object"),
         ("a.json", "[{\"role\": \"user\", \"content\": \"a\"}]", "a row is a whole conversation"),
         ("a.csv", "prompt,completion\na,b\nc\n", "found 1 field, where the first line has 2"),
+        ("a.txt", "INFO\tstart\nINFO\tend\n", "to learn the file as a text, give the form text"),
         ("a.csv", ",text,\na,b,c\n", "found two columns with the name \"\""),
     ] {
         let refused = read(name, bytes.as_bytes()).unwrap_err().to_string();
