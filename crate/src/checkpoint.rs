@@ -235,7 +235,7 @@ impl Checkpoint {
         Ok(trainer)
     }
 
-    /// Returns the settings with the steps for the same epochs, if other batches change them; they then count as overridden.
+    /// Returns the settings with the steps for the same epochs, if other batches or data change them; they then count as overridden.
     fn with_steps_of<'a>(
         &self,
         dataset: &Dataset,
@@ -245,17 +245,21 @@ impl Checkpoint {
     ) -> Result<(TrainConfig, Cow<'a, [String]>)> {
         let saved = &self.manifest.train;
         let batches = |config: &TrainConfig| (config.batch_size, config.gradient_accumulation_steps);
-        let same = batches(saved) == batches(&given) || dataset.digest() != self.manifest.data_digest;
+        let other_data = dataset.digest() != self.manifest.data_digest;
+        // Data that are not allowed are refused with all other differences.
+        let same = if other_data { !overrides.iter().any(|name| name == settings::DATA) } else { batches(saved) == batches(&given) };
         if same || given.epochs.is_none() || (given.epochs, given.steps) != (saved.epochs, saved.steps) {
             return Ok((given, overrides.into()));
         }
         // Steps that were given later do not follow from epochs.
-        if saved.clone().with_steps_of(dataset)?.steps != saved.steps {
+        if !other_data && saved.clone().with_steps_of(dataset)?.steps != saved.steps {
             return Ok((given, overrides.into()));
         }
         let config = given.with_steps_of(dataset)?;
-        let message = format!("as many epochs are {} steps now, and were {}", config.steps, saved.steps);
-        notices.push(Notice { code: word!("run.steps").text(), subject: None, message });
+        if config.steps != saved.steps {
+            let message = format!("as many epochs are {} steps now, and were {}", config.steps, saved.steps);
+            notices.push(Notice { code: word!("run.steps").text(), subject: None, message });
+        }
         Ok((config, [overrides, &["steps".to_owned()]].concat().into()))
     }
 

@@ -1,4 +1,4 @@
-//! Data files: the files of a folder, decompression, and storage for tokens that do not fit into memory.
+//! Data files: the files of a folder, and storage for tokens that do not fit into memory.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -6,12 +6,10 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use flate2::read::MultiGzDecoder;
 use tabtune::config::DataSettings;
 use tabtune::data::{DataReader, DataSource, DataWarning, Dataset, TokenStorage};
-use tabtune::error::Refusal;
+use tabtune::error::escaped;
 use tabtune::tokenizer::Tokenizer;
-use tabtune::word;
 
 use crate::error::{Result, unreadable, unwritable};
 use crate::files::{file_name, has_ending};
@@ -87,11 +85,25 @@ fn texts_of(folder: &Path, passed_over: &mut Vec<String>) -> Result<Vec<PathBuf>
     paths.sort();
     let (texts, others): (Vec<PathBuf>, Vec<PathBuf>) =
         paths.into_iter().partition(|path| path.is_file() && has_ending(path, &["txt", "md"]));
+    let others = others.iter().map(|path| file_name(path));
     if texts.is_empty() {
-        return Err(unreadable(folder.display(), "expected .txt or .md files in the folder, found none").into());
+        let found = listed(&others.collect::<Vec<_>>());
+        let reason = format!("expected .txt or .md files in the folder, found {found}; name files of other forms one by one");
+        return Err(unreadable(folder.display(), reason).into());
     }
-    passed_over.extend(others.iter().map(|path| file_name(path)));
+    passed_over.extend(others);
     Ok(texts)
+}
+
+/// Lists the first names of the entries of a folder.
+fn listed(names: &[String]) -> String {
+    const NAMED: usize = 5;
+    let first: Vec<String> = names.iter().take(NAMED).map(|name| escaped(name)).collect();
+    match names.len() {
+        0 => "none".to_owned(),
+        all if all > NAMED => format!("{} and {} more", first.join(", "), all - NAMED),
+        _ => first.join(", "),
+    }
 }
 
 impl DataSource for DataPath {
@@ -99,32 +111,8 @@ impl DataSource for DataPath {
         &self.name
     }
 
-    /// Opens the file; a gzip file is decompressed.
     fn open(&self) -> tabtune::Result<Box<dyn Read + '_>> {
-        let failed = |e: io::Error| unreadable(self.path.display(), e);
-        let mut file = File::open(&self.path).map_err(failed)?;
-        let mut beginning = Vec::new();
-        Read::by_ref(&mut file).take(2).read_to_end(&mut beginning).map_err(failed)?;
-        file.seek(SeekFrom::Start(0)).map_err(failed)?;
-        if beginning == [0x1f, 0x8b] {
-            return Ok(Box::new(Unpacked { inner: MultiGzDecoder::new(io::BufReader::new(file)), name: &self.name }));
-        }
-        Ok(Box::new(file))
-    }
-}
-
-/// Reader of the decompressed contents of a gzip file.
-struct Unpacked<'a> {
-    inner: MultiGzDecoder<io::BufReader<File>>,
-    name: &'a str,
-}
-
-impl Read for Unpacked<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.inner.read(buf).map_err(|error| {
-            let refusal = Refusal::new(word!("data.gzip")).of(self.name).expected("a whole gzip file").found(error);
-            io::Error::other(tabtune::Error::from(refusal))
-        })
+        Ok(Box::new(File::open(&self.path).map_err(|e| unreadable(self.path.display(), e))?))
     }
 }
 

@@ -25,15 +25,21 @@ test('data are shown by their contents, and a run learns what was shown', async 
       const file = (name, text) => new File([text], name);
       const lines = rows.map((row) => JSON.stringify(row)).join('\\n');
       const table = ['question,answer,note', ...rows.map(({ question, answer, note }) => [question, answer, note].join(','))].join('\\n');
-      const packed = await new Response(new Blob([lines]).stream().pipeThrough(new CompressionStream('gzip'))).blob();
+      const pack = (text) => new Response(new Blob([text]).stream().pipeThrough(new CompressionStream('gzip'))).blob();
+      const packed = await pack(lines);
       const columns = { prompt: 'question', completion: 'answer' };
       const [summary] = await tabtune.inspectData(file('rows.txt', table), {});
       const refused = await tabtune.inspectData(file('rows.jsonl', lines), { model }).catch(({ code, detail, message }) => ({ code: [code, detail.code], message }));
       const digests = [];
-      for (const data of [file('rows.jsonl', lines), file('rows.csv', table), file('rows', JSON.stringify(rows)), new File([packed], 'rows.jsonl.gz')]) {
+      const half = rows.length / 2;
+      const members = await Promise.all([rows.slice(0, half), rows.slice(half)].map((part) => pack(part.map((row) => JSON.stringify(row) + '\\n').join(''))));
+      const padded = new File([...members, new Uint8Array(512)], 'members.gz');
+      for (const data of [file('rows.jsonl', lines), file('rows.csv', table), file('rows', JSON.stringify(rows)), new File([packed], 'rows.jsonl.gz'), padded]) {
         digests.push((await tabtune.inspectData(data, { model, columns })).report.digest);
       }
       const cut = await tabtune.inspectData(new File([packed.slice(0, 60)], 'rows.jsonl.gz'), { model, columns }).catch(({ detail }) => detail.code);
+      const trailing = (await tabtune.inspectData(new File([packed, 'more'], 'rows.jsonl.gz'), {}))[0].warnings.map(({ code }) => code);
+      const beginning = await tabtune.inspectData(new File([packed], 'rows.jsonl.gz'), { model, columns, bytes: Math.floor(packed.size / 2) });
       const large = file('large.jsonl', (lines + '\\n').repeat(20_000));
       const began = performance.now();
       const part = await tabtune.inspectData(large, { model, columns, bytes: 2 ** 18 });
@@ -45,7 +51,7 @@ test('data are shown by their contents, and a run learns what was shown', async 
       const same = JSON.stringify(await trainer.previewData(40)) === JSON.stringify(preview);
       const { data } = trainer;
       await trainer.dispose();
-      return { summary, refused, digests, cut, large: large.size, part: part.report.files, partSecs, report, learned: preview.flatMap(({ segments }) => segments).filter(({ learned }) => learned).flatMap(({ tokens }) => tokens).length, steps, same, data };
+      return { summary, refused, digests, cut, trailing, beginning: beginning.report.files[0].rows, large: large.size, part: part.report.files, partSecs, report, learned: preview.flatMap(({ segments }) => segments).filter(({ learned }) => learned).flatMap(({ tokens }) => tokens).length, steps, same, data };
     }`,
     { weights: MODEL, run: RUN },
   );
@@ -54,6 +60,8 @@ test('data are shown by their contents, and a run learns what was shown', async 
   assert.match(found.refused.message, /"prompt": "question", "completion": "answer"/);
   assert.equal(new Set(found.digests).size, 1, 'each form gives the same examples');
   assert.equal(found.cut, 'data.gzip');
+  assert.deepEqual(found.trailing, ['data.gzip.trailing']);
+  assert.ok(found.beginning > 0 && found.beginning < 40, 'the rows in the beginning of a packed file are shown');
   assert.ok(found.large > 40e6 && found.part[0].rows > 1000 && found.part[0].rows < 6000, 'only the beginning of a large file is read');
   assert.ok(found.partSecs < 20, `${found.partSecs} s`);
   const { report, steps } = found;
@@ -169,12 +177,14 @@ test('of a folder the texts are read, and what else is in it is told', async () 
       await write(await folder.getDirectoryHandle('more', { create: true }), 'c.txt');
       const model = await tabtune.openModel(new File([bytes], 'tiny.gguf'));
       const { report } = await tabtune.inspectData(folder, { model, seqLen: 16 });
+      const summaries = await tabtune.inspectData(folder, {});
       await model.dispose();
-      return { files: report.files.map(({ name }) => name), warnings: report.warnings.filter(({ code }) => code === 'data.folder').map(({ message }) => message) };
+      return { summaries: summaries.map(({ name, warnings }) => [name, ...warnings.map(({ code, message }) => code + ': ' + message)]), files: report.files.map(({ name }) => name), warnings: report.warnings.filter(({ code }) => code === 'data.folder').map(({ message }) => message) };
     }`,
     { weights: MODEL },
   );
   assert.deepEqual(found.files, ['a.txt', 'b.md']);
   assert.equal(found.warnings.length, 1);
   assert.match(found.warnings[0], /not more, rows\.csv$/);
+  assert.deepEqual(found.summaries, [['a.txt', `data.folder: ${found.warnings[0]}`], ['b.md']]);
 });

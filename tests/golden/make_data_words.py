@@ -56,6 +56,8 @@ cases = [
     case("data.too-short", "a.txt", "a", refused=True, options={"validation_fraction": 0}),
     case("data.parquet", "a.parquet", b"PAR1 and no more", refused=True),
     case("data.gzip", "a.txt.gz", gzip.compress(b"What is 2+2? 4. " * 40, mtime=0)[:-20], refused=True),
+    case("data.gzip.trailing", "rows.jsonl.gz", gzip.compress(rows(PAIR).encode(), mtime=0) + b"more"),
+    case("data.kind", "rows.jsonl", "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 12345\n", refused=True),
     case("data.boundary", "rows.jsonl", rows(PAIR, {"prompt": "ab", "completion": "cd"}), model="boundary", lines=[2]),
 ]
 (here / "data-words.json").write_text(json.dumps(cases, ensure_ascii=False, indent=1) + "\n")

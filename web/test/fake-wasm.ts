@@ -26,7 +26,7 @@ export const setPanicHook = (onPanic: (message: string) => void): void => void (
 export const requestAbort = (): void => void (currentWorker().state.abortAsked = true);
 export const clearAbort = (): void => void (currentWorker().state.abortAsked = false);
 export const inspectData = ({ files }: JsData, _config: string, partial: boolean): unknown =>
-  files.map(({ name, size }) => ({ name, form: 'text', rows: null, shapes: {}, columns: [], characters: partial ? size - 1 : size }));
+  files.map(({ name, size }) => ({ name, form: 'text', rows: null, shapes: {}, columns: [], characters: partial ? size - 1 : size, warnings: [] }));
 export const inspectFile = (file: JsSource, format: string | undefined, read: boolean, siblings: JsSource[] = []): unknown => ({
   ...{ file: file.name, format: format ?? 'gguf', ok: true, stage: read ? 'read' : 'ok', warnings: [], tensors: siblings.length },
   inventory: [{ name: new TextDecoder('latin1').decode(file.read(0, Math.min(4, file.size))), dtype: 'F32', shape: [file.size] }],

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { newModel } from '../src/index.js';
+import type { CreateOptions } from '../src/index.js';
 import { refuse } from './fake-calls.js';
 import { fake } from './fake-wasm.js';
 import { channel, fakeWorker } from './channel.js';
@@ -163,6 +164,16 @@ describe('trainer', () => {
     expect(events.filter((event) => event.type === 'warning')).toMatchObject([{ step: 2, code: 'run.sample', message: 'the sample failed: logits: NaN [train.non-finite]' }]);
     expect(events.flatMap((event) => (event.type === 'sample' ? [event.step] : []))).toEqual([4]);
     expect([stepsOf(events).length, trainer.state]).toEqual([4, 'done']);
+  });
+  it('validation_data_that_no_step_evaluates_are_a_warning', async () => {
+    const told = async (options: Partial<CreateOptions>): Promise<string[]> => {
+      await using trainer = await trainerOf({ steps: 1, ...options });
+      return (await collect(trainer.run())).flatMap((event) => (event.type === 'warning' ? [event.code] : []));
+    };
+    const validationData = { text: 'Another sentence. '.repeat(20) };
+    expect(await told({ validationData })).toContain('data.validation.unused');
+    expect(await told({ validationData, evalEvery: 1 })).not.toContain('data.validation.unused');
+    expect(await told({})).not.toContain('data.validation.unused');
   });
   it('a_run_without_data_for_its_evaluations_does_not_begin', async () => {
     fake.nothingKept = true;

@@ -1,6 +1,7 @@
 //! Settings that control how data is read.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::TrainConfig;
 use crate::error::Fault;
@@ -120,6 +121,8 @@ pub enum OnLong {
 pub struct DataSettings {
     /// Form of the files; `None` detects it from their contents.
     pub form: Option<Form>,
+    /// True if a resume has the form from its checkpoint, and not from the person who resumes.
+    pub form_kept: bool,
     /// Columns of a row; if `None`, the keys of the row decide.
     pub columns: Option<Columns>,
     /// Treatment of rows that cannot be used.
@@ -139,10 +142,16 @@ pub struct DataSettings {
 }
 
 impl TrainConfig {
+    /// Returns the settings that control how the data of a resume is read, for which `given` are set anew: the others are the checkpoint's.
+    pub fn data_settings_of_resume(&self, given: &Map<String, Value>) -> DataSettings {
+        DataSettings { form_kept: !given.contains_key("form"), ..self.data_settings() }
+    }
+
     /// Returns the settings that control how data is read.
     pub fn data_settings(&self) -> DataSettings {
         DataSettings {
             form: self.form,
+            form_kept: false,
             columns: self.columns.clone(),
             on_bad_row: self.on_bad_row,
             loss_on: self.loss_on,

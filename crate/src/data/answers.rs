@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::chat::{Chat, as_read};
 use super::example::Example;
+use super::header::{Header, common, with_other_content};
+use super::positions::Tokens;
 use crate::config::LossOn;
 use crate::error::{Error, Refusal, Result, word};
 use crate::tokenizer::{Conversation, Rendered, Tokenizer, next_message};
@@ -41,11 +43,26 @@ impl Rule {
     }
 }
 
+/// The examples of a conversation.
+pub(super) struct Taught {
+    pub examples: Vec<Example>,
+    pub rule: Rule,
+    /// True if one token has the end of a prompt and the beginning of its answer: it is not learned.
+    pub crosses: bool,
+}
+
+impl Taught {
+    /// Creates the only example of a conversation, which learns the spans of its text.
+    fn whole(tokens: &Tokens<'_>, spans: &[Range<usize>], rule: Rule) -> Self {
+        Self { examples: vec![tokens.example(spans)], rule, crosses: rule != Rule::Whole && tokens.crosses(spans) }
+    }
+}
+
 /// Turns a conversation into examples. If its template marks what the model generates, that is learned. Otherwise each answer is learned
 /// from the end of the generation prompt to the end of its turn, if the whole text contains it as the text up to it does. If the template
 /// rewrites earlier turns, each answer becomes an example of its own, whose conversation ends with it, as the model sees it when it is
 /// used.
-pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<(Vec<Example>, Rule)> {
+pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Taught> {
     let chat = Chat { conversation: as_read(&chat.conversation, tokenizer), learned: chat.learned.clone() };
     if loss_on == LossOn::All {
         let text = tokenizer.render_chat(&chat.conversation, false)?.text;
@@ -54,7 +71,7 @@ pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) 
         let text = ended(text, last.as_ref());
         let whole = Tokens::of(&text, tokenizer)?;
         let learned = all_but(&chat, &whole, tokenizer)?;
-        return Ok((vec![whole.example(&learned)], Rule::Whole));
+        return Ok(Taught::whole(&whole, &learned, Rule::Whole));
     }
     let answers: Vec<usize> = (0..chat.learned.len()).filter(|&at| role(&chat.conversation, at) == "assistant").collect();
     let mut learned: Vec<usize> = answers.iter().copied().filter(|&at| chat.learned[at]).collect();
@@ -67,21 +84,24 @@ pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) 
     let Rendered { text, generated } = tokenizer.render_chat(&chat.conversation, false)?;
     if !generated.is_empty() {
         let spans = marked(generated, &answers, &learned)?;
-        return Ok((vec![Tokens::of(&text, tokenizer)?.example(&spans)], Rule::Marks));
+        return Ok(Taught::whole(&Tokens::of(&text, tokenizer)?, &spans, Rule::Marks));
     }
     let found = learned.iter().map(|&at| answer(&chat.conversation, at, tokenizer)).collect::<Result<Vec<Answer>>>()?;
     let text = ended(text, found.last());
     let whole = Tokens::of(&text, tokenizer)?;
     let spans: Option<Vec<Range<usize>>> = found.iter().map(|answer| answer.in_whole(&whole, tokenizer)).collect();
     if let Some(spans) = spans {
-        return Ok((vec![whole.example(&spans)], Rule::Prefix));
+        return Ok(Taught::whole(&whole, &spans, Rule::Prefix));
     }
-    let alone = |answer: &Answer| {
+    let mut taught = Taught { examples: Vec::new(), rule: Rule::PerAnswer, crosses: false };
+    for answer in &found {
         let alone = Tokens::of(&answer.text, tokenizer)?;
         let end = alone.turn_end(&answer.span, tokenizer).unwrap_or(answer.span.end);
-        Ok(alone.example(std::slice::from_ref(&(answer.span.start..end))))
-    };
-    Ok((found.iter().map(alone).collect::<Result<_>>()?, Rule::PerAnswer))
+        let spans = [answer.span.start..end];
+        taught.examples.push(alone.example(&spans));
+        taught.crosses |= alone.crosses(&spans);
+    }
+    Ok(taught)
 }
 
 /// Returns the spans of the text except for the answers that are read but not learned.
@@ -143,14 +163,15 @@ fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Resu
     } else if at > 0
         && let (Ok(opened), Ok(before)) = (&opened, before(false))
     {
+        let (header, said) = (Header { text: &text, opened, before: &before }, conversation.first(at + 1));
         // After a tool's result a turn may continue, so that its end in the text before is not its end here.
         if !(text.starts_with(&before) && opened.starts_with(&before))
             && role(conversation, at - 1) == "user"
-            && let Some(text) = asked(&conversation.first(at + 1), at, &text, opened, tokenizer)?
+            && let Some((text, start)) = header.asked(&said, at, tokenizer)?
         {
-            return with_end(text, opened.len(), conversation, at, tokenizer);
+            return with_end(text, start, conversation, at, tokenizer);
         }
-        Tokens::of(&text, tokenizer)?.agreed(opened, &before, tokenizer)
+        header.end(&said, at, tokenizer)?
     } else if let Some(other) = with_other_content(&conversation.first(at + 1), at) {
         // A template may refuse a conversation that ends before the answer: the answer begins where another one would differ.
         common(&text, &tokenizer.render_chat(&other, false)?.text)
@@ -158,19 +179,6 @@ fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Resu
         common(&text, &opened?)
     };
     with_end(text, start, conversation, at, tokenizer)
-}
-
-/// Returns the answer of `text` after the prompt as the model sees it, since a template may write the last turn differently. The answer
-/// begins where the text before its content ends like the prompt.
-fn asked(conversation: &Conversation, at: usize, text: &str, opened: &str, tokenizer: &Tokenizer) -> Result<Option<String>> {
-    let Some(other) = with_other_content(conversation, at) else { return Ok(None) };
-    let content = common(text, &tokenizer.render_chat(&other, false)?.text);
-    let same = |end: usize| {
-        let before = text.get(..end).unwrap_or_default();
-        before.bytes().rev().zip(opened.bytes().rev()).take_while(|(a, b)| a == b).count()
-    };
-    let end = (0..=content).filter(|end| text.is_char_boundary(*end)).max_by_key(|end| (same(*end), *end));
-    Ok(end.filter(|end| same(*end) > 0).and_then(|end| Some(format!("{opened}{}", text.get(end..)?))))
 }
 
 /// Returns the answer from `start` of a text. If it has no token that ends a turn, the token that begins the next turn is appended: without
@@ -196,70 +204,6 @@ fn in_longer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> R
     let ends = |at: &usize| whole.starts[*at] >= said && whole.ids.get(*at).is_some_and(|id| tokenizer.eos().contains(id));
     let end = (0..whole.starts.len()).find(ends).map(|at| whole.end(at));
     Ok(end.and_then(|end| Some(Answer { text: text.get(..end)?.to_owned(), span: start..end })))
-}
-
-/// Returns the conversation with another content in the message `at`, whose first character differs.
-fn with_other_content(conversation: &Conversation, at: usize) -> Option<Conversation> {
-    let mut other = conversation.clone();
-    let content = other.messages.get_mut(at)?.get_mut("content")?;
-    let begins = content.as_str()?.trim_start().chars().next();
-    *content = json!(if begins == Some('x') { "y" } else { "x" });
-    Some(other)
-}
-
-/// Returns the length in bytes of the common beginning of two texts.
-fn common(a: &str, b: &str) -> usize {
-    a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum()
-}
-
-/// A tokenized text.
-struct Tokens<'a> {
-    text: &'a str,
-    ids: Vec<u32>,
-    /// The byte of the text at which each token begins.
-    starts: Vec<usize>,
-}
-
-impl<'a> Tokens<'a> {
-    fn of(text: &'a str, tokenizer: &Tokenizer) -> Result<Self> {
-        let (ids, starts) = tokenizer.encode_with_starts(text)?;
-        Ok(Self { text, ids, starts })
-    }
-
-    /// Returns the byte at which the token `at` ends.
-    fn end(&self, at: usize) -> usize {
-        self.starts.get(at + 1).copied().unwrap_or(self.text.len())
-    }
-
-    /// Returns how far the text follows a generation prompt that it does not begin with, such as one that opens a block of thoughts: to the
-    /// last line end or special token that both have, but not back into the messages `before`.
-    fn agreed(&self, opened: &str, before: &str, tokenizer: &Tokenizer) -> usize {
-        let agreed = common(self.text, opened);
-        let line = self.text.get(..agreed).and_then(|text| text.rfind('\n')).map_or(0, |at| at + 1);
-        let special = |at: &usize| self.end(*at) <= agreed && self.ids.get(*at).is_some_and(|&id| tokenizer.is_special(id));
-        let token = (0..self.ids.len()).rfind(special).map_or(0, |at| self.end(at));
-        line.max(token).max(common(self.text, before)).min(agreed)
-    }
-
-    /// Returns the end of the last token in `span` that ends a turn. In a base model this token may differ from the one that ends its
-    /// texts: it is a special token at the end of the span, or the one with which the template ends its turns.
-    fn turn_end(&self, span: &Range<usize>, tokenizer: &Tokenizer) -> Option<usize> {
-        let inside = |at: &usize| self.starts.get(*at).is_some_and(|&start| span.contains(&start) && self.end(*at) <= span.end);
-        let last = |test: &dyn Fn(u32, usize) -> bool| {
-            let found = (0..self.ids.len()).filter(inside).rfind(|&at| self.ids.get(at).is_some_and(|&id| test(id, self.end(at))));
-            found.map(|at| self.end(at))
-        };
-        let blank_after = |end: usize| self.text.get(end..span.end).is_some_and(|rest| rest.trim().is_empty());
-        last(&|id, _| tokenizer.eos().contains(&id))
-            .or_else(|| last(&|id, end| tokenizer.is_special(id) && blank_after(end)))
-            .or_else(|| tokenizer.turn_end().and_then(|end| last(&|id, _| id == end)))
-    }
-
-    /// Makes an example that learns the tokens that begin in one of `spans`.
-    fn example(&self, spans: &[Range<usize>]) -> Example {
-        let counted = self.starts.iter().map(|start| spans.iter().any(|span| span.contains(start))).collect();
-        Example::new(self.ids.clone(), counted)
-    }
 }
 
 impl Answer {

@@ -1,5 +1,7 @@
 //! The messages of a row, and the other values in it that a chat template reads.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use crate::error::{Refusal, Result, shown, word};
@@ -28,11 +30,14 @@ fn refuse(message: usize, word: crate::error::Word) -> Refusal {
     Refusal::new(word).subject(&format!("message {message}"))
 }
 
-/// Returns the list of messages at a key.
-pub(super) fn messages_of<'a>(row: &'a Fields, key: &str) -> Result<&'a [Value]> {
-    match row.get(key) {
-        Some(Value::Array(messages)) => Ok(messages),
-        other => {
+/// Returns the list of messages at a key, or in the JSON text at it: some programs store lists only as texts.
+pub(super) fn messages_of<'a>(row: &'a Fields, key: &str) -> Result<Cow<'a, [Value]>> {
+    let found = row.get(key);
+    let written = found.and_then(Value::as_str).and_then(|text| serde_json::from_str::<Vec<Value>>(text).ok());
+    match (found, written) {
+        (Some(Value::Array(messages)), _) => Ok(messages.into()),
+        (_, Some(messages)) => Ok(messages.into()),
+        (other, None) => {
             let found = other.map_or_else(|| "nothing".to_owned(), |value| shown(&value.to_string()));
             Err(Refusal::new(word!("data.shape")).expected(format!("{key}, a list of messages")).found(found).into())
         }

@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Map;
 
 use super::form::{Found, find, hint_of};
+use super::gzip::{Contents, Trailing};
 use super::json::ROW_BYTES;
 use super::place::RowPlace;
-use super::report::FileSummary;
+use super::report::{DataWarning, FileSummary};
 use super::rows::Rows;
 use super::shape::{Record, read_row};
 use super::source::{DataSource, unreadable};
 use super::text::TextReader;
 use crate::config::{DataSettings, Form};
-use crate::error::{Error, Refusal, Result, shown, word};
+use crate::error::{Error, Refusal, Result, Word, shown, word};
 
 /// Maximum number of columns listed for a file.
 const COLUMNS: usize = 50;
@@ -55,9 +56,9 @@ pub(super) fn opened<'a>(files: &[&'a dyn DataSource], settings: &DataSettings) 
 }
 
 /// Reads the text of a file that is one document.
-pub(super) fn whole_text(source: &dyn DataSource, partial: bool) -> Result<String> {
+pub(super) fn whole_text(source: &dyn DataSource, partial: bool) -> Result<(String, Trailing)> {
     let mut text = String::new();
-    each_piece(source, partial, &mut |piece| {
+    let trailing = each_piece(source, partial, &mut |piece| {
         text.push_str(piece);
         if text.len() <= ROW_BYTES {
             return Ok(());
@@ -66,15 +67,16 @@ pub(super) fn whole_text(source: &dyn DataSource, partial: bool) -> Result<Strin
             Refusal::new(word!("data.row")).of(source.name()).expected("documents of at most 64 MiB in addition to rows").found("more");
         Err(refusal.hint("give texts without rows: they are one stream").into())
     })?;
-    Ok(text)
+    Ok((text, trailing))
 }
 
-fn each_piece(source: &dyn DataSource, partial: bool, take: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
+/// Passes the text of a file to `take`, piece by piece. Returns what is known of the file's end.
+fn each_piece(source: &dyn DataSource, partial: bool, take: &mut dyn FnMut(&str) -> Result<()>) -> Result<Trailing> {
     let mut reader = TextReader::open(source, partial)?;
     loop {
         let piece = reader.fill()?;
         if piece.is_empty() {
-            return Ok(());
+            return Ok(reader.trailing());
         }
         take(piece)?;
         let taken = piece.len();
@@ -137,14 +139,17 @@ pub(super) fn summaries(files: &[&dyn DataSource], settings: &DataSettings) -> R
 
 fn summary(source: &dyn DataSource, settings: &DataSettings) -> Result<FileSummary> {
     let (name, mut shapes, mut columns) = (shown(source.name()), BTreeMap::new(), Vec::new());
+    let warning = |word: Word, message: Option<String>| message.map(|message| DataWarning::once(word, message));
     if has_tokens(source.name(), settings) {
-        let bytes = std::io::copy(&mut source.open()?, &mut std::io::sink()).map_err(|error| unreadable(error, source.name()))?;
+        let mut contents = Contents::open(source, settings.partial)?;
+        let bytes = std::io::copy(&mut contents, &mut std::io::sink()).map_err(|error| unreadable(error, source.name()))?;
         let characters = bytes as usize / size_of::<u32>();
-        return Ok(FileSummary { name, form: Form::Tokens, rows: None, shapes, columns, characters });
+        let warnings = Vec::from_iter(warning(word!("data.gzip.trailing"), contents.trailing().warning(&name)));
+        return Ok(FileSummary { name, form: Form::Tokens, rows: None, shapes, columns, characters, warnings });
     }
     let found = find(source, settings)?;
     let mut characters = 0;
-    each_piece(source, settings.partial, &mut |piece| {
+    let trailing = each_piece(source, settings.partial, &mut |piece| {
         characters += piece.chars().count();
         Ok(())
     })?;
@@ -157,5 +162,7 @@ fn summary(source: &dyn DataSource, settings: &DataSettings) -> Result<FileSumma
         let read = row.ok().and_then(|row| read_row(&row, settings.columns.as_ref(), true).ok());
         *shapes.entry(read.map_or("faulty", |read| read.record.name())).or_default() += 1;
     }
-    Ok(FileSummary { name, form: found.form, rows: (found.form != Form::Text).then_some(count), shapes, columns, characters })
+    let of_name = warning(word!("data.form"), found.other_name(&name, settings));
+    let warnings = of_name.into_iter().chain(warning(word!("data.gzip.trailing"), trailing.warning(&name))).collect();
+    Ok(FileSummary { name, form: found.form, rows: (found.form != Form::Text).then_some(count), shapes, columns, characters, warnings })
 }

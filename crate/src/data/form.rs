@@ -43,6 +43,14 @@ pub(super) struct Found {
     pub delimiter: u8,
 }
 
+impl Found {
+    /// Returns the message of the warning about a file whose name indicates another form, unless the form was given.
+    pub fn other_name(&self, name: &str, settings: &DataSettings) -> Option<String> {
+        let hint = self.hint.filter(|hint| settings.form.is_none() && *hint != self.form)?;
+        Some(format!("{name} has the form {}, and is read as such; its name speaks of {}", self.form.name(), hint.name()))
+    }
+}
+
 /// The beginning of a text.
 struct Head {
     text: String,
@@ -64,7 +72,12 @@ pub(super) fn find(source: &dyn DataSource, settings: &DataSettings) -> Result<F
     let form = settings.form.unwrap_or(found);
     if form != found && form != Form::Text {
         let refusal = Refusal::new(word!("data.form.contradicts")).of(source.name()).expected(described(form));
-        return Err(refusal.found(found.name()).hint("leave the form out, so that it is found by the contents").into());
+        let hint = if settings.form_kept {
+            "this is the form in the checkpoint; for data of another one give their form, and allow the change by the override form"
+        } else {
+            "leave the form out, so that it is found by the contents"
+        };
+        return Err(refusal.found(found.name()).hint(hint).into());
     }
     let delimiter = match form {
         Form::Tsv => b'\t',

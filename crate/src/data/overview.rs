@@ -11,7 +11,7 @@ use super::place::RowPlace;
 use super::report::{DataReport, DataWarning, FileReport, Lengths, TokenCounts};
 use super::store::LEARNED;
 use crate::config::{Form, OnLong, TrainConfig};
-use crate::error::{shown, word};
+use crate::error::{Word, shown, word};
 
 /// Granularity of proposed sequence lengths, their minimum for packed examples, and their maximum.
 const SEQ_LEN_STEP: usize = 64;
@@ -28,6 +28,11 @@ fn form_of(files: &[FileReport], row: RowPlace) -> Form {
 }
 
 impl DataWarning {
+    /// Creates a warning that concerns no row.
+    pub(super) fn once(word: Word, message: String) -> Self {
+        Self { code: word.text(), count: 1, rows: Vec::new(), message }
+    }
+
     /// Warns about files in folders of texts that are not read, by their names.
     pub fn passed_over(names: &[String]) -> Option<Self> {
         const NAMED: usize = 5;
@@ -35,8 +40,7 @@ impl DataWarning {
         let more = names.len() - named.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let message = format!("of a folder its .txt and .md files are read, and nothing else: not {}{more}", named.join(", "));
-        let code = word!("data.folder").text();
-        (!names.is_empty()).then_some(Self { code, count: 1, rows: Vec::new(), message })
+        (!names.is_empty()).then(|| Self::once(word!("data.folder"), message))
     }
 
     /// Returns the message with the places of the first rows and, if there are several `files`, the names of theirs.

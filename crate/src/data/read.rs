@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::corpus::{Content, Dataset};
 use super::files::{Opened, are_tokens, opened, whole_text};
+use super::gzip::{Contents, Trailing};
 use super::place::RowPlace;
 use super::records::{NO_END, Records};
 use super::report::{Account, DataWarning, FileReport};
@@ -63,6 +64,7 @@ struct Current<'a> {
     file: Opened<'a>,
     rows: usize,
     kind: Kind<'a>,
+    trailing: Trailing,
 }
 
 enum Kind<'a> {
@@ -74,7 +76,7 @@ enum Kind<'a> {
         enough: usize,
     },
     Ids {
-        reader: Box<dyn Read + 'a>,
+        reader: Contents<'a>,
         pending: Vec<u8>,
         offset: usize,
     },
@@ -128,9 +130,12 @@ impl<'a> DataReader<'a> {
         if self.read_on(&mut current)? {
             self.current = Some(current);
         } else {
-            let Current { file, rows, .. } = current;
-            let rows = (!self.stream).then_some(rows);
-            self.records.account.file(FileReport { name: shown(file.source.name()), form: file.found.form, rows });
+            let Current { file, rows, trailing, .. } = current;
+            let (name, rows) = (shown(file.source.name()), (!self.stream).then_some(rows));
+            if let Some(message) = trailing.warning(&name) {
+                self.records.account.warn(word!("data.gzip.trailing"), None, message);
+            }
+            self.records.account.file(FileReport { name, form: file.found.form, rows });
         }
         Ok(true)
     }
@@ -166,13 +171,25 @@ impl<'a> DataReader<'a> {
     fn begin(&mut self, file: Opened<'a>) -> Result<Current<'a>> {
         self.named(&file);
         let partial = self.records.settings.partial;
-        let kind = match file.found.form {
-            Form::Tokens => Kind::Ids { reader: file.source.open()?, pending: Vec::new(), offset: 0 },
-            Form::Text if self.stream => Kind::Text { reader: TextReader::open(file.source, partial)?, pending: String::new(), enough: 0 },
-            Form::Text => Kind::Document,
-            _ => Kind::Rows(Rows::open(file.source, &file.found, partial)?),
+        let (kind, trailing) = match file.found.form {
+            Form::Tokens => {
+                let reader = Contents::open(file.source, partial)?;
+                let trailing = reader.trailing();
+                (Kind::Ids { reader, pending: Vec::new(), offset: 0 }, trailing)
+            }
+            Form::Text if self.stream => {
+                let reader = TextReader::open(file.source, partial)?;
+                let trailing = reader.trailing();
+                (Kind::Text { reader, pending: String::new(), enough: 0 }, trailing)
+            }
+            Form::Text => (Kind::Document, Trailing::default()),
+            _ => {
+                let rows = Rows::open(file.source, &file.found, partial)?;
+                let trailing = rows.trailing();
+                (Kind::Rows(rows), trailing)
+            }
         };
-        Ok(Current { file, rows: 0, kind })
+        Ok(Current { file, rows: 0, kind, trailing })
     }
 
     /// Warns about files in folders of texts that are not read, by their names.
@@ -184,10 +201,7 @@ impl<'a> DataReader<'a> {
 
     /// Warns about a name that indicates another form.
     fn named(&mut self, file: &Opened<'_>) {
-        let found = file.found;
-        if let Some(hint) = found.hint.filter(|hint| self.records.settings.form.is_none() && *hint != found.form) {
-            let (name, form) = (shown(file.source.name()), found.form.name());
-            let message = format!("{name} has the form {form}, and is read as such; its name speaks of {}", hint.name());
+        if let Some(message) = file.found.other_name(&shown(file.source.name()), self.records.settings) {
             self.records.account.warn(word!("data.form"), None, message);
         }
     }
@@ -206,7 +220,10 @@ impl<'a> DataReader<'a> {
             Kind::Document => {
                 current.rows = 1;
                 let text = whole_text(current.file.source, self.records.settings.partial);
-                let row = text.map(|text| Map::from_iter([("text".to_owned(), Value::from(text))]));
+                let row = text.map(|(text, trailing)| {
+                    current.trailing = trailing;
+                    Map::from_iter([("text".to_owned(), Value::from(text))])
+                });
                 let place = place(1, 1, &self.records.account);
                 self.records.row(place, (name, form), row, None)?;
                 Ok(false)

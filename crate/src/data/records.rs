@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::answers::{Rule, conversation};
+use super::answers::{Rule, Taught, conversation};
 use super::example::{Encoded, Example, completion, document};
 use super::files::placed;
+use super::form::hint_of;
 use super::hash::DataHash;
 use super::place::RowPlace;
 use super::report::Account;
@@ -20,6 +21,8 @@ const FAULTS: usize = 100;
 /// Reasons why a model does not learn to stop.
 pub(super) const NO_END: &str = "the tokenizer names no token that ends a text";
 const NO_TURN_END: &str = "the chat template ends answers with no token that ends a turn or a text";
+/// Warning about a token that is half prompt and half completion.
+const BOUNDARY: &str = "a token has the end of a prompt and the beginning of its completion: it is read, not learned";
 
 /// Encodes rows.
 pub(super) struct Records<'a> {
@@ -81,7 +84,13 @@ impl<'a> Records<'a> {
 
     fn fault(&mut self, place: RowPlace, (file, form): (&str, Form), error: Error) {
         self.faulty += 1;
-        let refusal = placed(error, file, &place.of_fault(form));
+        let mut refusal = placed(error, file, &place.of_fault(form));
+        // A text may look like a table.
+        let found = self.settings.form.is_none();
+        if found && hint_of(file) == Some(Form::Text) && refusal.code == word!("data.shape").text() {
+            let hint = refusal.hint.take().map_or_else(String::new, |hint| format!("{hint}; "));
+            refusal.hint = Some(format!("{hint}to learn the file as a text, give the form text"));
+        }
         if self.settings.on_bad_row == OnBadRow::Skip {
             self.account.warn(
                 word!("data.row.skipped"),
@@ -101,7 +110,10 @@ impl<'a> Records<'a> {
             Record::Chat(chat) => {
                 let mut chat = chat.clone();
                 chat.conversation.date = self.account.date(self.settings)?;
-                let (examples, rule) = conversation(&chat, loss_on, tokenizer)?;
+                let Taught { examples, rule, crosses } = conversation(&chat, loss_on, tokenizer)?;
+                if crosses {
+                    self.account.warn(word!("data.boundary"), Some(place), BOUNDARY.to_owned());
+                }
                 self.account.chat(rule);
                 self.account.turn_ends(&examples, rule, tokenizer);
                 if rule != Rule::Whole && !examples.iter().all(|example| ends(example, tokenizer)) {
@@ -133,11 +145,7 @@ impl<'a> Records<'a> {
                 "the beginning of a text is written in rows: it is not put there a second time",
             ),
             (encoded.end_written, word!("data.end.written"), "the end of a text is written in rows: it is not put there a second time"),
-            (
-                encoded.crosses,
-                word!("data.boundary"),
-                "a token has the end of a prompt and the beginning of its completion: it is read, not learned",
-            ),
+            (encoded.crosses, word!("data.boundary"), BOUNDARY),
         ];
         for (_, word, message) in warnings.into_iter().filter(|(holds, ..)| *holds) {
             self.account.warn(word, Some(place), message.to_owned());

@@ -8,6 +8,7 @@ use super::answers::Rule;
 use super::example::Example;
 use super::place::RowPlace;
 use super::shape::Record;
+use super::suggest::named;
 use crate::config::{DataSettings, Form};
 use crate::error::{Result, Word, shown, word};
 use crate::tokenizer::{Date, Tokenizer};
@@ -45,6 +46,8 @@ pub struct FileSummary {
     pub columns: Vec<String>,
     /// Number of characters of a text or of rows, or of ids of token ids.
     pub characters: usize,
+    /// Warnings about the file itself.
+    pub warnings: Vec<DataWarning>,
 }
 
 /// Warning about data that was not refused.
@@ -265,7 +268,7 @@ impl Account {
         let mut warnings = self.warnings.clone();
         let mut add = |word: Word, count, rows, message| warnings.push(DataWarning { code: word.text(), count, rows, message });
         if !self.unread.is_empty() {
-            let mut keys: Vec<String> = self.unread.iter().take(KEYS).map(|(key, (rows, _))| format!("{} ({rows})", shown(key))).collect();
+            let mut keys: Vec<String> = self.unread.iter().take(KEYS).map(|(key, (rows, _))| format!("{} ({rows})", named(key))).collect();
             if self.unread.len() > KEYS {
                 keys.push(format!("{} more", self.unread.len() - KEYS));
             }

@@ -1,15 +1,16 @@
 //! The rows of a file of each form, with the line at which each begins.
 
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
 use super::form::Found;
+use super::gzip::Trailing;
 use super::json::{self, Outline, ROW_BYTES, outline};
-use super::row::{Row, too_long};
+use super::row::{self, Row, object, parsed, too_long};
 use super::source::DataSource;
 use super::table::Table;
 use super::text::TextReader;
 use crate::config::Form;
-use crate::error::{Result, shown};
+use crate::error::Result;
 
 /// The rows of a file, from first to last. An unreadable part is returned as the row's fault, which is the last row if the rest of the file
 /// has no meaning after it.
@@ -18,6 +19,7 @@ pub(super) struct Rows<'a> {
     kind: Kind<'a>,
     /// Holds back one row of a partial file, whose last row is left out.
     before: Option<Option<(usize, Row)>>,
+    trailing: Trailing,
 }
 
 enum Kind<'a> {
@@ -38,6 +40,7 @@ impl<'a> Rows<'a> {
     /// Opens the rows of a file of a [`Found`] form. For a `partial` file, the beginning of a longer one, the last row is left out.
     pub fn open(source: &'a dyn DataSource, found: &Found, partial: bool) -> Result<Self> {
         let mut reader = TextReader::open(source, partial)?;
+        let trailing = reader.trailing();
         let kind = match found.form {
             Form::Jsonl => Kind::Lines(reader),
             Form::Json if reader.skip_blank()? == Some(b'[') => Kind::Array { reader, begun: false, inside: false },
@@ -52,7 +55,12 @@ impl<'a> Rows<'a> {
             Form::Csv | Form::Tsv => Kind::Table(Box::new(Table::new(reader, found.delimiter))),
             Form::Text | Form::Tokens => Kind::Done,
         };
-        Ok(Self { name: source.name(), kind, before: partial.then_some(None) })
+        Ok(Self { name: source.name(), kind, before: partial.then_some(None), trailing })
+    }
+
+    /// Returns what will be known of the file's end.
+    pub fn trailing(&self) -> Trailing {
+        self.trailing.clone()
     }
 
     /// Returns the next row and its line; `None` at the end.
@@ -91,25 +99,6 @@ impl<'a> Rows<'a> {
             Kind::Done => Ok(None),
         }
     }
-}
-
-/// Describes the fault of a text that begins at `line` of its file.
-fn not_json(error: &serde_json::Error, line: usize) -> String {
-    let text = error.to_string();
-    let words = text.split(" at line ").next().unwrap_or_default();
-    format!("not JSON: {} at line {} column {}", shown(words), line + error.line().saturating_sub(1), error.column())
-}
-
-fn object(value: Value) -> Row {
-    match value {
-        Value::Object(fields) => Ok(fields),
-        other => Err(format!("expected an object, found {}", shown(&other.to_string()))),
-    }
-}
-
-/// Parses a row from its JSON.
-fn parsed(text: &str, line: usize) -> Row {
-    serde_json::from_str(text).map_err(|error| not_json(&error, line)).and_then(object)
 }
 
 fn next_line(reader: &mut TextReader<'_>) -> Result<Option<(usize, Row)>> {
@@ -161,18 +150,18 @@ fn next_item(reader: &mut TextReader<'_>, begun: &mut bool, inside: bool) -> Res
             reader.skip_blank()?;
         }
         (Some(b']'), true) => return end_of_array(reader, inside),
-        (None, _) => return fault(reader, "expected a comma or the end of the array, found the end of the file"),
-        _ => return fault(reader, "expected a comma or the end of the array"),
+        (None, _) => return fault(reader, "the end of the file within the array"),
+        _ => return fault(reader, "neither a comma nor the end of the array"),
     }
     let line = reader.line();
     Ok(match json::value(reader)? {
         json::Value::Whole(text) => {
-            let row = serde_json::from_str(&text).map_err(|error| not_json(&error, line));
+            let row = row::value(&text, line);
             // After invalid JSON the rest has no meaning.
-            let goes_on = row.is_ok();
+            let goes_on = row.is_ok() || serde_json::from_str::<IgnoredAny>(&text).is_ok();
             (Some((line, row.and_then(object))), goes_on)
         }
-        json::Value::Cut(text) if text.is_empty() => return fault(reader, "expected an object, found the end of the file"),
+        json::Value::Cut(text) if text.is_empty() => return fault(reader, "the end of the file in place of an object"),
         json::Value::Cut(text) => (Some((line, parsed(&text, line))), false),
         json::Value::TooLong => (Some((line, Err(too_long()))), true),
     })
@@ -184,6 +173,6 @@ fn end_of_array(reader: &mut TextReader<'_>, inside: bool) -> Result<(Option<(us
     Ok(match reader.skip_blank()? {
         Some(_) if inside => (None, false),
         None => (None, false),
-        Some(_) => (Some((reader.line(), Err("expected nothing after the array".to_owned()))), false),
+        Some(_) => (Some((reader.line(), Err("something after the end of the array".to_owned()))), false),
     })
 }

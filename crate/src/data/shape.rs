@@ -53,9 +53,9 @@ pub(super) fn read_row(row: &Fields, columns: Option<&Columns>, with_template: b
     }
     let has = |key: &str| row.get(key).is_some_and(|value| !value.is_null());
     let (record, used): (Record, &[&str]) = if has("messages") {
-        (Record::Chat(chat(row, messages_of(row, "messages")?, 0)?), &["messages", "tools", "documents", "chat_template_kwargs"])
+        (Record::Chat(chat(row, &messages_of(row, "messages")?, 0)?), &["messages", "tools", "documents", "chat_template_kwargs"])
     } else if has("conversations") {
-        let messages = from_share(messages_of(row, "conversations")?, row.get("system"))?;
+        let messages = from_share(&messages_of(row, "conversations")?, row.get("system"))?;
         (Record::Chat(chat(row, &messages, 0)?), &["conversations", "system", "tools", "documents", "chat_template_kwargs"])
     } else if has("chosen") && has("rejected") {
         return Err(pairs(row));
@@ -203,7 +203,7 @@ fn by_columns(row: &Fields, columns: &Columns, with_template: bool) -> Result<Re
     let mut get = |column: &Option<String>| column.as_ref().map(|pattern| filled(pattern, row, &mut used)).transpose();
     let record = if let Some(name) = &columns.messages {
         used.extend([name.clone(), "tools".into(), "documents".into(), "chat_template_kwargs".into()]);
-        Record::Chat(chat(row, &from_share(messages_of(row, name)?, None)?, 0)?)
+        Record::Chat(chat(row, &from_share(&messages_of(row, name)?, None)?, 0)?)
     } else if let Some(text) = get(&columns.text)? {
         Record::Document(text)
     } else {

@@ -9,9 +9,16 @@ type Fields = Map<String, Value>;
 /// Shapes that rows may have.
 const SHAPES: &str = "rows have messages, conversations, prompt and completion, instruction and output, text, or input_ids";
 
+/// Returns a key as it is shown.
+pub(super) fn named(key: &str) -> String {
+    if key.is_empty() { "\"\"".to_owned() } else { shown(key) }
+}
+
+/// Lists the keys of a row, and says which of them are null.
 pub(super) fn listed(row: &Fields) -> String {
     const SHOWN: usize = 12;
-    let mut keys: Vec<String> = row.keys().take(SHOWN).map(|key| shown(key)).collect();
+    let key = |(key, value): (&String, &Value)| format!("{}{}", named(key), if value.is_null() { " (null)" } else { "" });
+    let mut keys: Vec<String> = row.iter().take(SHOWN).map(key).collect();
     if row.len() > SHOWN {
         keys.push(format!("{} more", row.len() - SHOWN));
     }
@@ -36,6 +43,11 @@ pub(super) fn unknown(row: &Fields) -> crate::error::Error {
         return refusal
             .hint(format!("{SHAPES}; for the messages of another key give columns: {{\"messages\": \"{}\"}}", shown(key)))
             .into();
+    }
+    if [["role", "content"], ["from", "value"]].iter().any(|keys| keys.iter().all(|key| row.contains_key(*key))) {
+        let refusal =
+            Refusal::new(word!("data.shape")).expected("keys that say what is learned").found("a message without its conversation");
+        return refusal.hint("a row is a whole conversation: {\"messages\": […]}").into();
     }
     let columns = match (find(&QUESTIONS), find(&ANSWERS), find(&TEXTS).or_else(|| texts.clone().next())) {
         (Some(prompt), Some(completion), _) => format!("{{\"prompt\": \"{prompt}\", \"completion\": \"{completion}\"}}"),

@@ -8,10 +8,11 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::json::ROW_BYTES;
-use super::row::{Row, too_long};
+use super::row::{Row, is_message, too_long};
 use super::source::unreadable;
+use super::suggest::named;
 use super::text::TextReader;
-use crate::error::{Refusal, Result, shown, word};
+use crate::error::{Refusal, Result, word};
 
 /// Counts the bytes, quotes and lines that csv takes from a text.
 struct Counted<'a> {
@@ -119,13 +120,13 @@ impl<'a> Table<'a> {
         if self.names.is_none() {
             let Some(names) = self.record(file)? else {
                 self.ended = true;
-                return fault("expected a first line of names".to_owned());
+                return fault("no first line of names".to_owned());
             };
             let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
             let twice = names.iter().enumerate().find(|(at, name)| names.iter().take(*at).any(|other| other == *name));
             if let Some((_, name)) = twice {
                 self.ended = true;
-                return fault(format!("expected distinct names of columns, found {} twice", shown(name)));
+                return fault(format!("two columns with the name {}", named(name)));
             }
             self.names = Some(names);
             self.before = self.record(file)?;
@@ -141,7 +142,8 @@ impl<'a> Table<'a> {
         } else if record.len() == names.len() {
             Ok(names.iter().zip(&record).map(|(name, field)| (name.clone(), cell(name, field))).collect())
         } else {
-            Err(format!("expected {} fields as in the first line, found {}", names.len(), record.len()))
+            let fields = if record.len() == 1 { "field" } else { "fields" };
+            Err(format!("{} {fields}, where the first line has {}", record.len(), names.len()))
         };
         Ok(Some((line, row)))
     }
@@ -171,9 +173,6 @@ const STRUCTURED: [&str; 12] = [
 /// Returns the value of a field: a text, except for structured columns, and for lists of messages in any column.
 fn cell(name: &str, field: &str) -> Value {
     let read = if field.starts_with(['[', '{']) { serde_json::from_str(field).ok() } else { None };
-    let is_message = |item: &Value| {
-        [["role", "content"], ["role", "tool_calls"], ["from", "value"]].iter().any(|keys| keys.iter().all(|key| item.get(key).is_some()))
-    };
     let structured = |value: &Value| {
         let messages = value.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(is_message));
         messages || STRUCTURED.contains(&name)

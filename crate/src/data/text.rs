@@ -2,6 +2,8 @@
 
 use std::io::{self, Read};
 
+use super::gzip::{Contents, Trailing};
+use super::kinds::other_kind;
 use super::source::{DataSource, unreadable};
 use crate::error::{Error, Refusal, Result, word};
 
@@ -17,7 +19,7 @@ enum Encoding {
 
 /// Reads a file of UTF-8, without its byte order mark, or of UTF-16 that begins with one.
 pub(super) struct TextReader<'a> {
-    inner: Box<dyn Read + 'a>,
+    inner: Contents<'a>,
     name: &'a str,
     /// True if the file is the beginning of a longer one, which may end within a character.
     partial: bool,
@@ -38,11 +40,11 @@ impl<'a> TextReader<'a> {
     /// Opens a file.
     ///
     /// # Errors
-    /// `data.empty`, and `data.gzip` and `data.parquet` for files that have to be unpacked or converted first; during reading,
+    /// `data.empty`, `data.kind`, and `data.parquet` for files that have to be converted first; during reading, `data.gzip`,
     /// `data.encoding` with the first bad byte, and those of the file.
     pub fn open(source: &'a dyn DataSource, partial: bool) -> Result<Self> {
         let (name, text, raw) = (source.name(), String::new(), Vec::new());
-        let (encoding, inner) = (Encoding::Utf8, source.open()?);
+        let (encoding, inner) = (Encoding::Utf8, Contents::open(source, partial)?);
         let mut reader = Self { inner, name, partial, encoding, raw, offset: 0, ended: false, text, taken: 0, position: 0, line: 1 };
         reader.read_more()?;
         reader.begin()?;
@@ -50,9 +52,14 @@ impl<'a> TextReader<'a> {
     }
 
     fn begin(&mut self) -> Result<()> {
+        if let Some(refusal) = other_kind(&self.raw, self.name) {
+            return Err(refusal.into());
+        }
         let refuse = |word| Refusal::new(word).of(self.name);
         let mark = match self.raw.as_slice() {
-            [0x1f, 0x8b, ..] => return Err(refuse(word!("data.gzip")).found("a gzip file").hint("unpack it: gunzip").into()),
+            [0x1f, 0x8b, ..] => {
+                return Err(refuse(word!("data.gzip")).found("a gzip file in a gzip file").hint("unpack it: gunzip").into());
+            }
             [b'P', b'A', b'R', b'1', ..] => {
                 let hint = "convert it: python -c \"import pandas; pandas.read_parquet('a.parquet').to_json('a.jsonl', orient='records', lines=True)\"";
                 return Err(refuse(word!("data.parquet"))
@@ -188,6 +195,11 @@ impl<'a> TextReader<'a> {
             line.pop();
         }
         Ok(any.then_some(length))
+    }
+
+    /// Returns what will be known of the file's end.
+    pub fn trailing(&self) -> Trailing {
+        self.inner.trailing()
     }
 
     /// Returns the number of bytes of the decoded text that were taken.

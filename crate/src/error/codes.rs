@@ -104,7 +104,9 @@ codes! {
     "data.folder" => Warning, Core, "a folder with entries other than its .txt and .md files, which are not read";
     "data.form" => Warning, Core, "a file whose name speaks of another form than its contents have: it is read by its contents";
     "data.form.contradicts" => BadOption, Core, "a file that does not have the form that was given, or token ids together with other forms";
-    "data.gzip" => BadOption, Both, "a gzip file that cannot be unpacked";
+    "data.gzip" => BadOption, Core, "a gzip file that is cut or damaged";
+    "data.gzip.trailing" => Warning, Core, "a gzip file with other bytes than zeros after its end: they are left out";
+    "data.kind" => BadOption, Core, "a file that is not data, such as an archive, a PDF document or a pointer of Git LFS";
     "data.layout" => Warning, Core, "instructions for a model without a chat template: they are written in the layout of Alpaca";
     "data.long" => Warning, Core, "examples that are longer than a sequence: they are cut or left out";
     "data.message.part" => BadOption, Core, "a message whose content has a part that is no text";
@@ -121,6 +123,7 @@ codes! {
     "data.tokens" => BadOption, Core, "token ids that are cut off or outside the vocabulary";
     "data.too-short" => BadOption, Core, "fewer tokens than one sequence needs";
     "data.untaught" => Warning, Core, "examples that are left out, since none of their tokens within a sequence is learned";
+    "data.validation.unused" => Warning, Both, "data for evaluation of a run that evaluates nothing by itself";
     "delta.base.mismatch" => Integrity, Core, "a delta for other weights than the given ones";
     "delta.keys.differ" => BadModelFile, Core, "two models whose tensors have other names";
     "delta.target.mismatch" => Integrity, Core, "a result of a delta that is not the stated one";
@@ -275,7 +278,7 @@ codes! {
     "run.private" => Warning, Page, "this window keeps no files: checkpoints are gone when it closes";
     "run.recovered" => Warning, Page, "the run was put together again after a loss";
     "run.sample" => Warning, Page, "a sample failed: the run continues";
-    "run.steps" => Warning, Core, "a resume with other batches of a run by epochs: it has other steps";
+    "run.steps" => Warning, Core, "a resume with other batches or data of a run by epochs: it has other steps";
     "run.unlocked" => Warning, Page, "the browser has no Web Locks: nothing keeps a second tab out";
     "run.unprotected" => Warning, Page, "autosave is off";
     "safetensors.count.limit" => BadModelFile, Core, "more than 100,000 tensors";

@@ -47,6 +47,7 @@ pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
     let tokenizer = tokenizer_of(&bundle, path)?;
     let config = settings::dated(config, Some(tokenizer));
     let dataset = files.read(Ok(tokenizer), &config.data_settings())?;
+    dataset.check_vocabulary(bundle.config.vocab_size)?;
     let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
     let loader = Loader::for_run(&dataset, &config)?;
     let preview = dataset.preview(&config, tokenizer, args.show)?;
@@ -61,13 +62,15 @@ fn many(count: usize, one: &str) -> String {
 }
 
 fn summary(file: &FileSummary) -> String {
-    let FileSummary { name, form, rows, shapes, columns, characters } = file;
+    let FileSummary { name, form, rows, shapes, columns, characters, warnings } = file;
     let rows = rows.map_or_else(String::new, |rows| format!(", {}", many(rows, "row")));
     let shapes: Vec<String> = shapes.iter().map(|(shape, count)| format!("{count} {shape}")).collect();
     let shapes = if shapes.is_empty() { String::new() } else { format!(" ({})", shapes.join(", ")) };
-    let columns: Vec<String> = columns.iter().map(|column| escaped(column).to_string()).collect();
+    let column = |name: &String| if name.is_empty() { "\"\"".to_owned() } else { escaped(name) };
+    let columns: Vec<String> = columns.iter().map(column).collect();
     let columns = if columns.is_empty() { String::new() } else { format!(", columns {}", columns.join(", ")) };
-    format!("{name}: {}{rows}{shapes}{columns}, {characters} characters", form.name())
+    let warnings: String = warnings.iter().map(|warning| format!("\nwarning: {} [{}]", escaped(&warning.message), warning.code)).collect();
+    format!("{name}: {}{rows}{shapes}{columns}, {characters} characters{warnings}", form.name())
 }
 
 fn text(shown: &Shown) -> String {

@@ -10,7 +10,7 @@ use futures_lite::future;
 use serde_json::{Map, Value, json};
 use tabtune::bundle::{Bundle, FileStream, ModelAssets};
 use tabtune::checkpoint::{Base, Environment, MANIFEST, Origin};
-use tabtune::config::{ModelConfig, TrainConfig};
+use tabtune::config::{DataSettings, ModelConfig, TrainConfig};
 use tabtune::data::Dataset;
 use tabtune::device::Device;
 use tabtune::gpu::launch;
@@ -19,7 +19,8 @@ use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, no_base};
 use tabtune::state::VerifyPolicy;
 use tabtune::tokenizer::Tokenizer;
-use tabtune::train::{Trainer, check_limits, memory_plan};
+use tabtune::train::{Notice, Trainer, check_limits, memory_plan};
+use tabtune::word;
 
 use self::driver::{Best, Driver};
 use self::loss::Losses;
@@ -69,7 +70,8 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     if args.eval_every.is_some() {
         run.trainer.check_evaluation()?;
     } else if !args.validation_data.is_empty() {
-        log::warn!("--validation-data: nothing evaluates it; give --eval-every too");
+        let message = "nothing evaluates --validation-data: give --eval-every too".to_owned();
+        run.trainer.add_notices(vec![Notice { code: word!("data.validation.unused").text(), subject: None, message }]);
     }
     for place in place.iter().chain(best.as_ref().map(Best::place)) {
         let stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
@@ -150,11 +152,10 @@ struct Data<'a> {
 
 impl Data<'_> {
     /// Reads the training data and the separate evaluation data, if there is any; after a loss they are kept. Token ids need no tokenizer.
-    fn set(&self, tokenizer: Result<&Tokenizer>, config: &TrainConfig) -> Result<Dataset> {
+    fn set(&self, tokenizer: Result<&Tokenizer>, mut settings: DataSettings) -> Result<Dataset> {
         if let Some(kept) = self.kept {
             return Ok(kept.data.clone());
         }
-        let mut settings = config.data_settings();
         if self.validation.is_empty() {
             return self.training.read(tokenizer, &settings);
         }
@@ -199,8 +200,8 @@ fn resume(args: &TrainArgs, folder: &Path, mut given: Map<String, Value>, data: 
         let (made, more) = (checkpoint.manifest().progress.completed_steps, given["steps"].as_u64().expect("an integer"));
         given.insert("steps".into(), made.saturating_add(more).into());
     }
-    let mut config = settings::resolve(given, Some(&checkpoint.manifest().train))?;
-    let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), &config)?;
+    let mut config = settings::resolve(given.clone(), Some(&checkpoint.manifest().train))?;
+    let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), config.data_settings_of_resume(&given))?;
     if epochs {
         config = config.with_steps_of(&dataset)?;
     }
@@ -220,7 +221,7 @@ fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data<'_>
     let bundle = Rc::new(bundle);
     let given = settings::given(&args.settings)?;
     let config = settings::dated(settings::with_files_of_adapter(config, &given, &bundle)?, bundle.tokenizer.as_ref());
-    let dataset = data.set(tokenizer_of(&bundle, path), &config)?;
+    let dataset = data.set(tokenizer_of(&bundle, path), config.data_settings())?;
     let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
     let device = data.device(args, &bundle.config, &config, Some(&bundle))?;
     let survived = args.merge_adapter.as_ref().map(|_| outgoing::survival_in(&bundle, config.precision)).transpose()?.flatten();
@@ -245,7 +246,7 @@ fn base_of(bundle: &Bundle, config: &TrainConfig) -> Result<Base> {
 fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data<'_>) -> Result<Run> {
     let characters = Dataset::characters(&data.training.and(&data.validation), &config.data_settings())?;
     let (shape, tokenizer) = scratch::plan(path, &characters)?;
-    let dataset = data.set(Ok(&tokenizer), &config)?;
+    let dataset = data.set(Ok(&tokenizer), config.data_settings())?;
     let config = config.settled_for(&dataset, &settings::given(&args.settings)?, shape.max_position_embeddings)?;
     if config.adapter.is_some() {
         return Err(no_base().into());

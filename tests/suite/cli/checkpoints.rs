@@ -164,6 +164,33 @@ fn epochs_of_a_run_are_other_steps_with_other_batches() {
 }
 
 #[test]
+fn epochs_of_a_run_are_other_steps_with_other_data() {
+    let place = folder("epochs-of-other-data");
+    let (config, data) = tiny(&place);
+    let out = text(&place.join("run"));
+    let run = ["train", "--config", &config, "--data", &data, "--device", "cpu", "--seq-len", "16", "--batch-size", "1", "--epochs", "2"];
+    succeed(&[&run[..], &["--stop-at", "1", "--out", &out]].concat());
+    let steps = |out: &str| {
+        let saved: Value = serde_json::from_slice(&std::fs::read(Path::new(out).join("checkpoint.json")).unwrap()).unwrap();
+        (saved["train"]["steps"].as_u64().unwrap(), saved["train"]["epochs"].as_f64())
+    };
+    let planned = steps(&out).0;
+    let longer = write(&place, "longer.txt", std::fs::read_to_string(&data).unwrap().repeat(3));
+    let resume = |data: &str| {
+        let to = text(&place.join("resumed"));
+        let answer =
+            succeed(&["train", "--resume", &out, "--data", data, "--device", "cpu", "--override", "data", "--stop-at", "2", "--out", &to]);
+        let told = answer.with("warning").into_iter().map(|line| line["warning"].clone()).find(|warning| warning["code"] == "run.steps");
+        (told.map(|warning| warning["message"].as_str().unwrap().to_owned()), steps(&to))
+    };
+    let (told, (anew, epochs)) = resume(&longer);
+    assert!(anew > 2 * planned && epochs == Some(2.0), "{anew} {planned}");
+    assert_eq!(told.as_deref(), Some(format!("as many epochs are {anew} steps now, and were {planned}").as_str()));
+    assert_eq!(resume(&data), (None, (planned, Some(2.0))));
+    std::fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
 fn weights_that_are_no_numbers_are_refused_at_the_start_unless_they_are_allowed() {
     let (out, data) = checkpoint();
     let place = folder("non-finite");

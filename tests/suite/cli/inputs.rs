@@ -114,6 +114,62 @@ fn a_gzip_file_is_whole_or_refused() {
 }
 
 #[test]
+fn a_gzip_file_may_have_several_members_and_padding_at_its_end() {
+    let place = folder("inputs-gzip-members");
+    let whole = std::fs::read(input("forms/rows.jsonl.gz")).unwrap();
+    // A member without contents: an empty block of deflate, its checksum and its length.
+    let empty = [&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0][..], &[0; 8]].concat();
+    let zeros = vec![0; 70_000];
+    let read = |name: &str, parts: &[&[u8]]| run(&["data", &write(&place, name, parts.concat()), "--model", &input("forms/model")]);
+    let found = |answer: &Answer| {
+        let report = answer.last();
+        let codes: Vec<&str> = report["warnings"].as_array().unwrap().iter().map(|warning| warning["code"].as_str().unwrap()).collect();
+        (report["examples"].as_u64().unwrap(), codes.contains(&"data.gzip.trailing"))
+    };
+    for (name, parts, examples, trailing) in [
+        ("members", vec![&whole[..], &empty, &whole, &empty], 80, false),
+        ("padded", vec![&whole[..], &zeros], 40, false),
+        ("padded-members", vec![&whole[..], &zeros, &whole], 80, false),
+        ("garbage", vec![&whole[..], b"abc"], 40, true),
+        ("padded-garbage", vec![&whole[..], &zeros, b"and more than a header has"], 40, true),
+        ("no-member", vec![&whole[..], &[0x1f, 0], b"and more than a header has"], 40, true),
+    ] {
+        assert_eq!(found(&read(name, &parts)), (examples, trailing), "{name}");
+    }
+    // A second member that is cut is a loss of rows, not garbage.
+    for length in [1, 5, 15, whole.len() / 2, whole.len() - 1] {
+        let cut = read("cut", &[&whole, &whole[..length]]);
+        assert_eq!((cut.good, &cut.last()["error"]["code"]), (false, &json!("data.gzip")), "{length}");
+    }
+    let summary = succeed(&["data", &write(&place, "rows.txt", [&whole[..], b"abc"].concat())]).last().clone();
+    let codes: Vec<&Value> = summary["warnings"].as_array().unwrap().iter().map(|warning| &warning["code"]).collect();
+    assert_eq!((codes, &summary["rows"]), (vec![&json!("data.form"), &json!("data.gzip.trailing")], &json!(40)));
+    let ids: Vec<u8> = (0..400u32).flat_map(|id| (id % 200).to_le_bytes()).collect();
+    let ids = packed(&ids);
+    let summary = succeed(&["data", &write(&place, "a.tokens.gz", [&ids[..], &ids].concat())]).last().clone();
+    assert_eq!((&summary["form"], &summary["characters"]), (&json!("tokens"), &json!(800)));
+    std::fs::remove_dir_all(place).unwrap();
+}
+
+/// Packs bytes into a gzip member with one stored block (RFC 1951, section 3.2.4).
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(bytes.len()).unwrap();
+    let sum = bytes.iter().fold(!0, |sum: u32, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 })
+    });
+    let head = [&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1][..], &length.to_le_bytes(), &(!length).to_le_bytes()].concat();
+    [&head[..], bytes, &(!sum).to_le_bytes(), &u32::from(length).to_le_bytes()].concat()
+}
+
+#[test]
+fn ids_outside_the_vocabulary_are_refused_before_they_are_shown() {
+    let ids: Vec<u8> = (0..400u32).flat_map(|id| if id == 250 { 70_000 } else { id % 200 }.to_le_bytes()).collect();
+    let data = write(&folder("inputs-ids"), "a.tokens", ids);
+    let (code, message) = refuse(&["data", &data, "--model", &input("forms/model")]);
+    assert!(code == "model.token-range" && message.contains("70000 at position 250"), "{code} {message}");
+}
+
+#[test]
 fn faults_of_many_rows_are_told_one_by_one() {
     let place = folder("inputs-faults");
     let data = write(&place, "rows.jsonl", "{\"answer\": 4}\n".repeat(130));
@@ -290,6 +346,23 @@ fn a_resume_on_other_data_says_how_they_were_read() {
     let (code, message) = refuse(&again);
     assert_eq!(code, "optim.resume-mismatch", "{message}");
     assert!(message.contains("(rows.txt read as jsonl, rows: 2; data.form; data.end.written of line 2)"), "{message}");
+}
+
+#[test]
+fn the_form_in_a_checkpoint_is_not_told_as_given() {
+    let place = folder("inputs-kept-form");
+    let out = text(&place.join("run"));
+    let (data, table) = (input("forms/rows.jsonl"), input("forms/rows.csv"));
+    let short = ["--device", "cpu", "--steps", "1", "--batch-size", "1", "--seq-len", "64", "--out", &out];
+    let first = ["train", "--model", &input("forms/model"), "--data"];
+    succeed(&[&first[..], &[&data, "--form", "jsonl"], &short].concat());
+    let (code, message) = refuse(&[&first[..], &[&table, "--form", "jsonl"], &short].concat());
+    assert!(code == "data.form.contradicts" && message.contains("leave the form out"), "{message}");
+    let again = ["train", "--resume", &out, "--data", &table, "--device", "cpu", "--steps", "2"];
+    let (code, message) = refuse(&[&again[..], &["--override", "steps", "data"]].concat());
+    assert!(code == "data.form.contradicts" && message.contains("the form in the checkpoint"), "{message}");
+    succeed(&[&again[..], &["--override", "steps", "data", "form", "--form", "csv"]].concat());
+    std::fs::remove_dir_all(place).unwrap();
 }
 
 #[test]

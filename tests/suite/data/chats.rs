@@ -44,6 +44,8 @@ fn templates_of_every_kind_teach_the_answers() {
     let said = |role: &str, content: &str| serde_json::json!({"role": role, "content": content});
     let two = serde_json::json!({"messages": [said("user", "a"), said("assistant", "b"), said("user", "c"), said("assistant", "d")]});
     assert_eq!(taught(CHATML, &two), ["b<|im_end|>d<|im_end|>"]);
+    let written = serde_json::json!({"messages": two["messages"].to_string()});
+    assert_eq!(taught(CHATML, &written), ["b<|im_end|>d<|im_end|>"], "a list that is stored as its JSON");
     // With marks: exactly the text that they enclose.
     let marks = CHATML.replace(
         "{% if m.content is string %}{{ m.content }}{% endif %}",

@@ -237,6 +237,50 @@ fn all_faulty_rows_are_found_and_may_be_left_out() {
 }
 
 #[test]
+fn files_that_are_not_data_are_refused_by_their_kind() {
+    let tar = [&b"rows.jsonl"[..], &[0; 247], b"ustar\x0000", &[0; 248], LINES.as_bytes()].concat();
+    for (bytes, kind) in [
+        (&b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"[..], "Git LFS"),
+        (b"PK\x03\x04 and more", "zip"),
+        (b"%PDF-1.7\n", "PDF"),
+        (b"\x28\xb5\x2f\xfd\x04\0", "zstd"),
+        (b"\xfd7zXZ\0\0", "xz"),
+        (b"BZh91AY&SY", "bzip2"),
+        (b"7z\xbc\xaf\x27\x1c", "7-Zip"),
+        (b"SQLite format 3\0", "SQLite"),
+        (b"ARROW1\0\0", "Arrow"),
+        (&tar, "tar"),
+    ] {
+        let refused = read("rows.jsonl", bytes).unwrap_err();
+        assert!(refused.code() == "data.kind" && refused.to_string().contains(kind), "{refused}");
+    }
+    assert!(read("a.txt", b"PK is a word, and version https is another.").is_ok());
+}
+
+#[test]
+fn faults_say_what_was_found() {
+    for (name, bytes, said) in [
+        (
+            "a.jsonl",
+            "{\"text\": \"a\"}\n{\"prompt\": \"a\", \"completion\": \"b\", \"prompt\": \"c\"}\n",
+            "found the key prompt twice at line 2",
+        ),
+        ("a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\", \"meta\": [{\"\\u0061\": 1, \"a\": 2}]}\n", "found the key a twice at line 2"),
+        ("a.json", "[{\"text\": \"a\", \"text\": \"b\"}, {\"a\": 1}]", "row 2 (line 1)"),
+        ("a.jsonl", "{\"text\": \"a\"}\n{\"text\": null, \"\": 1}\n", "found text (null), \"\""),
+        ("a.json", "[[{\"role\": \"user\", \"content\": \"a\"}]]", "found a list of messages"),
+        ("a.json", "[\"a text\"]", "found \"a text\", which is not an object"),
+        ("a.json", "[{\"role\": \"user\", \"content\": \"a\"}]", "a row is a whole conversation"),
+        ("a.csv", "prompt,completion\na,b\nc\n", "found 1 field, where the first line has 2"),
+        ("a.txt", "INFO\tstart\nINFO\tend\n", "to learn the file as a text, give the form text"),
+        ("a.csv", ",text,\na,b,c\n", "found two columns with the name \"\""),
+    ] {
+        let refused = read(name, bytes.as_bytes()).unwrap_err().to_string();
+        assert!(refused.contains(said) && !refused.contains("found expected"), "{bytes}: {refused}");
+    }
+}
+
+#[test]
 fn columns_name_keys_and_patterns() {
     let rows = "{\"question\": \"a\", \"answer\": \" b\", \"id\": 7}\n{\"question\": \"{c}\", \"answer\": \" e\", \"id\": 8}\n";
     let columns = |prompt: &str, completion: &str| DataSettings {

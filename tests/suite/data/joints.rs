@@ -55,3 +55,23 @@ fn a_prompt_and_its_completion_have_the_ids_of_their_joined_text() {
         }
     }
 }
+
+#[test]
+fn a_token_that_an_answer_shares_with_its_prompt_is_told() {
+    let path = format!("{}/golden/joints.json", env!("CARGO_MANIFEST_DIR"));
+    let golden: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let document = golden["tokenizers"]["byte_level"]["document"].to_string();
+    let config = serde_json::json!({"eos_token": "</s>"}).to_string();
+    let said = |role: &str, content: &str| serde_json::json!({"role": role, "content": content});
+    let row = serde_json::json!({"messages": [said("user", "a"), said("assistant", "The cat")]}).to_string();
+    let told = |colon: &str| {
+        let turns = format!("{{% for m in messages %}}{{{{ m.role }}}}{colon}{{{{ m.content }}}}</s>\n{{% endfor %}}");
+        let template = format!("{turns}{{% if add_generation_prompt %}}assistant{colon}{{% endif %}}");
+        let tokenizer = Tokenizer::from_hf(document.as_bytes(), Some(config.as_bytes()), Some(template.as_bytes())).unwrap();
+        let (rows, crossings) = shown(&tokenizer, &row);
+        let learned: Vec<u32> = rows[0].iter().filter(|(_, learned)| *learned).map(|(id, _)| *id).collect();
+        (tokenizer.decode(&learned).unwrap().contains("The"), crossings)
+    };
+    // In this vocabulary a space and "The" are one token.
+    assert_eq!([told(":\n"), told(": ")], [(true, 0), (false, 1)]);
+}

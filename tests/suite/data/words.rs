@@ -96,6 +96,14 @@ fn entries_of_folders_that_are_not_read_are_told() {
         let line = plain.lines().find(|line| line.contains("data.folder")).unwrap_or_else(|| panic!("{plain}"));
         assert!(line.contains("not c.pdf, sub [") && !line.contains("hidden"), "{line}");
     }
+    std::fs::create_dir_all(place.join("rows")).unwrap();
+    for (name, said) in [("", "found none"), ("b.csv", "found b.csv; "), ("a.jsonl", "found a.jsonl, b.csv; ")] {
+        if !name.is_empty() {
+            cli::write(&place.join("rows"), name, "a,b\n");
+        }
+        let (code, message) = cli::refuse(&["data", &cli::text(&place.join("rows"))]);
+        assert!(code == "source.read" && message.contains(said), "{message}");
+    }
     std::fs::remove_dir_all(place).unwrap();
 }
 
@@ -131,6 +139,12 @@ fn what_is_told_of_data_for_evaluation_reaches_the_terminal() {
         let message = found["message"].as_str().unwrap();
         assert!(message.contains("for evaluation") && message.contains(place), "{message}");
     }
+    // Without evaluations they are of no use, which programs learn too.
+    let unused = |more: &[&str]| {
+        let answer = cli::succeed(&[&args[..], &["--steps", "1"], more].concat());
+        answer.with("warning").iter().any(|line| line["warning"]["code"] == "data.validation.unused")
+    };
+    assert_eq!([unused(&[]), unused(&["--eval-every", "1"])], [true, false]);
     std::fs::remove_dir_all(place).unwrap();
 }
 

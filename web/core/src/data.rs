@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use js_sys::{Array, Reflect};
 use tabtune::config::DataSettings;
-use tabtune::data::{DataReader, DataSource, Dataset, TokenStorage};
+use tabtune::data::{DataReader, DataSource, DataWarning, Dataset, TokenStorage};
 use tabtune::error::{Error, Fault, Result};
 use tabtune::formats::ByteSource;
 use tabtune::tokenizer::Tokenizer;
@@ -44,6 +44,11 @@ impl JsData {
     /// Returns all files, including those for evaluation.
     pub(crate) fn all_files(&self) -> Vec<&dyn DataSource> {
         self.files.iter().chain(&self.validation).map(|file| file as &dyn DataSource).collect()
+    }
+
+    /// Returns a warning about the folder entries that are not read, if there are any.
+    pub(crate) fn passed_over(&self) -> Option<DataWarning> {
+        DataWarning::passed_over(&self.passed_over)
     }
 
     /// Reads the data; token ids need no tokenizer.

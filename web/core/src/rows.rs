@@ -29,6 +29,7 @@ impl ModelHandle {
     async fn data_inspection(&self, data: &JsData, config_json: &str, partial: bool, show: usize) -> Result<DataInspection> {
         let config = train_config(config_json, self.files())?;
         let (dataset, config) = self.dataset(data, config, config_json, partial).await?;
+        dataset.check_vocabulary(self.shape().vocab_size)?;
         let loader = Loader::for_run(&dataset, &config)?;
         let preview = match self.tokenizer() {
             Ok(tokenizer) => dataset.preview(&config, tokenizer, show)?,
@@ -54,12 +55,17 @@ fn examples(dataset: &Dataset, config: TrainConfig, tokenizer: &Tokenizer) -> Re
     dataset.preview(&TrainConfig { seq_len: ANY_LENGTH, on_long: OnLong::Cut, ..config }, tokenizer, usize::MAX)
 }
 
-/// Describes data by themselves → `FileSummary[]`. If a file is `partial`, the beginning of one, its last row is left out.
+/// Describes data by themselves → `FileSummary[]`. If a file is `partial`, the beginning of one, its last row is left out. The warning
+/// about entries of folders that are not read is one of the first file's.
 #[wasm_bindgen(js_name = inspectData)]
 pub fn inspect_data(data: JsValue, config_json: &str, partial: bool) -> JsResult<JsValue> {
     let (data, config) = (JsData::new(&data)?, train_config(config_json, None).map_err(thrown)?);
     let settings = DataSettings { partial, ..config.data_settings() };
-    plain(&Dataset::summaries(&data.all_files(), &settings).map_err(thrown)?)
+    let mut summaries = Dataset::summaries(&data.all_files(), &settings).map_err(thrown)?;
+    if let Some(first) = summaries.first_mut() {
+        first.warnings.extend(data.passed_over());
+    }
+    plain(&summaries)
 }
 
 #[wasm_bindgen]

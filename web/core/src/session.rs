@@ -5,6 +5,7 @@ use std::future::Future;
 use std::rc::Rc;
 
 use js_sys::Promise;
+use serde_json::Map;
 use tabtune::bundle::ModelAssets;
 use tabtune::checkpoint::{Checkpoint, Environment, Origin};
 use tabtune::error::{Error, Fault, Result};
@@ -25,7 +26,7 @@ use crate::model_info::{AdapterInfo, ModelInfo};
 use crate::objects::plain;
 use crate::reports::{Advanced, BaseInfo, Profiled, SessionInfo, in_camel_case};
 use crate::run::Run;
-use crate::settings::{changed, stepped, strided, train_config, with_ends};
+use crate::settings::{changed, keys_of, stepped, strided, train_config, with_ends};
 use crate::source::sources;
 use crate::stream::FileStream;
 
@@ -101,7 +102,8 @@ impl Session {
             let data = JsData::new(&data)?;
             let saved = &checkpoint.manifest().train;
             let changes = changes_json.map(|json| changed(saved, &json).map(|config| (config, json))).transpose().map_err(thrown)?;
-            let settings = changes.as_ref().map_or(saved, |(config, _)| config).data_settings();
+            let given = changes.as_ref().map_or_else(|| Ok(Map::new()), |(_, json)| keys_of(json)).map_err(thrown)?;
+            let settings = changes.as_ref().map_or(saved, |(config, _)| config).data_settings_of_resume(&given);
             let dataset = data.read(tokenizer, &settings).await.map_err(thrown)?;
             let config = changes.map(|(config, json)| stepped(config, &json, &dataset)).transpose().map_err(thrown)?;
             let assets = with_ends(Rc::clone(&assets), &dataset);

@@ -66,8 +66,10 @@ async function toFile(input: DataFile, path: string, signal?: AbortSignal): Prom
  */
 async function textsOf(folder: FileSystemDirectoryHandle, path: string, passedOver: string[]): Promise<FileSystemFileHandle[]> {
   const names: string[] = [];
-  for await (const [name, { kind }] of folder.entries()) if (!name.startsWith('.')) (kind === 'file' && /\.(txt|md)$/i.test(name) ? names : passedOver).push(name);
-  if (names.length === 0) throw badOption(path, 'a folder with .txt or .md files', 'one without');
+  const others: string[] = [];
+  for await (const [name, { kind }] of folder.entries()) if (!name.startsWith('.')) (kind === 'file' && /\.(txt|md)$/i.test(name) ? names : others).push(name);
+  if (names.length === 0) throw badOption(path, 'a folder with .txt or .md files, and files of other forms one by one', others.length === 0 ? 'an empty one' : `one with ${others.sort().slice(0, 5).join(', ')}`);
+  passedOver.push(...others);
   return Promise.all(names.sort().map((name) => folder.getFileHandle(name)));
 }
 

@@ -7,6 +7,9 @@ const form = oneOf('text', 'jsonl', 'json', 'csv', 'tsv', 'tokens');
 /** Position of a row: the index of its file in the report, the line at which it begins, and its number among the rows of the file. */
 const rowPlace = record({ file: count, line: count, row: count });
 
+/** Facts that a person should know, with the first rows that they concern. */
+const warnings = listOf(record({ code: text, count, rows: listOf(rowPlace), message: text }));
+
 export const dataReport = record({
   /** Files, each with the form that was detected or given; streams have no rows. */
   files: listOf(record({ name: text, form, rows: nullable(count) })),
@@ -35,7 +38,7 @@ export const dataReport = record({
   /** Tokens that end a text or a turn. */
   end: listOf(text),
   /** Facts that a person should know, with the first rows that they concern. */
-  warnings: listOf(record({ code: text, count, rows: listOf(rowPlace), message: text })),
+  warnings,
   /** SHA-256 of the examples, or of the stream. */
   digest: text,
 });
@@ -50,8 +53,11 @@ export const dataPreview = listOf(
 );
 export type DataPreview = Parsed<typeof dataPreview>;
 
-/** Summary of a file without a tokenizer: rows of each kind, including faulty ones, and the keys of the rows. */
-export const fileSummaries = listOf(record({ name: text, form, rows: nullable(count), shapes: tableOf(count), columns: listOf(text), characters: count }));
+/**
+ * Summary of a file without a tokenizer: rows of each kind, including faulty ones, and the keys of the rows. The warning about entries of folders
+ * that are not read is one of the first file's.
+ */
+export const fileSummaries = listOf(record({ name: text, form, rows: nullable(count), shapes: tableOf(count), columns: listOf(text), characters: count, warnings }));
 export type FileSummary = Parsed<typeof fileSummaries>[number];
 
 export const dataInspection = record({ report: dataReport, preview: dataPreview });

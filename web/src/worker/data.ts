@@ -1,5 +1,6 @@
 /** Training data in the form in which the core reads them: range by range, so that large files are never in memory as a whole. */
 import { escaped, fault } from '../protocol/errors.js';
+import type { Word } from '../protocol/generated/codes.js';
 import type { DataSpec, SourceSpec } from '../protocol/protocol.js';
 import type { OnProgress } from '../protocol/reports.js';
 import { checkWhole } from '../protocol/whole.js';
@@ -22,7 +23,21 @@ const SMALL_BYTES = 8 << 20;
 const GZIP = '31,139';
 const PARQUET = '80,65,82,49';
 
-/** Opens data: gzip files are unpacked, Parquet files become JSON lines. */
+/** Returns the first bytes of a file as a list. */
+const beginningOf = (source: JsSource): string => source.read(0, Math.min(4, source.size)).join();
+
+/**
+ * Returns the number of bytes in a file, or in its contents if it is a gzip file: it ends with their number (RFC 1952, section 2.3.1). Of several
+ * members, only the last one counts.
+ */
+function sizeOf(source: JsSource): number {
+  const { size } = source;
+  if (!beginningOf(source).startsWith(GZIP) || size < 8) return size;
+  const end = source.read(size - 4, 4);
+  return Math.max(size, new DataView(end.buffer, end.byteOffset).getUint32(0, true));
+}
+
+/** Opens data: Parquet files become JSON lines. The core unpacks gzip files as it reads them. */
 export async function openData({ files, validation, passedOver }: DataSpec, signal: AbortSignal, onProgress: OnProgress): Promise<RunData> {
   return withStorage({ files: await opened(files, signal, onProgress), validation: await opened(validation, signal, onProgress), passedOver });
 }
@@ -30,10 +45,16 @@ export async function openData({ files, validation, passedOver }: DataSpec, sign
 /** Adds storage for the tokens of the data, if they may need it. */
 export async function withStorage(data: Omit<RunData, 'storage'>): Promise<RunData> {
   const all = [...data.files, ...data.validation];
-  const size = all.reduce((sum, file) => sum + file.size, 0);
+  const size = all.reduce((sum, file) => sum + sizeOf(file), 0);
   const storage = size > SMALL_BYTES ? await tokenStorage() : undefined;
   if (storage === undefined) for (const { name } of all.slice(0, 1)) checkWhole(name, size);
   return { ...data, storage };
+}
+
+/** Warns about validation data that no step evaluates. */
+export function unevaluated({ validation }: RunData, evalEvery: number): { code: Word; message: string }[] {
+  if (validation.length === 0 || evalEvery > 0) return [];
+  return [{ code: 'data.validation.unused', message: 'no step evaluates validationData: give evalEvery too, or call evaluate()' }];
 }
 
 /** Record of a file in the data that are stored with a run. */
@@ -63,21 +84,7 @@ async function opened(specs: SourceSpec[], signal: AbortSignal, onProgress: OnPr
 }
 
 async function readable(source: JsSource, signal: AbortSignal): Promise<JsSource> {
-  const beginning = source.read(0, Math.min(4, source.size)).join();
-  if (beginning.startsWith(GZIP)) return unpacked(source, signal);
-  if (beginning === PARQUET) return fromParquet(source, signal);
-  return source;
-}
-
-/** Unpacks a gzip file; the result keeps its name without the extension. */
-async function unpacked(source: JsSource, signal: AbortSignal): Promise<JsSource> {
-  try {
-    const stream = streamOf(source).pipeThrough(new DecompressionStream('gzip'), { signal });
-    return blobSource(source.name.replace(/\.gz$/i, ''), await new Response(stream).blob());
-  } catch (thrown) {
-    signal.throwIfAborted();
-    throw fault('data.gzip', `${escaped(source.name)} cannot be unpacked: it is cut or damaged, or holds more than one gzip file. Pack it again, or give it unpacked.`, { path: source.name }, thrown);
-  }
+  return beginningOf(source) === PARQUET ? fromParquet(source, signal) : source;
 }
 
 /** Converts the rows of a Parquet file to JSON lines. The Parquet reader is a separate module, loaded only when it is needed. */
@@ -92,17 +99,3 @@ async function fromParquet(source: JsSource, signal: AbortSignal): Promise<JsSou
 }
 
 const reasonOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
-
-const PIECE_BYTES = 4 << 20;
-
-function streamOf(source: JsSource): ReadableStream<Uint8Array<ArrayBuffer>> {
-  let at = 0;
-  return new ReadableStream({
-    pull(controller) {
-      const length = Math.min(PIECE_BYTES, source.size - at);
-      if (length === 0) return controller.close();
-      controller.enqueue(source.read(at, length).slice());
-      at += length;
-    },
-  });
-}

@@ -7,6 +7,7 @@ import type { Askable } from './asking.js';
 import { DeviceWatch } from './device.js';
 import { CoreMutex } from './core-mutex.js';
 import type { WatchedScope } from './device.js';
+import { unevaluated } from './data.js';
 import { Outbox } from './outbox.js';
 import type { Driver, WorkerMessage } from '../protocol/protocol.js';
 import type { Finding, GpuReport, ModelInfo, OnProgress, Progress, SessionInfo } from '../protocol/reports.js';
@@ -219,7 +220,8 @@ export class WorkerState {
       this.#loop = new StepLoop(trainer);
       this.#outbox = outbox;
       trainer.announce('ready', info.completedSteps);
-      return { ...info, warnings: [...info.warnings, ...(unsampled ? [unsampled] : []), ...(await this.#storageFindings(rest.driver))] };
+      const own = [...(unsampled ? [unsampled] : []), ...unevaluated(rest.data, rest.driver.evalEvery)];
+      return { ...info, warnings: [...info.warnings, ...own, ...(await this.#storageFindings(rest.driver))] };
     } catch (thrown) {
       await trainer.close().catch(() => undefined);
       throw thrown;

@@ -1,0 +1,80 @@
+//! Finds where an answer begins in a text that does not begin with its generation prompt, such as one that opens a block of thoughts.
+
+use super::positions::Tokens;
+use crate::error::Result;
+use crate::tokenizer::{Conversation, Tokenizer};
+
+/// The text of a conversation that ends with an answer, and the text before the answer.
+pub(super) struct Header<'a> {
+    pub text: &'a str,
+    /// The text before the answer, with the generation prompt.
+    pub opened: &'a str,
+    /// The same without the generation prompt.
+    pub before: &'a str,
+}
+
+impl Header<'_> {
+    /// Returns the byte of the text at which the answer begins, the message `at`: where the text no longer agrees with the prompt. A
+    /// beginning of the answer that happens to agree with it too is not part of the header.
+    pub fn end(&self, conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<usize> {
+        let others = ["x", "y"].map(|content| {
+            let other = with_content(conversation, at, content)?;
+            tokenizer.render_chat(&other, false).map(|rendered| rendered.text).ok()
+        });
+        let most = common(self.text, self.opened);
+        let agreed = others.iter().flatten().map(|other| common(self.text, other)).fold(most, usize::min);
+        let tokens = Tokens::of(self.text, tokenizer)?;
+        // What a template writes in every answer, such as a block of thoughts, may begin like the end of the prompt.
+        let written = match &others {
+            [Some(one), Some(other)] => common(one, other) > agreed,
+            _ => true,
+        };
+        let ends = |text: &str| text.get(agreed..).and_then(|rest| rest.chars().next()).is_none_or(char::is_whitespace);
+        let end = match tokens.special_around(agreed, tokenizer) {
+            Some(start) => start,
+            None if written && !ends(self.text) && !ends(self.opened) => tokens.word_start(agreed, tokenizer),
+            None => agreed,
+        };
+        Ok(end.max(common(self.text, self.before)).min(most))
+    }
+
+    /// Returns the answer after the prompt as the model sees it, and the byte at which it begins, since a template may write the turn
+    /// before the answer differently when it is the last one. The answer begins where the text before its content ends like the prompt, or
+    /// like the prompt without what it opens at its end.
+    pub fn asked(&self, conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Option<(String, usize)>> {
+        let Some(other) = with_other_content(conversation, at) else { return Ok(None) };
+        let (text, opened) = (self.text, self.opened);
+        let content = common(text, &tokenizer.render_chat(&other, false)?.text);
+        let same = |prompt: usize, end: usize| {
+            let [said, asked] = [text.get(..end), opened.get(..prompt)].map(Option::unwrap_or_default);
+            said.bytes().rev().zip(asked.bytes().rev()).take_while(|(a, b)| a == b).count()
+        };
+        let shortest = if opened.starts_with(self.before) { self.before.len() } else { opened.len() };
+        let prompts = (shortest..=opened.len()).filter(|end| opened.is_char_boundary(*end));
+        let ends = || (0..=content).filter(|end| text.is_char_boundary(*end));
+        let pairs = prompts.flat_map(|prompt| ends().map(move |end| (prompt, end)));
+        let best = pairs.map(|(prompt, end)| (same(prompt, end), prompt, end)).max();
+        Ok(best.filter(|(same, ..)| *same > 0).and_then(|(_, prompt, end)| {
+            let (prompt, answer) = (opened.get(..prompt)?, text.get(end..)?);
+            Some((format!("{prompt}{answer}"), prompt.len()))
+        }))
+    }
+}
+
+/// Returns the conversation with another content in the message `at`, whose first character differs; `None` if the content is not a text.
+pub(super) fn with_other_content(conversation: &Conversation, at: usize) -> Option<Conversation> {
+    let begins = conversation.messages.get(at)?.get("content")?.as_str()?.trim_start().chars().next();
+    with_content(conversation, at, if begins == Some('x') { "y" } else { "x" })
+}
+
+/// Returns the conversation with this content in the message `at`.
+fn with_content(conversation: &Conversation, at: usize, content: &str) -> Option<Conversation> {
+    let mut other = conversation.clone();
+    other.messages.get_mut(at)?.as_object_mut()?.insert("content".to_owned(), content.into());
+    Some(other)
+}
+
+/// Returns the length in bytes of the common beginning of two texts.
+pub(super) fn common(a: &str, b: &str) -> usize {
+    a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum()
+}
