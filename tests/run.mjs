@@ -122,8 +122,14 @@ const parts = {
     await Promise.all([core, released]);
     await others;
     const foreign = ['test', '--locked', '-p', 'tabtune-tests', '--features', 'foreign-backend', '--test', 'suite', '--', 'without_these_kernels'];
-    // It compiles Burn again, with an additional backend.
-    const results = explicit ? [await check('a backend without our kernels is refused', 'cargo', foreign)] : [];
+    const documentation = ['doc', '--locked', '--no-deps', '-p', 'tabtune', '-p', 'tabtune-shaders'];
+    // The first compiles Burn again, with an additional backend; the second checks all dependencies, for rustdoc.
+    const results = explicit
+      ? [
+          await check('a backend without our kernels is refused', 'cargo', foreign),
+          await check('documentation without warnings', 'cargo', documentation, { RUSTDOCFLAGS: '-D warnings' }),
+        ]
+      : [];
     for (const key of OF_THE_RELEASE) results.push(await browserTests({ key }, 'release'));
     return add(...results);
   },

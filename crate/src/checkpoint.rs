@@ -1,6 +1,7 @@
 //! Converts everything the next step depends on to files and back: `model.safetensors`, `optimizer.safetensors`, the model's documents, and
 //! last `checkpoint.json`, which states the SHA-256 of each piece of the others. A checkpoint folder is also a Hugging Face folder.
 
+mod consequences;
 mod consistency;
 mod manifest;
 mod pieces;
@@ -8,13 +9,20 @@ mod settings;
 mod state;
 mod write;
 
-pub use crate::state::{Base, BaseFile};
-pub use manifest::{Environment, FORMAT_VERSION, MANIFEST, Manifest, read as read_manifest};
-pub use pieces::{FileRecord, pieces_of, sha256};
-pub use settings::can_override;
-pub use write::{Origin, with_evaluation, write};
+pub use manifest::Environment;
+pub use write::{Origin, write};
 
-use std::borrow::Cow;
+// For the packages of this workspace.
+#[doc(hidden)]
+pub use self::{
+    manifest::{FORMAT_VERSION, MANIFEST, Manifest, read as read_manifest},
+    pieces::{FileRecord, pieces_of, sha256},
+    settings::can_override,
+    write::with_evaluation,
+};
+#[doc(hidden)]
+pub use crate::state::{Base, BaseFile};
+
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -22,14 +30,14 @@ use burn::tensor::Device;
 
 use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, Bundle, OpenOptions};
 use crate::config::TrainConfig;
-use crate::data::{Dataset, LoaderState};
+use crate::data::Dataset;
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::formats::ByteSource;
 use crate::interrupt::Interrupt;
 use crate::model::{Model, open_model, open_model_with};
 use crate::schedule;
 use crate::state::VerifyPolicy;
-use crate::train::{Notice, Progress, Trainer};
+use crate::train::{Notice, Trainer};
 use state::TensorFile;
 
 const WEIGHTS: &str = "model.safetensors";
@@ -98,6 +106,7 @@ impl Checkpoint {
     }
 
     /// Opens files whose bytes the caller has verified: only lengths are checked, and the base in full. Errors are those of [`Self::open`].
+    #[doc(hidden)]
     pub fn open_verified(files: Vec<Box<dyn ByteSource>>, base: Option<Vec<Box<dyn ByteSource>>>) -> Result<Self> {
         Self::opened(files, Beside::of(base), false)
     }
@@ -107,6 +116,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// The errors of [`Checkpoint::open`].
+    #[doc(hidden)]
     pub fn open_beside(
         files: Vec<Box<dyn ByteSource>>,
         base: Vec<Box<dyn ByteSource>>,
@@ -120,6 +130,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// `checkpoint.*`.
+    #[doc(hidden)]
     pub fn open_alone(files: Vec<Box<dyn ByteSource>>, verified: bool) -> Result<Self> {
         Self::opened(files, Beside::Unneeded, !verified)
     }
@@ -157,6 +168,7 @@ impl Checkpoint {
     }
 
     /// Returns the contents of `checkpoint.json`.
+    #[doc(hidden)]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -167,11 +179,13 @@ impl Checkpoint {
     }
 
     /// Returns the same, shared.
+    #[doc(hidden)]
     pub fn shared_bundle(&self) -> Rc<Bundle> {
         Rc::clone(&self.bundle)
     }
 
     /// Returns the warning that the run continues in another environment, if that may give other bits.
+    #[doc(hidden)]
     pub fn other_environment(&self, now: &Environment) -> Option<Notice> {
         let changes = self.manifest.environment.differs(now)?;
         let message = format!("saved elsewhere ({changes}): the next steps may differ from the unbroken run's in their last digits");
@@ -233,63 +247,6 @@ impl Checkpoint {
         }
         trainer.add_notices(notices);
         Ok(trainer)
-    }
-
-    /// Returns the settings with the steps for the same epochs, if other batches or data change them; they then count as overridden.
-    fn with_steps_of<'a>(
-        &self,
-        dataset: &Dataset,
-        given: TrainConfig,
-        overrides: &'a [String],
-        notices: &mut Vec<Notice>,
-    ) -> Result<(TrainConfig, Cow<'a, [String]>)> {
-        let saved = &self.manifest.train;
-        let batches = |config: &TrainConfig| (config.batch_size, config.gradient_accumulation_steps);
-        let other_data = dataset.digest() != self.manifest.data_digest;
-        // Data that are not allowed are refused with all other differences.
-        let same = if other_data { !overrides.iter().any(|name| name == settings::DATA) } else { batches(saved) == batches(&given) };
-        if same || given.epochs.is_none() || (given.epochs, given.steps) != (saved.epochs, saved.steps) {
-            return Ok((given, overrides.into()));
-        }
-        // Steps that were given later do not follow from epochs.
-        if !other_data && saved.clone().with_steps_of(dataset)?.steps != saved.steps {
-            return Ok((given, overrides.into()));
-        }
-        let config = given.with_steps_of(dataset)?;
-        if config.steps != saved.steps {
-            let message = format!("as many epochs are {} steps now, and were {}", config.steps, saved.steps);
-            notices.push(Notice { code: word!("run.steps").text(), subject: None, message });
-        }
-        Ok((config, [overrides, &["steps".to_owned()]].concat().into()))
-    }
-
-    /// Returns the warning that the next rate differs from the last one by more than a quarter of it, if the saved settings did not plan it.
-    fn jump_of_rate(&self, config: &TrainConfig, now: Progress) -> Result<Option<Notice>> {
-        let saved = self.manifest.progress;
-        let done = saved.completed_steps;
-        let rate = |step: u64, config: &TrainConfig, progress: Progress| {
-            let planned = schedule::learning_rate(step, config.learning_rate, &config.schedule, progress.schedule_start);
-            progress.manual_learning_rate.unwrap_or(planned)
-        };
-        let (last, planned) = (rate(done, &self.manifest.train, saved), rate(done + 1, &self.manifest.train, saved));
-        let next = rate(done + 1, config, now);
-        if done == 0 || next == planned || (next - last).abs() <= last / 4.0 {
-            return Ok(None);
-        }
-        let mut why = settings::changes_of_rate(&self.manifest.train, config)?;
-        if let Some(rate) = saved.manual_learning_rate.filter(|_| now.manual_learning_rate.is_none()) {
-            why.push(format!("a rate of {rate:.3e} set by hand has ended"));
-        }
-        let message = format!("step {} has a rate of {next:.3e}, and step {done} had {last:.3e}: {}", done + 1, why.join("; "));
-        Ok(Some(Notice { code: word!("schedule.jump").text(), subject: None, message }))
-    }
-
-    /// Returns the state of the loader at the beginning of other data.
-    fn loader_of(&self, digest: String, notices: &mut Vec<Notice>) -> LoaderState {
-        let saved = &self.manifest.data_digest;
-        let message = format!("the run continues with other data, whose order begins anew: SHA-256 {digest}, saved with {saved}");
-        notices.push(Notice { code: word!("checkpoint.data.changed").text(), subject: None, message });
-        LoaderState { epoch: 0, cursor: 0, digest, ..self.manifest.loader.clone() }
     }
 
     /// Returns the parameters whose state was saved: by the groups, or by the files if the groups are not used.

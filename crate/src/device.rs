@@ -31,14 +31,18 @@ pub struct DeviceInfo {
     /// Name of the adapter.
     pub adapter: String,
     /// Name and version of the driver; empty if the adapter does not report it, as in browsers.
+    #[doc(hidden)]
     pub driver: String,
     /// `webgpu`, `vulkan`, `metal`, `dx12` or `cpu`.
+    #[doc(hidden)]
     pub backend: String,
     /// Limits that bound the size of tensors.
+    #[doc(hidden)]
     pub limits: DeviceLimits,
 }
 
 /// Limits of a device that bound the size of tensors, in bytes.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceLimits {

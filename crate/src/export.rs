@@ -23,14 +23,19 @@ use crate::bundle::FileStream;
 use crate::error::{Refusal, Result, word};
 use crate::formats::ByteSource;
 
-pub use choice::ExportChoice;
-pub use folder::{SHARD_BYTES, export_folder};
-pub use gguf::export_gguf;
-pub use gguf_adapter::export_gguf_adapter;
-pub use gguf_types::GgufTypes;
 pub use options::{ExportDtype, ExportFormat, ExportOptions, JsonEncoding, ModelCard};
-pub use peft::export_adapter;
-pub use source::{ExportSource, Weights, training_record};
+pub(crate) use peft::export_adapter;
+pub(crate) use source::training_record;
+pub use source::{ExportSource, Weights};
+
+// For the packages of this workspace.
+#[doc(hidden)]
+pub use self::{
+    choice::ExportChoice,
+    folder::{SHARD_BYTES, export_folder},
+    gguf::export_gguf,
+    gguf_types::GgufTypes,
+};
 
 /// The format behind a word of the options.
 fn format_of(format: ExportFormat) -> &'static dyn format::Format {
@@ -43,6 +48,7 @@ fn format_of(format: ExportFormat) -> &'static dyn format::Format {
     }
 }
 
+#[doc(hidden)]
 impl ExportFormat {
     /// Describes the format for a list, as a noun phrase without an article.
     pub fn about(self) -> &'static str {
@@ -75,10 +81,9 @@ impl ExportFormat {
 /// tensors go into, or of the base that a trained adapter is merged into.
 ///
 /// # Errors
-/// `tensor.non-finite` for weights with NaN or infinite values that are not allowed, found while the stream is read; those of
-/// [`export_folder`], [`export_gguf`], [`export_adapter`], [`export_gguf_adapter`] and
-/// [`PortableModelStateDict::export_json`](crate::state::PortableModelStateDict::export_json). For an adapter that is merged
-/// `checkpoint.base.missing` without its base and `checkpoint.base.mismatch` for another one.
+/// `export.*` for a model that the format cannot hold, or options that do not fit it. For an adapter that is merged
+/// `checkpoint.base.missing` without its base and `checkpoint.base.mismatch` for another one. While the stream is read, `tensor.non-finite`
+/// for weights with NaN or infinite values that are not allowed, and `export.overflow` for finite values beyond their type.
 pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
     let stream = format_of(options.format).export(source, base_files, options).await?;
     // A document judges its values itself, before they are written.
@@ -87,6 +92,7 @@ pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>,
 }
 
 /// Plans every export of `source`, by the functions that make them. Nothing is read.
+#[doc(hidden)]
 pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
     let source = &source.planned();
     // The adapter, which was trained, comes first.

@@ -1,61 +1,27 @@
 //! Generates text from a model, one token at a time, with cached keys and values.
 
+mod config;
 mod prefix;
 mod prefix_cache;
+#[doc(hidden)]
 pub mod score;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::config::seed_fault;
 use crate::error::{Error, Fault, Result};
 use crate::gpu::read_f32;
 use crate::model::{Model, Span};
 use crate::random;
 use crate::tokenizer::{Conversation, Tokenizer};
 
-pub use prefix::Prefix;
-pub use prefix_cache::{Loan, PrefixCache};
+pub use config::GenerateConfig;
 
-/// Settings of how tokens are chosen. Unknown keys are refused.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
-pub struct GenerateConfig {
-    /// Maximum number of tokens to add.
-    pub max_tokens: usize,
-    /// Spread of the choice. 0 is greedy: always the likeliest token.
-    pub temperature: f64,
-    /// Number of likeliest tokens to choose from; 0 means all. The cut by `top_p` comes after it.
-    pub top_k: usize,
-    /// Share of probability to choose from: the likeliest tokens, among those that `top_k` leaves, that add up to it; 1 means all.
-    pub top_p: f64,
-    /// Seed of the choices, at most 2^53 − 1.
-    pub seed: u64,
-    /// Number of likeliest tokens to report with each token.
-    pub top_logprobs: usize,
-}
-
-/// A small model repeats itself when it is greedy, so tokens are drawn by default.
-impl Default for GenerateConfig {
-    fn default() -> Self {
-        Self { max_tokens: 100, temperature: 0.8, top_k: 0, top_p: 1.0, seed: 0, top_logprobs: 0 }
-    }
-}
-
-impl GenerateConfig {
-    /// Returns [`Error::InvalidConfig`] for values that cannot work; every fault is listed.
-    pub fn validate(&self) -> Result<()> {
-        let mut faults = Vec::new();
-        if !(self.temperature.is_finite() && self.temperature >= 0.0) {
-            faults.push(Fault::new("temperature", "finite and ≥ 0", self.temperature));
-        }
-        if !(self.top_p > 0.0 && self.top_p <= 1.0) {
-            faults.push(Fault::new("top_p", "0 < p ≤ 1", self.top_p));
-        }
-        faults.extend(seed_fault(self.seed));
-        if faults.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(faults)) }
-    }
-}
+// For the packages of this workspace.
+#[doc(hidden)]
+pub use self::{
+    prefix::Prefix,
+    prefix_cache::{Loan, PrefixCache},
+};
 
 /// One of the likeliest tokens of a position.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -96,6 +62,7 @@ pub enum End {
     Context,
 }
 
+#[doc(hidden)]
 impl End {
     /// Returns its name, as in JSON.
     pub fn word(self) -> &'static str {
@@ -150,6 +117,7 @@ impl Generator {
     }
 
     /// Starts after the tokens `prompt`, as [`Self::new`] does after a text; any of `stop` ends the text.
+    #[doc(hidden)]
     pub fn from_ids(model: &Model, stop: Vec<u32>, prompt: &[u32], config: GenerateConfig) -> Result<Self> {
         Self::after(model, stop, prompt, config, Prefix::default())
     }
@@ -168,11 +136,13 @@ impl Generator {
     }
 
     /// Returns the number of tokens that are computed, and of those that the next token computes.
+    #[doc(hidden)]
     pub fn progress(&self) -> (usize, usize) {
         (self.prefix.len(), self.pending.len())
     }
 
     /// Returns the computed tokens, for a text that begins with them.
+    #[doc(hidden)]
     pub fn into_prefix(self) -> Prefix {
         self.prefix
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::{Error, Result};
 
 /// Future that lets other work run. In a browser's worker: one round of its event loop, in which messages arrive.
+#[doc(hidden)]
 pub type GiveWay = fn() -> Pin<Box<dyn Future<Output = ()>>>;
 
 /// Cancellation request that long work receives and checks between pieces. Clones share the request.
@@ -24,6 +25,7 @@ impl Interrupt {
     }
 
     /// Creates an interrupt that gives way at every pause.
+    #[doc(hidden)]
     pub fn giving_way(give_way: GiveWay) -> Self {
         Self { give_way: Some(give_way), ..Self::default() }
     }
@@ -34,6 +36,7 @@ impl Interrupt {
     }
 
     /// Withdraws the request.
+    #[doc(hidden)]
     pub fn clear(&self) {
         self.asked.store(false, Ordering::Relaxed);
     }
@@ -42,6 +45,7 @@ impl Interrupt {
     ///
     /// # Errors
     /// [`Error::Aborted`] if it was.
+    #[doc(hidden)]
     pub fn check(&self) -> Result<()> {
         if self.asked.load(Ordering::Relaxed) { Err(Error::Aborted) } else { Ok(()) }
     }
@@ -50,6 +54,7 @@ impl Interrupt {
     ///
     /// # Errors
     /// [`Error::Aborted`] if the work was asked to end.
+    #[doc(hidden)]
     pub async fn pause(&self) -> Result<()> {
         if let Some(give_way) = self.give_way {
             give_way().await;

@@ -13,11 +13,13 @@ pub struct ParamInfo {
     /// F32, or BF16 packed.
     pub dtype: DType,
     /// True outside the blocks of a language model: an embedding, the head, the last norm. Always false for a parameter of another module.
+    #[doc(hidden)]
     pub outside_blocks: bool,
 }
 
 impl ParamInfo {
     /// Describes `tensor` under this name.
+    #[doc(hidden)]
     pub fn of<const D: usize>(name: &str, tensor: &Tensor<D>) -> Self {
         Self { name: name.to_string(), shape: tensor.dims().to_vec(), dtype: tensor.dtype(), outside_blocks: false }
     }
@@ -28,6 +30,7 @@ impl ParamInfo {
     }
 
     /// Returns the shape as a matrix (A, B), if the rank is at least 2.
+    #[doc(hidden)]
     pub fn matrix(&self) -> Option<(usize, usize)> {
         match self.shape.as_slice() {
             [] | [_] => None,
@@ -42,6 +45,7 @@ pub trait ParamVisitor {
     fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>);
 
     /// Visits a parameter with the [`Param`] around its tensor.
+    #[doc(hidden)]
     fn visit_param<const D: usize>(&mut self, name: &str, param: &Param<Tensor<D>>) {
         self.visit(name, param.val());
     }
@@ -53,6 +57,7 @@ pub trait ParamMap {
     fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D>;
 
     /// Replaces a parameter with the [`Param`] around its tensor.
+    #[doc(hidden)]
     fn map_param<const D: usize>(&mut self, name: &str, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let (id, tensor, mapper) = param.consume();
         Param::from_mapped_value(id, self.map(name, tensor), mapper)
@@ -71,6 +76,7 @@ pub fn map<M: Module>(module: M, map: &mut impl ParamMap) -> M {
 }
 
 /// Returns name, shape and dtype of every parameter of `module`.
+#[doc(hidden)]
 pub fn parameters<M: Module>(module: &M) -> Vec<ParamInfo> {
     struct Collect(Vec<ParamInfo>);
     impl ParamVisitor for Collect {

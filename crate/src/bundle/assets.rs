@@ -21,13 +21,17 @@ const PAD: &str = "pad_token_id";
 #[derive(Debug, Clone)]
 pub struct ModelAssets {
     /// Tokenizer, which converts text to ids and back.
+    #[doc(hidden)]
     pub tokenizer: Option<Tokenizer>,
     /// Unusual but allowed properties of the files.
+    #[doc(hidden)]
     pub warnings: Vec<Warning>,
     tokenizer_refused: Option<Error>,
     /// File names and bytes of config.json, generation_config.json and the tokenizer's files, as present.
+    #[doc(hidden)]
     pub documents: Vec<(String, Vec<u8>)>,
     /// Unknown fields of the adapter that is attached to the model. They are written back.
+    #[doc(hidden)]
     pub kept: Map<String, Value>,
 }
 
@@ -64,7 +68,7 @@ impl ModelAssets {
     ///
     /// # Errors
     /// The refusal of a tokenizer that was refused, which is not the same as having none.
-    pub fn tokenizer_or_none(&self) -> Result<Option<&Tokenizer>> {
+    pub(crate) fn tokenizer_or_none(&self) -> Result<Option<&Tokenizer>> {
         match (&self.tokenizer, &self.tokenizer_refused) {
             (None, Some(refused)) => Err(refused.clone()),
             (tokenizer, _) => Ok(tokenizer.as_ref()),
@@ -76,6 +80,7 @@ impl ModelAssets {
     ///
     /// # Errors
     /// `bundle.config.json` if `config.json` is no JSON object.
+    #[doc(hidden)]
     pub fn documents_for(&self, config: &ModelConfig, precision: Precision) -> Result<Vec<(String, Vec<u8>)>> {
         let dtype = match precision {
             Precision::F32 => "float32",
@@ -89,6 +94,7 @@ impl ModelAssets {
     ///
     /// # Errors
     /// `bundle.config.json` if `config.json` is no JSON object.
+    #[doc(hidden)]
     pub fn folder_documents(&self, config: &ModelConfig, dtype: &str) -> Result<Vec<(String, Vec<u8>)>> {
         let mut documents = self.edited(config, dtype)?;
         let generation = self.generation(&documents)?;
@@ -151,6 +157,7 @@ impl ModelAssets {
     }
 
     /// Returns these assets with additional ids that end a text or a turn, in the tokenizer and in `generation_config.json`.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_ends(mut self, ids: &[u32]) -> Self {
         let Some(tokenizer) = self.tokenizer.as_mut().filter(|_| !ids.is_empty()) else { return self };

@@ -8,6 +8,7 @@ use crate::error::{Error, Refusal, Result, shown, word};
 use crate::families::names;
 use crate::formats::{Warning, base_name, unreadable};
 
+#[doc(hidden)]
 impl Bundle {
     /// Compares the tensors with those of the model, given as name and shape. Tensors elsewhere that the model has no place for are left out
     /// with a warning each.

@@ -37,25 +37,33 @@ mod tokenizer_binding;
 mod tokenizer_files;
 mod verify;
 
+pub(crate) use adapter::adapter_tensors;
 pub(crate) use adapter::{BASE_DIGEST, CONFIG as ADAPTER_CONFIG, PREFIX as ADAPTER_PREFIX, WEIGHTS as ADAPTER_WEIGHTS};
-pub use adapter::{LoraConfig, MergedAdapter, MergedTensor, adapter_config_json, adapter_tensors};
 pub use assets::ModelAssets;
 pub(crate) use encoded_tensor::{EncodedTensor, Values};
 pub(crate) use files::gguf_files;
 pub(crate) use gguf_model::summed_gguf;
 pub(crate) use gguf_stream::GgufOutput;
 pub(crate) use gguf_vocabulary::tokenizer_keys;
-pub use inspect::{FileFormat, InspectReport, inspect};
-pub use inventory::InventoryTensor;
-pub use open::{open_bundle, open_bundle_with};
 pub use options::OpenOptions;
-pub use pieces::{PIECE_ELEMENTS, Pieces, dequantise};
-pub use safetensors_stream::OPTIMIZER_WEIGHTS;
-pub(crate) use safetensors_stream::refuse_blocks;
+pub(crate) use safetensors_stream::{OPTIMIZER_WEIGHTS, refuse_blocks};
 pub(crate) use segment::Segment;
 pub(crate) use state_json::{JSON_FILE, JSON_FORMAT, MAX_JSON_BYTES, read_state_json};
-pub use stored_tensor::{StoredBytes, StoredTensor};
-pub use stream::{Chunk, FileInfo, FileStream, StreamTensor, StreamValues};
+pub use stream::{Chunk, FileInfo, FileStream};
 pub use tensors::Bundle;
-pub use tokenizer_binding::{PortableTokenizerBinding, TokenizerAsset};
-pub use verify::{Check, Verification, verify, verify_files};
+
+pub use crate::formats::{ByteSource, MemorySource, Warning};
+
+// For the packages of this workspace.
+#[doc(hidden)]
+pub use self::{
+    adapter::{LoraConfig, MergedAdapter, MergedTensor, adapter_config_json},
+    inspect::{FileFormat, InspectReport, inspect},
+    inventory::InventoryTensor,
+    open::{open_bundle, open_bundle_with},
+    pieces::{PIECE_ELEMENTS, Pieces, dequantise},
+    stored_tensor::{StoredBytes, StoredTensor},
+    stream::{StreamTensor, StreamValues},
+    tokenizer_binding::{PortableTokenizerBinding, TokenizerAsset},
+    verify::{Check, Verification, verify, verify_files},
+};

@@ -13,14 +13,18 @@ pub struct OpenOptions {
     /// its pair added, rounded to its dtype, blocks as F32.
     pub adapter: Option<Vec<Box<dyn ByteSource>>>,
     /// Attach the adapter to the model instead: its factors become separate tensors, and the base's matrices stay as they are.
+    #[doc(hidden)]
     pub apart: bool,
     /// Return the tensors that an adapter is merged into as F32, whatever their dtype in the base: for writers that round by themselves.
+    #[doc(hidden)]
     pub exact: bool,
     /// Use a table of embeddings that has more rows in the adapter than in the base: tokens were added before it was trained.
     pub resize_vocabulary: bool,
     /// Selection and renaming of the tensors, applied before the model's own names are looked up.
+    #[doc(hidden)]
     pub request: Option<PortableModelImportRequest>,
     /// Read no values: a second head is then assumed to equal the embedding, and is left out.
+    #[doc(hidden)]
     pub headers_only: bool,
 }
 

@@ -112,7 +112,7 @@ impl<'a> Pieces<'a> {
 
     /// Skips to the value `first`.
     #[must_use]
-    pub fn starting_at(mut self, first: u64) -> Self {
+    pub(crate) fn starting_at(mut self, first: u64) -> Self {
         self.at = first.min(self.elements());
         self
     }

@@ -13,7 +13,7 @@ use crate::formats::{SafetensorsHeader, TensorType, safetensors_header};
 use crate::state::weights_digest;
 
 /// Metadata key of an optimizer file that holds the digest of the weights that the state belongs to.
-pub const OPTIMIZER_WEIGHTS: &str = "tabtune.weights";
+pub(crate) const OPTIMIZER_WEIGHTS: &str = "tabtune.weights";
 
 /// Returns the type of a plain dtype word.
 fn plain(word: &str) -> Option<TensorType> {
@@ -66,11 +66,12 @@ pub(crate) fn refuse_blocks(tensors: &[StreamTensor]) -> Result<()> {
     if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
 }
 
+#[doc(hidden)]
 impl FileStream {
     /// Adds a safetensors file of `tensors`, each in its own dtype, with `metadata`.
     ///
     /// # Errors
-    /// The errors of [`Self::push_safetensors_as`].
+    /// `export.safetensors.quantised` for blocks, `export.name.invalid` for a name that the format cannot hold.
     pub fn push_safetensors(&mut self, name: &str, tensors: Vec<StreamTensor>, metadata: &BTreeMap<String, String>) -> Result<()> {
         self.push_safetensors_as(name, tensors, None, metadata)
     }
@@ -81,7 +82,7 @@ impl FileStream {
     /// # Errors
     /// `export.safetensors.quantised` for blocks without `to`, `export.name.invalid` for a name that the format cannot hold. While the stream
     /// is read, `export.overflow` for finite values beyond their type.
-    pub fn push_safetensors_as(
+    pub(crate) fn push_safetensors_as(
         &mut self,
         name: &str,
         tensors: Vec<StreamTensor>,
@@ -101,7 +102,7 @@ impl FileStream {
     ///
     /// # Errors
     /// The errors of [`Self::push_safetensors_as`].
-    pub fn push_optimizer(&mut self, name: &str, tensors: Vec<StreamTensor>, metadata: &BTreeMap<String, String>) -> Result<()> {
+    pub(crate) fn push_optimizer(&mut self, name: &str, tensors: Vec<StreamTensor>, metadata: &BTreeMap<String, String>) -> Result<()> {
         let (entries, segments) = contents(tensors, None)?;
         let metadata = metadata.clone();
         let of_weights = move |entries: &Entries, weights: &Leaves| {

@@ -104,6 +104,7 @@ impl fmt::Debug for FileStream {
 
 impl FileStream {
     /// Creates an empty stream.
+    #[doc(hidden)]
     pub fn new() -> Self {
         Self::default()
     }
@@ -133,6 +134,7 @@ impl FileStream {
     }
 
     /// Adds a file of known bytes.
+    #[doc(hidden)]
     pub fn push_bytes(&mut self, name: &str, bytes: Vec<u8>) {
         self.push(name, bytes.len() as u64, vec![Segment::Bytes(bytes)]);
     }
@@ -142,6 +144,7 @@ impl FileStream {
     ///
     /// # Errors
     /// The errors of `seal`.
+    #[doc(hidden)]
     pub fn push_sealed(&mut self, name: &str, seal: impl Fn(&[Vec<String>]) -> Result<Vec<u8>> + 'static) -> Result<()> {
         let bytes = seal(&self.by_file(&[]))?.len() as u64;
         self.push(name, bytes, vec![Segment::Sealed(Box::new(seal))]);

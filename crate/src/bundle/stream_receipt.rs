@@ -10,6 +10,7 @@ use crate::state::{ArtifactDigests, Conversion, ModelIoArtifactReceipt, refuse_n
 
 impl FileStream {
     /// Creates an empty stream that computes checksums of its bytes, for a receipt.
+    #[doc(hidden)]
     pub fn summed() -> Self {
         let mut stream = Self::default();
         stream.checksums = Some(Checksums::default());
@@ -43,6 +44,7 @@ impl FileStream {
     }
 
     /// Returns the weights so far that have NaN or infinite values, with their number.
+    #[doc(hidden)]
     pub fn non_finite(&self) -> &[(String, u64)] {
         self.checksums.as_ref().map_or(&[], |checksums| &checksums.non_finite)
     }

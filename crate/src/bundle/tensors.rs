@@ -23,14 +23,18 @@ pub struct Bundle {
     pub tokenizer: Option<Tokenizer>,
     tokenizer_refused: Option<Error>,
     /// Format of the files that the model came from.
+    #[doc(hidden)]
     pub source_format: SourceFormat,
     /// The weight files with their checksums.
     pub base: Base,
     /// Tensors that a request took and left, by their names in the files; empty without a request.
+    #[doc(hidden)]
     pub selection: SelectionReport,
     /// `config.json` byte for byte, if the model came as a folder.
+    #[doc(hidden)]
     pub config_json: Option<Vec<u8>>,
     /// `generation_config.json` byte for byte, if present.
+    #[doc(hidden)]
     pub generation_config_json: Option<Vec<u8>>,
     /// Documents of the tokenizer other than those that it holds itself, by name, byte for byte.
     pub(super) tokenizer_documents: Vec<(String, Vec<u8>)>,
@@ -113,11 +117,13 @@ impl Bundle {
     }
 
     /// Returns the refusal of the files' tokenizer, if it was refused.
+    #[doc(hidden)]
     pub fn tokenizer_refused(&self) -> Option<&Error> {
         self.tokenizer_refused.as_ref()
     }
 
     /// Returns name and size of each file of the model, without that of a merged adapter.
+    #[doc(hidden)]
     pub fn sources(&self) -> impl Iterator<Item = (&str, u64)> {
         let own = self.files.len() - usize::from(self.adapter.is_some());
         self.files[..own].iter().map(|file| (file.name(), file.len()))
@@ -142,16 +148,19 @@ impl Bundle {
     }
 
     /// Returns the configuration of the attached adapter, if there is one.
+    #[doc(hidden)]
     pub fn attached(&self) -> Option<&LoraConfig> {
         self.adapter.as_ref().filter(|_| !self.factors.is_empty()).map(|adapter| &adapter.config)
     }
 
     /// Returns the shape in Hugging Face's layout.
+    #[doc(hidden)]
     pub fn shape(&self, name: &str) -> Option<Vec<usize>> {
         self.entry(name).map(|entry| entry.shape.clone())
     }
 
     /// Returns the stored dtype: a safetensors word, or `GGML:<type>` for blocks. Blocks that an adapter was merged into are F32.
+    #[doc(hidden)]
     pub fn dtype(&self, name: &str) -> Option<String> {
         self.entry(name).map(|entry| entry.dtype.clone())
     }
@@ -161,6 +170,7 @@ impl Bundle {
     ///
     /// # Errors
     /// `model.tensor.missing`, a dtype without a decoder, `source.too-large`, and errors of reading a merged adapter's pair.
+    #[doc(hidden)]
     pub fn pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
         let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
         self.pieces_of(self.entry(name).ok_or_else(absent)?, max_elements)
@@ -191,6 +201,7 @@ impl Bundle {
     ///
     /// # Errors
     /// The errors of [`Self::pieces`], of reading and of `each`.
+    #[doc(hidden)]
     pub fn for_each_piece(&self, name: &str, max_elements: usize, mut each: impl FnMut(u64, &[f32]) -> Result<()>) -> Result<u64> {
         let mut pieces = self.pieces(name, max_elements)?;
         while let Some((offset, values)) = pieces.next_piece()? {
@@ -203,6 +214,7 @@ impl Bundle {
     ///
     /// # Errors
     /// The errors of [`Self::pieces`] and of reading.
+    #[doc(hidden)]
     pub fn non_finite(&self, name: &str) -> Result<u64> {
         self.for_each_piece(name, PIECE_ELEMENTS, |_, _| Ok(()))
     }

@@ -29,10 +29,13 @@ const MAX_COUNT: u64 = (1 << 53) - 1;
 #[serde(deny_unknown_fields)]
 pub struct Environment {
     /// Version of tabtune.
+    #[doc(hidden)]
     pub version: String,
     /// Name of the adapter; empty if it is not known.
+    #[doc(hidden)]
     pub adapter: String,
     /// Kind of kernels that run: `gpu` or `software`.
+    #[doc(hidden)]
     pub kernels: String,
 }
 

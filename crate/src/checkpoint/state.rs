@@ -48,6 +48,7 @@ impl TensorFile {
     }
 }
 
+#[doc(hidden)]
 impl Checkpoint {
     /// Returns the tensors of the files, as their headers and names describe them.
     pub(super) fn found(&self) -> BTreeMap<String, TensorRecord> {

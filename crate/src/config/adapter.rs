@@ -8,7 +8,7 @@ use super::rules::{Rules, is_positive_f32};
 use crate::error::{Error, Fault, Result};
 
 /// Maximum rank of a module's factors.
-pub const MAX_RANK: u64 = 65_536;
+pub(crate) const MAX_RANK: u64 = 65_536;
 /// Value of `target_modules` that means every matrix inside the blocks.
 const ALL_LINEAR: &str = "all-linear";
 
@@ -89,17 +89,18 @@ pub enum BaseStorage {
 }
 
 /// Returns true if a text of `target_modules` means every matrix inside the blocks. As in PEFT, case does not matter.
-pub fn is_all_linear(text: &str) -> bool {
+pub(crate) fn is_all_linear(text: &str) -> bool {
     text.eq_ignore_ascii_case(ALL_LINEAR)
 }
 
 /// Returns the factor of the product of two factors: alpha / r, or alpha / √r with `rslora`.
-pub fn adapter_scale(rank: u64, alpha: f64, rslora: bool) -> f64 {
+pub(crate) fn adapter_scale(rank: u64, alpha: f64, rslora: bool) -> f64 {
     // At most 65,536, so exact in f64.
     let rank = rank as f64;
     alpha / if rslora { rank.sqrt() } else { rank }
 }
 
+#[doc(hidden)]
 impl AdapterConfig {
     /// Returns the rules that these values break; keys begin with `adapter.`.
     pub fn faults(&self) -> Vec<Fault> {

@@ -8,6 +8,7 @@ use crate::error::{Error, Fault, Refusal, Result, word};
 /// Settings that a continued run may change: the factors exist, so nothing is initialised.
 const FREE: [&str; 2] = ["dropout", "init"];
 
+#[doc(hidden)]
 impl AdapterConfig {
     /// Returns these settings, read from an adapter's files, with the dropout from `given`. Other keys of `given` may only repeat the
     /// files' values; null is ignored. The order of lists does not matter.

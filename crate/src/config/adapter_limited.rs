@@ -15,7 +15,7 @@ impl AdapterConfig {
     ///
     /// # Errors
     /// `adapter.pattern.*` for patterns that cannot be read.
-    pub fn limited_to(self, architecture: Architecture, modules: &[Module]) -> Result<Self> {
+    pub(crate) fn limited_to(self, architecture: Architecture, modules: &[Module]) -> Result<Self> {
         let known = known(architecture, modules);
         let all: BTreeSet<&str> = known.iter().flat_map(|one| ends(&one.name)).collect();
         let limited = |key: &str, names: Names| -> Result<Option<Names>> {

@@ -48,6 +48,7 @@ pub struct Resolved {
 
 type Matcher = Box<dyn Fn(&Known<'_>) -> bool>;
 
+#[doc(hidden)]
 impl AdapterConfig {
     /// Returns `target_modules`, or PEFT's default for the architecture.
     pub fn targets(&self, architecture: Architecture) -> Names {

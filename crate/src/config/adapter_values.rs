@@ -25,6 +25,7 @@ impl Names {
     }
 
     /// Returns all texts as a slice.
+    #[doc(hidden)]
     pub fn texts(&self) -> &[String] {
         match self {
             Self::One(text) => std::slice::from_ref(text),
@@ -33,6 +34,7 @@ impl Names {
     }
 
     /// Returns true for an empty list, or if every text is empty.
+    #[doc(hidden)]
     pub fn is_empty(&self) -> bool {
         self.texts().iter().all(String::is_empty)
     }
@@ -63,6 +65,7 @@ impl<'de> Deserialize<'de> for Names {
 }
 
 /// Numbers of blocks: one number, or a list.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -73,6 +76,7 @@ pub enum Layers {
     Many(Vec<u64>),
 }
 
+#[doc(hidden)]
 impl Layers {
     /// Returns the numbers as a slice.
     pub fn numbers(&self) -> &[u64] {
@@ -116,6 +120,7 @@ fn items<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(mut list: A) -> Result<Vec
 }
 
 /// Values by patterns of names, in the order of the document; the first key that matches counts.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table<T>(pub Vec<(String, T)>);
 
@@ -163,6 +168,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Table<T> {
 }
 
 /// Initial values of A; B starts at 0.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Init {
     /// Uniform in ±1/√in; `true` in JSON.
@@ -211,11 +217,12 @@ impl<'de> Deserialize<'de> for Init {
 }
 
 /// Returns true for PEFT's names of initialisations that change the base, so that the factors fit no other base.
-pub fn changes_base(init: &str) -> bool {
+pub(crate) fn changes_base(init: &str) -> bool {
     matches!(init, "pissa" | "olora" | "corda" | "loftq" | "lora_ga") || init.starts_with("pissa_niter_")
 }
 
 /// Biases of the base that are trained.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

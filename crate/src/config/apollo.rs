@@ -15,6 +15,7 @@ const MAX_DEFAULT_RANK: usize = 128;
 const AUTO: &str = "auto";
 
 /// Kind of random matrix with which APOLLO projects gradients.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -27,6 +28,7 @@ pub enum ProjectorKind {
 }
 
 /// Matrices that APOLLO projects; AdamW updates the rest.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -39,6 +41,7 @@ pub enum Projected {
 }
 
 /// Square of a factor of the update.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum ApolloScale {
     /// Length of a channel divided by the rank, which makes an update as long as AdamW's for every rank; `"auto"` in JSON.
@@ -153,6 +156,7 @@ impl Default for ApolloConfig {
     }
 }
 
+#[doc(hidden)]
 impl ApolloConfig {
     /// Returns the rank for a matrix whose shorter side has this length.
     pub fn rank(&self, side: usize) -> usize {
@@ -172,7 +176,7 @@ impl ApolloConfig {
     }
 
     /// Returns the rule of parameters that are not projected. Their learning rate has the factor `adamw_learning_rate_scale`.
-    pub fn fallback(&self) -> AdamwConfig {
+    pub(crate) fn fallback(&self) -> AdamwConfig {
         AdamwConfig {
             beta1: self.beta1,
             beta2: self.beta2,

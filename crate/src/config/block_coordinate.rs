@@ -6,6 +6,7 @@ use super::{GroupConfig, OptimizerConfig, TrainConfig};
 use crate::error::Fault;
 
 /// Order in which blocks train.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -22,6 +23,7 @@ pub enum BlockOrder {
 /// AdamW on a few blocks of the model at a time (BAdam, arXiv:2404.02827; LISA, arXiv:2403.17919): `blocks` train for `interval` steps,
 /// then the next ones; everything else rests, without gradients and state, and the backward pass ends at the lowest block that trains. A
 /// block begins each of its turns with new moments.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]

@@ -25,6 +25,7 @@ pub enum Form {
     Tokens,
 }
 
+#[doc(hidden)]
 impl Form {
     /// Returns the name used in settings and reports.
     pub fn name(self) -> &'static str {
@@ -41,6 +42,7 @@ impl Form {
 
 /// Columns of a row, under tabtune's names. A value is the name of a key, or a pattern with names in braces: `"Question:
 /// {question}\nAnswer:"`; `{{` and `}}` are literal braces.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -58,6 +60,7 @@ pub struct Columns {
 }
 
 /// Treatment of a row that cannot be used.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -84,6 +87,7 @@ pub enum LossOn {
 }
 
 /// Rows that are kept for evaluation.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -103,6 +107,7 @@ impl ValidationRows {
 }
 
 /// Treatment of an example that is longer than a sequence.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -117,6 +122,7 @@ pub enum OnLong {
 }
 
 /// Settings of a run that control how its data become examples.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DataSettings {
     /// Form of the files; `None` detects it from their contents.

@@ -44,12 +44,13 @@ impl GroupConfig {
     }
 
     /// Returns the fault of groups that leave nothing to train.
-    pub fn all_frozen(groups: &[Self]) -> Option<Fault> {
+    pub(crate) fn all_frozen(groups: &[Self]) -> Option<Fault> {
         let frozen = !groups.is_empty() && groups.iter().all(|group| group.frozen);
         frozen.then(|| Fault::new("groups", "at least one that is not frozen", "none"))
     }
 
     /// Returns the update rule of this group in a run with the rule `run`.
+    #[doc(hidden)]
     pub fn rule(&self, run: &OptimizerConfig) -> OptimizerConfig {
         let rule = self.optimizer.as_ref().unwrap_or(run).clone();
         match self.weight_decay {
@@ -59,6 +60,7 @@ impl GroupConfig {
     }
 
     /// Returns the rules that this group, at `index`, breaks.
+    #[doc(hidden)]
     pub fn faults(&self, index: usize, learning_rate: f64) -> Vec<Fault> {
         let mut faults = Vec::new();
         let key = format!("groups[{index}]");

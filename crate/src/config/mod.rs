@@ -1,4 +1,5 @@
-//! Settings as plain data. `validate` reports all faults at once.
+//! Settings as plain data. `validate` reports all faults at once. [`TrainConfig::overlaid`] takes settings as JSON; `crate/SETTINGS.md` describes
+//! every key and its values, also those of rarely changed settings, whose types are left out of this page.
 
 mod adapter;
 mod adapter_continued;
@@ -20,17 +21,22 @@ mod schedule;
 mod train;
 
 pub use adapter::*;
-pub use adapter_modules::{Module, ModuleKind};
-pub use adapter_targets::{AdapterWarning, Resolved, Target};
 pub use adapter_values::*;
 pub use apollo::*;
 pub use block_coordinate::*;
 pub use data::*;
-pub use glob::{check_glob, glob_matches};
 pub use groups::*;
-pub use json::overlay;
 pub use model::*;
 pub use optimizer::*;
-pub use patterns::*;
 pub use schedule::*;
 pub use train::*;
+
+// For the packages of this workspace.
+#[doc(hidden)]
+pub use self::{
+    adapter_modules::{Module, ModuleKind},
+    adapter_targets::{AdapterWarning, Resolved, Target},
+    glob::{check_glob, glob_matches},
+    json::overlay,
+    patterns::*,
+};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Fault, Result};
 
 /// Maximum head dimension that the attention kernels hold in registers.
+#[doc(hidden)]
 pub const MAX_HEAD_DIM: usize = 128;
 
 /// Model families that can be trained.
@@ -24,11 +25,13 @@ pub enum RopeScaling {
     /// No stretching.
     Default,
     /// Divides every position by `factor`.
+    #[doc(hidden)]
     Linear {
         /// Divisor of the positions, > 0.
         factor: f64,
     },
     /// Llama 3.1: divides long wavelengths by `factor`, with a smooth transition.
+    #[doc(hidden)]
     Llama3 {
         /// Divisor of long wavelengths, > 0.
         factor: f64,

@@ -109,6 +109,7 @@ impl Default for OptimizerConfig {
     }
 }
 
+#[doc(hidden)]
 impl OptimizerConfig {
     /// Returns its `type`.
     pub fn kind(&self) -> &'static str {
@@ -132,7 +133,7 @@ impl OptimizerConfig {
 
     /// Returns the same rule with another weight decay λ.
     #[must_use]
-    pub fn with_weight_decay(mut self, decay: f64) -> Self {
+    pub(crate) fn with_weight_decay(mut self, decay: f64) -> Self {
         match &mut self {
             Self::Adamw(c) => c.weight_decay = decay,
             Self::Adafactor(c) => c.weight_decay = decay,
@@ -158,7 +159,7 @@ impl OptimizerConfig {
     }
 
     /// Like [`Self::faults`], with the keys under `prefix`.
-    pub fn faults_at(&self, prefix: &str, learning_rate: f64) -> Vec<Fault> {
+    pub(crate) fn faults_at(&self, prefix: &str, learning_rate: f64) -> Vec<Fault> {
         let mut rules = Rules { prefix, faults: Vec::new() };
         match self {
             Self::Adamw(c) => rules.moments(c.beta1, c.beta2, c.eps),

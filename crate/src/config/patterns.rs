@@ -66,7 +66,7 @@ impl Pattern {
     ///
     /// # Errors
     /// None in practice, since the pattern was compiled when it was created.
-    pub fn prepared(&self) -> Result<impl Fn(&str) -> bool + use<>> {
+    pub(crate) fn prepared(&self) -> Result<impl Fn(&str) -> bool + use<>> {
         let regex = prepared(&self.path, &self.text, &self.anchored)?;
         Ok(move |module: &str| regex.is_match(module.as_bytes()))
     }
@@ -114,7 +114,7 @@ fn prepared(path: &str, text: &str, anchored: &str) -> Result<Regex> {
 ///
 /// # Errors
 /// `adapter.pattern.length` if it is too long.
-pub fn check_length(path: &str, text: &str) -> Result<()> {
+pub(crate) fn check_length(path: &str, text: &str) -> Result<()> {
     if text.len() > MAX_PATTERN_BYTES {
         let refusal = Refusal::new(word!("adapter.pattern.length")).subject(path);
         return Err(refusal.expected(format!("at most {MAX_PATTERN_BYTES} bytes")).found(text.len()).into());
@@ -126,7 +126,7 @@ pub fn check_length(path: &str, text: &str) -> Result<()> {
 ///
 /// # Errors
 /// `adapter.pattern.count` if there are too many.
-pub fn check_count(path: &str, found: usize) -> Result<()> {
+pub(crate) fn check_count(path: &str, found: usize) -> Result<()> {
     let refusal = || Refusal::new(word!("adapter.pattern.count")).subject(path).expected(format!("at most {MAX_PATTERNS}")).found(found);
     if found > MAX_PATTERNS { Err(refusal().into()) } else { Ok(()) }
 }
@@ -140,7 +140,7 @@ pub fn ends(module: &str) -> impl Iterator<Item = &str> {
 ///
 /// # Errors
 /// None in practice, since the patterns were compiled when they were created.
-pub fn first_matches<T: Copy>(table: &[(Pattern, T)], modules: &[&str]) -> Result<Vec<Option<T>>> {
+pub(crate) fn first_matches<T: Copy>(table: &[(Pattern, T)], modules: &[&str]) -> Result<Vec<Option<T>>> {
     let mut found = vec![None; modules.len()];
     for (pattern, value) in table {
         let matches = pattern.prepared()?;

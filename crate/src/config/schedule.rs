@@ -6,7 +6,7 @@ use super::rules::is_positive_f32;
 use crate::error::Fault;
 
 /// Value of a start step that is not planned.
-pub const NO_START: i64 = -1;
+pub(crate) const NO_START: i64 = -1;
 
 /// Learning rate as a function of the step. B is the run's `learning_rate`, the peak.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,6 +75,7 @@ pub struct WsdSchedule {
 }
 
 /// Settings of `infinite`.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -169,6 +170,7 @@ impl Default for ScheduleConfig {
     }
 }
 
+#[doc(hidden)]
 impl InfiniteSchedule {
     /// Returns h, the rate from which the annealing starts.
     pub fn constant_rate(&self, learning_rate: f64) -> f64 {
@@ -247,6 +249,7 @@ impl Checks {
     }
 }
 
+#[doc(hidden)]
 impl ScheduleConfig {
     /// Returns the rules that these values break at the given peak rate.
     pub fn faults(&self, learning_rate: f64) -> Vec<Fault> {

@@ -34,6 +34,7 @@ pub enum Precision {
 }
 
 /// Order in which the training data comes.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -186,6 +187,7 @@ impl TrainConfig {
     }
 
     /// Returns the rules that these values break.
+    #[doc(hidden)]
     pub fn faults(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         let mut positive = |key: &str, value: u64| {

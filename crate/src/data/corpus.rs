@@ -51,6 +51,7 @@ impl Dataset {
     ///
     /// # Errors
     /// `data.*` for files that cannot be read.
+    #[doc(hidden)]
     pub fn characters(files: &[&dyn DataSource], settings: &DataSettings) -> Result<String> {
         files::characters(files, settings)
     }
@@ -59,6 +60,7 @@ impl Dataset {
     ///
     /// # Errors
     /// `data.*` for files that cannot be read.
+    #[doc(hidden)]
     pub fn summaries(files: &[&dyn DataSource], settings: &DataSettings) -> Result<Vec<FileSummary>> {
         files::summaries(files, settings)
     }
@@ -112,6 +114,7 @@ impl Dataset {
     ///
     /// # Errors
     /// `config.invalid` for a stream whose document ends are unknown.
+    #[doc(hidden)]
     pub fn mask_documents(&mut self, mask: bool) -> Result<()> {
         if mask && matches!(self.content, Content::Text(_)) && self.document_ends.is_empty() {
             return Err(Error::InvalidConfig(vec![no_document_ends()]));
@@ -166,6 +169,7 @@ impl Dataset {
     }
 
     /// Returns the number of ids in a stream; `None` for examples.
+    #[doc(hidden)]
     pub fn stream_len(&self) -> Option<usize> {
         match &self.content {
             Content::Text(tokens) => Some(tokens.len()),
@@ -177,6 +181,7 @@ impl Dataset {
     ///
     /// # Errors
     /// Errors of the token storage.
+    #[doc(hidden)]
     pub fn ids(&self, range: Range<usize>) -> Result<Cow<'_, [u32]>> {
         match &self.content {
             Content::Text(tokens) => tokens.read(range),
@@ -188,13 +193,14 @@ impl Dataset {
     ///
     /// # Errors
     /// `model.token-range`, and those of the token storage.
-    pub fn check_vocabulary(&self, size: usize) -> Result<()> {
+    pub(crate) fn check_vocabulary(&self, size: usize) -> Result<()> {
         let (Content::Text(tokens) | Content::Examples(ExampleStore { tokens, .. })) = &self.content;
         tokens.check(size)?;
         self.validation.as_ref().map_or(Ok(()), |validation| validation.check_vocabulary(size))
     }
 
     /// Returns true for examples, false for a stream.
+    #[doc(hidden)]
     pub fn has_examples(&self) -> bool {
         matches!(self.content, Content::Examples(_))
     }
@@ -202,12 +208,14 @@ impl Dataset {
     /// Returns validation batches `[B, T]`: every token except the first is predicted once, from windows of `seq_len` inputs that do not
     /// overlap. The last window is filled with targets that do not count. Examples are used only if they have a target within the first
     /// `seq_len` tokens.
+    #[doc(hidden)]
     pub fn validation_batches(&self, batch_size: usize, seq_len: usize) -> Batches<'_> {
         self.evaluated().batches(self.validation(), [batch_size, seq_len, seq_len])
     }
 
     /// Returns batches of all data for `tabtune evaluate`: disjoint windows of `window` tokens in which every token except the first is
     /// predicted (so T = `window` − 1), from the start of the file up to `max_tokens`.
+    #[doc(hidden)]
     pub fn evaluation_batches(&self, batch_size: usize, window: usize, max_tokens: Option<usize>) -> Batches<'_> {
         let part = match (self.whole(), max_tokens) {
             (Part::Text { .. }, Some(most)) => self.part(0, most),
@@ -231,21 +239,24 @@ impl Dataset {
     }
 
     /// Returns SHA-256 over the ids (u32, little endian) of a stream; for examples, over the length, ids and counted marks of each.
+    #[doc(hidden)]
     pub fn digest(&self) -> String {
         self.digest.clone()
     }
 
     /// Returns [`Dataset::digest`] of the data that contain the evaluated part: these, or the separate ones.
-    pub fn evaluated_digest(&self) -> String {
+    pub(crate) fn evaluated_digest(&self) -> String {
         self.evaluated().digest()
     }
 
     /// Returns the ids that end a turn in the chats but, by the tokenizer's files, no text: a model that learns them stops there.
+    #[doc(hidden)]
     pub fn turn_ends(&self) -> &[u32] {
         self.account.ends_of_turns()
     }
 
     /// Returns the warnings about the files as they were read.
+    #[doc(hidden)]
     pub fn reading_warnings(&self) -> Vec<DataWarning> {
         self.account.warnings()
     }

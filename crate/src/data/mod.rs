@@ -34,11 +34,18 @@ mod suggest;
 mod table;
 mod text;
 
-pub use batch::{Batch, Batches, IGNORE_INDEX};
-pub use corpus::{Dataset, no_document_ends};
-pub use loader::{Fit, Loader, LoaderState};
-pub use place::RowPlace;
-pub use preview::{Preview, PreviewToken, Segment};
-pub use read::DataReader;
-pub use report::{DataReport, DataWarning, FileReport, FileSummary, Lengths, TokenCounts};
-pub use source::{DataFile, DataSource, TokenStorage};
+pub use corpus::Dataset;
+pub use source::{DataFile, DataSource};
+
+// For the packages of this workspace.
+#[doc(hidden)]
+pub use self::{
+    batch::{Batch, Batches, IGNORE_INDEX},
+    corpus::no_document_ends,
+    loader::{Fit, Loader, LoaderState},
+    place::RowPlace,
+    preview::{Preview, PreviewToken, Segment},
+    read::DataReader,
+    report::{DataReport, DataWarning, FileReport, FileSummary, Lengths, TokenCounts},
+    source::TokenStorage,
+};

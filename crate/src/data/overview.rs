@@ -66,6 +66,7 @@ impl DataWarning {
     }
 }
 
+#[doc(hidden)]
 impl Dataset {
     /// Returns a report on each file as it was read.
     pub fn files(&self) -> &[FileReport] {
@@ -126,7 +127,7 @@ impl Dataset {
     }
 
     /// Describes briefly how the files were read: the form of each, and the rows with a warning.
-    pub fn as_read(&self) -> String {
+    pub(crate) fn as_read(&self) -> String {
         let file = |file: &FileReport| match file.rows {
             Some(rows) => format!("{} read as {}, rows: {rows}", file.name, file.form.name()),
             None => format!("{} read as {}", file.name, file.form.name()),

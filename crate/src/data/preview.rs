@@ -43,6 +43,7 @@ pub struct PreviewToken {
     pub text: String,
 }
 
+#[doc(hidden)]
 impl Dataset {
     /// Returns the first `show` pieces of training examples, in the order of the data, cut as in a run with these settings; for a stream,
     /// its first sequence.

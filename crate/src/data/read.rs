@@ -37,7 +37,7 @@ pub struct DataReader<'a> {
 }
 
 impl Dataset {
-    /// Reads files by the settings of a run, all at once and into memory; [`DataReader`] reads piece by piece.
+    /// Reads files by the settings of a run, all at once and into memory.
     ///
     /// # Errors
     /// `data.*`, each with its file. All rows that cannot be used are found, and the first hundred are listed with their lines.

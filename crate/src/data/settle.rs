@@ -7,6 +7,7 @@ use super::loader::Loader;
 use crate::config::TrainConfig;
 use crate::error::Result;
 
+#[doc(hidden)]
 impl TrainConfig {
     /// Completes these settings for a new run on `dataset`: chooses `seq_len` by the data unless the user's settings `given` contain it,
     /// and computes the steps of the `epochs`. `context` is the model's.

@@ -1,11 +1,12 @@
-//! Determines the two names of every error: the dotted code, and the class that TypeScript shows.
+//! Determines the two names of every error, the dotted code and the class that TypeScript shows, and makes errors of refusals.
 
 use std::fmt::Display;
 
-use super::{Class, Error, class, word};
+use super::{Class, Error, Refusal, class, word};
 
 impl Error {
     /// Creates the error of a lost device, for a reason that other crates give in several lines, with their backtrace.
+    #[doc(hidden)]
     pub fn device_lost(reason: impl Display) -> Self {
         let text = reason.to_string();
         let lines = text.lines().map(str::trim).take_while(|line| *line != "Backtrace:");
@@ -66,5 +67,25 @@ impl Error {
         }
         // A refusal that was not made in this crate may have a code of its own.
         class(self.code()).unwrap_or(Class::BadModelFile).text()
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Error::Refused(vec![refusal])
+    }
+}
+
+impl Error {
+    /// Names the file in refusals that do not name one yet.
+    pub(crate) fn in_file(self, name: &str) -> Self {
+        self.map_refusals(|refusal| if refusal.artifact.is_empty() { refusal.of(name) } else { refusal })
+    }
+
+    pub(crate) fn map_refusals(self, change: impl Fn(Refusal) -> Refusal) -> Self {
+        match self {
+            Error::Refused(list) => Error::Refused(list.into_iter().map(change).collect()),
+            other => other,
+        }
     }
 }

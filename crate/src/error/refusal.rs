@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{Error, Word, escaped, shown};
+use super::shown::listed;
+use super::{Word, escaped, shown};
 
 /// One broken rule of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +16,7 @@ pub struct Fault {
     pub value: String,
 }
 
+#[doc(hidden)]
 impl Fault {
     /// Creates a fault of `key`: it must satisfy `rule`, but `value` was given.
     pub fn new(key: impl Into<String>, rule: impl Into<String>, value: impl fmt::Display) -> Self {
@@ -34,6 +36,7 @@ pub struct Refusal {
     /// Stable dotted code, for example `safetensors.offset.overlap`.
     pub code: &'static str,
     /// Stage that the file reached: `open`, `bind` or `read`.
+    #[doc(hidden)]
     pub stage: &'static str,
     /// Name of the file, escaped.
     pub artifact: String,
@@ -50,6 +53,7 @@ pub struct Refusal {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// Offset in the file, in bytes.
+    #[doc(hidden)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte_offset: Option<u64>,
 }
@@ -76,6 +80,7 @@ impl fmt::Display for Refusal {
     }
 }
 
+#[doc(hidden)]
 impl Refusal {
     /// Creates a refusal at stage `open`, which does not name the file yet.
     pub fn new(code: Word) -> Self {
@@ -141,26 +146,6 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
-        Error::Refused(vec![refusal])
-    }
-}
-
-impl Error {
-    /// Names the file in refusals that do not name one yet.
-    pub(crate) fn in_file(self, name: &str) -> Self {
-        self.map_refusals(|refusal| if refusal.artifact.is_empty() { refusal.of(name) } else { refusal })
-    }
-
-    pub(crate) fn map_refusals(self, change: impl Fn(Refusal) -> Refusal) -> Self {
-        match self {
-            Error::Refused(list) => Error::Refused(list.into_iter().map(change).collect()),
-            other => other,
-        }
-    }
-}
-
 /// Returns the last part of a name that may have folders before it.
 pub(crate) fn base_name(name: &str) -> &str {
     name.rsplit(['/', '\\']).next().unwrap_or(name)
@@ -169,6 +154,6 @@ pub(crate) fn base_name(name: &str) -> &str {
 /// Joins the first refusals of a list, which may have one for each row of a file.
 pub(super) fn first_of(refusals: &[Refusal]) -> String {
     const SHOWN: usize = 20;
-    let first = super::listed(refusals.get(..SHOWN).unwrap_or(refusals));
+    let first = listed(refusals.get(..SHOWN).unwrap_or(refusals));
     if refusals.len() > SHOWN { format!("{first}; and {} more", refusals.len() - SHOWN) } else { first }
 }

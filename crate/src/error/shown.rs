@@ -1,5 +1,7 @@
 //! Makes text from files safe to show on a page, in a terminal and in messages.
 
+use std::fmt;
+
 /// Maximum number of characters of a file's text in a message.
 const SHOWN: usize = 64;
 
@@ -29,4 +31,14 @@ pub fn shown(text: &str) -> String {
         Some((end, _)) => escaped(&text[..end]) + "…",
         None => escaped(text),
     }
+}
+
+/// Joins a list as `a; b; c`.
+pub(super) fn listed<T: fmt::Display>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Joins names of a file as `a, b, c`.
+pub(super) fn shown_list(names: &[String]) -> String {
+    names.iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ")
 }

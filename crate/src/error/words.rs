@@ -8,6 +8,7 @@ use super::{CODES, Class, Raiser};
 pub struct Word(&'static str);
 
 /// Returns an error code of the table as a [`Word`](crate::error::Word); any other text does not compile.
+#[doc(hidden)]
 #[macro_export]
 macro_rules! word {
     ($text:literal) => {{

@@ -29,7 +29,7 @@ const NAME: &str = "adapter";
 /// `export.adapter` for a whole model, `export.gguf.type` for another type, `export.gguf.arch` for a model that no architecture of GGUF
 /// describes, `export.lora.unrepresentable` for modules that are trained in full. While the stream is read, `export.overflow` for values
 /// beyond F16.
-pub fn export_gguf_adapter(source: &ExportSource, options: &ExportOptions) -> Result<FileStream> {
+pub(crate) fn export_gguf_adapter(source: &ExportSource, options: &ExportOptions) -> Result<FileStream> {
     check_kind(source, ExportFormat::GgufAdapter)?;
     options.check_names(".gguf")?;
     let to = type_of(options)?;

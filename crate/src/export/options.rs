@@ -23,6 +23,7 @@ pub enum ExportFormat {
     GgufAdapter,
 }
 
+#[doc(hidden)]
 impl ExportFormat {
     /// All formats.
     pub const ALL: [Self; 5] = [Self::Safetensors, Self::Gguf, Self::Json, Self::Peft, Self::GgufAdapter];
@@ -54,6 +55,7 @@ pub enum ExportDtype {
     F16,
 }
 
+#[doc(hidden)]
 impl ExportDtype {
     /// Returns the type in which every tensor is written; `None` if each keeps its own.
     pub fn tensor_type(self) -> Option<TensorType> {
@@ -67,6 +69,7 @@ impl ExportDtype {
 }
 
 /// Encoding of the values of a JSON state dict.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JsonEncoding {
@@ -91,13 +94,13 @@ pub enum JsonEncoding {
 pub struct ExportOptions {
     /// Format of the export.
     pub format: ExportFormat,
-    /// Types of the matrices of a GGUF file: a word of [`super::GgufTypes::from_word`], by default `as-base`. For an adapter's file `f32` or
+    /// Types of the matrices of a GGUF file: a word such as `f16` or `q8_0`, by default `as-base`. For an adapter's file `f32` or
     /// `f16`, by default `f32`.
     #[serde(rename = "type")]
     pub types: Option<String>,
     /// dtype of the tensors of a folder.
     pub dtype: ExportDtype,
-    /// Maximum number of bytes of tensors in one file of a folder, except for a single larger tensor; by default [`super::SHARD_BYTES`].
+    /// Maximum number of bytes of tensors in one file of a folder, except for a single larger tensor; by default 1.9 GB.
     pub shard_bytes: Option<u64>,
     /// True if a folder gets the optimizer's state.
     pub optimizer: bool,
@@ -134,6 +137,7 @@ impl ExportOptions {
 }
 
 /// Contents of a model card that the user states.
+#[doc(hidden)]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelCard {

@@ -20,7 +20,7 @@ use crate::state::{RECEIPT, ReceiptWarning};
 /// # Errors
 /// `export.adapter` for a whole model, those of [`AdapterConfig::resolve`](crate::config::AdapterConfig::resolve); while the stream is read,
 /// `export.overflow` for finite values beyond their dtype.
-pub fn export_adapter(source: &ExportSource, options: &ExportOptions) -> Result<FileStream> {
+pub(crate) fn export_adapter(source: &ExportSource, options: &ExportOptions) -> Result<FileStream> {
     check_kind(source, ExportFormat::Peft)?;
     let base = options.card.as_ref().and_then(|card| card.base_model.as_deref());
     let mut stream = FileStream::summed();

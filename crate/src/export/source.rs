@@ -17,10 +17,13 @@ use crate::train::{Progress, Trainer};
 #[derive(Debug, Clone)]
 pub struct Weights {
     /// Shape of the model.
+    #[doc(hidden)]
     pub config: ModelConfig,
     /// Storage of matrices on the device; `None` for weights in files, each of which has its own dtype.
+    #[doc(hidden)]
     pub precision: Option<Precision>,
     /// Every parameter except a tied head.
+    #[doc(hidden)]
     pub tensors: Vec<StreamTensor>,
 }
 
@@ -53,30 +56,43 @@ impl Weights {
 #[derive(Debug, Clone)]
 pub struct ExportSource {
     /// Weights of the model.
+    #[doc(hidden)]
     pub weights: Weights,
     /// Documents and tokenizer of the model.
+    #[doc(hidden)]
     pub assets: ModelAssets,
     /// Weight files that it started from.
+    #[doc(hidden)]
     pub base: Option<Base>,
     /// Files of the adapter that was merged into it.
+    #[doc(hidden)]
     pub adapter: Vec<ReceiptFile>,
     /// Record of its training, if it was trained.
+    #[doc(hidden)]
     pub training: Option<TrainingRecord>,
     /// Model and checkpoint that the state belongs to.
+    #[doc(hidden)]
     pub identity: Identity,
     /// Groups of parameters of a run.
+    #[doc(hidden)]
     pub groups: Vec<ModelStateGroupAssignment>,
     /// State tensors of a run's optimizer.
+    #[doc(hidden)]
     pub state: Vec<StreamTensor>,
     /// True if hashing the base also gives the digest of its weights.
+    #[doc(hidden)]
     pub whole: bool,
     /// Warnings collected so far.
+    #[doc(hidden)]
     pub warnings: Vec<Warning>,
     /// Tensors that a request took and left of the files that it was opened from.
+    #[doc(hidden)]
     pub selection: SelectionReport,
     /// Settings of the adapter that the weights are, if a run trains one.
+    #[doc(hidden)]
     pub adapter_settings: Option<AdapterConfig>,
     /// Operation whose result is exported, and the files that it was made from; `None` for those of the base.
+    #[doc(hidden)]
     pub made_by: Option<(Operation, Vec<ReceiptFile>)>,
 }
 
@@ -122,6 +138,7 @@ impl ExportSource {
     ///
     /// # Errors
     /// Errors of reading.
+    #[doc(hidden)]
     pub fn summed(mut self, bundle: &Bundle) -> Result<Self> {
         self.base = self.base.map(|base| base.hashed(bundle)).transpose()?;
         self.adapter = bundle.adapter_files(true)?;
@@ -144,7 +161,7 @@ impl ExportSource {
     /// Creates the source of a run in its present state, with the state of its optimizer. `data_name` is the user's name of the data.
     ///
     /// # Errors
-    /// The errors of [`training_record`].
+    /// `config.invalid` for settings that are no JSON.
     pub fn of_trainer(trainer: &Trainer, assets: ModelAssets, base: Option<Base>, data_name: &str) -> Result<Self> {
         let (model, progress) = (trainer.model(), trainer.progress());
         let tokens = Some(trainer.dataset().train_tokens() as u64);
@@ -168,6 +185,7 @@ impl ExportSource {
     }
 
     /// Returns the receipt of an export as it is before anything is written.
+    #[doc(hidden)]
     pub fn draft(&self) -> ModelIoArtifactReceipt {
         let usual = match &self.training {
             Some(_) => Operation::Export,
@@ -209,7 +227,7 @@ impl ExportSource {
 ///
 /// # Errors
 /// `config.invalid` for settings that are no JSON, or a `data_digest` that is no SHA-256 in lower-case hex.
-pub fn training_record(
+pub(crate) fn training_record(
     config: &TrainConfig,
     progress: Progress,
     data_digest: &str,

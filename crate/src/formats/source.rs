@@ -18,10 +18,12 @@ pub trait ByteSource {
     /// Fills `buf` with the bytes from `offset` on.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
     /// Returns the SHA-256 of each piece of 8 MiB, the last one shorter, if the owner of the file has computed them.
+    #[doc(hidden)]
     fn pieces(&self) -> Option<Vec<Digest>> {
         None
     }
     /// Returns whether the file has no bytes.
+    #[doc(hidden)]
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -19,6 +19,7 @@ pub struct Warning {
 
 impl Warning {
     /// Creates a warning about `subject`, text of a file.
+    #[doc(hidden)]
     pub fn new(code: Word, subject: &str) -> Self {
         Self { code: code.text(), subject: shown(subject), refused: None, served_by: None }
     }

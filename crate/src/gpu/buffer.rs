@@ -110,20 +110,12 @@ impl Buffer {
     }
 
     /// Returns an identifier of the underlying allocation, valid while a handle exists: writing in place does not change it.
+    #[doc(hidden)]
     pub fn place(&self) -> usize {
         match &self.0 {
             Held::Cube(tensor) => allocation::place_of(&tensor.handle),
             #[cfg(feature = "cpu")]
             Held::Flex(tensor) => tensor.bytes().as_ptr().addr(),
-        }
-    }
-
-    /// Returns the kind of the buffer's device: `GPU` (which may be a software adapter), or `CPU`, where twins run.
-    pub fn device_kind(&self) -> &'static str {
-        match &self.0 {
-            Held::Cube(_) => "GPU",
-            #[cfg(feature = "cpu")]
-            Held::Flex(_) => "CPU",
         }
     }
 
@@ -147,7 +139,7 @@ impl Buffer {
     }
 
     /// Returns true on a device with the [kernels for software adapters](crate::gpu::launch::is_software).
-    pub fn on_software(&self) -> bool {
+    pub(crate) fn on_software(&self) -> bool {
         match &self.0 {
             Held::Cube(tensor) => CubeBackend::software(tensor),
             #[cfg(feature = "cpu")]
@@ -194,7 +186,7 @@ pub fn check_device(device: &Device) -> Result<()> {
 /// # Errors
 ///
 /// `kernel.mixed-devices`, with the device of each buffer.
-pub fn check_devices<'a>(kernel: &'static str, buffers: impl Iterator<Item = (&'a str, &'a Buffer)> + Clone) -> Result<()> {
+pub(crate) fn check_devices<'a>(kernel: &'static str, buffers: impl Iterator<Item = (&'a str, &'a Buffer)> + Clone) -> Result<()> {
     let mut devices = buffers.clone().map(|(_, buffer)| buffer.device());
     let first = devices.next();
     if devices.all(|device| Some(device) == first) {
@@ -208,7 +200,7 @@ pub fn check_devices<'a>(kernel: &'static str, buffers: impl Iterator<Item = (&'
 }
 
 /// Runs `kernel` over `groups` workgroups on tensors without autodiff and returns the written buffers. A written tensor is changed in place if it
-/// is uniquely owned (see [`Launch::launch`]).
+/// is uniquely owned ([`gpu`](crate::gpu)).
 ///
 /// # Errors
 ///

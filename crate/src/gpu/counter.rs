@@ -13,7 +13,7 @@ pub fn dispatches() -> u64 {
 }
 
 /// Returns how many of these launches have parameters that [vary](crate::gpu::AnyKernel::varies).
-pub fn varying_dispatches() -> usize {
+pub(crate) fn varying_dispatches() -> usize {
     VARYING.get()
 }
 

@@ -5,7 +5,7 @@
 /// everything with the kernel except for the shader and, where these are given, the entry point and the size of a workgroup.
 ///
 /// A stem that reads weights names the chunk that it calls, `of weight4` or `of weight1`, and has `w` as its first buffer: it becomes one kernel
-/// for each storage type ([`Stored`](crate::gpu::Stored)), and its twin sees the weights in f32. `of two4` and `of three4` are for stems with
+/// for each storage type (`Stored`), and its twin sees the weights in f32. `of two4` and `of three4` are for stems with
 /// several matrices in f32 or bf16, which are the first buffers.
 ///
 /// A parameter struct with a field that differs from step to step, as a rate does, is declared as `varying`: `struct Params { … } varying`. All

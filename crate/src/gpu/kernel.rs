@@ -147,7 +147,7 @@ pub struct AnyKernel {
     pub varies: bool,
     /// Number of invocations per workgroup.
     pub workgroup: u32,
-    /// The twin, for weights in f32; [`Self::define`] decodes them first.
+    /// The twin, for weights in f32; `define` decodes them first.
     pub twin: AnyTwin,
 }
 
@@ -167,6 +167,7 @@ impl<P, const R: usize, const W: usize> Copy for Kernel<P, R, W> {}
 
 impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
     /// Makes a kernel. For [`kernel!`](crate::kernel), which counts the bindings.
+    #[doc(hidden)]
     pub const fn new(name: &'static str, source: &'static str, bindings: &'static [Binding], workgroup: u32, twin: AnyTwin) -> Self {
         assert!(bindings.len() == R + W);
         Self {
@@ -176,11 +177,13 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
     }
 
     /// Returns the same kernel with another shader.
+    #[doc(hidden)]
     pub const fn variant(&self, name: &'static str, source: &'static str) -> Self {
         Self { any: AnyKernel { name, source, ..self.any }, types: PhantomData }
     }
 
     /// Returns the same kernel with an entry point that stems share.
+    #[doc(hidden)]
     pub const fn with_entry(&self, entry: &'static str) -> Self {
         Self { any: AnyKernel { entry: Some(entry), ..self.any }, types: PhantomData }
     }
@@ -191,16 +194,19 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
     }
 
     /// Returns the same kernel with workgroups of another size.
+    #[doc(hidden)]
     pub const fn in_groups_of(&self, workgroup: u32) -> Self {
         Self { any: AnyKernel { workgroup, ..self.any }, types: PhantomData }
     }
 
     /// Returns the kernel without its types.
+    #[doc(hidden)]
     pub const fn any(&self) -> &AnyKernel {
         &self.any
     }
 
     /// Returns the kernel without its types as an array, for a list of [`Kernels`].
+    #[doc(hidden)]
     pub const fn all(&self) -> [&AnyKernel; 1] {
         [&self.any]
     }
@@ -238,6 +244,6 @@ impl AnyKernel {
 }
 
 /// Returns the number of workgroups of 64 invocations that cover `threads`.
-pub fn groups_of_64(threads: usize) -> u32 {
+pub(crate) fn groups_of_64(threads: usize) -> u32 {
     threads.div_ceil(64) as u32
 }

@@ -33,7 +33,7 @@ thread_local! {
 static SOFTWARE: RwLock<Vec<CubeDevice>> = RwLock::new(Vec::new());
 
 /// Records the adapter kind of a device. Call it before the device's first launch.
-pub fn set_adapter(device: &burn::tensor::Device, kind: cubecl::wgpu::wgpu::DeviceType) {
+pub(crate) fn set_adapter(device: &burn::tensor::Device, kind: cubecl::wgpu::wgpu::DeviceType) {
     set_software(device, kind == cubecl::wgpu::wgpu::DeviceType::Cpu);
 }
 
@@ -98,7 +98,7 @@ pub trait Launch: Backend {
 }
 
 /// Configures a single stream, so that work is ordered and a run repeats bit for bit. Call it before the first tensor is made.
-pub fn configure_runtime() {
+pub(crate) fn configure_runtime() {
     let mut config = CubeClRuntimeConfig::default();
     config.streaming.max_streams = 1;
     if !CubeClRuntimeConfig::try_set(config) {
@@ -107,7 +107,7 @@ pub fn configure_runtime() {
 }
 
 /// Returns the name of the runtime and compiler of a device. Kernels need `wgpu<wgsl>`; on the CPU it is `none`.
-pub fn compiler_of(device: &burn::tensor::Device) -> String {
+pub(crate) fn compiler_of(device: &burn::tensor::Device) -> String {
     match device.as_dispatch() {
         burn::backend::DispatchDevice::Cube(device) => device.client().name().to_string(),
         _ => "none".into(),
@@ -144,12 +144,12 @@ impl KernelSource for Wgsl {
 }
 
 /// Returns the number of 32-bit words that hold `n` elements of `dtype`.
-pub fn words_for(n: usize, dtype: DType) -> usize {
+pub(crate) fn words_for(n: usize, dtype: DType) -> usize {
     (n * dtype.size()).div_ceil(4)
 }
 
 /// Returns a shape as a matrix: the product of all leading dimensions as rows, and the last dimension as columns.
-pub fn rows_columns(shape: &Shape) -> (usize, usize) {
+pub(crate) fn rows_columns(shape: &Shape) -> (usize, usize) {
     let columns = shape.last().copied().unwrap_or(1);
     (shape.num_elements().checked_div(columns).unwrap_or(0), columns)
 }

@@ -25,15 +25,16 @@ pub fn distance(elements: usize, dtype: DType) -> usize {
 /// # Errors
 ///
 /// As [`transfer::zeros`].
-pub fn paired_zeros(elements: usize, dtype: DType, device: &Device) -> Result<Option<Buffer>> {
+pub(crate) fn paired_zeros(elements: usize, dtype: DType, device: &Device) -> Result<Option<Buffer>> {
     let words = 2 * distance(elements, dtype);
     let small = words > 0 && words * 4 <= MOST;
     let on_gpu = small && matches!(device.as_dispatch(), DispatchDevice::Cube(_)) && !is_software(device);
     on_gpu.then(|| Ok(transfer::zeros(words, DType::F32, device)?.into())).transpose()
 }
 
+#[doc(hidden)]
 impl Buffer {
-    /// Splits a buffer of [`paired_zeros`] into its two tensors `[elements]`.
+    /// Splits a buffer for two tensors `[elements]` into them.
     pub fn halves(self, elements: usize, dtype: DType) -> [Self; 2] {
         let words = words_for(elements, dtype);
         let Some(whole) = self.cube() else { return [self.clone(), self] };

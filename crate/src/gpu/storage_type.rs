@@ -103,7 +103,7 @@ impl StorageType {
     }
 
     /// Counts the blocks, among whole ones, with a scale that is NaN or infinite: so are all their weights.
-    pub fn non_finite_scales(self, blocks: &[u8]) -> u64 {
+    pub(crate) fn non_finite_scales(self, blocks: &[u8]) -> u64 {
         let scales: &[usize] = match self {
             Self::F32 | Self::Bf16 => &[],
             Self::F16 | Self::Q8_0 | Self::Q4_0 | Self::Q5_0 => &[0],

@@ -35,7 +35,7 @@ pub fn finish() -> Vec<Launched> {
 }
 
 /// Returns true while launches or the bytes in use are observed: each kernel then has to be launched by itself.
-pub fn observing() -> bool {
+pub(crate) fn observing() -> bool {
     TRACE.with_borrow(Option::is_some) || PEAK.with_borrow(Option::is_some)
 }
 

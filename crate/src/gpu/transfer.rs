@@ -15,7 +15,7 @@ use crate::interrupt::Interrupt;
 pub const PIECE_BYTES: usize = 8 << 20;
 
 /// Number of bytes that are read from a file, or computed, at a time before they are added to a piece.
-pub const RUN_BYTES: usize = 2 << 20;
+pub(crate) const RUN_BYTES: usize = 2 << 20;
 
 fn staged(mut bytes: Vec<u8>, device: &Device) -> (Buffer, u32) {
     let words = bytes.len().div_ceil(4);

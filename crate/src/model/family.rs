@@ -34,7 +34,7 @@ impl Part {
     }
 
     /// Returns whether the head's backward pass produces a gradient for it.
-    pub fn in_head(self) -> bool {
+    pub(crate) fn in_head(self) -> bool {
         matches!(self, Part::Head | Part::Table { tied: true })
     }
 

@@ -77,6 +77,7 @@ impl Model {
     ///
     /// # Errors
     /// The errors of reading the files, and `call.aborted`.
+    #[doc(hidden)]
     pub async fn without_adapter(&self, bundle: &Bundle, interrupt: &Interrupt) -> Result<Self> {
         let mut base = Self { adaptation: Some(Arc::new(Adaptation::default())), ..self.clone() };
         base.body.detach();

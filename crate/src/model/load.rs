@@ -150,7 +150,7 @@ impl Plan {
 
 /// Returns the form in which a constant stays packed on the device: as its file stores it, if the kernels can read that. `None` if it does
 /// not stay packed.
-pub fn stored_form(bundle: &Bundle, request: &ParameterRequest, base_storage: BaseStorage) -> Option<StoredMatrix> {
+pub(crate) fn stored_form(bundle: &Bundle, request: &ParameterRequest, base_storage: BaseStorage) -> Option<StoredMatrix> {
     if request.trained || !request.kind.is_matrix() || base_storage != BaseStorage::Stored {
         return None;
     }

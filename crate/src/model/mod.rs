@@ -9,6 +9,7 @@ mod family;
 mod frozen_weights;
 mod gpt2;
 mod inference;
+#[doc(hidden)]
 pub mod layers;
 mod llama;
 mod load;
@@ -27,18 +28,26 @@ use std::sync::Arc;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-pub use crate::parameters::{ParamMap, ParamVisitor};
-pub use adaptation::Adaptation;
-pub use attention::KvCache;
 pub use check::{open_model, open_model_with};
-pub use family::{Part, Role};
-pub use frozen_weights::FrozenWeights;
-pub use inference::AttachedAdapter;
-pub use load::{Plan, files_form, planned_parameters, stored_form};
-pub use opening::Beside;
-pub use parameter_request::{Kind, ParameterRequest};
-pub use resolution::{adapter_document, attached_settings, modules, no_base};
-pub use rope::frequencies;
+pub(crate) use resolution::adapter_document;
+
+// For the packages of this workspace.
+#[doc(hidden)]
+pub use self::{
+    adaptation::Adaptation,
+    attention::KvCache,
+    family::{Part, Role},
+    frozen_weights::FrozenWeights,
+    inference::AttachedAdapter,
+    load::{Plan, files_form, planned_parameters},
+    low_rank::Products,
+    opening::Beside,
+    parameter_request::{Kind, ParameterRequest},
+    resolution::{attached_settings, modules, no_base},
+    rope::frequencies,
+};
+#[doc(hidden)]
+pub use crate::parameters::{ParamMap, ParamVisitor};
 
 use crate::config::{Architecture, ModelConfig, Precision};
 use crate::error::{Error, Result};
@@ -49,24 +58,29 @@ use family::{Family, Lookup, Place, Stream};
 use gpt2::Gpt2;
 use llama::Llama;
 use load::WeightSource;
-pub use low_rank::Products;
 use rope::Rope;
 
 /// Positions of a batch: B sequences of T tokens whose first token has position `offset`.
 #[derive(Debug, Clone, Copy)]
 pub struct Span<'a> {
     /// Number of sequences, B.
+    #[doc(hidden)]
     pub batch_size: usize,
     /// Number of tokens per sequence, T.
+    #[doc(hidden)]
     pub seq_len: usize,
     /// Number of earlier tokens in the cache.
+    #[doc(hidden)]
     pub offset: usize,
     /// `[B·T]`: position of the first token of each token's document, before which attention sees nothing. `None` if each sequence is one
     /// document.
+    #[doc(hidden)]
     pub document_starts: Option<&'a Tensor<1, Int>>,
     /// The training step that dropout draws for; `None` outside training.
+    #[doc(hidden)]
     pub dropout_step: Option<DropoutStep>,
     /// Store for the products of an adapter's first factors: filled in a first pass, or reused in the second.
+    #[doc(hidden)]
     pub products: Option<&'a Products>,
 }
 
@@ -125,11 +139,13 @@ impl Body {
 
 impl Model {
     /// Returns the constants of a model with an adapter, as the device holds them.
+    #[doc(hidden)]
     pub fn frozen_weights(&self) -> &FrozenWeights {
         &self.frozen_weights
     }
 
     /// Returns the adapter, if the model has one; every parameter that does not belong to it is constant.
+    #[doc(hidden)]
     pub fn adaptation(&self) -> Option<&Adaptation> {
         self.adaptation.as_deref()
     }
@@ -138,6 +154,7 @@ impl Model {
     ///
     /// # Errors
     /// `model.non-finite`, listing every tensor with NaN or infinite values and the number of them.
+    #[doc(hidden)]
     pub fn check_finite(&self) -> Result<()> {
         refuse_non_finite(&self.non_finite).map_err(|error| error.in_file("model"))
     }
@@ -153,6 +170,7 @@ impl Model {
     }
 
     /// Returns the device that holds the parameters.
+    #[doc(hidden)]
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -179,6 +197,7 @@ impl Model {
     ///
     /// # Errors
     /// [`Error::TokenRange`] for an id outside the vocabulary.
+    #[doc(hidden)]
     pub fn target_tensor(&self, targets: &[i32]) -> Result<Tensor<1, Int>> {
         self.check_targets(targets)?;
         Ok(self.int_tensor(targets))
@@ -194,6 +213,7 @@ impl Model {
     }
 
     /// Uploads the starts of documents to the model's device → `[starts.len()]`, for [`Span::document_starts`].
+    #[doc(hidden)]
     pub fn starts_tensor(&self, starts: Option<&[i32]>) -> Option<Tensor<1, Int>> {
         starts.map(|starts| self.int_tensor(starts))
     }
@@ -207,12 +227,14 @@ impl Model {
     ///
     /// # Errors
     /// [`Error::ContextExceeded`].
+    #[doc(hidden)]
     pub fn check_span(&self, span: Span<'_>) -> Result<()> {
         let (found, max) = (span.offset + span.seq_len, self.config.max_position_embeddings);
         if found > max { Err(Error::ContextExceeded { found, max }) } else { Ok(()) }
     }
 
     /// Returns the token (and position) vectors. `ids [B·T]` → `[B·T, C]`.
+    #[doc(hidden)]
     pub fn embed(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
         let found = self.body.family().lookups(ids, span).into_iter().map(|Lookup { table, rows, .. }| table.rows(rows));
         found.reduce(ops::residual_add).expect("a model has a table of tokens")
@@ -221,7 +243,7 @@ impl Model {
     /// Adds what `gradient [B·T, C]`, the gradient of [`Model::embed`]'s result, contributes to the sums of the tables that a tracked model
     /// trains. It works in place: the head's backward pass has already begun the sum of a tied table, and another buffer of that size would
     /// be the largest of a step.
-    pub fn embed_backward(&self, ids: Tensor<1, Int>, span: Span<'_>, gradient: &Tensor<2>, sums: &mut BTreeMap<String, Tensor<1>>) {
+    pub(crate) fn embed_backward(&self, ids: Tensor<1, Int>, span: Span<'_>, gradient: &Tensor<2>, sums: &mut BTreeMap<String, Tensor<1>>) {
         for Lookup { name, table, rows } in self.body.family().lookups(ids, span) {
             let Some(table) = table.dense().filter(|table| table.is_tracked()) else { continue };
             let shape = table.val().dims();
@@ -234,11 +256,13 @@ impl Model {
 
     /// Runs one transformer block. `x [B·T, C]` → `[B·T, C]`. With `cache`, keys and values of earlier tokens are read and the new ones are
     /// added.
+    #[doc(hidden)]
     pub fn block(&self, layer: usize, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2> {
         self.body.family().block(self.place(layer), Stream::of(x), span, cache).sum()
     }
 
     /// Runs these blocks, one after another. `x [B·T, C]` → `[B·T, C]`.
+    #[doc(hidden)]
     pub fn blocks(&self, layers: Range<usize>, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
         let block = |stream, layer| self.body.family().block(self.place(layer), stream, span, None);
         layers.fold(Stream::of(x), block).sum()
@@ -249,12 +273,14 @@ impl Model {
     }
 
     /// Applies the final norm and the head. `x [N, C]` → `logits [N, V]`.
+    #[doc(hidden)]
     pub fn head(&self, x: Tensor<2>) -> Tensor<2> {
         let (x, weight) = self.body.family().before_head(&self.config, x);
         weight.linear(x)
     }
 
     /// Returns the sum of the token losses in nats, shape `[1]`, with at most `rows` rows of logits at once. `x [N, C]`, `targets [N]`.
+    #[doc(hidden)]
     pub fn head_loss(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
         let (x, weight) = self.body.family().before_head(&self.config, x);
         weight.head_loss(x, targets, rows)
@@ -262,7 +288,7 @@ impl Model {
 
     /// Returns the sum of [`Self::head_loss`] and the number of targets that are the arg max of all V logits (the lowest id among equals),
     /// shape `[2]`.
-    pub fn head_evaluation(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+    pub(crate) fn head_evaluation(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
         let (x, weight) = self.body.family().before_head(&self.config, x);
         weight.head_evaluation(x, targets, rows)
     }

@@ -62,6 +62,7 @@ impl Model {
     ///
     /// # Errors
     /// As [`Model::from_bundle`].
+    #[doc(hidden)]
     pub async fn adapted(
         bundle: &Bundle,
         precision: Precision,
@@ -75,7 +76,7 @@ impl Model {
     /// Loads the model that a run with these settings trains: all of its weights, or an adapter on top of them.
     ///
     /// # Errors
-    /// As [`Model::from_bundle`] and [`Adaptation::new`].
+    /// As [`Model::from_bundle`], and `config.invalid` or `adapter.*` for an adapter that does not fit the model.
     pub async fn for_run(bundle: &Bundle, train: &TrainConfig, device: &Device, interrupt: &Interrupt) -> Result<Self> {
         let adaptation = Adaptation::of_run(train, &bundle.config)?;
         let beside = adaptation.as_ref().map(|adaptation| Beside { adaptation, storage: train.base_storage });

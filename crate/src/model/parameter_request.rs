@@ -39,7 +39,7 @@ impl Kind {
     }
 
     /// Returns whether it belongs to an adapter.
-    pub fn is_factor(self) -> bool {
+    pub(crate) fn is_factor(self) -> bool {
         matches!(self, Self::Uniform | Self::Gaussian | Self::Zero)
     }
 }

@@ -26,6 +26,7 @@ impl Model {
     }
 
     /// Replaces every parameter by the result of `map`.
+    #[doc(hidden)]
     pub fn map(self, map: &mut impl ParamMap) -> Self {
         let body = match self.body {
             Body::Llama(llama) => Body::Llama(Box::new(parameters::map(*llama, map))),
@@ -36,22 +37,26 @@ impl Model {
 
     /// Returns the view that a training step differentiates: the same buffers as leaves of a new graph. Drop it before the parameters are
     /// updated, so that the update finds the parameters uniquely owned.
+    #[doc(hidden)]
     pub fn tracked(&self, frozen: &dyn Fn(&str) -> bool) -> Self {
         let rope = self.rope.as_ref().map(super::rope::Rope::tracked);
         Self { rope, ..self.clone().map(&mut Track(frozen)) }
     }
 
     /// Returns the position of the parameter `name`; `None` if the model has no such parameter.
+    #[doc(hidden)]
     pub fn part(&self, name: &str) -> Option<Part> {
         self.parts.get(name).copied()
     }
 
     /// Returns the name and position of each parameter.
+    #[doc(hidden)]
     pub fn parts(&self) -> impl Iterator<Item = (&str, Part)> {
         self.parts.iter().map(|(name, part)| (name.as_str(), *part))
     }
 
     /// Returns name, shape, dtype and position of every parameter.
+    #[doc(hidden)]
     pub fn parameters(&self) -> Vec<ParamInfo> {
         let mut all = match &self.body {
             Body::Llama(llama) => parameters::parameters(&**llama),
@@ -64,6 +69,7 @@ impl Model {
     }
 
     /// Returns handles of every parameter, for writing them to a file.
+    #[doc(hidden)]
     pub fn stream_tensors(&self) -> Vec<StreamTensor> {
         struct Collect(Vec<StreamTensor>);
         impl ParamVisitor for Collect {

@@ -14,7 +14,7 @@ use crate::error::{Error, Fault, Result};
 /// module of the model.
 ///
 /// # Errors
-/// The errors of [`AdapterConfig::limited_to`].
+/// `adapter.pattern.*` for patterns that cannot be read.
 pub fn attached_settings(bundle: &Bundle) -> Result<Option<AdapterConfig>> {
     let limited = |settings: AdapterConfig| settings.limited_to(bundle.config.architecture, &modules(&bundle.config)?);
     bundle.attached().map(|saved| limited(saved.settings())).transpose()
@@ -52,7 +52,7 @@ impl Adaptation {
 ///
 /// # Errors
 /// The errors of [`AdapterConfig::resolve`].
-pub fn adapter_document(
+pub(crate) fn adapter_document(
     settings: &AdapterConfig,
     model: &ModelConfig,
     base_name: Option<&str>,

@@ -41,7 +41,7 @@ impl<const D: usize> Weight<D> {
     }
 
     /// Returns whether a backward pass produces its gradient.
-    pub fn is_tracked(&self) -> bool {
+    pub(crate) fn is_tracked(&self) -> bool {
         matches!(self, Self::Trained(param) if param.val().is_tracked())
     }
 }
@@ -188,7 +188,7 @@ impl Matrix {
 
     /// Returns the sum of [`Self::head_loss`] and the number of targets that are the arg max of their logits (the lowest id among equals).
     /// → `[2]`
-    pub fn head_evaluation(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+    pub(crate) fn head_evaluation(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
         match self {
             Self::Dense { weight, .. } => {
                 let weight = weight.beside(&x);

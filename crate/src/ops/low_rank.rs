@@ -162,7 +162,7 @@ fn fuses(software: bool, n: usize, widths: [usize; 3]) -> bool {
 
 /// Returns the maximum number of bytes that the gradients of y `[n, m]` take in addition to dy and to the tensors that the forward pass has kept, on
 /// a software adapter or a GPU. `plain` is a product without dropout and not in GPT-2's layout.
-pub fn work_bytes(software: bool, plain: bool, [n, m, k, r]: [usize; 4]) -> u64 {
+pub(crate) fn work_bytes(software: bool, plain: bool, [n, m, k, r]: [usize; 4]) -> u64 {
     let [factors, dx] = [r * (m + k), n * k].map(|values| 4 * values as u64);
     let of_input = input_work_bytes(software, [n, m, k]);
     if plain && fuses(software, n, [m, k, r]) {

@@ -30,7 +30,8 @@ mod weights;
 pub use attention::{AttentionShape, MAX_HEAD_DIM};
 pub use dropout::{DropoutStep, Mask};
 pub use low_rank::Adapted;
-pub use packed::{PackedMatrix, packed_conv1d, packed_embedding, packed_head_evaluation, packed_head_loss, packed_linear};
+pub(crate) use packed::packed_head_evaluation;
+pub use packed::{PackedMatrix, packed_conv1d, packed_embedding, packed_head_loss, packed_linear};
 pub use rope::Positions;
 
 use crate::gpu::{Kernels, StorageType, StoredMatrix};
@@ -94,7 +95,7 @@ pub fn embedding(w: Tensor<2>, ids: Tensor<1, Int>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::embedding(w.into_dispatch(), ids.into_dispatch()))
 }
 
-/// Computes the gradient of [`embedding`]'s table from that of its output: adds each row of `dy [n, C]` to the row of its id in `sum [V, C]`. It is
+/// Computes the gradient of [`embedding()`]'s table from that of its output: adds each row of `dy [n, C]` to the row of its id in `sum [V, C]`. It is
 /// computed in place if the sum is uniquely owned, so that the gradient of a tied table never exists twice. Not differentiable.
 pub fn embedding_backward(sum: Tensor<2>, ids: Tensor<1, Int>, dy: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::embedding_backward(sum.into_dispatch(), ids.into_dispatch(), dy.into_dispatch()))
@@ -109,7 +110,7 @@ pub fn head_loss(x: Tensor<2>, w: Tensor<2>, targets: Tensor<1, Int>, rows: usiz
 
 /// Computes `[Σ loss in nats, number of targets that are the arg max of their logits, the lowest id of equal ones] → [2]`, from the arguments of
 /// [`head_loss`]: `x [n, C]`, `w [V, C]`, targets `[n]`. Not differentiable.
-pub fn head_evaluation(x: Tensor<2>, w: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+pub(crate) fn head_evaluation(x: Tensor<2>, w: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
     let [vocab, width] = w.dims();
     let form = StoredMatrix { storage: StorageType::of(w.dtype()), rows: vocab, columns: width };
     Tensor::from_dispatch(Dispatch::head_evaluation(x.into_dispatch(), w.into_dispatch(), targets.into_dispatch(), form, rows.max(1)))
@@ -152,8 +153,8 @@ pub fn attention(q: Tensor<2>, k: Tensor<2>, v: Tensor<2>, starts: Option<Tensor
     Tensor::from_dispatch(Dispatch::attention(q, k, v, starts.into_dispatch(), documents, shape))
 }
 
-/// Computes [`attention`] between the rows of `x [B·T, C]` → `[B·T, heads·H]`. Queries, keys and values are `x · wᵀ` with the matrices
-/// `[heads·H, C]`, `[kv_heads·H, C]` and `[kv_heads·H, C]` of `ws`; queries and keys are rotated as by [`rope`].
+/// Computes [`attention()`] between the rows of `x [B·T, C]` → `[B·T, heads·H]`. Queries, keys and values are `x · wᵀ` with the matrices
+/// `[heads·H, C]`, `[kv_heads·H, C]` and `[kv_heads·H, C]` of `ws`; queries and keys are rotated as by [`rope()`].
 pub fn self_attention(
     x: Tensor<2>,
     ws: [Tensor<2>; 3],
@@ -173,7 +174,7 @@ pub fn gated(x: Tensor<2>, [gate, up]: [Tensor<2>; 2]) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::gated(x.into_dispatch(), gate.into_dispatch(), up.into_dispatch()))
 }
 
-/// Computes [`attention`] from the rows of `x + b`, `x [B·T, 3·C]`, `b [3·C]` → `[B·T, C]`. The thirds of a row are queries, keys and values, of
+/// Computes [`attention()`] from the rows of `x + b`, `x [B·T, 3·C]`, `b [3·C]` → `[B·T, C]`. The thirds of a row are queries, keys and values, of
 /// equally many heads.
 pub fn attention_of_packed_qkv(x: Tensor<2>, b: Tensor<1>, starts: Option<Tensor<1, Int>>, shape: AttentionShape) -> Tensor<2> {
     let documents = starts.is_some();

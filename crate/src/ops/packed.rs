@@ -108,7 +108,7 @@ pub fn packed_head_loss(x: Tensor<2>, w: &PackedMatrix, targets: Tensor<1, Int>,
 }
 
 /// Evaluates `x [n, C]` under the packed head `w [V, C]` with targets `[n]`, as [`head_evaluation`](super::head_evaluation) → `[2]`.
-pub fn packed_head_evaluation(x: Tensor<2>, w: &PackedMatrix, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+pub(crate) fn packed_head_evaluation(x: Tensor<2>, w: &PackedMatrix, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
     let words = w.beside(&x);
     let (x, words, targets) = (x.into_dispatch(), words.into_dispatch(), targets.into_dispatch());
     Tensor::from_dispatch(Dispatch::head_evaluation(x, words, targets, w.form, rows.max(1)))

@@ -64,7 +64,7 @@ pub fn attention<B: Launch>(
     (y, PackedQkv { attention })
 }
 
-/// The backward pass of [`attention`].
+/// The backward pass of [`attention()`].
 #[derive(Debug, Clone)]
 pub struct PackedQkv<T> {
     attention: Attention<T>,

@@ -148,7 +148,7 @@ pub fn record<B: Launch, C: CheckpointStrategy, R: Vjp<B, N>, const N: usize>(
 }
 
 /// Puts the `outputs` of one operation, computed from `inputs`, on the tape with their common vjp.
-pub fn record_joint<B: Launch, C: CheckpointStrategy, R: JointVjp<B, N, K>, const N: usize, const K: usize>(
+pub(crate) fn record_joint<B: Launch, C: CheckpointStrategy, R: JointVjp<B, N, K>, const N: usize, const K: usize>(
     inputs: [NodeGuard; N],
     outputs: [FloatTensor<B>; K],
     vjp: R,

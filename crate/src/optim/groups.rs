@@ -39,7 +39,7 @@ pub struct ResolvedGroup {
 /// # Errors
 ///
 /// `optim.groups` for patterns that match nothing and parameters that no pattern matches, all of them listed.
-pub fn resolved_groups(config: &TrainConfig, names: &[&str]) -> Result<Vec<ResolvedGroup>> {
+pub(crate) fn resolved_groups(config: &TrainConfig, names: &[&str]) -> Result<Vec<ResolvedGroup>> {
     let (groups, faults) = resolve(config, names);
     if !faults.is_empty() {
         return Err(Error::Groups(faults));

@@ -2,17 +2,24 @@
 
 #![allow(clippy::needless_range_loop, reason = "twins index as their formula does")]
 
+#[doc(hidden)]
 pub mod adafactor;
+#[doc(hidden)]
 pub mod adamw;
+#[doc(hidden)]
 pub mod apollo;
+#[doc(hidden)]
 pub mod arithmetic;
+#[doc(hidden)]
 pub mod gate;
 mod groups;
 mod module;
+#[doc(hidden)]
 pub mod norm;
 mod parameter_state;
 mod rule;
 mod saved;
+#[doc(hidden)]
 pub mod sgd;
 mod state;
 mod state_tensor;
@@ -27,21 +34,32 @@ use crate::config::{GroupConfig, OptimizerConfig, TrainConfig, glob_matches};
 use crate::error::{Error, Fault, Result};
 use crate::gpu::noise::Rounding;
 use crate::gpu::{Buffer, Kernels, check_devices};
-pub use crate::parameters::ParamInfo;
 use crate::random;
 
-pub use adafactor::Adafactor;
-pub use adamw::Adamw;
-pub use apollo::{Apollo, orthogonal};
-pub use gate::Gate;
-pub use groups::{ResolvedGroup, resolved_groups};
+pub(crate) use groups::resolved_groups;
 pub use module::OptimSettings;
-pub use norm::{SquareSum, blocks_of, clip_factor, global_norm, sum_of_squares};
-pub use rule::{Layout, Member, Rule, Stepped, Update};
-pub use saved::{ReadSaved, SavedState};
-pub use sgd::Sgd;
-pub use state_tensor::{StateData, StateTensor};
+pub(crate) use norm::blocks_of;
+pub use rule::{Layout, Rule, Update};
+pub use saved::SavedState;
+pub use state_tensor::StateTensor;
 pub(crate) use step::Moved;
+
+// For the packages of this workspace.
+#[doc(hidden)]
+pub use self::{
+    adafactor::Adafactor,
+    adamw::Adamw,
+    apollo::{Apollo, orthogonal},
+    gate::Gate,
+    groups::ResolvedGroup,
+    norm::{SquareSum, clip_factor, global_norm, sum_of_squares},
+    rule::{Member, Stepped},
+    saved::ReadSaved,
+    sgd::Sgd,
+    state_tensor::StateData,
+};
+#[doc(hidden)]
+pub use crate::parameters::ParamInfo;
 
 use rule::Recorded;
 use state::State;
@@ -134,6 +152,7 @@ impl Optim {
     ///
     /// `optim.groups` for patterns that match nothing and parameters that no pattern matches; `config.invalid` if there are faults in settings,
     /// dtypes other than f32 and bf16, or too many elements as well. Every fault is listed.
+    #[doc(hidden)]
     pub fn new(config: &TrainConfig, params: &[ParamInfo]) -> Result<Self> {
         let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
         let (groups, mut faults) = groups::resolve(config, &names);
@@ -210,6 +229,7 @@ impl Optim {
     }
 
     /// Returns the rule instance of `name`, if it is an `R`.
+    #[doc(hidden)]
     pub fn rule<R: Rule>(&self, name: &str) -> Option<&R> {
         let rule: &dyn Any = &*self.slots.get(name)?.rule;
         rule.downcast_ref()
@@ -219,33 +239,25 @@ impl Optim {
         self.slots.get(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))
     }
 
-    /// Returns true if `name` needs no gradient: it is in a frozen group, rests, or is unknown.
-    pub fn frozen(&self, name: &str) -> bool {
-        self.slots.get(name).is_none_or(|slot| !slot.trains())
-    }
-
-    /// Returns the number of steps that `name` has taken.
-    pub fn step_count(&self, name: &str) -> u64 {
-        self.slots.get(name).and_then(|slot| slot.state.as_ref()).map_or(0, |state| state.step)
-    }
-
     /// Returns the number of bytes of all state, which is saved, once every trained parameter has had a gradient.
+    #[doc(hidden)]
     pub fn state_bytes(&self) -> u64 {
         self.slots.values().filter(|slot| slot.trains()).map(|slot| slot.layout.bytes()).sum()
     }
 
     /// Returns the number of bytes on the device that the rules keep in addition to the state and do not save.
-    pub fn side_bytes(&self) -> u64 {
+    pub(crate) fn side_bytes(&self) -> u64 {
         self.slots.values().filter(|slot| slot.trains()).map(|slot| slot.rule.side_bytes(&slot.info)).sum()
     }
 
     /// Returns the maximum number of bytes that the step of one parameter takes for its duration.
-    pub fn work_bytes(&self) -> u64 {
+    pub(crate) fn work_bytes(&self) -> u64 {
         self.slots.values().filter(|slot| slot.trains()).map(|slot| slot.rule.work_bytes(&slot.info)).max().unwrap_or(0)
     }
 
     /// Returns the names of the trained parameters that APOLLO leaves to AdamW: embeddings and head unless it projects them too, tensors without
     /// two dimensions, and matrices whose shorter side is at most the rank.
+    #[doc(hidden)]
     pub fn fallbacks(&self) -> Vec<&str> {
         let trained = self.slots.values().filter(|slot| !slot.frozen);
         trained.filter(|slot| slot.fallback.is_some()).map(|slot| slot.info.name.as_str()).collect()
@@ -260,6 +272,7 @@ impl Optim {
     ///
     /// `model.tensor.unexpected`, `model.tensor.shape` or `config.invalid` for another name, shape or dtype; `kernel.mixed-devices`,
     /// `kernel.foreign-backend`; and the errors of the rule.
+    #[doc(hidden)]
     pub fn step_param<const D: usize>(
         &mut self,
         name: &str,

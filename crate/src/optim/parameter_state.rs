@@ -8,7 +8,18 @@ use super::Optim;
 use super::state::{State, word};
 use crate::error::{Error, Fault, Result};
 
+#[doc(hidden)]
 impl Optim {
+    /// Returns true if `name` needs no gradient: it is in a frozen group, rests, or is unknown.
+    pub fn frozen(&self, name: &str) -> bool {
+        self.slots.get(name).is_none_or(|slot| !slot.trains())
+    }
+
+    /// Returns the number of steps that `name` has taken.
+    pub fn step_count(&self, name: &str) -> u64 {
+        self.slots.get(name).and_then(|slot| slot.state.as_ref()).map_or(0, |state| state.step)
+    }
+
     /// Puts the parameters that `rests` names to rest: they have no gradient, no state and no update. The others train; those that rested before
     /// start anew. Updates draw the random numbers of `step`, a step of the run, until the next call: a parameter that trains again counts its own
     /// steps from 1, and would otherwise be rounded by the noise of its last turn.

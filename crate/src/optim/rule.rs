@@ -11,7 +11,7 @@ use crate::gpu::Buffer;
 use crate::gpu::noise::Noise;
 
 /// An update rule for one parameter. [`Optim`](super::Optim) has an instance for each parameter, keeps its state, saves and loads it. The crate's
-/// own rules are made from an [`OptimizerConfig`]; [`Optim::with_rule`](super::Optim::with_rule) takes others.
+/// own rules are made from an [`OptimizerConfig`](crate::config::OptimizerConfig); [`Optim::with_rule`](super::Optim::with_rule) takes others.
 pub trait Rule: Any + Debug + Send {
     /// Returns the layout of the tensors that the rule keeps for `parameter` from step to step. They start at zero and are saved.
     fn layout(&self, parameter: &ParamInfo) -> Layout;
@@ -30,6 +30,7 @@ pub trait Rule: Any + Debug + Send {
     /// # Errors
     ///
     /// As [`Self::step`].
+    #[doc(hidden)]
     fn step_many(&mut self, own: Member<'_>, others: Vec<(&mut dyn Rule, Member<'_>)>) -> Result<Vec<Stepped>> {
         let mut stepped = vec![own.step(self)?];
         for (rule, other) in others {
@@ -40,18 +41,21 @@ pub trait Rule: Any + Debug + Send {
 
     /// Returns true if the two tensors of the state of `parameter` lie side by side in one buffer, on devices with such buffers: kernels that step
     /// several parameters have few bindings for each.
+    #[doc(hidden)]
     fn pairs_state(&self, parameter: &ParamInfo) -> bool {
         let _ = parameter;
         false
     }
 
     /// Returns the number of bytes on the device that the rule keeps in addition to its state and does not save.
+    #[doc(hidden)]
     fn side_bytes(&self, parameter: &ParamInfo) -> u64 {
         let _ = parameter;
         0
     }
 
     /// Returns the number of bytes on the device that a step of `parameter` takes for its duration, in addition to the gradient.
+    #[doc(hidden)]
     fn work_bytes(&self, parameter: &ParamInfo) -> u64 {
         let _ = parameter;
         0
@@ -59,11 +63,13 @@ pub trait Rule: Any + Debug + Send {
 
     /// Returns true if each step after the first allocates nothing and launches the same kernels, with other kernel parameters, on the parameter, its
     /// gradient and its state alone. The launches of such steps can be recorded.
+    #[doc(hidden)]
     fn repeats(&self) -> bool {
         false
     }
 
     /// Returns the faults of settings that cannot work at this peak rate. The settings of the crate's own rules are checked as configuration.
+    #[doc(hidden)]
     fn faults(&self, rate: f64) -> Vec<Fault> {
         let _ = rate;
         Vec::new()
@@ -108,6 +114,7 @@ impl Layout {
     }
 
     /// Returns the number of bytes of all tensors.
+    #[doc(hidden)]
     pub fn bytes(&self) -> u64 {
         self.0.iter().map(|(_, shape, dtype)| (shape.iter().product::<usize>() * dtype.size()) as u64).sum()
     }
@@ -135,6 +142,7 @@ pub(super) struct Recorded {
     pub projector: Option<Buffer>,
 }
 
+#[doc(hidden)]
 impl Optim {
     /// Gives the noise with which the next step of `name` rounds, instead of that of Philox: 16 bits in each word, element i of stream s (m, v, p; p
     /// alone where nothing else is rounded) in word s·n + i. For replaying recorded runs.
@@ -155,6 +163,7 @@ pub struct Update<'a> {
     /// The parameter.
     pub parameter: &'a ParamInfo,
     /// The device of the parameter.
+    #[doc(hidden)]
     pub device: &'a Device,
     /// The run's seed.
     pub seed: u64,
@@ -164,8 +173,10 @@ pub struct Update<'a> {
     pub rate: f64,
     /// The gate, which decides if the step writes and has the factor of its gradient: two words that every kernel which writes the parameter or its
     /// state binds as `Gate` of `common.wgsl`.
+    #[doc(hidden)]
     pub gate: Buffer,
     /// Source of the rounding of the writes, a function of seed, parameter and step.
+    #[doc(hidden)]
     pub noise: Noise,
     /// Noise from a buffer, for [`Rounding::Given`](crate::gpu::noise::Rounding::Given).
     pub(super) given: Buffer,
@@ -182,11 +193,13 @@ impl Update<'_> {
     }
 
     /// Returns 1 − ηλ.
+    #[doc(hidden)]
     pub fn decay(&self, weight_decay: f64) -> f32 {
         (1.0 - self.rate * weight_decay) as f32
     }
 
     /// Returns α = η·√(1 − β2ᵗ)/(1 − β1ᵗ).
+    #[doc(hidden)]
     pub fn alpha(&self, beta1: f64, beta2: f64) -> f32 {
         let t = self.step as f64;
         (self.rate * (1.0 - beta2.powf(t)).sqrt() / (1.0 - beta1.powf(t))) as f32

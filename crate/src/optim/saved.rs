@@ -12,14 +12,19 @@ pub type ReadSaved<'a> = Box<dyn Fn(u64, &mut [u8]) -> Result<()> + 'a>;
 /// One entry of an optimizer file, whose values have not been read yet.
 pub struct SavedState<'a> {
     /// Name, `<param>:<state>`.
+    #[doc(hidden)]
     pub name: String,
     /// The dtype word of safetensors.
+    #[doc(hidden)]
     pub dtype: String,
     /// Shape in the file.
+    #[doc(hidden)]
     pub shape: Vec<u64>,
     /// Length of the values in bytes.
+    #[doc(hidden)]
     pub bytes: u64,
     /// The function that reads the values, little-endian.
+    #[doc(hidden)]
     pub read: ReadSaved<'a>,
 }
 

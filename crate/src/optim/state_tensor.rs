@@ -18,16 +18,19 @@ pub enum StateData {
 #[derive(Debug, Clone)]
 pub struct StateTensor {
     /// Shape in the file.
+    #[doc(hidden)]
     pub shape: Vec<usize>,
     /// `U64`, `F32` or `BF16`.
+    #[doc(hidden)]
     pub dtype: &'static str,
     /// The values.
+    #[doc(hidden)]
     pub data: StateData,
 }
 
 impl StateTensor {
     /// Returns the length of [`Self::bytes`].
-    pub fn len_bytes(&self) -> usize {
+    pub(crate) fn len_bytes(&self) -> usize {
         let size = match self.dtype {
             "U64" => 8,
             "BF16" => 2,

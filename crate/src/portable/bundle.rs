@@ -3,26 +3,25 @@
 use std::collections::BTreeMap;
 
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
-use super::imports::{OpenedBundle, SharedFiles, boxed, open_checkpoint, open_gguf, open_hf_folder};
-use super::json::open_json;
+use super::imports::OpenedBundle;
 use super::model_metadata::ModelMetadata;
-use super::safetensors::open_safetensors;
 use super::training::TrainingGroups;
-use crate::bundle::{FileStream, ModelAssets, PortableTokenizerBinding};
+use crate::bundle::{ModelAssets, PortableTokenizerBinding};
 use crate::error::Result;
-use crate::export::{ExportOptions, JsonEncoding, export_folder, export_gguf};
-use crate::formats::{ByteSource, Digest, Warning};
+use crate::formats::{Digest, Warning};
 use crate::state::{
-    Base, BundleParts, ImportedState, MODEL_FILE, ModelIoArtifactReceipt, OpenedFile, OpenedState, PortableModelBundleImportPlan,
-    PortableModelImportRequest, PortableModelStateDict, RECEIPT, SelectionReport, StateManifest, StatedResult, VerifyPolicy, bundle_digest,
+    Base, BundleParts, ImportedState, ModelIoArtifactReceipt, OpenedFile, OpenedState, PortableModelBundleImportPlan,
+    PortableModelImportRequest, PortableModelStateDict, SelectionReport, StateManifest, StatedResult, VerifyPolicy, bundle_digest,
 };
 
 /// A model as plain data: its state and its companions.
 #[derive(Debug, Clone)]
 pub struct PortableModelBundle {
     /// Tensors and groups.
+    #[doc(hidden)]
     pub state_dict: PortableModelStateDict,
     /// Configuration, tokenizer, origin.
+    #[doc(hidden)]
     pub metadata: ModelMetadata,
 }
 
@@ -32,20 +31,24 @@ pub struct ImportedBundle {
     /// The bundle.
     pub bundle: PortableModelBundle,
     /// Report of the tensors that were taken, left out and renamed.
+    #[doc(hidden)]
     pub report: SelectionReport,
     /// Result for each digest that the artifact may state.
+    #[doc(hidden)]
     pub checks: BTreeMap<&'static str, StatedResult>,
     /// Files of the artifact.
+    #[doc(hidden)]
     pub files: Vec<OpenedFile>,
     /// Unusual but allowed properties.
     pub warnings: Vec<Warning>,
     /// Receipt of the import; without digests if values were not read.
+    #[doc(hidden)]
     pub receipt: ModelIoArtifactReceipt,
 }
 
 impl OpenedBundle {
     /// Creates a bundle from a state, with the companions that its manifest carries and no others.
-    fn of_state(state: OpenedState) -> Self {
+    pub(super) fn of_state(state: OpenedState) -> Self {
         let mut metadata = ModelMetadata::default();
         if let Some(manifest) = &state.manifest {
             metadata.base.clone_from(&manifest.base);
@@ -102,6 +105,7 @@ impl PortableModelBundle {
     }
 
     /// Returns the manifest of the bundle, without digests, which depend on values.
+    #[doc(hidden)]
     pub fn manifest(&self) -> StateManifest {
         let ModelMetadata { tokenizer, base, profile_contract, preferred_formats, .. } = &self.metadata;
         StateManifest {
@@ -117,6 +121,7 @@ impl PortableModelBundle {
     ///
     /// # Errors
     /// Errors of reading.
+    #[doc(hidden)]
     pub async fn bundle_digest(&self) -> Result<Digest> {
         let digests = self.state_dict.digests().await?;
         let (has_state, has_groups) =
@@ -136,6 +141,7 @@ impl PortableModelBundle {
     ///
     /// # Errors
     /// Errors of reading.
+    #[doc(hidden)]
     pub async fn receipt(&self) -> Result<ModelIoArtifactReceipt> {
         self.state_dict.receipt_with(self.metadata.tokenizer.as_ref().map_or([None, None], PortableTokenizerBinding::digests)).await
     }
@@ -144,6 +150,7 @@ impl PortableModelBundle {
     ///
     /// # Errors
     /// Errors of reading.
+    #[doc(hidden)]
     pub async fn compatibility_contract(&self, read: bool) -> Result<ModelIoCompatibilityContract> {
         let ModelMetadata { config, base, .. } = &self.metadata;
         let odd = self.metadata.warnings.iter().find(|warning| warning.code == "tensor.non-finite");
@@ -164,133 +171,14 @@ impl PortableModelBundle {
     ///
     /// # Errors
     /// `select.*` and `remap.*`.
+    #[doc(hidden)]
     pub fn select_and_remap(&self, request: &PortableModelImportRequest) -> Result<(Self, SelectionReport, Vec<Warning>)> {
         let selected = self.state_dict.select_and_remap(request)?;
         let bundle = Self { state_dict: selected.state_dict, metadata: self.metadata.clone() };
         Ok((bundle, selected.report, selected.warnings))
     }
 
-    /// Imports all of a safetensors file, or of shards with their manifest, and of the optimizer file next to them.
-    ///
-    /// # Errors
-    /// The errors of [`open_safetensors`] and [`OpenedState::import`].
-    pub async fn import_safetensors(files: SharedFiles) -> Result<ImportedBundle> {
-        Self::import_safetensors_with_request(files, &PortableModelImportRequest::default()).await
-    }
-
-    /// Imports the part of such files that `request` asks for.
-    ///
-    /// # Errors
-    /// The errors of [`Self::import_safetensors`].
-    pub async fn import_safetensors_with_request(files: SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
-        OpenedBundle::of_state(open_safetensors(files)?).import(request).await
-    }
-
-    /// Plans that import.
-    ///
-    /// # Errors
-    /// The errors of [`Self::import_safetensors`].
-    pub async fn plan_safetensors_import(files: SharedFiles, request: PortableModelImportRequest) -> Result<PortableModelBundleImportPlan> {
-        OpenedBundle::of_state(open_safetensors(files)?).plan(request).await
-    }
-
-    /// Writes the bundle as `model.safetensors` with its manifest, `optimizer.safetensors` if it has state tensors, and its receipt.
-    ///
-    /// # Errors
-    /// The errors of [`PortableModelStateDict::export_safetensors`].
-    pub async fn export_safetensors(&self) -> Result<FileStream> {
-        self.export_safetensors_as(MODEL_FILE).await
-    }
-
-    /// Writes the same with the weights in the file `name`.
-    ///
-    /// # Errors
-    /// The errors of [`Self::export_safetensors`].
-    pub async fn export_safetensors_as(&self, name: &str) -> Result<FileStream> {
-        let mut stream = self.state_dict.safetensors_stream(name, &self.manifest()).await?;
-        stream.push_receipt(RECEIPT, self.draft())?;
-        Ok(stream)
-    }
-
-    fn draft(&self) -> ModelIoArtifactReceipt {
+    pub(super) fn draft(&self) -> ModelIoArtifactReceipt {
         ModelIoArtifactReceipt { base: self.metadata.base.clone(), ..self.state_dict.draft() }
-    }
-
-    /// Writes the bundle as one GGUF file, then its receipt: `base_files`, a GGUF file or its parts, with this model's tensors in place of
-    /// theirs, or without such files a new one. `options` are those of [`export_gguf`].
-    ///
-    /// # Errors
-    /// `bundle.config.missing` without a configuration, `model.tensor.*` for tensors that are not the model's, and those of [`export_gguf`].
-    pub async fn export_gguf(&self, base_files: &SharedFiles, options: &ExportOptions) -> Result<FileStream> {
-        export_gguf(&self.export_source().await?, boxed(base_files), options).await
-    }
-
-    /// Writes the bundle as a Hugging Face folder, the receipt last. `options` are those of [`export_folder`].
-    ///
-    /// # Errors
-    /// The errors of [`Self::export_gguf`] and of [`export_folder`].
-    pub async fn export_hf_folder(&self, options: &ExportOptions) -> Result<FileStream> {
-        export_folder(&self.export_source().await?, options)
-    }
-
-    /// Imports all of a JSON state dict.
-    ///
-    /// # Errors
-    /// The errors of [`open_json`] and [`OpenedState::import`].
-    pub async fn import_torch_state_dict_json(file: &dyn ByteSource) -> Result<ImportedBundle> {
-        Self::import_torch_state_dict_json_with_request(file, &PortableModelImportRequest::default()).await
-    }
-
-    /// Imports the part of a JSON state dict that `request` asks for.
-    ///
-    /// # Errors
-    /// The errors of [`Self::import_torch_state_dict_json`].
-    pub async fn import_torch_state_dict_json_with_request(
-        file: &dyn ByteSource,
-        request: &PortableModelImportRequest,
-    ) -> Result<ImportedBundle> {
-        OpenedBundle::of_state(open_json(file)?).import(request).await
-    }
-
-    /// Writes the bundle as the JSON document `name`, then its receipt. With `allow_non_finite`, base64 keeps NaN and infinities.
-    ///
-    /// # Errors
-    /// The errors of [`PortableModelStateDict::export_json`].
-    pub async fn export_torch_state_dict_json(&self, name: &str, encoding: JsonEncoding, allow_non_finite: bool) -> Result<FileStream> {
-        let mut stream = self.state_dict.export_json(name, Some(&self.manifest()), encoding, allow_non_finite).await?;
-        stream.push_receipt(RECEIPT, self.draft())?;
-        Ok(stream)
-    }
-
-    /// Imports a GGUF file, or all parts of one, under the names that `request` asks for.
-    ///
-    /// # Errors
-    /// The errors of [`open_gguf`] and [`OpenedState::import`].
-    pub async fn import_gguf(files: &SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
-        open_gguf(files, request.names)?.import(request).await
-    }
-
-    /// Plans that import.
-    ///
-    /// # Errors
-    /// The errors of [`Self::import_gguf`].
-    pub async fn plan_gguf_import(files: &SharedFiles, request: PortableModelImportRequest) -> Result<PortableModelBundleImportPlan> {
-        open_gguf(files, request.names)?.plan(request).await
-    }
-
-    /// Imports a Hugging Face folder.
-    ///
-    /// # Errors
-    /// The errors of [`open_hf_folder`] and [`OpenedState::import`].
-    pub async fn import_hf_folder(files: &SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
-        open_hf_folder(files)?.import(request).await
-    }
-
-    /// Imports a checkpoint folder, without making a trainer.
-    ///
-    /// # Errors
-    /// The errors of [`open_checkpoint`] and [`OpenedState::import`].
-    pub async fn import_checkpoint(files: &SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
-        open_checkpoint(files)?.import(request).await
     }
 }

@@ -9,7 +9,7 @@ use crate::formats::SourceSpan;
 /// Returns the state of a checkpoint, to be exported without a device; for a run with an adapter, the adapter alone.
 ///
 /// # Errors
-/// `model.tensor.missing` for weights that the checkpoint lacks, and those of [`training_record`].
+/// `model.tensor.missing` for weights that the checkpoint lacks, `config.invalid` for settings that are no JSON.
 pub fn checkpoint_source(checkpoint: &Checkpoint, data_name: &str) -> Result<ExportSource> {
     let bundle = checkpoint.shared_bundle();
     let manifest = checkpoint.manifest();

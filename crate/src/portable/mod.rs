@@ -3,6 +3,7 @@
 
 mod bundle;
 mod checkpoint_source;
+mod containers;
 mod contract;
 mod delta;
 mod difference;
@@ -18,14 +19,22 @@ mod subspace;
 mod training;
 
 pub use bundle::{ImportedBundle, PortableModelBundle};
-pub use checkpoint_source::checkpoint_source;
-pub use contract::{ContractCell, ContractFacts, ContractRow, ModelIoCompatibilityContract, Support};
-pub use delta::{DeltaKind, ModelAdapterDelta};
-pub use export_options::{export_options_of, export_options_of_model};
-pub use extract::{ExtractOptions, ExtractReport, Extracted, ExtractedTensor, UncoveredTensor, extract_adapter};
-pub use imports::{OpenedBundle, SharedFiles, open_checkpoint, open_gguf, open_hf_folder};
-pub use inspection::{Inspection, InspectionKind, TokenizerFacts, ToldWarning, Trainable, TrainingOption, inspection};
-pub use json::open_json;
-pub use model_metadata::ModelMetadata;
-pub use safetensors::open_safetensors;
+pub use imports::SharedFiles;
 pub use training::TrainingGroups;
+
+pub use crate::state::PortableModelImportRequest;
+
+// For the packages of this workspace.
+#[doc(hidden)]
+pub use self::{
+    checkpoint_source::checkpoint_source,
+    contract::{ContractCell, ContractFacts, ContractRow, ModelIoCompatibilityContract, Support},
+    delta::{DeltaKind, ModelAdapterDelta},
+    export_options::{export_options_of, export_options_of_model},
+    extract::{ExtractOptions, ExtractReport, Extracted, ExtractedTensor, UncoveredTensor, extract_adapter},
+    imports::{OpenedBundle, open_checkpoint, open_gguf, open_hf_folder},
+    inspection::{Inspection, InspectionKind, TokenizerFacts, ToldWarning, Trainable, TrainingOption, inspection},
+    json::open_json,
+    model_metadata::ModelMetadata,
+    safetensors::open_safetensors,
+};

@@ -32,6 +32,7 @@ impl TrainingGroups {
     }
 
     /// Returns the groups in their present state.
+    #[doc(hidden)]
     pub fn groups(&self) -> Vec<ModelStateGroupAssignment> {
         let live = self.trainer.groups();
         if self.carried.is_empty() {

@@ -4,7 +4,7 @@ use super::learning_rate;
 use crate::config::{FallingSchedule, ScheduleConfig, TrainConfig};
 
 /// Returns the highest rate of the steps after `completed`; after its warmup no schedule rises again.
-pub fn highest_rate(config: &TrainConfig, completed: u64, start: Option<u64>) -> f64 {
+pub(crate) fn highest_rate(config: &TrainConfig, completed: u64, start: Option<u64>) -> f64 {
     let rate = |step: u64| learning_rate(step, config.learning_rate, &config.schedule, start);
     let (first, last) = (completed.saturating_add(1), config.steps);
     let peak = warmup_steps(&config.schedule).saturating_add(1).clamp(first, last.max(first));
@@ -21,7 +21,7 @@ fn warmup_steps(schedule: &ScheduleConfig) -> u64 {
 }
 
 /// Returns a sentence for each phase of the schedule that the run's steps cut off or never reach. `start` is the resolved start of a decay.
-pub fn misfits(config: &TrainConfig, start: Option<u64>) -> Vec<String> {
+pub(crate) fn misfits(config: &TrainConfig, start: Option<u64>) -> Vec<String> {
     let steps = config.steps;
     let last = || learning_rate(steps, config.learning_rate, &config.schedule, start);
     let ends = || format!("the run ends at step {steps} with a rate of {:.3e}", last());

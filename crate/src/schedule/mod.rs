@@ -7,7 +7,13 @@ mod fit;
 mod scheduler;
 mod start;
 
-pub use curve::{learning_rate, preview};
-pub use fit::{highest_rate, misfits};
+pub use curve::learning_rate;
+pub(crate) use fit::{highest_rate, misfits};
 pub use scheduler::Scheduler;
-pub use start::{is_config_only, resolve_start, trigger};
+
+// For the packages of this workspace.
+#[doc(hidden)]
+pub use self::{
+    curve::preview,
+    start::{is_config_only, resolve_start, trigger},
+};

@@ -182,7 +182,7 @@ pub enum DocumentKind {
 ///
 /// # Errors
 /// `config.invalid` for a document that is no JSON.
-pub fn document_digest(kind: DocumentKind, document: &Value) -> Result<Digest> {
+pub(crate) fn document_digest(kind: DocumentKind, document: &Value) -> Result<Digest> {
     let (tag, label) = match kind {
         DocumentKind::Plan => (8, "tabtune/plan/1"),
         DocumentKind::Contract => (9, "tabtune/compat/1"),

@@ -35,9 +35,10 @@ pub(crate) use artifact_digests::ArtifactDigests;
 pub use check::{check_groups, check_trainable};
 pub use conversion::Conversion;
 pub(crate) use conversion::Measure;
+pub(crate) use digest::document_digest;
 pub use digest::{
-    BundleParts, DocumentKind, assignment_digest, bundle_digest, canonical, document_digest, leaf, optimizer_digest, state_digest,
-    template_digest, tokenizer_digest, weights_digest,
+    BundleParts, DocumentKind, assignment_digest, bundle_digest, canonical, leaf, optimizer_digest, state_digest, template_digest,
+    tokenizer_digest, weights_digest,
 };
 pub use group::{
     GroupClass, GroupMember, ModelStateGroupAssignment, OptimizerRecord, ParameterSemantics, Residency, ResidencyPolicy, SchedulerAccount,

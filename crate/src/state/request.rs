@@ -102,18 +102,25 @@ pub enum NamePolicy {
 #[serde(deny_unknown_fields, default)]
 pub struct PortableModelImportRequest {
     /// Tensors that are taken.
+    #[doc(hidden)]
     pub selection: PortableTensorImportSelection,
     /// New names of tensors.
+    #[doc(hidden)]
     pub key_remap: PortableTensorKeyRemap,
     /// Time at which values are read.
+    #[doc(hidden)]
     pub materialization_policy: TensorMaterializationPolicy,
     /// Treatment of groups.
+    #[doc(hidden)]
     pub group_policy: GroupPolicy,
     /// Treatment of NaN and infinities.
+    #[doc(hidden)]
     pub non_finite: NonFinitePolicy,
     /// Extent of the comparison with stated digests.
+    #[doc(hidden)]
     pub verify: VerifyPolicy,
     /// Names of the source's tensors.
+    #[doc(hidden)]
     pub names: NamePolicy,
 }
 
@@ -135,7 +142,7 @@ impl PortableModelImportRequest {
     ///
     /// # Errors
     /// `request.unsupported` for each such field that differs from the default.
-    pub fn check_for_model(&self) -> Result<()> {
+    pub(crate) fn check_for_model(&self) -> Result<()> {
         let deferred = self.materialization_policy != TensorMaterializationPolicy::default();
         let fields = [
             ("materialization_policy", deferred, "a model's values are read when they are asked for"),
@@ -151,6 +158,7 @@ impl PortableModelImportRequest {
     }
 
     /// Returns the same request with its patterns ascending, each once: requests that mean the same become equal, and so do their digests.
+    #[doc(hidden)]
     #[must_use]
     pub fn in_order(&self) -> Self {
         let mut ordered = self.clone();

@@ -62,7 +62,7 @@ impl StateWord {
     }
 
     /// Parses a word.
-    pub fn from_text(text: &str) -> Option<Self> {
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|word| word.text() == text)
     }
 }

@@ -31,8 +31,10 @@ pub struct Conversation {
     /// Objects with a `role` and the other keys that the template reads: `content`, `tool_calls`, …
     pub messages: Vec<Value>,
     /// Other variables of the template: `tools`, `documents`, arguments of its own.
+    #[doc(hidden)]
     pub names: Map<String, Value>,
     /// Date that `strftime_now` writes. The function is defined only if a date is given.
+    #[doc(hidden)]
     pub date: Option<Date>,
 }
 

@@ -22,7 +22,7 @@ impl Tokenizer {
     ///
     /// # Errors
     /// As for [`Self::encode`].
-    pub fn encode_part(&self, text: &str, last: bool) -> Result<(Vec<u32>, usize)> {
+    pub(crate) fn encode_part(&self, text: &str, last: bool) -> Result<(Vec<u32>, usize)> {
         if self.characters.is_some() || last {
             return Ok((self.encode(text)?, text.len()));
         }
@@ -48,6 +48,7 @@ impl Tokenizer {
     }
 
     /// Returns the ids that [`Self::encode_prompt`] puts before a text: none, or a beginning-of-text.
+    #[doc(hidden)]
     pub fn prompt_prefix(&self) -> &[u32] {
         &self.prefix
     }
@@ -57,6 +58,7 @@ impl Tokenizer {
     ///
     /// # Errors
     /// As for [`Self::encode`].
+    #[doc(hidden)]
     pub fn encode_beginning(&self, text: &str) -> Result<Vec<u32>> {
         let ids = self.encode(text)?;
         Ok(if ids.starts_with(&self.prefix) { ids } else { [self.prefix.as_slice(), &ids].concat() })
@@ -66,6 +68,7 @@ impl Tokenizer {
     ///
     /// # Errors
     /// As for [`Self::encode`].
+    #[doc(hidden)]
     pub fn encode_with_starts(&self, text: &str) -> Result<(Vec<u32>, Vec<usize>)> {
         if self.characters.is_some() {
             return Ok((self.encode(text)?, text.char_indices().map(|(start, _)| start).collect()));

@@ -27,14 +27,20 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result, shown};
 
-pub use chat::{Conversation, Rendered};
-pub use date::Date;
+pub use chat::Conversation;
 pub(crate) use folder::HfDocuments;
-pub use kind::TokenizerKind;
 pub(crate) use pairs::SAVE_TOKENIZER;
 pub(crate) use parts::TOKENIZER_JSON_SERVES;
-pub use parts::{PartsModel, TokenizerParts};
 pub(crate) use turn::next_message;
+
+// For the packages of this workspace.
+#[doc(hidden)]
+pub use self::{
+    chat::Rendered,
+    date::Date,
+    kind::TokenizerKind,
+    parts::{PartsModel, TokenizerParts},
+};
 
 const TOKENIZER_FILE: &str = "tokenizer.json";
 const CONFIG_FILE: &str = "tokenizer_config.json";
@@ -69,9 +75,6 @@ pub struct Tokenizer {
     assets: Arc<Vec<(String, Vec<u8>)>>,
 }
 
-/// Name of the template for conversations with tools.
-const TOOL_TEMPLATE: &str = "tool_use";
-
 fn bad(what: &str, reason: impl ToString) -> Error {
     // Messages of the libraries may quote the file.
     Error::Tokenizer { what: what.to_owned(), reason: shown(&reason.to_string()) }
@@ -86,6 +89,7 @@ impl Tokenizer {
     ///
     /// # Errors
     /// `tokenizer.invalid`; `tokenizer.model.unsupported` for a rule that is not implemented; `tokenizer.budget`.
+    #[doc(hidden)]
     pub fn from_parts(mut parts: TokenizerParts) -> Result<Self> {
         let (document, config) = (parts.tokenizer_json()?, parts.tokenizer_config());
         let (template, eos) = (parts.chat_template.take(), std::mem::take(&mut parts.eos));
@@ -178,6 +182,7 @@ impl Tokenizer {
     ///
     /// # Errors
     /// As for [`Self::decode`].
+    #[doc(hidden)]
     pub fn decode_plain(&self, ids: &[u32]) -> Result<String> {
         self.check(ids)?;
         self.inner.decode(ids, true).map_err(|e| bad("decode", e))
@@ -187,6 +192,7 @@ impl Tokenizer {
     ///
     /// # Errors
     /// As for [`Self::decode`].
+    #[doc(hidden)]
     pub fn token_text(&self, id: u32) -> Result<String> {
         if let Some(anchor) = self.anchor {
             let (before, both) = (self.decode(&[anchor])?, self.decode(&[anchor, id])?);
@@ -212,6 +218,7 @@ impl Tokenizer {
     }
 
     /// Returns the kind of vocabulary.
+    #[doc(hidden)]
     pub fn kind(&self) -> TokenizerKind {
         self.kind
     }
@@ -227,11 +234,13 @@ impl Tokenizer {
     }
 
     /// Returns the id that pads short sequences, if the model has one.
+    #[doc(hidden)]
     pub fn pad(&self) -> Option<u32> {
         self.pad
     }
 
     /// Adds ids that end a text, for example those of `generation_config.json`.
+    #[doc(hidden)]
     pub fn add_eos(&mut self, ids: &[u32]) {
         for id in ids {
             if !self.eos.contains(id) && (*id as usize) < self.vocab_size {
@@ -245,46 +254,14 @@ impl Tokenizer {
         self.template.is_some()
     }
 
-    /// Returns true if the chat template writes the date.
-    pub fn asks_for_date(&self) -> bool {
-        let tools = self.named.iter().filter(|(name, _)| name == TOOL_TEMPLATE).map(|(_, template)| template.as_str());
-        self.chat_template().into_iter().chain(tools).any(|template| template.contains("strftime_now"))
-    }
-
-    /// Returns the text of the chat template.
-    pub fn chat_template(&self) -> Option<&str> {
-        self.template.as_deref()
-    }
-
-    /// Returns the other chat templates by name, ascending; [`Self::chat_template`] returns the main one.
-    pub fn named_templates(&self) -> &[(String, String)] {
-        &self.named
-    }
-
-    /// Returns the template of a conversation: with tools, the one named `tool_use`, if there is one, as in transformers.
-    fn template_for(&self, conversation: &Conversation) -> Option<&str> {
-        let tools = conversation.names.get("tools").is_some_and(|tools| !tools.is_null());
-        let named = self.named.iter().find(|(name, _)| tools && name == TOOL_TEMPLATE).map(|(_, template)| template.as_str());
-        self.template.as_deref().map(|template| named.unwrap_or(template))
-    }
-
-    /// Renders a conversation as the model was trained to read it. `add_generation_prompt` opens the assistant's turn at the end.
-    ///
-    /// # Errors
-    /// `tokenizer.template` for a missing or faulty template, or one that refuses the conversation; `template.budget`.
-    pub fn render_chat(&self, conversation: &Conversation, add_generation_prompt: bool) -> Result<Rendered> {
-        let absent = || Error::Template { reason: "the model has no chat template".to_owned() };
-        let source = self.template_for(conversation).ok_or_else(absent)?;
-        chat::render(source, conversation, add_generation_prompt, &self.specials)
-    }
-
     /// Returns the files for an export: `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`, byte for byte as they were read.
+    #[doc(hidden)]
     pub fn assets(&self) -> Vec<(String, Vec<u8>)> {
         self.assets.to_vec()
     }
 
     /// Adds a file that accompanies the others without changing their meaning.
-    pub fn add_asset(&mut self, name: &str, bytes: Vec<u8>) {
+    pub(crate) fn add_asset(&mut self, name: &str, bytes: Vec<u8>) {
         Arc::make_mut(&mut self.assets).push((name.to_owned(), bytes));
     }
 }

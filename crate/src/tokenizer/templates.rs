@@ -1,6 +1,49 @@
-//! The chat templates in `tokenizer_config.json`.
+//! The chat templates in `tokenizer_config.json`, and their use.
 
 use serde_json::Value;
+
+use super::Tokenizer;
+use super::chat::{self, Conversation, Rendered};
+use crate::error::{Error, Result};
+
+/// Name of the template for conversations with tools.
+const TOOL_TEMPLATE: &str = "tool_use";
+
+#[doc(hidden)]
+impl Tokenizer {
+    /// Returns true if the chat template writes the date.
+    pub fn asks_for_date(&self) -> bool {
+        let tools = self.named.iter().filter(|(name, _)| name == TOOL_TEMPLATE).map(|(_, template)| template.as_str());
+        self.chat_template().into_iter().chain(tools).any(|template| template.contains("strftime_now"))
+    }
+
+    /// Returns the text of the chat template.
+    pub fn chat_template(&self) -> Option<&str> {
+        self.template.as_deref()
+    }
+
+    /// Returns the other chat templates by name, ascending; [`Self::chat_template`] returns the main one.
+    pub fn named_templates(&self) -> &[(String, String)] {
+        &self.named
+    }
+
+    /// Returns the template of a conversation: with tools, the one named `tool_use`, if there is one, as in transformers.
+    fn template_for(&self, conversation: &Conversation) -> Option<&str> {
+        let tools = conversation.names.get("tools").is_some_and(|tools| !tools.is_null());
+        let named = self.named.iter().find(|(name, _)| tools && name == TOOL_TEMPLATE).map(|(_, template)| template.as_str());
+        self.template.as_deref().map(|template| named.unwrap_or(template))
+    }
+
+    /// Renders a conversation as the model was trained to read it. `add_generation_prompt` opens the assistant's turn at the end.
+    ///
+    /// # Errors
+    /// `tokenizer.template` for a missing or faulty template, or one that refuses the conversation; `template.budget`.
+    pub fn render_chat(&self, conversation: &Conversation, add_generation_prompt: bool) -> Result<Rendered> {
+        let absent = || Error::Template { reason: "the model has no chat template".to_owned() };
+        let source = self.template_for(conversation).ok_or_else(absent)?;
+        chat::render(source, conversation, add_generation_prompt, &self.specials)
+    }
+}
 
 /// Returns the templates of a list of `{name, template}` other than `default`, sorted by name; the first one of each name counts.
 pub(super) fn named_of(config: &Value) -> Vec<(String, String)> {

@@ -10,6 +10,7 @@ use crate::error::{Error, Fault, Result, shown};
 /// Answer with a text that no template writes itself.
 const ANSWER: &str = "answer 7351";
 
+#[doc(hidden)]
 impl Tokenizer {
     /// Returns the special token that ends a turn: the first one that the chat template writes after an answer, or, if it writes none
     /// there, the one that begins the user's next turn. In a base model the token that ends a turn may differ from the one that ends its
@@ -137,6 +138,7 @@ fn read_message(message: &Value, path: &str) -> Result<Value> {
     Ok(Value::Object(fields))
 }
 
+#[doc(hidden)]
 impl Tokenizer {
     /// Returns the text of `ids`, including special tokens. Unlike [`Tokenizer::decode`], which skips them, it refuses ids without a token.
     ///

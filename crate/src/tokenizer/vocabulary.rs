@@ -25,6 +25,7 @@ fn refuse(expected: &str) -> Refusal {
     Refusal::new(word!("export.gguf.tokenizer")).of(TOKENIZER_FILE).expected(expected)
 }
 
+#[doc(hidden)]
 impl Tokenizer {
     /// Returns true if a token has this id.
     pub fn has(&self, id: u32) -> bool {

@@ -12,7 +12,7 @@ use crate::optim::{ResolvedGroup, StateData, StateTensor, resolved_groups};
 use crate::state::{GroupClass, GroupMember, ModelStateGroupAssignment, ParameterSemantics, Residency, ResidencyPolicy, StateWord};
 
 /// Name of the group of a run that configures none.
-pub const DEFAULT_GROUP: &str = "default";
+pub(crate) const DEFAULT_GROUP: &str = "default";
 /// State of a parameter in training.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemberState {
@@ -22,6 +22,7 @@ pub struct MemberState {
     pub words: Vec<StateWord>,
 }
 
+#[doc(hidden)]
 impl Trainer {
     /// Returns the groups of this run: members in the order in which the model requests its parameters, the hyperparameters in force, and
     /// the progress of schedule and members.

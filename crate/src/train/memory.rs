@@ -50,7 +50,7 @@ fn belongs(request: &ParameterRequest, layer: &str) -> bool {
 /// adapters. `base` are the files of the base, for matrices that an adapter leaves as they are stored.
 ///
 /// # Errors
-/// As [`memory_plan_of`].
+/// `config.invalid` and `optim.groups` for settings that do not fit the model, and the errors of [`Adaptation::of_run`].
 pub fn memory_plan(model: &ModelConfig, train: &TrainConfig, base: Option<&Bundle>, software: bool) -> Result<MemoryPlan> {
     memory_plan_of(model, train, &files_form(base), software)
 }
@@ -59,8 +59,8 @@ pub fn memory_plan(model: &ModelConfig, train: &TrainConfig, base: Option<&Bundl
 /// that takes most.
 ///
 /// # Errors
-/// `config.invalid` and `optim.groups` for settings that do not fit the model, and the errors of [`Adaptation::of_run`].
-pub fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredForms<'_>, software: bool) -> Result<MemoryPlan> {
+/// As [`memory_plan`].
+pub(crate) fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredForms<'_>, software: bool) -> Result<MemoryPlan> {
     let constants = Constants { storage: train.base_storage, stored };
     let stored = |shape: &[usize]| if shape.len() > 1 && train.precision == Precision::Bf16 { DType::BF16 } else { DType::F32 };
     let plan = Plan::of(model, Adaptation::of_run(train, model)?.as_ref())?;

@@ -6,6 +6,7 @@ mod backward;
 mod block_coordinate;
 mod constants;
 mod device_batch;
+mod drivers;
 mod estimate;
 mod evaluate;
 mod hyperparameters;
@@ -22,17 +23,23 @@ mod trainer;
 mod turn;
 mod update;
 
-pub use account::{DEFAULT_GROUP, MemberState, group_accounts};
-pub use backward::{NamedGradients, accumulate};
-pub use block_coordinate::active_blocks;
-pub use constants::{LargestTensor, StoredForms, check_inference_limits, check_limits};
-pub use device_batch::DeviceBatch;
-pub use estimate::{Estimate, EstimateParts, estimate};
-pub use evaluate::evaluate;
-pub use hyperparameters::{LEARNING_RATE, optimizer_config, optimizer_record, schedule_config, scheduler_account};
-pub use loss::{head_loss_sum, loss_sum};
-pub use memory::{MemoryPlan, memory_plan, memory_plan_of};
+pub(crate) use account::DEFAULT_GROUP;
 pub use progress::Progress;
-pub use rate::check_rate;
+pub(crate) use rate::check_rate;
 pub use report::{EvalReport, Notice, StepReport};
 pub use trainer::Trainer;
+
+// For the packages of this workspace.
+#[doc(hidden)]
+pub use self::{
+    account::{MemberState, group_accounts},
+    backward::{NamedGradients, accumulate},
+    block_coordinate::active_blocks,
+    constants::{LargestTensor, StoredForms, check_inference_limits, check_limits},
+    device_batch::DeviceBatch,
+    estimate::{Estimate, EstimateParts, estimate},
+    evaluate::evaluate,
+    hyperparameters::{LEARNING_RATE, optimizer_config, optimizer_record, schedule_config, scheduler_account},
+    loss::{head_loss_sum, loss_sum},
+    memory::{MemoryPlan, memory_plan},
+};

@@ -13,13 +13,16 @@ pub struct Progress {
     /// Number of counted targets so far.
     pub tokens: u64,
     /// Step at which the schedule's decay or annealing starts, if it is decided.
+    #[doc(hidden)]
     pub schedule_start: Option<u64>,
     /// Rate set by hand, until control returns to the schedule.
+    #[doc(hidden)]
     pub manual_learning_rate: Option<f64>,
     /// Loss of the last step, in nats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_loss: Option<f64>,
     /// The last complete evaluation.
+    #[doc(hidden)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Evaluation>,
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, Fault, Result};
 ///
 /// # Errors
 /// [`Error::InvalidConfig`]; every fault is listed.
-pub fn check_rate(config: &TrainConfig, key: &str, rate: f64) -> Result<()> {
+pub(crate) fn check_rate(config: &TrainConfig, key: &str, rate: f64) -> Result<()> {
     let mut faults = Vec::new();
     // Updates are computed in f32.
     if !((rate as f32).is_finite() && rate >= 0.0) {

@@ -37,6 +37,7 @@ impl Submit<'_> {
     }
 }
 
+#[doc(hidden)]
 impl Trainer {
     /// Enables recording: a step that repeats the one before is recorded, and those after it run as recorded. This applies to steps with
     /// one micro-batch of equal length, without gradient release, block-coordinate training and dropout, and with rules that

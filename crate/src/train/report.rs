@@ -39,6 +39,7 @@ pub struct EvalReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub perplexity: Option<f64>,
     /// True if exp(loss) is beyond f64.
+    #[doc(hidden)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub perplexity_overflow: bool,
     /// Share of the counted targets that are the arg max of the logits, which greedy generation takes; among equal logits, the lowest id.

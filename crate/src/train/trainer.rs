@@ -9,18 +9,15 @@ use super::progress::Progress;
 use super::rate::check_rate;
 use super::recorded_step::Repeats;
 use super::report::{EvalReport, Notice, StepReport};
-use crate::bundle::StreamValues;
 use crate::config::TrainConfig;
-use crate::data::{Batch, DataReport, Dataset, Loader, LoaderState, Preview};
-use crate::error::{Error, Fault, Refusal, Result, word};
+use crate::data::{Batch, Dataset, Loader, LoaderState};
+use crate::error::{Error, Fault, Result};
 use crate::formats::Digest;
-use crate::gpu::transfer::settled;
 use crate::interrupt::Interrupt;
 use crate::model::Model;
 use crate::optim::Optim;
 use crate::schedule;
 use crate::state::Evaluation;
-use crate::tokenizer::Tokenizer;
 
 /// Model in training, with everything that its next step depends on.
 pub struct Trainer {
@@ -36,7 +33,7 @@ pub struct Trainer {
     pub(super) repeats: RefCell<Repeats>,
     /// Selection of the blocks that train, if only some do in a step.
     pub(super) block_coordinate: Option<BlockCoordinate>,
-    notices: Vec<Notice>,
+    pub(super) notices: Vec<Notice>,
     pub(super) interrupt: Interrupt,
     /// In a cell, because evaluations write it and change nothing else.
     evaluation: Cell<Option<Evaluation>>,
@@ -55,6 +52,7 @@ impl Trainer {
 
     /// Continues a run with the `loader` and `progress` of a checkpoint. The caller loads the optimizer's state through
     /// [`Trainer::optim_mut`]. Refuses what [`Trainer::new`] refuses, and a rate set by hand that these settings do not allow.
+    #[doc(hidden)]
     pub fn resume(model: Model, dataset: Dataset, loader: LoaderState, config: TrainConfig, progress: Progress) -> Result<Self> {
         config.validate()?;
         if let Some(rate) = progress.manual_learning_rate {
@@ -110,29 +108,9 @@ impl Trainer {
         &self.notices
     }
 
-    /// Adds to [`Self::notices`].
-    pub fn add_notices(&mut self, notices: Vec<Notice>) {
-        self.notices.extend(notices);
-    }
-
     /// Returns the model in its current state.
     pub fn model(&self) -> &Model {
         self.model.as_ref().expect("the model is away only inside update")
-    }
-
-    /// Returns the data.
-    pub fn dataset(&self) -> &Dataset {
-        &self.dataset
-    }
-
-    /// Returns the report on the data: what was read, left out or changed on the way to the examples, as the run learns them.
-    pub fn data_report(&self) -> DataReport {
-        self.dataset.report(&self.config, &self.loader)
-    }
-
-    /// Returns the first `show` training examples, token by token, as the run learns them. Errors are the tokenizer's.
-    pub fn data_preview(&self, tokenizer: &Tokenizer, show: usize) -> Result<Vec<Preview>> {
-        self.dataset.preview(&self.config, tokenizer, show)
     }
 
     /// Returns the settings.
@@ -140,33 +118,9 @@ impl Trainer {
         &self.config
     }
 
-    /// Returns the optimizer with its state.
-    pub fn optim(&self) -> &Optim {
-        &self.optim
-    }
-
-    /// Returns the optimizer, for loading a saved state into it.
-    pub fn optim_mut(&mut self) -> &mut Optim {
-        self.forget_recording();
-        &mut self.optim
-    }
-
-    /// Returns the position in the data order.
-    pub fn loader_state(&self) -> LoaderState {
-        self.loader.state()
-    }
-
     /// Returns the progress of the run.
     pub fn progress(&self) -> Progress {
         Progress { evaluation: self.evaluation.get(), ..self.progress }
-    }
-
-    /// Waits until all submitted work is done, by reading one element of a parameter.
-    pub async fn confirm(&self) -> Result<()> {
-        match self.model().stream_tensors().pop().map(|tensor| tensor.values) {
-            Some(StreamValues::Device(tensor)) => settled(tensor).await,
-            _ => Ok(()),
-        }
     }
 
     /// Returns the learning rate of `step`, counted from 1.
@@ -218,28 +172,10 @@ impl Trainer {
         self.advance_from(&batches, before).await
     }
 
-    /// Runs [`Trainer::advance`] on `batches` instead of the loader's next.
-    pub async fn advance_on(&mut self, batches: &[Batch]) -> Result<Vec<StepReport>> {
-        self.refused()?;
-        self.advance_from(batches, self.loader.state()).await
-    }
-
     /// Waits for the steps that were submitted and returns the reports of those that were taken. A refusal is the error of the next call
     /// that would submit a step; progress and data order are then already those before the refused step.
     pub async fn settle(&mut self) -> Result<Vec<StepReport>> {
         self.collect(true).await
-    }
-
-    /// Limits the steps that wait on the device to two or three, whatever `report_every` says: each is followed by a read of one value. For
-    /// drivers that have no other way to wait.
-    pub fn pace(&mut self) {
-        self.outstanding.paced = true;
-    }
-
-    /// Refuses a state that a report may take back: progress and data order count steps whose reports are still on the device
-    /// ([`Error::Busy`]).
-    pub fn check_settled(&self) -> Result<()> {
-        if self.outstanding.len() == 0 { Ok(()) } else { Err(Error::Busy { doing: "steps whose reports are still on the device" }) }
     }
 
     /// Skips the batches of the next step, without training on them or counting a step. Refused with gradient release: the changes of a
@@ -259,27 +195,6 @@ impl Trainer {
             self.loader.restore(&self.dataset, before)?;
         }
         batches
-    }
-
-    /// Runs one optimizer step on `batches` instead of the loader's next; with gradient release on one batch.
-    pub async fn step_on(&mut self, batches: &[Batch]) -> Result<StepReport> {
-        self.settle().await?;
-        let reports = self.advance_on(batches).await?;
-        self.last_of(reports).await
-    }
-
-    /// Checks that [`Trainer::evaluate`] has something to evaluate on, and at least one sequence if it is a text.
-    ///
-    /// # Errors
-    /// `data.no-validation`.
-    pub fn check_evaluation(&self) -> Result<()> {
-        let (need, have) = (self.config.seq_len.saturating_add(1), self.dataset.validation_tokens());
-        let some = self.dataset.validation_batches(self.config.batch_size, self.config.seq_len).next().is_some();
-        if some && (have >= need || self.dataset.has_examples()) {
-            return Ok(());
-        }
-        let refusal = Refusal::new(word!("data.no-validation")).expected(format!("at least {need} tokens kept for evaluation")).found(have);
-        Err(refusal.hint("raise validation_fraction, or do not evaluate").into())
     }
 
     /// Returns the mean loss over at most `max_batches` of the validation part. Refused if nothing was kept for validation.

@@ -2,6 +2,7 @@
 
 use super::trainer::Trainer;
 
+#[doc(hidden)]
 impl Trainer {
     /// Returns the blocks that the next step trains, if only some do.
     pub fn active_blocks(&self) -> Option<&[usize]> {

@@ -6,10 +6,10 @@ use super::none;
 use super::source::{code, files, root, text};
 
 /// A path of modules and items below the crate's root, such as `["formats", "json", "parse"]`.
-type Path = Vec<String>;
+pub type Path = Vec<String>;
 
 /// The modules of a crate: path to code without comments.
-struct Modules(BTreeMap<Path, String>);
+pub struct Modules(pub BTreeMap<Path, String>);
 
 /// Imports by module: those that it makes, and the names that it gives on, with where they come from.
 #[derive(Default)]
@@ -18,12 +18,12 @@ struct Imports {
     given: BTreeMap<String, Path>,
 }
 
-fn path(text: &str) -> Path {
+pub fn path(text: &str) -> Path {
     text.split("::").map(|part| part.trim().to_string()).collect()
 }
 
 /// The paths of a `use` tree: `a::{b, c::d}` is `a::b` and `a::c::d`.
-fn leaves(tree: &str) -> Vec<String> {
+pub fn leaves(tree: &str) -> Vec<String> {
     let tree = tree.trim();
     let Some((before, group)) = tree.split_once('{').and_then(|(before, rest)| Some((before, rest.strip_suffix('}')?))) else {
         return vec![tree.to_string()];
@@ -47,7 +47,7 @@ fn leaves(tree: &str) -> Vec<String> {
 
 impl Modules {
     /// Reads the modules of the crate with this folder.
-    fn of(folder: &str) -> Self {
+    pub fn of(folder: &str) -> Self {
         let below = root().join(folder);
         let name = |file: &std::path::Path| {
             let shown = file.strip_prefix(&below).expect("listed below src").with_extension("").to_string_lossy().replace('\\', "/");
@@ -58,7 +58,7 @@ impl Modules {
     }
 
     /// A path as it is written in the module `me`, from the crate's root; `None` for what is outside.
-    fn absolute(&self, me: &Path, written: &Path) -> Option<Path> {
+    pub fn absolute(&self, me: &Path, written: &Path) -> Option<Path> {
         let (first, rest) = written.split_first()?;
         match first.as_str() {
             "crate" => Some(rest.to_vec()),

@@ -7,6 +7,7 @@ mod names;
 mod settings;
 mod source;
 mod stems;
+mod surface;
 mod wording;
 mod words;
 

@@ -19,4 +19,5 @@ pub(crate) use open::{CONFIG, WEIGHTS};
 pub(super) use open::{attach_adapter, merge_adapter};
 pub(crate) use pairs::PREFIX;
 pub use report::MergedTensor;
-pub use write::{adapter_config_json, adapter_tensors};
+pub use write::adapter_config_json;
+pub(crate) use write::adapter_tensors;

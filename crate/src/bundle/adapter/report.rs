@@ -17,6 +17,7 @@ pub struct MergedTensor {
     pub max_rounding_error: f64,
 }
 
+#[doc(hidden)]
 impl Bundle {
     /// Returns the adapter that was merged on opening, if any.
     pub fn merged_adapter(&self) -> Option<&MergedAdapter> {

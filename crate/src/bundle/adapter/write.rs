@@ -78,7 +78,7 @@ pub fn adapter_config_json(
 }
 
 /// Renames trained tensors to the names of PEFT's files.
-pub fn adapter_tensors(tensors: Vec<StreamTensor>) -> Vec<StreamTensor> {
+pub(crate) fn adapter_tensors(tensors: Vec<StreamTensor>) -> Vec<StreamTensor> {
     tensors.into_iter().map(|tensor| StreamTensor { name: format!("{PREFIX}{}", tensor.name), ..tensor }).collect()
 }
 

@@ -76,9 +76,4 @@ impl GgmlType {
             (None, _) => format!("GGML:{}", self.id),
         }
     }
-
-    /// Returns whether ggml has a type with this number.
-    pub fn is_known(self) -> bool {
-        self.name.is_some()
-    }
 }

@@ -109,7 +109,7 @@ impl GgufValue {
     }
 
     /// Returns whether the value is 0, false, empty, or a list of nothing else.
-    pub fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         let head = match self.kind {
             KIND_TEXT => 8,
             KIND_ARRAY => 12,

@@ -184,7 +184,7 @@ pub fn forward<B: Launch>(
 
 /// Computes the gradients of q, k and v from `dy [B·T, heads·H]` as the kernels make them: with padded heads, and on a GPU those of k and v by
 /// query head.
-pub fn by_head<B: Launch>(of: Attention<FloatTensor<B>>, dy: FloatTensor<B>) -> [FloatTensor<B>; 3] {
+pub(crate) fn by_head<B: Launch>(of: Attention<FloatTensor<B>>, dy: FloatTensor<B>) -> [FloatTensor<B>; 3] {
     let Attention { q, k, v, y, stats, documents, shape } = of;
     let dq = B::empty(&q, q.shape(), DType::F32);
     let of_query = || [q.clone(), k.clone(), v.clone(), y.clone(), dy.clone()];

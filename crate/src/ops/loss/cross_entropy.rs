@@ -134,7 +134,7 @@ fn partials<B: Launch>(logits: &FloatTensor<B>, vocab: usize) -> (FloatTensor<B>
 
 /// Computes [`stats`], and for each row `[n, 2]`: 1 if its target is the arg max of its logits (the lowest id of equal ones), else 0; and 1 if its
 /// target counts, else 0.
-pub fn stats_and_hits<B: Launch>(logits: FloatTensor<B>, vocab: usize, targets: FloatTensor<B>) -> [FloatTensor<B>; 2] {
+pub(crate) fn stats_and_hits<B: Launch>(logits: FloatTensor<B>, vocab: usize, targets: FloatTensor<B>) -> [FloatTensor<B>; 2] {
     let (partials, params) = partials::<B>(&logits, vocab);
     let n = params.n as usize;
     let [stats, hits] = [(); 2].map(|()| B::empty(&logits, [n, 2].into(), DType::F32));
@@ -144,7 +144,7 @@ pub fn stats_and_hits<B: Launch>(logits: FloatTensor<B>, vocab: usize, targets: 
     [stats, hits]
 }
 
-/// Sums the first column of a result `[n, 2]` of [`stats`] or [`stats_and_hits`] → `[1]`.
+/// Sums the first column of a result `[n, 2]` of [`stats`], or of the losses that an evaluation computes → `[1]`.
 pub fn sum<B: Launch>(stats: FloatTensor<B>) -> FloatTensor<B> {
     let n = rows_columns(&stats.shape()).0 as u32;
     let y = B::empty(&stats, [1].into(), DType::F32);

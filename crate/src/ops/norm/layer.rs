@@ -134,7 +134,7 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, b: FloatTensor<B
 
 /// Computes `x + (y + bias)`, `x`, `y [n, C]`, `bias`, `w`, `b [C]` → the sum `[n, C]` (in place of y if it is uniquely owned), its norm `[n, C]`,
 /// and the mean and scale of each row `[n, 2]`.
-pub fn add_forward<B: Launch>(
+pub(crate) fn add_forward<B: Launch>(
     x: FloatTensor<B>,
     y: FloatTensor<B>,
     bias: Option<FloatTensor<B>>,

@@ -146,7 +146,7 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [Fl
 
 /// Computes `x + addend`, both `[n, C]`, `w [C]` → the sum `[n, C]` (in place of the addend if it is uniquely owned), its norm `[n, C]`, and the
 /// scale of each row `[n]`.
-pub fn add_forward<B: Launch>(x: FloatTensor<B>, addend: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [FloatTensor<B>; 3] {
+pub(crate) fn add_forward<B: Launch>(x: FloatTensor<B>, addend: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [FloatTensor<B>; 3] {
     let (n, width) = rows_columns(&x.shape());
     let y = B::empty(&x, x.shape(), DType::F32);
     let scales = B::empty(&x, [n].into(), DType::F32);

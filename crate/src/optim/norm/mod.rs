@@ -31,7 +31,7 @@ pub struct SquareSum {
 }
 
 /// Returns the number of partials of a gradient `[elements]`.
-pub const fn blocks_of(elements: usize) -> usize {
+pub(crate) const fn blocks_of(elements: usize) -> usize {
     elements.div_ceil(256)
 }
 

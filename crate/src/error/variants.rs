@@ -1,37 +1,11 @@
-//! The one error type of the crate: each variant names the thing, the expected value and the value that was found.
+//! The variants of the one error type: each names the thing, the expected value and the value that was found.
 
-mod class;
-mod codes;
-mod of_error;
-mod refusal;
-mod shown;
-mod words;
+use super::refusal::first_of;
+use super::shown::{escaped, listed, shown, shown_list};
+use super::{Fault, Refusal, Word};
 
-use std::fmt;
-
-pub use class::{Class, Raiser};
-pub use codes::{CODES, Code, MEANINGS};
-pub(crate) use refusal::base_name;
-use refusal::first_of;
-pub use refusal::{Fault, Refusal};
-pub(crate) use shown::unusual;
-pub use shown::{escaped, shown};
-pub use words::{Word, class, word};
-
-/// `Result` with [`enum@Error`].
-pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Joins a list as `a; b; c`.
-fn listed<T: fmt::Display>(items: &[T]) -> String {
-    items.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
-/// Joins names of a file as `a, b, c`.
-fn shown_list(names: &[String]) -> String {
-    names.iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ")
-}
-
-/// Everything that can go wrong in tabtune. [`Error::code`] is the stable code, [`Error::kind`] the class shown in TypeScript.
+/// Everything that can go wrong in tabtune. [`Error::code`] is the stable code, [`Error::kind`] the class shown in TypeScript. Variants that have
+/// only a text for people are left out of this page: tell them apart by their code.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -40,6 +14,7 @@ pub enum Error {
     #[error("invalid configuration: {}", listed(.0))]
     InvalidConfig(Vec<Fault>),
     /// A model that asks for something tabtune does not have.
+    #[doc(hidden)]
     #[error("unsupported model: {what} is {found}; supported: {supported}")]
     UnsupportedModel {
         /// The key or part.
@@ -52,12 +27,14 @@ pub enum Error {
 
     // device
     /// No usable GPU adapter.
+    #[doc(hidden)]
     #[error("no GPU adapter: {reason}")]
     NoAdapter {
         /// Reason.
         reason: String,
     },
     /// A device limit that is too small for the model.
+    #[doc(hidden)]
     #[error("device limit {limit}: need {need}, have {have}")]
     LimitExceeded {
         /// Name of the limit in WebGPU.
@@ -79,6 +56,7 @@ pub enum Error {
     #[error("{}", first_of(.0))]
     Refused(Vec<Refusal>),
     /// A source could not be read.
+    #[doc(hidden)]
     #[error("cannot read {}: {}", escaped(name), escaped(reason))]
     SourceRead {
         /// Name of the source.
@@ -87,6 +65,7 @@ pub enum Error {
         reason: String,
     },
     /// A sink could not be written.
+    #[doc(hidden)]
     #[error("cannot write {}: {}", escaped(name), escaped(reason))]
     SinkWrite {
         /// Name of the sink.
@@ -97,9 +76,11 @@ pub enum Error {
 
     // model
     /// Tensors that the configuration calls for are not in the files.
+    #[doc(hidden)]
     #[error("missing tensors: {}", shown_list(.0))]
     MissingTensors(Vec<String>),
     /// A tensor has another shape than the configuration says.
+    #[doc(hidden)]
     #[error("tensor \"{}\": expected {expected:?}, found {found:?}", shown(name))]
     TensorShape {
         /// Name of the tensor.
@@ -110,9 +91,11 @@ pub enum Error {
         found: Vec<usize>,
     },
     /// A tensor of the files has no place in the model.
+    #[doc(hidden)]
     #[error("tensors without a place in the model: {}", shown_list(.0))]
     UnexpectedTensors(Vec<String>),
     /// A token id outside the vocabulary.
+    #[doc(hidden)]
     #[error("token id {id} at position {position}: expected less than {vocab_size}")]
     TokenRange {
         /// The id.
@@ -123,6 +106,7 @@ pub enum Error {
         vocab_size: usize,
     },
     /// A sequence that is longer than the model's context.
+    #[doc(hidden)]
     #[error("sequence of {found} tokens: the model's context is {max}")]
     ContextExceeded {
         /// Requested length.
@@ -133,6 +117,7 @@ pub enum Error {
 
     // tokenizer
     /// A tokenizer file that cannot be used.
+    #[doc(hidden)]
     #[error("tokenizer: {}: {}", escaped(what), escaped(reason))]
     Tokenizer {
         /// Operation that was tried, or the thing that failed.
@@ -141,12 +126,14 @@ pub enum Error {
         reason: String,
     },
     /// The tokenizer cannot turn a text into ids.
+    #[doc(hidden)]
     #[error("text: {}", escaped(reason))]
     TextNotEncodable {
         /// Reason.
         reason: String,
     },
     /// A chat template failed.
+    #[doc(hidden)]
     #[error("chat template: {}", escaped(reason))]
     Template {
         /// Message of the template engine.
@@ -155,6 +142,7 @@ pub enum Error {
 
     // data
     /// Too little text for the settings.
+    #[doc(hidden)]
     #[error("training data too short: need {need} tokens, have {have}")]
     DataTooShort {
         /// Tokens needed.
@@ -163,6 +151,7 @@ pub enum Error {
         have: usize,
     },
     /// No example has anything to learn within the sequence length.
+    #[doc(hidden)]
     #[error("none of {examples} examples has a target within seq_len {seq_len}")]
     DataNoTargets {
         /// Examples of the training part.
@@ -171,6 +160,7 @@ pub enum Error {
         seq_len: usize,
     },
     /// A text is neither UTF-8 nor UTF-16 with a byte order mark.
+    #[doc(hidden)]
     #[error("{}: expected UTF-8, or UTF-16 with a byte order mark, found another byte at {byte_offset}", escaped(file))]
     DataEncoding {
         /// Name of the file.
@@ -178,8 +168,8 @@ pub enum Error {
         /// Where the first bad byte is.
         byte_offset: usize,
     },
-
     /// A file of token ids is wrong.
+    #[doc(hidden)]
     #[error("token ids: {reason}")]
     DataTokens {
         /// Reason.
@@ -209,6 +199,7 @@ pub enum Error {
         value: f64,
     },
     /// The gradient norm of a step with gradient release is not finite, which is known only after parameters have been updated.
+    #[doc(hidden)]
     #[error(
         "step {step}: grad_norm is {value}; with gradient_release parameters were updated before it was known: continue from the last checkpoint"
     )]
@@ -221,6 +212,7 @@ pub enum Error {
 
     // checkpoint
     /// A checkpoint is damaged or incomplete.
+    #[doc(hidden)]
     #[error("checkpoint is damaged: {}: {}", escaped(what), escaped(reason))]
     CheckpointCorrupt {
         /// File or field.
@@ -229,6 +221,7 @@ pub enum Error {
         reason: String,
     },
     /// A checkpoint of another format.
+    #[doc(hidden)]
     #[error("checkpoint format {found}: this version reads {supported}")]
     CheckpointVersion {
         /// Format of the file.
@@ -237,6 +230,7 @@ pub enum Error {
         supported: u64,
     },
     /// A file of a checkpoint whose length is not the one in its manifest.
+    #[doc(hidden)]
     #[error("checkpoint is damaged: {}: expected {expected} bytes, found {found}", escaped(file))]
     CheckpointLength {
         /// The file.
@@ -247,6 +241,7 @@ pub enum Error {
         found: u64,
     },
     /// A piece of a checkpoint's file whose bytes are not those that were saved.
+    #[doc(hidden)]
     #[error("checkpoint is damaged: {}, piece {piece}: expected SHA-256 {}, found {found}", escaped(file), shown(expected))]
     CheckpointHash {
         /// The file.
@@ -259,6 +254,7 @@ pub enum Error {
         found: String,
     },
     /// A checkpoint in one file that is not whole.
+    #[doc(hidden)]
     #[error("not a whole tabtune checkpoint file: {}", escaped(reason))]
     CheckpointContainer {
         /// `checkpoint.container.` and the part that is wrong: `magic`, `head`, `name`, `chunk` or `length`.
@@ -269,12 +265,14 @@ pub enum Error {
 
     // kernels
     /// A tensor of a backend on which these kernels do not run.
+    #[doc(hidden)]
     #[error("expected a tensor on wgpu, or on Burn's CPU backend with the feature `cpu`, found one on {}", shown(found))]
     ForeignBackend {
         /// Device of the tensor.
         found: String,
     },
     /// One launch with buffers of different devices.
+    #[doc(hidden)]
     #[error("kernel {kernel}: expected buffers of one device, found {}", .found.join(", "))]
     MixedDevices {
         /// Name of the kernel.
