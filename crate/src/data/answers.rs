@@ -97,9 +97,9 @@ pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) 
     for answer in &found {
         let alone = Tokens::of(&answer.text, tokenizer)?;
         let end = alone.turn_end(&answer.span, tokenizer).unwrap_or(answer.span.end);
-        let spans = [answer.span.start..end];
-        taught.examples.push(alone.example(&spans));
-        taught.crosses |= alone.crosses(&spans);
+        let learned = answer.span.start..end;
+        taught.examples.push(alone.example(std::slice::from_ref(&learned)));
+        taught.crosses |= alone.crosses(std::slice::from_ref(&learned));
     }
     Ok(taught)
 }

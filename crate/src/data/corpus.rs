@@ -193,7 +193,8 @@ impl Dataset {
     ///
     /// # Errors
     /// `model.token-range`, and those of the token storage.
-    pub(crate) fn check_vocabulary(&self, size: usize) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check_vocabulary(&self, size: usize) -> Result<()> {
         let (Content::Text(tokens) | Content::Examples(ExampleStore { tokens, .. })) = &self.content;
         tokens.check(size)?;
         self.validation.as_ref().map_or(Ok(()), |validation| validation.check_vocabulary(size))

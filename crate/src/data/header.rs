@@ -24,7 +24,7 @@ impl Header<'_> {
         let most = common(self.text, self.opened);
         let agreed = others.iter().flatten().map(|other| common(self.text, other)).fold(most, usize::min);
         let tokens = Tokens::of(self.text, tokenizer)?;
-        // What a template writes in every answer, such as a block of thoughts, may begin like the end of the prompt.
+        // Text that a template writes in every answer, such as a block of thoughts, may begin like the end of the prompt.
         let written = match &others {
             [Some(one), Some(other)] => common(one, other) > agreed,
             _ => true,

@@ -45,7 +45,7 @@ pub(super) fn value(text: &str, line: usize) -> std::result::Result<Value, Strin
 /// Returns the fields of an object.
 ///
 /// # Errors
-/// What was found in its place.
+/// A description of the value that was found in its place.
 pub(super) fn object(value: Value) -> Row {
     match value {
         Value::Object(fields) => Ok(fields),

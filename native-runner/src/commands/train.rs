@@ -66,7 +66,7 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     if args.profile && args.device == DeviceName::Cpu {
         return Err(RunError::Usage("--profile: expected --device wgpu: the CPU launches no kernels".into()));
     }
-    let run = prepare(args, None, output)?;
+    let mut run = prepare(args, None, output)?;
     if args.eval_every.is_some() {
         run.trainer.check_evaluation()?;
     } else if !args.validation_data.is_empty() {

@@ -148,7 +148,7 @@ fn fields_of_a_table_are_texts_but_for_columns_of_structure() {
         "instruction,output,history\ni,o,\"[[\"\"a\"\", \"\"b\"\"]]\"\nj,p,\n",
         "{\"instruction\": \"i\", \"output\": \"o\", \"history\": [[\"a\", \"b\"]]}\n{\"instruction\": \"j\", \"output\": \"p\"}\n",
     );
-    // A list of messages is recognised under any name, also if a message has only tool calls; other lists with a role are texts.
+    // A list of messages is read under any name that the columns give, also if a message has only tool calls; in a completion it is a text.
     let chat = |message: &str| {
         let columns = Columns { messages: Some("dialog".into()), ..Columns::default() };
         let table = format!("dialog,n\n\"[{{\"\"role\"\": \"\"user\"\", \"\"content\"\": \"\"a\"\"}}, {message}]\",1\n");
@@ -164,7 +164,8 @@ fn fields_of_a_table_are_texts_but_for_columns_of_structure() {
         );
     }
     let said = chat("{\"\"role\"\": \"\"assistant\"\"}").map(|_| ()).unwrap_err();
-    assert!(["data.shape", "data.columns"].contains(&said.code()), "{said}");
+    // The column holds messages, since it was named so, and the template does not take this one.
+    assert_eq!(said.code(), "data.template", "{said}");
     same(
         "a.csv",
         "prompt,completion\nWho?,\"[{\"\"role\"\": \"\"cook\"\"}]\"\n",

@@ -1,6 +1,6 @@
 //! Low-rank adapters of PEFT: their configuration, their tensors, and their product with a base (crate/FORMATS.md, "PEFT adapter").
 
-mod base;
+mod base_digest;
 mod config;
 mod fields;
 mod merge;
@@ -11,7 +11,7 @@ mod report;
 mod scaling;
 mod write;
 
-pub(crate) use base::BASE_DIGEST;
+pub(crate) use base_digest::BASE_DIGEST;
 pub use config::LoraConfig;
 pub use merge::MergedAdapter;
 pub(super) use merge::{Factors, Merge};

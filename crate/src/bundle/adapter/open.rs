@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::base::check_base;
+use super::base_digest::check_base;
 use super::config::LoraConfig;
 use super::merge::{Merge, MergedAdapter};
 use super::pairs::{PREFIX, Parts, entry};
