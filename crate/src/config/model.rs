@@ -82,7 +82,7 @@ pub struct ModelConfig {
 }
 
 impl ModelConfig {
-    /// Checks that the shape is possible.
+    /// Checks that the shape is possible; what its family asks of it is checked where its layers are described (`families::stack`).
     ///
     /// # Errors
     /// `config.invalid`, listing every fault.
@@ -110,9 +110,6 @@ impl ModelConfig {
         }
         if self.head_dim > MAX_HEAD_DIM {
             faults.push(Fault::new("head_dim", format!("at most {MAX_HEAD_DIM}"), self.head_dim));
-        }
-        if self.architecture == Architecture::Llama && !self.head_dim.is_multiple_of(2) {
-            faults.push(Fault::new("head_dim", "an even number", self.head_dim));
         }
         let mut finite = |key: &str, value: f64| {
             if !(value.is_finite() && value > 0.0) {

@@ -4,12 +4,15 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::config_check::unsupported;
-use super::family::{Family, HEAD, Names};
+use super::family::{Family, HEAD};
 use super::gguf_values::{Keys as GgufKeys, missing};
 use super::hf_keys::{Keys, Taken, head_dim};
 use super::layout::Layout;
-use crate::config::{Architecture, ModelConfig, RopeScaling};
+use super::refusal::unsupported;
+use crate::config::{
+    Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames, QkNorm, Rope, RopeScaling, Slot, Stack,
+    TensorNames,
+};
 use crate::error::{Refusal, Result, word};
 use crate::formats::GgufValue;
 
@@ -19,24 +22,11 @@ const QWEN3_HEAD_DIM: usize = 128;
 pub(super) const LLAMA: Family = Family {
     model_types: &["llama", "mistral", "qwen2", "qwen3"],
     gguf: &["llama", "qwen2", "qwen3"],
-    names: Names {
-        outer: &[("token_embd.weight", "model.embed_tokens.weight"), ("output_norm.weight", "model.norm.weight"), ("output.weight", HEAD)],
-        blocks: "model.layers.",
-        parts: &[
-            ("attn_norm", "input_layernorm"),
-            ("ffn_norm", "post_attention_layernorm"),
-            ("attn_q", "self_attn.q_proj"),
-            ("attn_k", "self_attn.k_proj"),
-            ("attn_v", "self_attn.v_proj"),
-            ("attn_output", "self_attn.o_proj"),
-            ("attn_q_norm", "self_attn.q_norm"),
-            ("attn_k_norm", "self_attn.k_norm"),
-            ("ffn_gate", "mlp.gate_proj"),
-            ("ffn_up", "mlp.up_proj"),
-            ("ffn_down", "mlp.down_proj"),
-        ],
-    },
-    embedding: "model.embed_tokens.weight",
+    names: &NAMES,
+    peft: &PeftNames { targets: &["q_proj", "v_proj"], outside: "model.rotary_emb", inside: &["mlp.act_fn"] },
+    tied: false,
+    last_norm: norm,
+    stack,
     read_hf,
     write_hf,
     read_gguf,
@@ -45,6 +35,51 @@ pub(super) const LLAMA: Family = Family {
     layout,
     full_name,
 };
+
+const NAMES: TensorNames = TensorNames {
+    blocks: "model.layers.",
+    parts: &[
+        (Slot::Query, "self_attn.q_proj"),
+        (Slot::Key, "self_attn.k_proj"),
+        (Slot::Value, "self_attn.v_proj"),
+        (Slot::Output, "self_attn.o_proj"),
+        (Slot::QueryNorm, "self_attn.q_norm"),
+        (Slot::KeyNorm, "self_attn.k_norm"),
+        (Slot::Gate, "mlp.gate_proj"),
+        (Slot::Up, "mlp.up_proj"),
+        (Slot::Down, "mlp.down_proj"),
+        (Slot::AttentionNorm, "input_layernorm"),
+        (Slot::MlpNorm, "post_attention_layernorm"),
+    ],
+    outer: &[(Slot::Tokens, "model.embed_tokens.weight"), (Slot::LastNorm, "model.norm.weight"), (Slot::Head, HEAD)],
+};
+
+fn norm(config: &ModelConfig) -> Norm {
+    Norm { kind: NormKind::Rms, eps: config.norm_eps }
+}
+
+/// Describes layers of RMSNorm, rotary positions and SwiGLU; Qwen2 has biases on queries, keys and values, Qwen3 norms of their heads.
+fn stack(config: &ModelConfig) -> Stack {
+    let attention = Attention {
+        heads: config.num_attention_heads,
+        kv_heads: config.num_key_value_heads,
+        head_dim: config.head_dim,
+        qk_norm: if config.qk_norm { QkNorm::Head } else { QkNorm::None },
+        rope: Some(Rope { head_dim: config.head_dim, base: config.rope_theta, scaling: config.rope_scaling }),
+        bias: config.attention_bias,
+        output_bias: false,
+        fused: false,
+    };
+    let mlp = Mlp { activation: Activation::SwiGlu, width: config.intermediate_size, bias: false };
+    Stack {
+        positions: None,
+        layers: vec![Layer { norm: norm(config), attention, mlp }; config.num_hidden_layers],
+        last_norm: norm(config),
+        tied: config.tie_word_embeddings,
+        conv1d: false,
+        names: &NAMES,
+    }
+}
 
 /// Returns the context of a configuration that states none.
 fn published_context(model_type: &str) -> usize {
@@ -83,7 +118,7 @@ fn read_hf(keys: &Keys<'_>, model_type: &str, taken: &mut Taken) -> Result<Model
         norm_eps: keys.number("rms_norm_eps")?.unwrap_or(1e-6),
         rope_theta,
         rope_scaling,
-        tie_word_embeddings: keys.bool("tie_word_embeddings", false)?,
+        tie_word_embeddings: keys.bool("tie_word_embeddings", LLAMA.tied)?,
         attention_bias: model_type == "qwen2",
         qk_norm: model_type == "qwen3",
         initializer_range: keys.number("initializer_range")?.unwrap_or(0.02),
