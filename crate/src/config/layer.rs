@@ -9,7 +9,7 @@ pub enum Slot {
     Tokens,
     /// Table of learned positions.
     Positions,
-    /// Norm of the attention.
+    /// Norm of the input of the attention.
     AttentionNorm,
     /// Matrix of the queries.
     Query,
@@ -25,7 +25,9 @@ pub enum Slot {
     KeyNorm,
     /// Matrix of the attention's output.
     Output,
-    /// Norm of the MLP.
+    /// Norm of the attention's output.
+    AttentionPostNorm,
+    /// Norm of the input of the MLP.
     MlpNorm,
     /// Matrix whose products gate those of [`Self::Up`].
     Gate,
@@ -33,6 +35,8 @@ pub enum Slot {
     Up,
     /// Matrix from the width of the MLP to the residual stream.
     Down,
+    /// Norm of the MLP's output.
+    MlpPostNorm,
     /// Norm after the last block.
     LastNorm,
     /// Matrix of the head, if it is not the table of the tokens.
@@ -96,6 +100,8 @@ pub enum QkNorm {
     None,
     /// Over the values of each head, with one weight for all heads.
     Head,
+    /// Over the values of all heads of a row.
+    All,
 }
 
 /// Rotary positions of queries and keys (arXiv:2104.09864), in half-split pairing.
@@ -157,10 +163,21 @@ pub struct Mlp {
     pub bias: bool,
 }
 
-/// A block: `x += attention(norm(x))`, then `x += mlp(norm(x))`.
+/// Places of the norms of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// Norms of the inputs: `x += attention(norm(x))`, then `x += mlp(norm(x))`.
+    Pre,
+    /// Norms of the outputs: `x += norm(attention(x))`, then `x += norm(mlp(x))`.
+    Post,
+}
+
+/// A block: attention, then an MLP, each added to the residual stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Layer {
-    /// Norm in front of attention and MLP.
+    /// Places of its norms.
+    pub norms: Placement,
+    /// Norms of attention and MLP.
     pub norm: Norm,
     /// The attention.
     pub attention: Attention,

@@ -15,6 +15,8 @@ pub enum Architecture {
     Llama,
     /// Learned positions, LayerNorm, GELU (tanh form).
     Gpt2,
+    /// RMSNorm after attention and MLP, norms over all queries and all keys, RoPE, SwiGLU.
+    Olmo2,
 }
 
 /// Stretching of the rotary frequencies for long contexts.
@@ -47,7 +49,7 @@ pub enum RopeScaling {
 pub struct ModelConfig {
     /// Family of the model.
     pub architecture: Architecture,
-    /// Name of the family in the source (`llama`, `qwen2`, `qwen3`, `gpt2`, …), kept for exports.
+    /// Name of the family in the source (`llama`, `qwen2`, `qwen3`, `gpt2`, `olmo2`, …), kept for exports.
     pub model_type: String,
     /// Number of tokens in the vocabulary, V.
     pub vocab_size: usize,
@@ -75,7 +77,7 @@ pub struct ModelConfig {
     pub tie_word_embeddings: bool,
     /// True if q, k and v have biases (Qwen2). GPT-2 always has all biases.
     pub attention_bias: bool,
-    /// True if the heads of q and k are RMS-normalised (Qwen3).
+    /// True if q and k are RMS-normalised: the heads of each in Qwen3, all values of a row in OLMo 2.
     pub qk_norm: bool,
     /// Standard deviation of the initial weights in training from scratch.
     pub initializer_range: f64,

@@ -10,7 +10,8 @@ use super::hf_keys::{Keys, Taken, head_dim};
 use super::layout::Layout;
 use super::refusal::unsupported;
 use crate::config::{
-    Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames, QkNorm, RopeScaling, Slot, Stack, TensorNames,
+    Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames, Placement, QkNorm, RopeScaling, Slot, Stack,
+    TensorNames,
 };
 use crate::error::{Refusal, Result, word};
 use crate::formats::GgufValue;
@@ -76,7 +77,7 @@ fn stack(config: &ModelConfig) -> Stack {
     let mlp = Mlp { activation: Activation::Gelu, width: config.intermediate_size, bias: true };
     Stack {
         positions: Some(config.max_position_embeddings),
-        layers: vec![Layer { norm: norm(config), attention, mlp }; config.num_hidden_layers],
+        layers: vec![Layer { norms: Placement::Pre, norm: norm(config), attention, mlp }; config.num_hidden_layers],
         last_norm: norm(config),
         tied: config.tie_word_embeddings,
         conv1d: true,

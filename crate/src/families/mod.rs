@@ -14,7 +14,9 @@ mod layout;
 mod llama;
 mod mixture;
 pub(crate) mod names;
+mod olmo2;
 mod refusal;
+mod rotary;
 mod table;
 mod targets;
 

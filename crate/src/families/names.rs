@@ -22,7 +22,7 @@ const OUTER: [(Slot, &str); 4] = [
 ];
 
 /// GGUF's names of the modules of a block, in every family.
-const PARTS: [(Slot, &str); 12] = [
+const PARTS: [(Slot, &str); 14] = [
     (Slot::AttentionNorm, "attn_norm"),
     (Slot::Query, "attn_q"),
     (Slot::Key, "attn_k"),
@@ -31,10 +31,12 @@ const PARTS: [(Slot, &str); 12] = [
     (Slot::QueryNorm, "attn_q_norm"),
     (Slot::KeyNorm, "attn_k_norm"),
     (Slot::Output, "attn_output"),
+    (Slot::AttentionPostNorm, "post_attention_norm"),
     (Slot::MlpNorm, "ffn_norm"),
     (Slot::Gate, "ffn_gate"),
     (Slot::Up, "ffn_up"),
     (Slot::Down, "ffn_down"),
+    (Slot::MlpPostNorm, "post_ffw_norm"),
 ];
 
 /// Returns what the second list calls the thing that the first list calls `name`.

@@ -56,11 +56,12 @@ impl Attention {
                 value: builder.linear(Slot::Value, [kv, width], shape.bias, Role::Inner)?,
             })
         };
-        let mut norm = |slot| match shape.qk_norm {
+        let mut norm = |slot, width| match shape.qk_norm {
             QkNorm::None => Ok(None),
             QkNorm::Head => builder.norm(slot, layer.norm, shape.head_dim).map(Some),
+            QkNorm::All => builder.norm(slot, layer.norm, width).map(Some),
         };
-        let (query_norm, key_norm) = (norm(Slot::QueryNorm)?, norm(Slot::KeyNorm)?);
+        let (query_norm, key_norm) = (norm(Slot::QueryNorm, q)?, norm(Slot::KeyNorm, kv)?);
         let output = builder.linear(Slot::Output, [width, q], shape.output_bias, Role::Residual)?;
         Ok(Self { projections, output, query_norm, key_norm, shape })
     }
@@ -136,10 +137,11 @@ impl Attention {
         }
     }
 
-    /// Normalizes each head of the rows of `x`.
+    /// Normalizes each head of the rows of `x`, or each row.
     fn normed(&self, norm: &Option<Norm>, x: Tensor<2>) -> Tensor<2> {
         let ([rows, width], head_dim) = (x.dims(), self.shape.head_dim);
         match norm {
+            Some(norm) if self.shape.qk_norm == QkNorm::All => norm.forward(x),
             Some(norm) => norm.forward(x.reshape([rows * width / head_dim, head_dim])).reshape([rows, width]),
             None => x,
         }

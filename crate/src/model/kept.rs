@@ -26,6 +26,7 @@ impl Kept {
         let of_heads = match attention.qk_norm {
             QkNorm::None => 0,
             QkNorm::Head => (attention.heads + attention.kv_heads) * of_norm(attention.head_dim),
+            QkNorm::All => of_norm(q) + of_norm(kv),
         };
         let projections: &[Slot] = if attention.fused { &[Slot::QueryKeyValue] } else { &[Slot::Query, Slot::Key, Slot::Value] };
         let (hidden, first): (usize, &[Slot]) = match mlp.activation {
