@@ -67,12 +67,12 @@ pub trait ParamMap {
 /// Shows every parameter of `module` to `visitor`. Tensors that a module only counts, such as the running statistics of a BatchNorm, are
 /// among them; they require no gradient.
 pub fn visit<M: Module>(module: &M, visitor: &mut impl ParamVisitor) {
-    module.visit(&mut Visiting { path: Vec::new(), visitor });
+    module.visit(&mut Visiting { path: Path::default(), visitor });
 }
 
 /// Replaces every parameter of `module` by the result of `map`.
 pub fn map<M: Module>(module: M, map: &mut impl ParamMap) -> M {
-    module.map(&mut Mapping { path: Vec::new(), map })
+    module.map(&mut Mapping { path: Path::default(), map })
 }
 
 /// Returns name, shape and dtype of every parameter of `module`.
@@ -89,40 +89,63 @@ pub fn parameters<M: Module>(module: &M) -> Vec<ParamInfo> {
     collect.0
 }
 
+/// Kind of container by which a module says that it is entered with its whole name.
+pub(crate) const NAMED: &str = "Named";
+
+/// The modules that were entered, and which of them have their whole names.
+#[derive(Default)]
+struct Path(Vec<(String, bool)>);
+
+impl Path {
+    fn enter(&mut self, name: &str, container: &str) {
+        self.0.push((name.to_string(), container == NAMED));
+    }
+
+    fn leave(&mut self) {
+        self.0.pop();
+    }
+
+    /// Returns the path from the innermost whole name on.
+    fn name(&self) -> String {
+        let first = self.0.iter().rposition(|(_, whole)| *whole).unwrap_or(0);
+        self.0[first..].iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(".")
+    }
+}
+
 struct Visiting<'a, V: ParamVisitor> {
-    path: Vec<String>,
+    path: Path,
     visitor: &'a mut V,
 }
 
 impl<V: ParamVisitor> ModuleVisitor for Visiting<'_, V> {
-    fn enter_module(&mut self, name: &str, _container: &str) {
-        self.path.push(name.to_string());
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
     }
 
     fn exit_module(&mut self, _name: &str, _container: &str) {
-        self.path.pop();
+        self.path.leave();
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.visitor.visit_param(&self.path.join("."), param);
+        self.visitor.visit_param(&self.path.name(), param);
     }
 }
 
 struct Mapping<'a, M: ParamMap> {
-    path: Vec<String>,
+    path: Path,
     map: &'a mut M,
 }
 
 impl<M: ParamMap> ModuleMapper for Mapping<'_, M> {
-    fn enter_module(&mut self, name: &str, _container: &str) {
-        self.path.push(name.to_string());
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
     }
 
     fn exit_module(&mut self, _name: &str, _container: &str) {
-        self.path.pop();
+        self.path.leave();
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        self.map.map_param(&self.path.join("."), param)
+        self.map.map_param(&self.path.name(), param)
     }
 }

@@ -2,7 +2,7 @@
 
 usage: make_models.py   (numpy 2.4, jax 0.10, safetensors 0.8; writes models/<name>/ and models/logits.json)
 Formulas: RMSNorm arXiv:1910.07467, RoPE arXiv:2104.09864 (half-split), llama3 scaling as in Llama 3.1's reference code,
-GPT-2's block as in its paper and released weights (Conv1D: weight [in, out]).
+GPT-2's block as in its paper and released weights (Conv1D: weight [in, out]), OLMo 2's norms arXiv:2501.00656.
 """
 import json
 import pathlib
@@ -25,6 +25,7 @@ MODELS = {
     "qwen3": {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], **LLAMA, "head_dim": 8, "tie_word_embeddings": True},
     "gpt2": {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 32,
              "n_inner": 24, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "vocab_size": 12},
+    "olmo2": {"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"], **LLAMA, "tie_word_embeddings": False},
 }
 
 
@@ -86,14 +87,23 @@ def llama(config, p, ids):
         def linear(name, y):
             return y @ p[at + name + ".weight"].T + p.get(at + name + ".bias", 0.0)
 
-        y = rms(x, p[at + "input_layernorm.weight"], eps)
-        q, k, v = (linear("self_attn." + n, y).reshape(len(ids), -1, h) for n in ("q_proj", "k_proj", "v_proj"))
-        if at + "self_attn.q_norm.weight" in p:
-            q, k = rms(q, p[at + "self_attn.q_norm.weight"], eps), rms(k, p[at + "self_attn.k_norm.weight"], eps)
-        x = x + linear("self_attn.o_proj", attend(rotate(q, f), rotate(k, f), v))
-        y = rms(x, p[at + "post_attention_layernorm.weight"], eps)
+        def normed(name, y):
+            return rms(y, p[at + name + ".weight"], eps) if at + name + ".weight" in p else y
+
+        olmo2 = config["model_type"] == "olmo2"
+        before, after = ("none", "post_attention_layernorm") if olmo2 else ("input_layernorm", "none")
+        y = normed(before, x)
+        q, k, v = (linear("self_attn." + n, y) for n in ("q_proj", "k_proj", "v_proj"))
+        if olmo2:
+            q, k = normed("self_attn.q_norm", q), normed("self_attn.k_norm", k)
+        q, k, v = (part.reshape(len(ids), -1, h) for part in (q, k, v))
+        if not olmo2:
+            q, k = normed("self_attn.q_norm", q), normed("self_attn.k_norm", k)
+        x = x + normed(after, linear("self_attn.o_proj", attend(rotate(q, f), rotate(k, f), v)))
+        before, after = ("none", "post_feedforward_layernorm") if olmo2 else ("post_attention_layernorm", "none")
+        y = normed(before, x)
         g = linear("mlp.gate_proj", y)
-        x = x + linear("mlp.down_proj", g / (1 + jnp.exp(-g)) * linear("mlp.up_proj", y))
+        x = x + normed(after, linear("mlp.down_proj", g / (1 + jnp.exp(-g)) * linear("mlp.up_proj", y)))
     head = p.get("lm_head.weight", p["model.embed_tokens.weight"])
     return rms(x, p["model.norm.weight"], eps) @ head.T
 
@@ -152,8 +162,12 @@ def shapes(config):
             yield at + name + ".weight", (out, inp)
             if config["model_type"] == "qwen2" and name[-6:] in ("q_proj", "k_proj", "v_proj"):
                 yield at + name + ".bias", (out,)
-        for name in ("input_layernorm", "post_attention_layernorm"):
+        olmo2 = config["model_type"] == "olmo2"
+        for name in ("post_attention_layernorm", "post_feedforward_layernorm") if olmo2 else ("input_layernorm", "post_attention_layernorm"):
             yield at + name + ".weight", (c,)
+        if olmo2:
+            yield at + "self_attn.q_norm.weight", (heads * h,)
+            yield at + "self_attn.k_norm.weight", (kv * h,)
         if config["model_type"] == "qwen3":
             yield at + "self_attn.q_norm.weight", (h,)
             yield at + "self_attn.k_norm.weight", (h,)

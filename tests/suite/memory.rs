@@ -84,6 +84,8 @@ fn planned_bytes_are_those_in_use() {
     let qwen3 = json!({"model_type": "qwen3", "hidden_size": 96, "intermediate_size": 256, "num_attention_heads": 6, "num_key_value_heads": 3,
         "head_dim": 32, "num_hidden_layers": 3, "max_position_embeddings": 128, "vocab_size": 3000, "tie_word_embeddings": false});
     let gpt2 = json!({"model_type": "gpt2", "n_embd": 96, "n_head": 6, "n_layer": 4, "n_positions": 128, "vocab_size": 700});
+    let olmo2 = json!({"model_type": "olmo2", "hidden_size": 96, "intermediate_size": 256, "num_attention_heads": 6, "num_key_value_heads": 3,
+        "num_hidden_layers": 3, "max_position_embeddings": 128, "vocab_size": 700});
     // The peak is determined by parameters, or by activations.
     let few = json!({"batch_size": 1, "seq_len": 16, "precision": "f32"});
     let many = json!({"batch_size": 3, "seq_len": 50, "precision": "bf16"});
@@ -97,7 +99,7 @@ fn planned_bytes_are_those_in_use() {
         json!({"block_coordinate": lowest}),
         json!({"block_coordinate": {"order": "descending", "blocks": 2, "norm": true, "embedding": true}, "gradient_checkpointing": true}),
     ];
-    for (family, shape) in [("llama", llama), ("qwen3", qwen3), ("gpt2", gpt2)] {
+    for (family, shape) in [("llama", llama), ("qwen3", qwen3), ("gpt2", gpt2), ("olmo2", olmo2)] {
         let shape = config_from_hf(&shape).unwrap();
         let modes = [json!({}), json!({"gradient_checkpointing": true}), json!({"gradient_accumulation_steps": 2}), release.clone()];
         // The full form has every mode for each family, with few tokens in each.

@@ -15,7 +15,7 @@ use tabtune::model::{Model, ParamMap, Span};
 use tabtune::train::{NamedGradients, accumulate, loss_sum};
 use tabtune_tests::{block_on, cpu, devices};
 
-const FAMILIES: [&str; 4] = ["llama3", "qwen2", "qwen3", "gpt2"];
+const FAMILIES: [&str; 5] = ["llama3", "qwen2", "qwen3", "gpt2", "olmo2"];
 
 fn golden(path: &str) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/models").join(path);

@@ -45,7 +45,7 @@ fn gradients_and_losses_are_those_of_burns_operations_on_every_device() {
 fn gradients_and_losses_are_those_of_burns_operations_in_shaders() {
     let Some(gpu) = gpu() else { return };
     assert_eq!(block_on(Arithmetic::of(&gpu.inner())).unwrap(), Arithmetic::F32);
-    // These two have every operation of the others except the biases of Qwen2.
+    // These two have every operation of the others except the biases of Qwen2 and the places of OLMo 2's norms.
     let families: &[Family] = if in_full() { &Family::ALL } else { &[Family::Qwen3, Family::Gpt2] };
     for &family in families {
         let subject = Subject::new(family, STEPS, None).unwrap();
@@ -68,7 +68,11 @@ fn planted_mistakes_are_found_and_their_tensors_named() {
     }
     for family in Family::ALL {
         let (faults, _) = find(family, Planted::NormEps);
-        let norm = if family == Family::Gpt2 { "transformer.h.0.ln_1.weight" } else { "model.layers.0.input_layernorm.weight" };
+        let norm = match family {
+            Family::Gpt2 => "transformer.h.0.ln_1.weight",
+            Family::Olmo2 => "model.layers.0.post_attention_layernorm.weight",
+            _ => "model.layers.0.input_layernorm.weight",
+        };
         assert!(faults.iter().any(|fault| fault.starts_with(&format!("the gradient of {norm}"))), "{faults:?}");
         // Exactly the vectors are named, by the change of the step: gradients are those of the weights before it.
         let (faults, found) = find(family, Planted::VectorDecay);

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::adapter::{AdapterConfig, is_all_linear};
-use super::adapter_modules::{Module, known};
+use super::adapter_modules::{Module, PeftNames, known};
 use super::adapter_values::Names;
-use super::model::Architecture;
 use super::patterns::{Pattern, ends};
 use crate::error::Result;
 
@@ -15,8 +14,8 @@ impl AdapterConfig {
     ///
     /// # Errors
     /// `adapter.pattern.*` for patterns that cannot be read.
-    pub(crate) fn limited_to(self, architecture: Architecture, modules: &[Module]) -> Result<Self> {
-        let known = known(architecture, modules);
+    pub(crate) fn limited_to(self, names: &PeftNames, modules: &[Module]) -> Result<Self> {
+        let known = known(names, modules);
         let all: BTreeSet<&str> = known.iter().flat_map(|one| ends(&one.name)).collect();
         let limited = |key: &str, names: Names| -> Result<Option<Names>> {
             Ok(match names {

@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::model::Architecture;
-
 /// Kind of a module with weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModuleKind {
@@ -35,6 +33,17 @@ pub struct Module {
     pub fan_in_fan_out: bool,
 }
 
+/// Names by which PEFT knows the modules of a family.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PeftNames {
+    /// Targets of an adapter whose settings name none.
+    pub targets: &'static [&'static str],
+    /// Module without weights outside the blocks, as transformers names it.
+    pub outside: &'static str,
+    /// Modules without weights inside a block.
+    pub inside: &'static [&'static str],
+}
+
 /// A name that PEFT sees in a model: a module with weights, one without, or a container of modules.
 pub(super) struct Known<'a> {
     pub(super) name: Cow<'a, str>,
@@ -60,18 +69,14 @@ impl Known<'_> {
 
 /// Returns the modules, followed by the other names that PEFT sees in the model, since PEFT also refuses a pattern that matches one of
 /// these. Names of modules without weights are those of transformers.
-pub(super) fn known(architecture: Architecture, modules: &[Module]) -> Vec<Known<'_>> {
-    let (outside, inside): (&str, &[&str]) = match architecture {
-        Architecture::Llama => ("model.rotary_emb", &["mlp.act_fn"]),
-        Architecture::Gpt2 => ("transformer.drop", &["attn.attn_dropout", "attn.resid_dropout", "mlp.act", "mlp.dropout"]),
-    };
-    let mut others = BTreeSet::from([outside.to_string()]);
+pub(super) fn known<'a>(names: &PeftNames, modules: &'a [Module]) -> Vec<Known<'a>> {
+    let mut others = BTreeSet::from([names.outside.to_string()]);
     for module in modules {
         others.extend(module.name.match_indices('.').map(|(at, _)| module.name[..at].to_string()));
         let number = module.block.map(|block| format!(".{block}."));
         if let Some((before, _)) = number.as_ref().and_then(|number| module.name.split_once(number.as_str())) {
             let block = module.block.unwrap_or_default();
-            others.extend(inside.iter().map(|name| format!("{before}.{block}.{name}")));
+            others.extend(names.inside.iter().map(|name| format!("{before}.{block}.{name}")));
         }
     }
     let own = modules.iter().map(|module| Known { name: Cow::Borrowed(module.name.as_str()), module: Some(module) });

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::adapter::{AdapterConfig, adapter_scale, is_all_linear};
-use super::adapter_modules::{Known, Module, ModuleKind, known, once_a_block};
+use super::adapter_modules::{Known, Module, ModuleKind, PeftNames, known, once_a_block};
 use super::adapter_values::{Names, Table};
-use super::model::Architecture;
 use super::patterns::{BlockPattern, Pattern, ends, first_matches};
 use crate::error::{Error, Refusal, Result, Word, word};
 
@@ -42,6 +41,8 @@ pub struct Resolved {
     pub targets: Vec<Target>,
     /// Names of the modules that are trained in full.
     pub saved: Vec<String>,
+    /// True if the base stores the matrices of the targets as `[in, out]`.
+    pub fan_in_fan_out: bool,
     /// Warnings about the settings.
     pub warnings: Vec<AdapterWarning>,
 }
@@ -50,13 +51,9 @@ type Matcher = Box<dyn Fn(&Known<'_>) -> bool>;
 
 #[doc(hidden)]
 impl AdapterConfig {
-    /// Returns `target_modules`, or PEFT's default for the architecture.
-    pub fn targets(&self, architecture: Architecture) -> Names {
-        let own = match architecture {
-            Architecture::Llama => Names::many(&["q_proj", "v_proj"]),
-            Architecture::Gpt2 => Names::many(&["c_attn"]),
-        };
-        self.target_modules.clone().unwrap_or(own)
+    /// Returns `target_modules`, or PEFT's default for the family.
+    pub fn targets(&self, family: &PeftNames) -> Names {
+        self.target_modules.clone().unwrap_or_else(|| Names::many(family.targets))
     }
 
     /// Resolves these settings to modules with rank and scale. `modules` are the model's modules that have weights.
@@ -65,15 +62,15 @@ impl AdapterConfig {
     /// `config.invalid` for settings that are invalid for every model. Otherwise all of the following together:
     /// `adapter.target.unsupported` for modules that cannot have factors or cannot be trained in full; `adapter.target.tied` for a tied
     /// embedding or head in `modules_to_save`; `adapter.target.unmatched` for each name, pattern and block that the model does not have.
-    pub fn resolve(&self, architecture: Architecture, modules: &[Module]) -> Result<Resolved> {
+    pub fn resolve(&self, family: &PeftNames, modules: &[Module]) -> Result<Resolved> {
         let faults = self.faults();
         if !faults.is_empty() {
             return Err(Error::InvalidConfig(faults));
         }
-        let known = known(architecture, modules);
-        let (targets, mut findings) = self.chosen(architecture, &known)?;
+        let known = known(family, modules);
+        let (targets, mut findings) = self.chosen(family, &known)?;
         let saved = self.saved(&known, &mut findings);
-        self.unmatched(architecture, &known, &mut findings)?;
+        self.unmatched(family, &known, &mut findings)?;
         if targets.is_empty() && findings.is_empty() {
             let none = refusal(word!("adapter.target.unmatched"), "target_modules");
             findings.push(none.expected("a matrix that is not excluded, in one of the chosen blocks"));
@@ -81,18 +78,19 @@ impl AdapterConfig {
         if !findings.is_empty() {
             return Err(Error::Refused(findings));
         }
+        let fan_in_fan_out = targets.iter().any(|module| module.fan_in_fan_out);
         let targets = self.ranked(&targets)?;
         let large = targets.iter().filter(|target| target.rank > target.out.min(target.input));
         let warnings = once_a_block(large.map(|target| (target.module.as_str(), ())));
         let code = word!("adapter.rank.large");
         let warnings = warnings.into_iter().map(|(module, (), _)| AdapterWarning { code, subject: module.to_string() }).collect();
-        Ok(Resolved { targets, saved, warnings })
+        Ok(Resolved { targets, saved, fan_in_fan_out, warnings })
     }
 
     /// Returns the matrices that the settings select, and a refusal for each other module that they select.
-    fn chosen<'a>(&self, architecture: Architecture, known: &[Known<'a>]) -> Result<(Vec<&'a Module>, Vec<Refusal>)> {
+    fn chosen<'a>(&self, family: &PeftNames, known: &[Known<'a>]) -> Result<(Vec<&'a Module>, Vec<Refusal>)> {
         let spared = self.spared()?;
-        let wanted = self.wanted(architecture)?;
+        let wanted = self.wanted(family)?;
         let (mut targets, mut others) = (Vec::new(), Vec::new());
         for one in known.iter().filter(|one| !spared(one) && wanted(one)) {
             match one.module {
@@ -119,8 +117,8 @@ impl AdapterConfig {
     }
 
     /// Returns a test for modules that `target_modules` and the chosen blocks select.
-    fn wanted(&self, architecture: Architecture) -> Result<Matcher> {
-        let names = match self.targets(architecture) {
+    fn wanted(&self, family: &PeftNames) -> Result<Matcher> {
+        let names = match self.targets(family) {
             Names::One(text) if is_all_linear(&text) => {
                 let inside = |module: &Module| module.kind == ModuleKind::Matrix && module.block.is_some();
                 return Ok(Box::new(move |one| one.module.is_some_and(inside)));
@@ -173,12 +171,12 @@ impl AdapterConfig {
     }
 
     /// Adds a refusal for each name, pattern and block that matches nothing in the model.
-    fn unmatched(&self, architecture: Architecture, known: &[Known<'_>], findings: &mut Vec<Refusal>) -> Result<()> {
+    fn unmatched(&self, family: &PeftNames, known: &[Known<'_>], findings: &mut Vec<Refusal>) -> Result<()> {
         let mut refuse = |key: &str, text: &str, expected: &str| {
             findings.push(refusal(word!("adapter.target.unmatched"), text).expected(format!("{key}: {expected}")));
         };
         let all: BTreeSet<&str> = known.iter().flat_map(|one| ends(&one.name)).collect();
-        let targets = self.targets(architecture);
+        let targets = self.targets(family);
         for (key, names) in [("target_modules", Some(&targets)), ("exclude_modules", self.exclude_modules.as_ref())] {
             match names {
                 Some(Names::One(text)) if key == "target_modules" && is_all_linear(text) => {}

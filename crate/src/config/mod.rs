@@ -13,6 +13,7 @@ mod data;
 mod glob;
 mod groups;
 mod json;
+mod layer;
 mod model;
 mod optimizer;
 mod patterns;
@@ -34,9 +35,10 @@ pub use train::*;
 // For the packages of this workspace.
 #[doc(hidden)]
 pub use self::{
-    adapter_modules::{Module, ModuleKind},
+    adapter_modules::{Module, ModuleKind, PeftNames},
     adapter_targets::{AdapterWarning, Resolved, Target},
     glob::{check_glob, glob_matches},
     json::overlay,
+    layer::*,
     patterns::*,
 };

@@ -16,6 +16,8 @@ pub enum Architecture {
     Llama,
     /// Learned positions, LayerNorm, GELU (tanh form).
     Gpt2,
+    /// RMSNorm after attention and MLP, norms over all queries and all keys, RoPE, SwiGLU.
+    Olmo2,
 }
 
 /// Stretching of the rotary frequencies for long contexts.
@@ -50,7 +52,7 @@ pub enum RopeScaling {
 pub struct ModelConfig {
     /// Family of the model.
     pub architecture: Architecture,
-    /// Name of the family in the source (`llama`, `qwen2`, `qwen3`, `gpt2`, …), kept for exports.
+    /// Name of the family in the source (`llama`, `qwen2`, `qwen3`, `gpt2`, `olmo2`, …), kept for exports.
     pub model_type: String,
     /// Number of tokens in the vocabulary, V.
     pub vocab_size: usize,
@@ -78,14 +80,14 @@ pub struct ModelConfig {
     pub tie_word_embeddings: bool,
     /// True if q, k and v have biases (Qwen2). GPT-2 always has all biases.
     pub attention_bias: bool,
-    /// True if the heads of q and k are RMS-normalised (Qwen3).
+    /// True if q and k are RMS-normalised: the heads of each in Qwen3, all values of a row in OLMo 2.
     pub qk_norm: bool,
     /// Standard deviation of the initial weights in training from scratch.
     pub initializer_range: f64,
 }
 
 impl ModelConfig {
-    /// Checks that the shape is possible.
+    /// Checks that the shape is possible; what its family asks of it is checked where its layers are described (`families::stack`).
     ///
     /// # Errors
     /// `config.invalid`, listing every fault.
@@ -113,9 +115,6 @@ impl ModelConfig {
         }
         if self.head_dim > MAX_HEAD_DIM {
             faults.push(Fault::new("head_dim", format!("at most {MAX_HEAD_DIM}"), self.head_dim));
-        }
-        if self.architecture == Architecture::Llama && !self.head_dim.is_multiple_of(2) {
-            faults.push(Fault::new("head_dim", "an even number", self.head_dim));
         }
         let mut finite = |key: &str, value: f64| {
             if !(value.is_finite() && value > 0.0) {

@@ -1,9 +1,9 @@
 //! The description of a model in a GGUF file: its architecture, and the keys of its shape in a fixed order.
 
 use crate::bundle::{GgufOutput, Segment};
-use crate::config::{ModelConfig, RopeScaling};
+use crate::config::{ModelConfig, Rope, RopeScaling};
 use crate::error::{Refusal, Result, word};
-use crate::families::{ROPE_FREQS, gguf_keys, gguf_word, llama3_of};
+use crate::families::{ROPE_FREQS, gguf_keys, gguf_word, llama3_of, model_types};
 use crate::formats::{GgufRecord, GgufValue, TensorType};
 use crate::model::frequencies;
 
@@ -19,7 +19,7 @@ pub(super) type Metadata = Vec<(String, GgufValue)>;
 pub(super) fn architecture(config: &ModelConfig) -> Result<&'static str> {
     let refuse = |subject: &str| Refusal::new(word!("export.gguf.arch")).of("gguf").subject(subject);
     let family = gguf_word(config)
-        .ok_or_else(|| refuse("model_type").expected("llama, mistral, qwen2, qwen3, gpt2, each as published").found(&config.model_type))?;
+        .ok_or_else(|| refuse("model_type").expected(format!("{}, each as published", model_types())).found(&config.model_type))?;
     if family != "llama" && matches!(config.rope_scaling, RopeScaling::Llama3 { .. }) {
         return Err(refuse("rope_scaling").expected("llama3 with the architecture llama alone").found(family).into());
     }
@@ -63,8 +63,9 @@ pub(super) fn divisors(config: &ModelConfig) -> Option<GgufOutput> {
 }
 
 fn divisor_values(config: &ModelConfig) -> Vec<f32> {
-    let plain = frequencies(&ModelConfig { rope_scaling: RopeScaling::Default, ..config.clone() });
-    plain.into_iter().zip(frequencies(config)).map(|(plain, scaled)| (plain / scaled) as f32).collect()
+    let scaled = Rope { head_dim: config.head_dim, base: config.rope_theta, scaling: config.rope_scaling };
+    let plain = frequencies(&Rope { scaling: RopeScaling::Default, ..scaled });
+    plain.into_iter().zip(frequencies(&scaled)).map(|(plain, scaled)| (plain / scaled) as f32).collect()
 }
 
 /// Returns whether a reader can recover llama3's rule from the divisors, which are all that GGUF stores of it. True for every other rule.

@@ -1,18 +1,11 @@
-//! Rules that hold for every configuration, whatever file it came from (crate/FORMATS.md, "The model").
+//! Rules that hold for every configuration, whatever file it came from (crate/FORMATS.md, "The model"), and the layers that it describes.
 
-use std::fmt::Display;
-
-use crate::config::{Architecture, ModelConfig};
-use crate::error::{Error, Refusal, Result, Word, word};
+use super::table::family;
+use crate::config::{ModelConfig, Stack};
+use crate::error::{Error, Fault, Refusal, Result, Word, word};
 
 const MAX_LAYERS: usize = 512;
 const MAX_CONTEXT: usize = 1 << 24;
-
-/// Returns the refusal of a key whose value asks for something that tabtune does not have.
-pub(crate) fn unsupported(what: &str, found: impl Display, supported: &str) -> Error {
-    use crate::error::shown;
-    Error::UnsupportedModel { what: shown(what), found: shown(&found.to_string()), supported: supported.to_string() }
-}
 
 /// Refuses impossible shapes.
 pub(crate) fn check(config: &ModelConfig) -> Result<()> {
@@ -33,11 +26,32 @@ pub(crate) fn check(config: &ModelConfig) -> Result<()> {
     if !(1..=MAX_CONTEXT).contains(&config.max_position_embeddings) {
         refuse(word!("model.config.context"), "max_position_embeddings", format!("1 to {MAX_CONTEXT}"), config.max_position_embeddings);
     }
-    if config.architecture == Architecture::Llama && !config.head_dim.is_multiple_of(2) {
+    // Some layers, if their number is one that is refused.
+    let bounded = ModelConfig { num_hidden_layers: config.num_hidden_layers.clamp(1, MAX_LAYERS), ..config.clone() };
+    if odd_rotation(&described(&bounded)).is_some() {
         refuse(word!("model.config.rope"), "head_dim", "an even number".into(), config.head_dim);
     }
-    if !refusals.is_empty() {
-        return Err(Error::Refused(refusals));
+    if refusals.is_empty() { config.validate() } else { Err(Error::Refused(refusals)) }
+}
+
+/// Returns the number of rotated dimensions of a layer whose pairs are not complete.
+fn odd_rotation(stack: &Stack) -> Option<usize> {
+    stack.ropes().into_iter().map(|rope| rope.head_dim).find(|dim| !dim.is_multiple_of(2))
+}
+
+fn described(config: &ModelConfig) -> Stack {
+    (family(config.architecture).stack)(config)
+}
+
+/// Describes the layers of a model, as its family says.
+///
+/// # Errors
+/// The errors of [`ModelConfig::validate`], and `config.invalid` for heads that cannot be rotated.
+pub fn stack(config: &ModelConfig) -> Result<Stack> {
+    config.validate()?;
+    let stack = described(config);
+    match odd_rotation(&stack) {
+        Some(odd) => Err(Error::InvalidConfig(vec![Fault::new("head_dim", "an even number", odd)])),
+        None => Ok(stack),
     }
-    config.validate()
 }

@@ -1,4 +1,4 @@
-//! Description of a family in files: its words, and how its configurations are read and written.
+//! Description of a family: its words in files, how its configurations are read and written, and what its layers are made of.
 
 use std::borrow::Cow;
 
@@ -7,22 +7,12 @@ use serde_json::Value;
 use super::gguf_values::Keys as GgufKeys;
 use super::hf_keys::{Keys, Taken};
 use super::layout::Layout;
-use crate::config::ModelConfig;
+use crate::config::{ModelConfig, Norm, PeftNames, Stack, TensorNames};
 use crate::error::Result;
 use crate::formats::GgufValue;
 
 /// Name of the head, if it is not the input embedding.
 pub(crate) const HEAD: &str = "lm_head.weight";
-
-/// Names of tensors, GGUF's and those of Hugging Face.
-pub(super) struct Names {
-    /// Whole names outside the blocks.
-    pub(super) outer: &'static [(&'static str, &'static str)],
-    /// Text that Hugging Face puts in front of the number of a block.
-    pub(super) blocks: &'static str,
-    /// Parts of a block, without the text after the last dot.
-    pub(super) parts: &'static [(&'static str, &'static str)],
-}
 
 /// A family of models. A new one is a file with one of these, and its row in `table.rs`.
 pub(super) struct Family {
@@ -30,10 +20,16 @@ pub(super) struct Family {
     pub(super) model_types: &'static [&'static str],
     /// Words of `general.architecture` in a GGUF file.
     pub(super) gguf: &'static [&'static str],
-    /// Names of the tensors.
-    pub(super) names: Names,
-    /// Name of the input embedding.
-    pub(super) embedding: &'static str,
+    /// Names of the tensors in Hugging Face's files.
+    pub(super) names: &'static TensorNames,
+    /// Names by which PEFT knows its modules.
+    pub(super) peft: &'static PeftNames,
+    /// True if the head is the input embedding where a `config.json` does not state it.
+    pub(super) tied: bool,
+    /// Returns the norm after the last block.
+    pub(super) last_norm: fn(&ModelConfig) -> Norm,
+    /// Describes the layers of a model.
+    pub(super) stack: fn(&ModelConfig) -> Stack,
     /// Reads a `config.json` with this `model_type`; keys with a default of the family's publication are noted.
     pub(super) read_hf: fn(&Keys<'_>, &str, &mut Taken) -> Result<ModelConfig>,
     /// Writes a `config.json`.

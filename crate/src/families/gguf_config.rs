@@ -1,7 +1,8 @@
 //! GGUF metadata → [`ModelConfig`].
 
-use super::config_check::{check, unsupported};
+use super::config_check::check;
 use super::gguf_values::{Keys, missing};
+use super::refusal::unsupported;
 use super::table::{FAMILIES, words};
 use crate::config::ModelConfig;
 use crate::error::Result;

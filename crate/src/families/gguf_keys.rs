@@ -1,7 +1,7 @@
 //! The keys below the architecture of a GGUF file, by their effect: the list of llama.cpp (`src/llama-arch.cpp`), for the families that are
 //! read here.
 
-use super::config_check::unsupported;
+use super::refusal::unsupported;
 use crate::error::{Result, word};
 use crate::formats::{GgufFile, GgufValue, Warning, add_warning};
 

@@ -1,6 +1,6 @@
 //! Reads the keys below the architecture of a GGUF file.
 
-use super::config_check::unsupported;
+use super::refusal::unsupported;
 use crate::config::RopeScaling;
 use crate::error::{Refusal, Result, word};
 use crate::formats::{GgufFile, GgufValue};

@@ -4,12 +4,15 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::config_check::unsupported;
-use super::family::{Family, HEAD, Names};
+use super::family::{Family, HEAD};
 use super::gguf_values::{Keys as GgufKeys, missing};
 use super::hf_keys::{Keys, Taken, head_dim};
 use super::layout::Layout;
-use crate::config::{Architecture, ModelConfig, RopeScaling};
+use super::refusal::unsupported;
+use crate::config::{
+    Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames, Placement, QkNorm, RopeScaling, Slot, Stack,
+    TensorNames,
+};
 use crate::error::{Refusal, Result, word};
 use crate::formats::GgufValue;
 
@@ -19,25 +22,15 @@ const PUBLISHED_CONTEXT: usize = 1024;
 pub(super) const GPT2: Family = Family {
     model_types: &["gpt2"],
     gguf: &["gpt2"],
-    names: Names {
-        outer: &[
-            ("token_embd.weight", "transformer.wte.weight"),
-            ("position_embd.weight", "transformer.wpe.weight"),
-            ("output_norm.weight", "transformer.ln_f.weight"),
-            ("output_norm.bias", "transformer.ln_f.bias"),
-            ("output.weight", HEAD),
-        ],
-        blocks: "transformer.h.",
-        parts: &[
-            ("attn_norm", "ln_1"),
-            ("ffn_norm", "ln_2"),
-            ("attn_qkv", "attn.c_attn"),
-            ("attn_output", "attn.c_proj"),
-            ("ffn_up", "mlp.c_fc"),
-            ("ffn_down", "mlp.c_proj"),
-        ],
+    names: &NAMES,
+    peft: &PeftNames {
+        targets: &["c_attn"],
+        outside: "transformer.drop",
+        inside: &["attn.attn_dropout", "attn.resid_dropout", "mlp.act", "mlp.dropout"],
     },
-    embedding: "transformer.wte.weight",
+    tied: true,
+    last_norm: norm,
+    stack,
     read_hf,
     write_hf,
     read_gguf,
@@ -46,6 +39,51 @@ pub(super) const GPT2: Family = Family {
     layout,
     full_name,
 };
+
+const NAMES: TensorNames = TensorNames {
+    blocks: "transformer.h.",
+    parts: &[
+        (Slot::AttentionNorm, "ln_1"),
+        (Slot::QueryKeyValue, "attn.c_attn"),
+        (Slot::Output, "attn.c_proj"),
+        (Slot::MlpNorm, "ln_2"),
+        (Slot::Up, "mlp.c_fc"),
+        (Slot::Down, "mlp.c_proj"),
+    ],
+    outer: &[
+        (Slot::Tokens, "transformer.wte.weight"),
+        (Slot::Positions, "transformer.wpe.weight"),
+        (Slot::LastNorm, "transformer.ln_f.weight"),
+        (Slot::Head, HEAD),
+    ],
+};
+
+fn norm(config: &ModelConfig) -> Norm {
+    Norm { kind: NormKind::Layer, eps: config.norm_eps }
+}
+
+/// Describes layers of LayerNorm and GELU with biases everywhere; positions are learned.
+fn stack(config: &ModelConfig) -> Stack {
+    let attention = Attention {
+        heads: config.num_attention_heads,
+        kv_heads: config.num_key_value_heads,
+        head_dim: config.head_dim,
+        qk_norm: QkNorm::None,
+        rope: None,
+        bias: true,
+        output_bias: true,
+        fused: true,
+    };
+    let mlp = Mlp { activation: Activation::Gelu, width: config.intermediate_size, bias: true };
+    Stack {
+        positions: Some(config.max_position_embeddings),
+        layers: vec![Layer { norms: Placement::Pre, norm: norm(config), attention, mlp }; config.num_hidden_layers],
+        last_norm: norm(config),
+        tied: config.tie_word_embeddings,
+        conv1d: true,
+        names: &NAMES,
+    }
+}
 
 fn read_hf(keys: &Keys<'_>, _model_type: &str, taken: &mut Taken) -> Result<ModelConfig> {
     let activation = keys.text("activation_function")?.unwrap_or("gelu_new");
@@ -73,7 +111,7 @@ fn read_hf(keys: &Keys<'_>, _model_type: &str, taken: &mut Taken) -> Result<Mode
         norm_eps: keys.number("layer_norm_epsilon")?.unwrap_or(1e-5),
         rope_theta: 10_000.0,
         rope_scaling: RopeScaling::Default,
-        tie_word_embeddings: keys.bool("tie_word_embeddings", true)?,
+        tie_word_embeddings: keys.bool("tie_word_embeddings", GPT2.tied)?,
         attention_bias: true,
         qk_norm: false,
         initializer_range: keys.number("initializer_range")?.unwrap_or(0.02),

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::config_check::{check, unsupported};
+use super::config_check::check;
 use super::hf_keys::{Keys, Taken, missing, wrong};
+use super::refusal::unsupported;
 use super::table::{FAMILIES, family, words};
 use crate::config::ModelConfig;
 use crate::error::Result;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::table::FAMILIES;
 use crate::error::{Error, Refusal, Result, word};
 
 const CONFIG: &str = "config.json";
@@ -25,7 +26,8 @@ pub fn edited_config(document: &[u8], dtype: &str, vocab_size: usize, tied: bool
     for (key, value) in &given {
         has_dtype |= DTYPES.contains(&key.as_str());
         has_tied |= key == "tie_word_embeddings";
-        ties_unsaid |= key == "model_type" && value == "gpt2";
+        ties_unsaid |=
+            key == "model_type" && FAMILIES.iter().any(|family| family.tied && family.model_types.iter().any(|word| value == word));
     }
     let mut added = Vec::new();
     if !has_dtype {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::config_check::unsupported;
+use super::refusal::unsupported;
 use crate::config::RopeScaling;
 use crate::error::{Refusal, Result, word};
 

@@ -1,4 +1,4 @@
-//! Model families: the keys of their configurations and the names of their tensors, in every format.
+//! Model families: the keys of their configurations, the names of their tensors in every format, and what their layers are made of.
 
 mod adapter_names;
 mod config_check;
@@ -14,11 +14,15 @@ mod layout;
 mod llama;
 mod mixture;
 pub(crate) mod names;
+mod olmo2;
+mod refusal;
+mod rotary;
 mod table;
 mod targets;
 
 pub(crate) use adapter_names::{PAIRS, half, is_original, plain};
 pub(crate) use config_check::check;
+pub use config_check::stack;
 pub(crate) use gguf_config::config_from_gguf;
 pub(crate) use gguf_keys::check_keys;
 pub use gguf_keys::{Effect, KEYS, effect};
@@ -28,5 +32,8 @@ pub use hf_config::{config_from_hf, config_to_hf};
 pub use hf_config_edit::edited_config;
 pub(crate) use hf_config_edit::{edited, object};
 pub use mixture::q4_k_m;
-pub(crate) use names::{HEAD, Layout, ROPE_FREQS, embedding, factor_names, from_gguf, gguf_keys, gguf_word, to_gguf};
+pub use names::peft_names;
+pub(crate) use names::{
+    HEAD, Layout, ROPE_FREQS, embedding, factor_names, from_gguf, gguf_keys, gguf_word, is_gguf_word, model_types, to_gguf,
+};
 pub use targets::Targets;

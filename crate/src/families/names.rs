@@ -1,7 +1,7 @@
 //! Translates tensor names of other formats into Hugging Face state-dict names. No other module does that.
 
-use super::table::family;
-use crate::config::{Architecture, ModelConfig};
+use super::table::{FAMILIES, family, words};
+use crate::config::{Architecture, ModelConfig, NormKind, PeftNames, Slot};
 use crate::formats::GgufValue;
 
 pub(crate) use super::family::HEAD;
@@ -13,30 +13,70 @@ pub(crate) fn factor_names(module: &str) -> [String; 2] {
     ["lora_A", "lora_B"].map(|factor| format!("{module}.{factor}.weight"))
 }
 
+/// GGUF's names of the weights outside the blocks, in every family.
+const OUTER: [(Slot, &str); 4] = [
+    (Slot::Tokens, "token_embd.weight"),
+    (Slot::Positions, "position_embd.weight"),
+    (Slot::LastNorm, "output_norm.weight"),
+    (Slot::Head, "output.weight"),
+];
+
+/// GGUF's names of the modules of a block, in every family.
+const PARTS: [(Slot, &str); 14] = [
+    (Slot::AttentionNorm, "attn_norm"),
+    (Slot::Query, "attn_q"),
+    (Slot::Key, "attn_k"),
+    (Slot::Value, "attn_v"),
+    (Slot::QueryKeyValue, "attn_qkv"),
+    (Slot::QueryNorm, "attn_q_norm"),
+    (Slot::KeyNorm, "attn_k_norm"),
+    (Slot::Output, "attn_output"),
+    (Slot::AttentionPostNorm, "post_attention_norm"),
+    (Slot::MlpNorm, "ffn_norm"),
+    (Slot::Gate, "ffn_gate"),
+    (Slot::Up, "ffn_up"),
+    (Slot::Down, "ffn_down"),
+    (Slot::MlpPostNorm, "post_ffw_norm"),
+];
+
+/// Returns what the second list calls the thing that the first list calls `name`.
+fn translated(name: &str, from: &[(Slot, &'static str)], to: &[(Slot, &'static str)]) -> Option<&'static str> {
+    let (slot, _) = from.iter().find(|(_, own)| *own == name)?;
+    to.iter().find(|(other, _)| other == slot).map(|(_, found)| *found)
+}
+
+/// Translates the name of a tensor outside the blocks. A LayerNorm has a bias there, no other module.
+fn translated_outer(name: &str, config: &ModelConfig, from: &[(Slot, &'static str)], to: &[(Slot, &'static str)]) -> Option<String> {
+    if let Some(found) = translated(name, from, to) {
+        return Some(found.to_string());
+    }
+    let weight = format!("{}.weight", name.strip_suffix(".bias")?);
+    let biased = (family(config.architecture).last_norm)(config).kind == NormKind::Layer && from.contains(&(Slot::LastNorm, &weight));
+    translated(&weight, from, to).filter(|_| biased).map(|found| found.replace(".weight", ".bias"))
+}
+
 /// Returns Hugging Face's name of a tensor of a GGUF file, and its layout; `None` for tensors that Hugging Face files do not have.
 pub(crate) fn from_gguf(name: &str, gguf_architecture: &str, config: &ModelConfig) -> Option<(String, Layout)> {
     let family = family(config.architecture);
-    let words = &family.names;
-    if let Some((_, outer)) = words.outer.iter().find(|(gguf, _)| *gguf == name) {
-        return Some(((*outer).to_string(), Layout::Same));
+    if let Some(outer) = translated_outer(name, config, &OUTER, family.names.outer) {
+        return Some((outer, Layout::Same));
     }
     let (number, rest) = name.strip_prefix("blk.")?.split_once('.')?;
     let number: usize = number.parse().ok()?;
     let (part, end) = rest.rsplit_once('.')?;
-    let (_, inner) = words.parts.iter().find(|(gguf, _)| *gguf == part)?;
-    Some((format!("{}{number}.{inner}.{end}", words.blocks), (family.layout)(part, end, gguf_architecture, config)))
+    let inner = translated(part, &PARTS, family.names.parts)?;
+    Some((format!("{}{number}.{inner}.{end}", family.names.blocks), (family.layout)(part, end, gguf_architecture, config)))
 }
 
 /// Returns the name of a parameter in a GGUF file, and its layout there: the reverse of [`from_gguf`].
 pub(crate) fn to_gguf(name: &str, gguf_architecture: &str, config: &ModelConfig) -> Option<(String, Layout)> {
     let family = family(config.architecture);
-    let words = &family.names;
-    if let Some((outer, _)) = words.outer.iter().find(|(_, hf)| *hf == name) {
-        return Some(((*outer).to_string(), Layout::Same));
+    if let Some(outer) = translated_outer(name, config, family.names.outer, &OUTER) {
+        return Some((outer, Layout::Same));
     }
-    let (number, rest) = name.strip_prefix(words.blocks)?.split_once('.')?;
+    let (number, rest) = name.strip_prefix(family.names.blocks)?.split_once('.')?;
     let (inner, end) = rest.rsplit_once('.')?;
-    let (part, _) = words.parts.iter().find(|(_, hf)| *hf == inner)?;
+    let part = translated(inner, family.names.parts, &PARTS)?;
     Some((format!("blk.{number}.{part}.{end}"), (family.layout)(part, end, gguf_architecture, config)))
 }
 
@@ -47,13 +87,28 @@ pub(crate) fn from_hf(name: &str, config: &ModelConfig) -> Option<String> {
 
 /// Returns the block that a tensor belongs to by its name, in any family and format.
 pub(crate) fn block_of(name: &str) -> Option<usize> {
-    let rest = ["model.layers.", "transformer.h.", "blk."].iter().find_map(|start| name.strip_prefix(start))?;
+    let rest = FAMILIES.iter().map(|family| family.names.blocks).chain(["blk."]).find_map(|start| name.strip_prefix(start))?;
     rest.split_once('.')?.0.parse().ok()
 }
 
 /// Returns the name of the input embedding.
 pub(crate) fn embedding(architecture: Architecture) -> &'static str {
-    family(architecture).embedding
+    family(architecture).names.outer(Slot::Tokens)
+}
+
+/// Returns whether a GGUF file of this architecture is written without a base.
+pub(crate) fn is_gguf_word(architecture: &str) -> bool {
+    FAMILIES.iter().any(|family| family.gguf.contains(&architecture))
+}
+
+/// Lists the words of `model_type` in all families.
+pub(crate) fn model_types() -> String {
+    words(|family| family.model_types)
+}
+
+/// Returns the names by which PEFT knows the modules of an architecture.
+pub fn peft_names(architecture: Architecture) -> &'static PeftNames {
+    family(architecture).peft
 }
 
 /// Returns the word of `general.architecture` for a model, if GGUF can describe it.

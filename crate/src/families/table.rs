@@ -3,16 +3,18 @@
 use super::family::Family;
 use super::gpt2::GPT2;
 use super::llama::LLAMA;
+use super::olmo2::OLMO2;
 use crate::config::Architecture;
 
 /// All families.
-pub(super) const FAMILIES: [&Family; 2] = [&LLAMA, &GPT2];
+pub(super) const FAMILIES: [&Family; 3] = [&LLAMA, &GPT2, &OLMO2];
 
 /// Returns the family of an architecture.
 pub(super) fn family(architecture: Architecture) -> &'static Family {
     match architecture {
         Architecture::Llama => &LLAMA,
         Architecture::Gpt2 => &GPT2,
+        Architecture::Olmo2 => &OLMO2,
     }
 }
 

@@ -1,94 +1,154 @@
-//! Causal grouped-query attention and the cache of keys and values that generation keeps.
+//! Causal grouped-query attention of a block.
 
+use burn::module::Module;
 use burn::tensor::Tensor;
 
 use super::Span;
-use crate::config::ModelConfig;
+use super::builder::ParameterBuilder;
+use super::cache::LayerCache;
+use super::layers::Linear;
+use super::named::Named;
+use super::norm::Norm;
+use super::part::Role;
+use super::rope::Ropes;
+use crate::config::{self, QkNorm, Slot};
+use crate::error::Result;
 use crate::ops;
 
-/// Keys and values of the tokens so far, per layer [B·S, num_key_value_heads · head_dim].
-#[derive(Debug, Clone, Default)]
-pub struct KvCache {
-    layers: Vec<(Tensor<3>, Tensor<3>)>,
-    len: usize,
+/// Matrices of queries, keys and values.
+#[derive(Module, Debug)]
+struct Apart {
+    query: Named<Linear>,
+    key: Named<Linear>,
+    value: Named<Linear>,
 }
 
-impl KvCache {
-    /// Returns the number of cached tokens.
-    pub fn len(&self) -> usize {
-        self.len
+/// Layers that make queries, keys and values.
+#[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant, reason = "one for each block: few, and read in every step")]
+enum Projections {
+    Apart(Apart),
+    Together(Named<Linear>),
+}
+
+/// Attention of a block.
+#[derive(Module, Debug)]
+pub struct Attention {
+    projections: Projections,
+    output: Named<Linear>,
+    query_norm: Option<Norm>,
+    key_norm: Option<Norm>,
+    #[module(skip)]
+    shape: config::Attention,
+}
+
+impl Attention {
+    /// Requests the parameters of the attention of `layer`, which reads and writes rows of `width` values.
+    pub fn new(layer: &config::Layer, width: usize, builder: &mut ParameterBuilder<'_>) -> Result<Self> {
+        let shape = layer.attention;
+        let [q, kv] = shape.widths();
+        let projections = if shape.fused {
+            Projections::Together(builder.linear(Slot::QueryKeyValue, [q + 2 * kv, width], shape.bias, Role::Inner)?)
+        } else {
+            Projections::Apart(Apart {
+                query: builder.linear(Slot::Query, [q, width], shape.bias, Role::Inner)?,
+                key: builder.linear(Slot::Key, [kv, width], shape.bias, Role::Inner)?,
+                value: builder.linear(Slot::Value, [kv, width], shape.bias, Role::Inner)?,
+            })
+        };
+        let mut norm = |slot, width| match shape.qk_norm {
+            QkNorm::None => Ok(None),
+            QkNorm::Head => builder.norm(slot, layer.norm, shape.head_dim).map(Some),
+            QkNorm::All => builder.norm(slot, layer.norm, width).map(Some),
+        };
+        let (query_norm, key_norm) = (norm(Slot::QueryNorm, q)?, norm(Slot::KeyNorm, kv)?);
+        let output = builder.linear(Slot::Output, [width, q], shape.output_bias, Role::Residual)?;
+        Ok(Self { projections, output, query_norm, key_norm, shape })
     }
 
-    /// Returns whether the cache is empty.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Counts `tokens` as cached, after every layer has added their keys and values.
-    pub fn advance(&mut self, tokens: usize) {
-        self.len += tokens;
-    }
-
-    /// Forgets all tokens after the first `len`.
-    pub fn truncate(&mut self, len: usize) {
-        if len >= self.len {
-            return;
+    /// Removes the factors of an adapter.
+    pub fn detach(&mut self) {
+        match &mut self.projections {
+            Projections::Apart(Apart { query, key, value }) => [query, key, value].into_iter().for_each(|matrix| matrix.detach()),
+            Projections::Together(matrix) => matrix.detach(),
         }
-        self.len = len;
-        if len == 0 {
-            self.layers.clear();
-        }
-        for (k, v) in &mut self.layers {
-            (*k, *v) = (k.clone().narrow(1, 0, len), v.clone().narrow(1, 0, len));
-        }
+        self.output.detach();
     }
 
-    fn extend(&mut self, layer: usize, k: Tensor<3>, v: Tensor<3>) -> (Tensor<3>, Tensor<3>) {
-        let (k, v) = match self.layers.get(layer) {
-            Some((old_k, old_v)) => (Tensor::cat(vec![old_k.clone(), k], 1), Tensor::cat(vec![old_v.clone(), v], 1)),
+    /// Returns the layer that writes to the residual stream.
+    pub fn output(&self) -> &Linear {
+        &self.output
+    }
+
+    /// Computes softmax(q·kᵀ/√H + causal, within documents)·v between the rows of `x [B·T, C]` → `[B·T, heads·H]`, in front of
+    /// [`Self::output`]. With `cache`, keys and values are added to those of earlier tokens, and queries attend to all of them.
+    pub fn attended(&self, x: Tensor<2>, ropes: &Ropes, span: Span<'_>, cache: Option<LayerCache<'_>>) -> Tensor<2> {
+        let x = match cache {
+            None => match self.attended_at_once(x, ropes, span) {
+                Ok(attended) => return attended,
+                Err(x) => x,
+            },
+            Some(_) => x,
+        };
+        let [q, k, v] = self.queries_keys_values(x, span);
+        let (q, k) = match self.shape.rope {
+            Some(rope) => ropes.of(rope).rotate(q, k, span),
+            None => (q, k),
+        };
+        let (k, v) = match cache {
+            Some(cache) => cache.extend(k, v, span),
             None => (k, v),
         };
-        if layer < self.layers.len() {
-            self.layers[layer] = (k.clone(), v.clone());
-        } else {
-            self.layers.push((k.clone(), v.clone()));
-        }
-        (k, v)
+        ops::attention(q, k, v, span.document_starts.cloned(), self.sizes(span))
     }
-}
 
-/// Computes softmax(q·kᵀ/√H + causal, within documents)·v. `q [B·T, heads·H]`, `k` and `v` `[B·T, kv_heads·H]` → `[B·T, heads·H]`. With
-/// `cache`, `k` and `v` are appended to the cached ones of block `layer`, and `q` attends to all of them.
-pub fn attend(
-    config: &ModelConfig,
-    q: Tensor<2>,
-    k: Tensor<2>,
-    v: Tensor<2>,
-    span: Span<'_>,
-    cache: Option<&mut KvCache>,
-    layer: usize,
-) -> Tensor<2> {
-    let kv_width = config.num_key_value_heads * config.head_dim;
-    let rows = |y: Tensor<2>| y.reshape([span.batch_size, span.seq_len, kv_width]);
-    let (k, v) = match cache {
-        Some(cache) => {
-            let (k, v) = cache.extend(layer, rows(k), rows(v));
-            let all = span.batch_size * (span.offset + span.seq_len);
-            (k.reshape([all, kv_width]), v.reshape([all, kv_width]))
+    /// Computes the same without a cache where one operation does all of it, and returns x where none does.
+    #[allow(clippy::result_large_err, reason = "x is given back, so that it is freed as soon as its products exist")]
+    fn attended_at_once(&self, x: Tensor<2>, ropes: &Ropes, span: Span<'_>) -> std::result::Result<Tensor<2>, Tensor<2>> {
+        let (starts, sizes) = (span.document_starts.cloned(), self.sizes(span));
+        match (&self.projections, self.shape.rope, self.shape.qk_norm) {
+            (Projections::Apart(Apart { query, key, value }), Some(rope), QkNorm::None) => {
+                let [Some(q), Some(k), Some(v)] = [query, key, value].map(|matrix| matrix.alone(&x)) else { return Err(x) };
+                Ok(ops::self_attention(x, [q, k, v], ropes.of(rope).tables(), starts, sizes))
+            }
+            (Projections::Together(matrix), None, QkNorm::None) if sizes.heads == sizes.kv_heads => {
+                let Some(bias) = &matrix.bias else { return Err(x) };
+                let qkv = matrix.unbiased_at(x, span);
+                let bias = bias.beside(&qkv);
+                Ok(ops::attention_of_packed_qkv(qkv, bias, starts, sizes))
+            }
+            _ => Err(x),
         }
-        None => (k, v),
-    };
-    ops::attention(q, k, v, span.document_starts.cloned(), attention_shape(config, span))
-}
+    }
 
-/// Returns the shape of the attention in a model's block.
-pub fn attention_shape(config: &ModelConfig, span: Span<'_>) -> ops::AttentionShape {
-    ops::AttentionShape {
-        batch_size: span.batch_size,
-        seq_len: span.seq_len,
-        offset: span.offset,
-        heads: config.num_attention_heads,
-        kv_heads: config.num_key_value_heads,
-        head_dim: config.head_dim,
+    /// Computes queries, keys and values of the rows of `x [B·T, C]`, before they are rotated.
+    fn queries_keys_values(&self, x: Tensor<2>, span: Span<'_>) -> [Tensor<2>; 3] {
+        match &self.projections {
+            Projections::Apart(Apart { query, key, value }) => {
+                let q = self.normed(&self.query_norm, query.forward_at(x.clone(), span));
+                let k = self.normed(&self.key_norm, key.forward_at(x.clone(), span));
+                [q, k, value.forward_at(x, span)]
+            }
+            Projections::Together(matrix) => {
+                let (all, [q, kv]) = (matrix.forward_at(x, span), self.shape.widths());
+                let part = |first, width| all.clone().narrow(1, first, width);
+                [self.normed(&self.query_norm, part(0, q)), self.normed(&self.key_norm, part(q, kv)), part(q + kv, kv)]
+            }
+        }
+    }
+
+    /// Normalizes each head of the rows of `x`, or each row.
+    fn normed(&self, norm: &Option<Norm>, x: Tensor<2>) -> Tensor<2> {
+        let ([rows, width], head_dim) = (x.dims(), self.shape.head_dim);
+        match norm {
+            Some(norm) if self.shape.qk_norm == QkNorm::All => norm.forward(x),
+            Some(norm) => norm.forward(x.reshape([rows * width / head_dim, head_dim])).reshape([rows, width]),
+            None => x,
+        }
+    }
+
+    fn sizes(&self, span: Span<'_>) -> ops::AttentionShape {
+        let config::Attention { heads, kv_heads, head_dim, .. } = self.shape;
+        ops::AttentionShape { batch_size: span.batch_size, seq_len: span.seq_len, offset: span.offset, heads, kv_heads, head_dim }
     }
 }

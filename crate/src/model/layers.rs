@@ -1,4 +1,4 @@
-//! Layers that both families are built from, also for modules of your own: a packed bf16 weight must not reach any other operation. Field
+//! Layers that every family is built from, also for modules of your own: a packed bf16 weight must not reach any other operation. Field
 //! names are the last parts of the state-dict names.
 
 #![allow(non_snake_case, reason = "the factors of a target are called as files call them")]
@@ -12,10 +12,10 @@ pub use super::weight::{Matrix, Weight};
 use crate::ops;
 
 /// Linear layer y = x·Wᵀ + b; a target of an adapter adds s·d(x)·Aᵀ·Bᵀ. `weight [out, in]` (f32 or packed bf16), `bias [out]`, `A [r, in]`,
-/// `B [out, r]`.
+/// `B [out, r]`. With `conv1d` it is y = x·W + b with `weight [in, out]`, as in GPT-2's files.
 #[derive(Module, Debug)]
 pub struct Linear {
-    /// Matrix `[out, in]`.
+    /// Matrix `[out, in]`, or `[in, out]` with `conv1d`.
     pub weight: Matrix,
     /// Bias `[out]`.
     pub bias: Option<Weight<1>>,
@@ -26,12 +26,15 @@ pub struct Linear {
     /// Scale and dropout with which a target adds its product.
     #[module(skip)]
     pub low_rank: Option<LowRank>,
+    /// True if the matrix is `[in, out]`.
+    #[module(skip)]
+    pub conv1d: bool,
 }
 
 impl Linear {
     /// Creates a layer with these parameters that is not a target. `weight [out, in]`, `bias [out]`.
     pub fn new(weight: Param<Tensor<2>>, bias: Option<Param<Tensor<1>>>) -> Self {
-        Self { weight: weight.into(), bias: bias.map(Weight::from), lora_A: None, lora_B: None, low_rank: None }
+        Self { weight: weight.into(), bias: bias.map(Weight::from), lora_A: None, lora_B: None, low_rank: None, conv1d: false }
     }
 
     /// Removes the factors, so that the layer is not a target.
@@ -42,7 +45,7 @@ impl Linear {
     /// Returns the matrix for an operation with `x`, if multiplying by it is all that the layer does. A matrix that an adapter leaves
     /// frozen takes the path of packed matrices, so that gradients have the same bits however the base is stored.
     pub(super) fn alone(&self, x: &Tensor<2>) -> Option<Tensor<2>> {
-        let alone = self.bias.is_none() && self.low_rank.is_none();
+        let alone = self.bias.is_none() && self.low_rank.is_none() && !self.conv1d;
         self.weight.dense().filter(|weight| alone && matches!(weight, Weight::Trained(_))).map(|weight| weight.beside(x))
     }
 
@@ -54,63 +57,22 @@ impl Linear {
 
     /// Computes the output. `x [N, in]` → `[N, out]`. In training, the dropout step of `span` decides which values dropout removes.
     pub fn forward_at(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
-        let y = match (&self.low_rank, &self.lora_A, &self.lora_B) {
-            (Some(low_rank), Some(a), Some(b)) => low_rank.product(x, &self.weight, false, [a, b], span),
-            _ => self.weight.linear(x),
-        };
-        add_bias(y, self.bias.as_ref())
-    }
-}
-
-fn add_bias(y: Tensor<2>, bias: Option<&Weight<1>>) -> Tensor<2> {
-    match bias {
-        Some(bias) => {
-            let bias = bias.beside(&y);
-            ops::bias_add(y, bias)
+        let y = self.unbiased_at(x, span);
+        match &self.bias {
+            Some(bias) => {
+                let bias = bias.beside(&y);
+                ops::bias_add(y, bias)
+            }
+            None => y,
         }
-        None => y,
-    }
-}
-
-/// Linear layer y = x·W + b, with `weight [in, out]` as in GPT-2's files. A target adds s·d(x)·Aᵀ·Bᵀ, with `A [r, in]` and `B [out, r]` as
-/// in [`Linear`].
-#[derive(Module, Debug)]
-pub struct Conv1d {
-    /// Matrix `[in, out]`.
-    pub weight: Matrix,
-    /// Bias `[out]`.
-    pub bias: Weight<1>,
-    /// Factor A of a target, `[r, in]`.
-    pub lora_A: Option<Factor>,
-    /// Factor B of a target, `[out, r]`.
-    pub lora_B: Option<Factor>,
-    /// Scale and dropout with which a target adds its product.
-    #[module(skip)]
-    pub low_rank: Option<LowRank>,
-}
-
-impl Conv1d {
-    /// Removes the factors, so that the layer is not a target.
-    pub(super) fn detach(&mut self) {
-        (self.lora_A, self.lora_B, self.low_rank) = (None, None, None);
-    }
-
-    /// Computes the output without dropout. `x [N, in]` → `[N, out]`.
-    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let rows = x.dims()[0];
-        self.forward_at(x, Span::whole(1, rows))
-    }
-
-    /// Computes the output. `x [N, in]` → `[N, out]`. In training, the dropout step of `span` decides which values dropout removes.
-    pub fn forward_at(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
-        add_bias(self.unbiased_at(x, span), Some(&self.bias))
     }
 
     /// Computes [`Self::forward_at`] without the bias.
     pub(super) fn unbiased_at(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
         match (&self.low_rank, &self.lora_A, &self.lora_B) {
-            (Some(low_rank), Some(a), Some(b)) => low_rank.product(x, &self.weight, true, [a, b], span),
-            _ => self.weight.conv1d(x),
+            (Some(low_rank), Some(a), Some(b)) => low_rank.product(x, &self.weight, self.conv1d, [a, b], span),
+            _ if self.conv1d => self.weight.conv1d(x),
+            _ => self.weight.linear(x),
         }
     }
 }
@@ -167,9 +129,8 @@ impl LayerNorm {
     }
 
     /// Returns x + (y + bias) and the norm of that sum. `x` and `y` `[N, C]`, `bias [C]` of another layer.
-    pub fn add_forward(&self, x: Tensor<2>, y: Tensor<2>, bias: Option<&Weight<1>>, eps: f64) -> (Tensor<2>, Tensor<2>) {
+    pub fn add_forward(&self, x: Tensor<2>, y: Tensor<2>, bias: Option<Tensor<1>>, eps: f64) -> (Tensor<2>, Tensor<2>) {
         let own = [self.weight.beside(&x), self.bias.beside(&x)];
-        let bias = bias.map(|bias| bias.beside(&x));
         ops::add_layer_norm(x, y, bias, own, eps)
     }
 }

@@ -1,4 +1,4 @@
-//! Requests the parameters of a model, and provides their loaded values.
+//! Plans the parameters of a model, and provides their loaded values.
 
 use std::collections::BTreeMap;
 
@@ -6,89 +6,17 @@ use burn::module::{Param, ParamId};
 use burn::tensor::{Device, Tensor};
 
 use super::adaptation::Adaptation;
-use super::family::{Kept, Part, Role};
-use super::layers::{Conv1d, Embedding, Factor, LayerNorm, Linear, LowRank, Matrix, RmsNorm, Weight};
+use super::body::Body;
+use super::builder::WeightSource;
+use super::layers::{Matrix, Weight};
 use super::parameter_request::{Kind, ParameterRequest};
+use super::part::{Place, Role};
+use super::saved_activations::SavedActivations;
 use crate::bundle::Bundle;
-use crate::config::{BaseStorage, ModelConfig};
+use crate::config::{BaseStorage, ModelConfig, Slot, Stack};
 use crate::error::{Error, Result};
+use crate::families::stack;
 use crate::gpu::{StorageType, StoredMatrix};
-
-/// Source of a model's parameters, by name.
-pub trait WeightSource {
-    /// Returns a matrix of this shape.
-    fn matrix(&mut self, name: &str, shape: [usize; 2], part: Part, role: Role) -> Result<Matrix>;
-    /// Returns a vector `[len]`; `fresh` is its initial value in a new model.
-    fn vector(&mut self, name: &str, len: usize, part: Part, fresh: f32) -> Result<Weight<1>>;
-    /// Returns a factor of an adapter.
-    fn factor(&mut self, name: &str, shape: [usize; 2], part: Part, kind: Kind) -> Result<Param<Tensor<2>>>;
-    /// Returns the adapter of the model, if it has one.
-    fn adaptation(&self) -> Option<&Adaptation>;
-}
-
-/// Requests the layers of one part of a model, whose names have a common prefix. A request fails as its [`WeightSource`] does.
-pub struct ParameterBuilder<'a> {
-    pub weights: &'a mut dyn WeightSource,
-    pub part: Part,
-    pub prefix: String,
-}
-
-/// Additions of a target to its matrix: A, B, and how they are used.
-type Factors = (Option<Factor>, Option<Factor>, Option<LowRank>);
-
-impl ParameterBuilder<'_> {
-    fn matrix(&mut self, name: &str, shape: [usize; 2], role: Role) -> Result<Matrix> {
-        self.weights.matrix(&format!("{}{name}.weight", self.prefix), shape, self.part, role)
-    }
-
-    fn vector(&mut self, name: &str, len: usize, fresh: f32) -> Result<Weight<1>> {
-        self.weights.vector(&format!("{}{name}", self.prefix), len, self.part, fresh)
-    }
-
-    /// Requests the factors of a matrix `[out, input]`, if it is a target.
-    fn factors(&mut self, name: &str, shape: [usize; 2]) -> Result<Factors> {
-        let module = format!("{}{name}", self.prefix);
-        let Some(request) = self.weights.adaptation().and_then(|adaptation| adaptation.factors(&module, shape)) else {
-            return Ok((None, None, None));
-        };
-        let mut factor = |(name, shape, kind): (String, [usize; 2], Kind)| -> Result<Option<Factor>> {
-            Ok(Some(Factor { weight: self.weights.factor(&name, shape, self.part, kind)? }))
-        };
-        Ok((factor(request.a)?, factor(request.b)?, Some(request.low_rank)))
-    }
-
-    /// Requests `<name>.weight` `[out, input]` and, with `bias`, `<name>.bias` `[out]`.
-    pub fn linear(&mut self, name: &str, [out, input]: [usize; 2], bias: bool, role: Role) -> Result<Linear> {
-        let weight = self.matrix(name, [out, input], role)?;
-        let bias = if bias { Some(self.vector(&format!("{name}.bias"), out, 0.0)?) } else { None };
-        let (a, b, low_rank) = self.factors(name, [out, input])?;
-        Ok(Linear { weight, bias, lora_A: a, lora_B: b, low_rank })
-    }
-
-    /// Requests `<name>.weight` `[input, out]` and `<name>.bias` `[out]`.
-    pub fn conv1d(&mut self, name: &str, [input, out]: [usize; 2], role: Role) -> Result<Conv1d> {
-        let weight = self.matrix(name, [input, out], role)?;
-        let bias = self.vector(&format!("{name}.bias"), out, 0.0)?;
-        let (a, b, low_rank) = self.factors(name, [out, input])?;
-        Ok(Conv1d { weight, bias, lora_A: a, lora_B: b, low_rank })
-    }
-
-    /// Requests `<name>.weight` `[rows, width]`.
-    pub fn embedding(&mut self, name: &str, [rows, width]: [usize; 2]) -> Result<Embedding> {
-        Ok(Embedding { weight: self.matrix(name, [rows, width], Role::Inner)? })
-    }
-
-    /// Requests `<name>.weight` `[width]`.
-    pub fn rms_norm(&mut self, name: &str, width: usize) -> Result<RmsNorm> {
-        Ok(RmsNorm { weight: self.vector(&format!("{name}.weight"), width, 1.0)? })
-    }
-
-    /// Requests `<name>.weight` and `<name>.bias`, both `[width]`.
-    pub fn layer_norm(&mut self, name: &str, width: usize) -> Result<LayerNorm> {
-        let weight = self.vector(&format!("{name}.weight"), width, 1.0)?;
-        Ok(LayerNorm { weight, bias: self.vector(&format!("{name}.bias"), width, 0.0)? })
-    }
-}
 
 /// Records the requests of a model; its parameters are never initialized.
 struct Requests<'a> {
@@ -97,25 +25,32 @@ struct Requests<'a> {
 }
 
 impl Requests<'_> {
-    fn note<const D: usize>(&mut self, name: &str, shape: [usize; D], part: Part, kind: Kind) -> Param<Tensor<D>> {
+    fn note<const D: usize>(&mut self, name: &str, shape: [usize; D], place: Place, kind: Kind) -> Param<Tensor<D>> {
         let trained = kind.is_factor() || self.adaptation.is_none_or(|adaptation| adaptation.saves(name));
-        self.request.push(ParameterRequest { name: name.to_string(), shape: shape.to_vec(), part, kind, trained });
+        self.request.push(ParameterRequest {
+            name: name.to_string(),
+            shape: shape.to_vec(),
+            part: place.part,
+            slot: place.slot,
+            kind,
+            trained,
+        });
         let never = move |device: &Device, _| Tensor::zeros(shape, device);
         Param::uninitialized(ParamId::new(), never, Device::default(), true, shape.into())
     }
 }
 
 impl WeightSource for Requests<'_> {
-    fn matrix(&mut self, name: &str, shape: [usize; 2], part: Part, role: Role) -> Result<Matrix> {
-        Ok(self.note(name, shape, part, Kind::Matrix(role)).into())
+    fn matrix(&mut self, name: &str, shape: [usize; 2], place: Place, role: Role) -> Result<Matrix> {
+        Ok(self.note(name, shape, place, Kind::Matrix(role)).into())
     }
 
-    fn vector(&mut self, name: &str, len: usize, part: Part, fresh: f32) -> Result<Weight<1>> {
-        Ok(self.note(name, [len], part, Kind::Vector(fresh)).into())
+    fn vector(&mut self, name: &str, len: usize, place: Place, fresh: f32) -> Result<Weight<1>> {
+        Ok(self.note(name, [len], place, Kind::Vector(fresh)).into())
     }
 
-    fn factor(&mut self, name: &str, shape: [usize; 2], part: Part, kind: Kind) -> Result<Param<Tensor<2>>> {
-        Ok(self.note(name, shape, part, kind))
+    fn factor(&mut self, name: &str, shape: [usize; 2], place: Place, kind: Kind) -> Result<Param<Tensor<2>>> {
+        Ok(self.note(name, shape, place, kind))
     }
 
     fn adaptation(&self) -> Option<&Adaptation> {
@@ -123,28 +58,38 @@ impl WeightSource for Requests<'_> {
     }
 }
 
-/// Plan of a model: its parameters, before they have values.
+/// Plan of a model: its description and its parameters, before they have values.
 #[derive(Debug)]
 pub struct Plan {
-    /// Every parameter, in the order of the requests.
+    /// The layers of the model.
+    pub stack: Stack,
+    /// Every parameter, in the order in which the family's files have them.
     pub parameters: Vec<ParameterRequest>,
-    /// Number of values that a block keeps for its backward pass.
-    pub kept: Kept,
     /// Number of values in the tables of rotary positions.
     pub rotary_values: usize,
+    kept: Vec<SavedActivations>,
 }
 
 impl Plan {
     /// Plans a model of this configuration, with the factors of an adapter if it has one.
     ///
     /// # Errors
-    /// The errors of [`ModelConfig::validate`].
+    /// The errors of [`ModelConfig::validate`] and of [`stack`].
     pub fn of(config: &ModelConfig, adaptation: Option<&Adaptation>) -> Result<Self> {
+        let stack = stack(config)?;
         let mut requests = Requests { request: Vec::new(), adaptation };
-        let body = super::Body::new(config, &mut requests)?;
-        let family = body.family();
-        let rotary_values = if family.rotates() { config.max_position_embeddings * config.head_dim } else { 0 };
-        Ok(Self { parameters: requests.request, kept: family.kept(config), rotary_values })
+        Body::new(config, &stack, &mut requests)?;
+        let mut parameters = requests.request;
+        parameters.sort_by_key(|request| (request.part.block().unwrap_or(usize::MAX), stack.names.position(request.slot)));
+        let rotary_values = stack.ropes().into_iter().map(|rope| config.max_position_embeddings * rope.head_dim).sum();
+        let kept = stack.layers.iter().map(|layer| SavedActivations::of(layer, config.hidden_size)).collect();
+        Ok(Self { stack, parameters, rotary_values, kept })
+    }
+
+    /// Returns the number of values per token that a block keeps for its backward pass if only the layers that `needs` selects need their
+    /// inputs; of different blocks, that of the one that keeps most.
+    pub fn kept_per_token(&self, needs: impl Fn(Slot) -> bool) -> usize {
+        self.kept.iter().map(|kept| kept.where_needed(&needs)).max().unwrap_or(0)
     }
 }
 
@@ -203,18 +148,18 @@ impl Loaded<'_> {
 }
 
 impl WeightSource for Loaded<'_> {
-    fn matrix(&mut self, name: &str, shape: [usize; 2], _part: Part, _role: Role) -> Result<Matrix> {
+    fn matrix(&mut self, name: &str, shape: [usize; 2], _place: Place, _role: Role) -> Result<Matrix> {
         match self.as_stored.remove(name) {
             Some(matrix) => Ok(matrix),
             None => Ok(Matrix::Dense { weight: self.weight(name, shape)?, transposed: false }),
         }
     }
 
-    fn vector(&mut self, name: &str, len: usize, _part: Part, _fresh: f32) -> Result<Weight<1>> {
+    fn vector(&mut self, name: &str, len: usize, _place: Place, _fresh: f32) -> Result<Weight<1>> {
         self.weight(name, [len])
     }
 
-    fn factor(&mut self, name: &str, shape: [usize; 2], _part: Part, _kind: Kind) -> Result<Param<Tensor<2>>> {
+    fn factor(&mut self, name: &str, shape: [usize; 2], _place: Place, _kind: Kind) -> Result<Param<Tensor<2>>> {
         Ok(Param::from_tensor(self.take(name, shape)?))
     }
 

@@ -4,21 +4,27 @@
 
 mod adaptation;
 mod attention;
+mod block;
+mod body;
+mod builder;
+mod cache;
 mod check;
-mod family;
 mod frozen_weights;
-mod gpt2;
 mod inference;
 #[doc(hidden)]
 pub mod layers;
-mod llama;
 mod load;
 mod low_rank;
+mod mlp;
+mod named;
+mod norm;
 mod opening;
 mod parameter_request;
 mod parameters;
+mod part;
 mod resolution;
 mod rope;
+mod saved_activations;
 mod values;
 mod weight;
 
@@ -35,30 +41,28 @@ pub(crate) use resolution::adapter_document;
 #[doc(hidden)]
 pub use self::{
     adaptation::Adaptation,
-    attention::KvCache,
-    family::{Part, Role},
+    cache::KvCache,
     frozen_weights::FrozenWeights,
     inference::AttachedAdapter,
     load::{Plan, files_form, planned_parameters},
     low_rank::Products,
     opening::Beside,
     parameter_request::{Kind, ParameterRequest},
+    part::{Part, Role},
     resolution::{attached_settings, modules, no_base},
     rope::frequencies,
 };
 #[doc(hidden)]
 pub use crate::parameters::{ParamMap, ParamVisitor};
 
-use crate::config::{Architecture, ModelConfig, Precision};
+use crate::config::{ModelConfig, Precision};
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::ops::DropoutStep;
 use crate::state::refuse_non_finite;
-use family::{Family, Lookup, Place, Stream};
-use gpt2::Gpt2;
-use llama::Llama;
-use load::WeightSource;
-use rope::Rope;
+use block::Stream;
+use body::{Body, Lookup};
+use rope::Ropes;
 
 /// Positions of a batch: B sequences of T tokens whose first token has position `offset`.
 #[derive(Debug, Clone, Copy)]
@@ -91,50 +95,19 @@ impl Span<'_> {
     }
 }
 
-#[derive(Debug, Clone)]
-enum Body {
-    Llama(Box<Llama>),
-    Gpt2(Box<Gpt2>),
-}
-
 /// A causal language model with its configuration.
 #[derive(Debug, Clone)]
 pub struct Model {
     config: ModelConfig,
     precision: Precision,
     body: Body,
-    rope: Option<Rope>,
+    ropes: Ropes,
     device: Device,
     /// Position of each parameter, by name.
     parts: Arc<BTreeMap<String, Part>>,
     adaptation: Option<Arc<Adaptation>>,
     frozen_weights: FrozenWeights,
     non_finite: Vec<(String, u64)>,
-}
-
-impl Body {
-    fn new(config: &ModelConfig, weights: &mut dyn WeightSource) -> Result<Self> {
-        config.validate()?;
-        Ok(match config.architecture {
-            Architecture::Llama => Body::Llama(Box::new(Llama::new(config, weights)?)),
-            Architecture::Gpt2 => Body::Gpt2(Box::new(Gpt2::new(config, weights)?)),
-        })
-    }
-
-    fn family(&self) -> &dyn Family {
-        match self {
-            Body::Llama(llama) => &**llama,
-            Body::Gpt2(gpt2) => &**gpt2,
-        }
-    }
-
-    /// Removes the factors of an adapter.
-    fn detach(&mut self) {
-        match self {
-            Body::Llama(llama) => llama.detach(),
-            Body::Gpt2(gpt2) => gpt2.detach(),
-        }
-    }
 }
 
 impl Model {
@@ -236,7 +209,7 @@ impl Model {
     /// Returns the token (and position) vectors. `ids [B·T]` → `[B·T, C]`.
     #[doc(hidden)]
     pub fn embed(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
-        let found = self.body.family().lookups(ids, span).into_iter().map(|Lookup { table, rows, .. }| table.rows(rows));
+        let found = self.body.lookups(ids, span).into_iter().map(|Lookup { table, rows, .. }| table.rows(rows));
         found.reduce(ops::residual_add).expect("a model has a table of tokens")
     }
 
@@ -244,13 +217,13 @@ impl Model {
     /// trains. It works in place: the head's backward pass has already begun the sum of a tied table, and another buffer of that size would
     /// be the largest of a step.
     pub(crate) fn embed_backward(&self, ids: Tensor<1, Int>, span: Span<'_>, gradient: &Tensor<2>, sums: &mut BTreeMap<String, Tensor<1>>) {
-        for Lookup { name, table, rows } in self.body.family().lookups(ids, span) {
+        for Lookup { name, table, rows } in self.body.lookups(ids, span) {
             let Some(table) = table.dense().filter(|table| table.is_tracked()) else { continue };
             let shape = table.val().dims();
-            let begun = sums.remove(name).map(|sum| sum.reshape(shape));
+            let begun = sums.remove(&name).map(|sum| sum.reshape(shape));
             let sum = begun.unwrap_or_else(|| Tensor::zeros(shape, (&self.device, DType::F32)));
             let sum = ops::embedding_backward(sum, rows.inner(), gradient.clone());
-            sums.insert(name.to_string(), sum.reshape([shape[0] * shape[1]]));
+            sums.insert(name, sum.reshape([shape[0] * shape[1]]));
         }
     }
 
@@ -258,38 +231,34 @@ impl Model {
     /// added.
     #[doc(hidden)]
     pub fn block(&self, layer: usize, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2> {
-        self.body.family().block(self.place(layer), Stream::of(x), span, cache).sum()
+        self.body.block(layer).run(Stream::of(x), &self.ropes, span, cache.map(|cache| cache.layer(layer))).sum()
     }
 
     /// Runs these blocks, one after another. `x [B·T, C]` → `[B·T, C]`.
     #[doc(hidden)]
     pub fn blocks(&self, layers: Range<usize>, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
-        let block = |stream, layer| self.body.family().block(self.place(layer), stream, span, None);
+        let block = |stream, layer| self.body.block(layer).run(stream, &self.ropes, span, None);
         layers.fold(Stream::of(x), block).sum()
-    }
-
-    fn place(&self, layer: usize) -> Place<'_> {
-        Place { config: &self.config, layer, rope: self.rope.as_ref() }
     }
 
     /// Applies the final norm and the head. `x [N, C]` → `logits [N, V]`.
     #[doc(hidden)]
     pub fn head(&self, x: Tensor<2>) -> Tensor<2> {
-        let (x, weight) = self.body.family().before_head(&self.config, x);
+        let (x, weight) = self.body.before_head(x);
         weight.linear(x)
     }
 
     /// Returns the sum of the token losses in nats, shape `[1]`, with at most `rows` rows of logits at once. `x [N, C]`, `targets [N]`.
     #[doc(hidden)]
     pub fn head_loss(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
-        let (x, weight) = self.body.family().before_head(&self.config, x);
+        let (x, weight) = self.body.before_head(x);
         weight.head_loss(x, targets, rows)
     }
 
     /// Returns the sum of [`Self::head_loss`] and the number of targets that are the arg max of all V logits (the lowest id among equals),
     /// shape `[2]`.
     pub(crate) fn head_evaluation(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
-        let (x, weight) = self.body.family().before_head(&self.config, x);
+        let (x, weight) = self.body.before_head(x);
         weight.head_evaluation(x, targets, rows)
     }
 

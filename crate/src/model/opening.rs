@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor};
 
+use super::Model;
 use super::adaptation::Adaptation;
+use super::body::Body;
 use super::frozen_weights::FrozenWeights;
 use super::load::{Loaded, Plan};
-use super::rope::Rope;
+use super::rope::Ropes;
 use super::values::{BundleValues, FreshValues, Loading, Values};
-use super::{Body, Model};
 use crate::bundle::Bundle;
 use crate::config::{BaseStorage, ModelConfig, Precision, TrainConfig};
 use crate::error::Result;
@@ -30,16 +31,17 @@ impl Model {
     async fn load(loading: Loading<'_>, plan: Plan, source: &mut impl Values) -> Result<Self> {
         let parts = Arc::new(plan.parameters.iter().map(|request| (request.name.clone(), request.part)).collect());
         check_device(loading.device)?;
-        let (mut loaded, frozen_weights) = loading.run(plan.parameters, source).await?;
+        let Plan { stack, parameters, .. } = plan;
+        let (mut loaded, frozen_weights) = loading.run(parameters, source).await?;
         let Loading { config, precision, device, adaptation, .. } = loading;
-        let body = Body::new(config, &mut loaded)?;
-        let rope = body.family().rotates().then(|| Rope::new(config, device));
+        let body = Body::new(config, &stack, &mut loaded)?;
+        let ropes = Ropes::new(&stack, config.max_position_embeddings, device);
         let adaptation = adaptation.cloned().map(Arc::new);
         Ok(Self {
             config: config.clone(),
             precision,
             body,
-            rope,
+            ropes,
             device: device.clone(),
             parts,
             adaptation,
@@ -117,14 +119,15 @@ impl Model {
         device: &Device,
         tensors: BTreeMap<String, Tensor<1>>,
     ) -> Result<Self> {
-        let parts = Arc::new(Plan::of(config, None)?.parameters.into_iter().map(|request| (request.name, request.part)).collect());
-        let body = Body::new(config, &mut Loaded { tensors, ..Loaded::default() })?;
-        let rope = body.family().rotates().then(|| Rope::new(config, device));
+        let Plan { stack, parameters, .. } = Plan::of(config, None)?;
+        let parts = Arc::new(parameters.into_iter().map(|request| (request.name, request.part)).collect());
+        let body = Body::new(config, &stack, &mut Loaded { tensors, ..Loaded::default() })?;
+        let ropes = Ropes::new(&stack, config.max_position_embeddings, device);
         Ok(Self {
             config: config.clone(),
             precision,
             body,
-            rope,
+            ropes,
             device: device.clone(),
             parts,
             adaptation: None,

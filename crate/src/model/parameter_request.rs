@@ -1,6 +1,7 @@
 //! A parameter that a model requests, before it has values.
 
-use super::family::{Part, Role};
+use super::part::{Part, Role};
+use crate::config::Slot;
 
 /// Parameter that a model requests.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,6 +12,8 @@ pub struct ParameterRequest {
     pub shape: Vec<usize>,
     /// Position in the model.
     pub part: Part,
+    /// Module that it belongs to.
+    pub slot: Slot,
     /// Kind of the parameter.
     pub kind: Kind,
     /// True for a trained parameter, false for a constant of a model with an adapter.

@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Body, Model, Part};
+use super::{Model, Part};
 use crate::bundle::{StreamTensor, StreamValues};
 use crate::parameters::{self, ParamInfo, ParamMap, ParamVisitor};
 
@@ -19,28 +19,20 @@ impl ParamMap for Track<'_> {
 impl Model {
     /// Shows every parameter to `visitor`.
     pub fn visit(&self, visitor: &mut impl ParamVisitor) {
-        match &self.body {
-            Body::Llama(llama) => parameters::visit(&**llama, visitor),
-            Body::Gpt2(gpt2) => parameters::visit(&**gpt2, visitor),
-        }
+        parameters::visit(&self.body, visitor);
     }
 
     /// Replaces every parameter by the result of `map`.
     #[doc(hidden)]
     pub fn map(self, map: &mut impl ParamMap) -> Self {
-        let body = match self.body {
-            Body::Llama(llama) => Body::Llama(Box::new(parameters::map(*llama, map))),
-            Body::Gpt2(gpt2) => Body::Gpt2(Box::new(parameters::map(*gpt2, map))),
-        };
-        Self { body, ..self }
+        Self { body: parameters::map(self.body, map), ..self }
     }
 
     /// Returns the view that a training step differentiates: the same buffers as leaves of a new graph. Drop it before the parameters are
     /// updated, so that the update finds the parameters uniquely owned.
     #[doc(hidden)]
     pub fn tracked(&self, frozen: &dyn Fn(&str) -> bool) -> Self {
-        let rope = self.rope.as_ref().map(super::rope::Rope::tracked);
-        Self { rope, ..self.clone().map(&mut Track(frozen)) }
+        Self { ropes: self.ropes.tracked(), ..self.clone().map(&mut Track(frozen)) }
     }
 
     /// Returns the position of the parameter `name`; `None` if the model has no such parameter.
@@ -58,10 +50,7 @@ impl Model {
     /// Returns name, shape, dtype and position of every parameter.
     #[doc(hidden)]
     pub fn parameters(&self) -> Vec<ParamInfo> {
-        let mut all = match &self.body {
-            Body::Llama(llama) => parameters::parameters(&**llama),
-            Body::Gpt2(gpt2) => parameters::parameters(&**gpt2),
-        };
+        let mut all = parameters::parameters(&self.body);
         for parameter in &mut all {
             parameter.outside_blocks = self.part(&parameter.name).is_some_and(|part| part.block().is_none());
         }

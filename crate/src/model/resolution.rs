@@ -3,12 +3,13 @@
 use serde_json::{Map, Value};
 
 use super::adaptation::Adaptation;
-use super::family::Part;
 use super::load::Plan;
 use super::parameter_request::{Kind, ParameterRequest};
+use super::part::Part;
 use crate::bundle::{Bundle, adapter_config_json};
-use crate::config::{AdapterConfig, Architecture, ModelConfig, Module, ModuleKind, TrainConfig};
+use crate::config::{AdapterConfig, ModelConfig, Module, ModuleKind, TrainConfig};
 use crate::error::{Error, Fault, Result};
+use crate::families::peft_names;
 
 /// Returns the settings of the adapter attached to `bundle` (opened with it and not merged into it), if any, without names that match no
 /// module of the model.
@@ -16,7 +17,7 @@ use crate::error::{Error, Fault, Result};
 /// # Errors
 /// `adapter.pattern.*` for patterns that cannot be read.
 pub fn attached_settings(bundle: &Bundle) -> Result<Option<AdapterConfig>> {
-    let limited = |settings: AdapterConfig| settings.limited_to(bundle.config.architecture, &modules(&bundle.config)?);
+    let limited = |settings: AdapterConfig| settings.limited_to(peft_names(bundle.config.architecture), &modules(&bundle.config)?);
     bundle.attached().map(|saved| limited(saved.settings())).transpose()
 }
 
@@ -26,7 +27,7 @@ impl Adaptation {
     /// # Errors
     /// The errors of [`AdapterConfig::resolve`].
     pub fn new(settings: &AdapterConfig, model: &ModelConfig, seed: u64) -> Result<Self> {
-        let resolved = settings.resolve(model.architecture, &modules(model)?)?;
+        let resolved = settings.resolve(peft_names(model.architecture), &modules(model)?)?;
         Ok(Self::of_resolved(settings, resolved, seed))
     }
 
@@ -58,8 +59,8 @@ pub(crate) fn adapter_document(
     base_name: Option<&str>,
     kept: &Map<String, Value>,
 ) -> Result<String> {
-    let resolved = settings.resolve(model.architecture, &modules(model)?)?;
-    Ok(adapter_config_json(settings, model.architecture, base_name, &resolved, kept))
+    let resolved = settings.resolve(peft_names(model.architecture), &modules(model)?)?;
+    Ok(adapter_config_json(settings, peft_names(model.architecture), base_name, &resolved, kept))
 }
 
 /// Returns the error that refuses an adapter for a new model, which has no base.
@@ -76,7 +77,8 @@ pub fn no_base() -> Error {
 /// # Errors
 /// The errors of [`ModelConfig::validate`].
 pub fn modules(model: &ModelConfig) -> Result<Vec<Module>> {
-    let fan_in_fan_out = |part: Part| model.architecture == Architecture::Gpt2 && part.block().is_some();
+    let Plan { stack, parameters, .. } = Plan::of(model, None)?;
+    let fan_in_fan_out = |part: Part| stack.conv1d && part.block().is_some();
     let module = |request: ParameterRequest| {
         let name = request.name.strip_suffix(".weight")?.to_string();
         let (kind, shape) = match (request.kind, request.part, request.shape.as_slice()) {
@@ -90,5 +92,5 @@ pub fn modules(model: &ModelConfig) -> Result<Vec<Module>> {
         let tied = request.part == Part::Table { tied: true };
         Some(Module { name, block: request.part.block(), shape, kind, tied, fan_in_fan_out: fan_in_fan_out(request.part) })
     };
-    Ok(Plan::of(model, None)?.parameters.into_iter().filter_map(module).collect())
+    Ok(parameters.into_iter().filter_map(module).collect())
 }

@@ -5,10 +5,10 @@ use std::f64::consts::PI;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::Span;
-use crate::config::{ModelConfig, RopeScaling};
+use crate::config::{self, RopeScaling, Stack};
 use crate::ops::{self, Positions};
 
-/// Tables of cos and sin, each `[max_position_embeddings, head_dim / 2]`.
+/// Tables of cos and sin, each `[positions, head_dim / 2]`.
 #[derive(Debug, Clone)]
 pub struct Rope {
     cos: Tensor<2>,
@@ -16,12 +16,12 @@ pub struct Rope {
 }
 
 /// Returns the angular frequency of each pair of dimensions, head_dim / 2 values.
-pub fn frequencies(config: &ModelConfig) -> Vec<f64> {
-    let half = config.head_dim / 2;
+pub fn frequencies(rope: &config::Rope) -> Vec<f64> {
+    let half = rope.head_dim / 2;
     (0..half)
         .map(|i| {
-            let frequency = config.rope_theta.powf(-(2.0 * i as f64) / config.head_dim as f64);
-            match config.rope_scaling {
+            let frequency = rope.base.powf(-(2.0 * i as f64) / rope.head_dim as f64);
+            match rope.scaling {
                 RopeScaling::Default => frequency,
                 RopeScaling::Linear { factor } => frequency / factor,
                 RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_max_position_embeddings } => {
@@ -35,10 +35,10 @@ pub fn frequencies(config: &ModelConfig) -> Vec<f64> {
 }
 
 impl Rope {
-    /// Computes tables for every position of the model's context.
-    pub fn new(config: &ModelConfig, device: &Device) -> Self {
-        let (positions, half) = (config.max_position_embeddings, config.head_dim / 2);
-        let frequencies = frequencies(config);
+    /// Computes tables for this number of positions.
+    fn new(rope: &config::Rope, positions: usize, device: &Device) -> Self {
+        let half = rope.head_dim / 2;
+        let frequencies = frequencies(rope);
         // The reference computes the angle in f32 before it takes sin and cos; this does the same in the same order.
         let angle = |i: usize| f64::from((i / half) as f32 * frequencies[i % half] as f32);
         let table = |f: fn(f64) -> f64| {
@@ -49,7 +49,7 @@ impl Rope {
     }
 
     /// Returns the same tables as constants of an autodiff graph.
-    pub fn tracked(&self) -> Self {
+    fn tracked(&self) -> Self {
         Self { cos: Tensor::from_inner(self.cos.clone()), sin: Tensor::from_inner(self.sin.clone()) }
     }
 
@@ -62,5 +62,26 @@ impl Rope {
     pub fn rotate(&self, q: Tensor<2>, k: Tensor<2>, span: Span<'_>) -> (Tensor<2>, Tensor<2>) {
         let [cosines, sines] = self.tables();
         ops::rope(q, k, cosines, sines, Positions { len: span.seq_len, offset: span.offset })
+    }
+}
+
+/// Tables of the rotary positions of a model's layers, one for those that are equal.
+#[derive(Debug, Clone)]
+pub struct Ropes(Vec<(config::Rope, Rope)>);
+
+impl Ropes {
+    /// Computes the tables of every layer of `stack`, for this number of positions.
+    pub fn new(stack: &Stack, positions: usize, device: &Device) -> Self {
+        Self(stack.ropes().into_iter().map(|rope| (rope, Rope::new(&rope, positions, device))).collect())
+    }
+
+    /// Returns the same tables as constants of an autodiff graph.
+    pub fn tracked(&self) -> Self {
+        Self(self.0.iter().map(|(rope, tables)| (*rope, tables.tracked())).collect())
+    }
+
+    /// Returns the tables of a layer.
+    pub fn of(&self, rope: config::Rope) -> &Rope {
+        self.0.iter().find(|(other, _)| *other == rope).map(|(_, tables)| tables).expect("a model has the tables of its layers")
     }
 }

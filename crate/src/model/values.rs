@@ -3,10 +3,10 @@
 use burn::tensor::{DType, Device};
 
 use super::adaptation::Adaptation;
-use super::family::Role;
 use super::frozen_weights::FrozenWeights;
 use super::load::{Loaded, stored_form};
 use super::parameter_request::{Kind, ParameterRequest};
+use super::part::Role;
 use super::weight::{Matrix, Weight};
 use crate::bundle::Bundle;
 use crate::config::{BaseStorage, ModelConfig, Precision};

@@ -5,11 +5,9 @@ use serde::Serialize;
 use crate::bundle::MAX_JSON_BYTES;
 use crate::config::ModelConfig;
 use crate::error::{Error, Fault, Result};
+use crate::families::is_gguf_word;
 use crate::formats::Digest;
 use crate::state::{DocumentKind, Identity, ModelStateTensorManifest, document_digest};
-
-/// Architectures for which a GGUF file is written without a base.
-const RECIPES: [&str; 4] = ["llama", "qwen2", "qwen3", "gpt2"];
 
 /// Degree to which something can be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -218,7 +216,7 @@ fn json_cell<'a>(non_finite: Option<&str>, tensors: impl Iterator<Item = &'a Mod
 /// Judges GGUF, which is written by the recipe of an architecture, or into the files that the model came from.
 fn gguf_cell(facts: ContractFacts<'_>) -> ContractCell {
     let recipe =
-        facts.config.map(|config| config.model_type.as_str()).filter(|model| RECIPES.contains(model) && facts.recipe_refused.is_none());
+        facts.config.map(|config| config.model_type.as_str()).filter(|model| is_gguf_word(model) && facts.recipe_refused.is_none());
     let lost = "groups, optimizer state and paths are left out";
     match (recipe, facts.gguf_base) {
         (Some(model), true) => {

@@ -11,7 +11,7 @@ use crate::bundle::{Bundle, FileStream, ModelAssets, StoredBytes, StreamTensor, 
 use crate::config::{AdapterConfig, AdapterWarning, ModelConfig, Module, Names};
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::export::{ExportFormat, ExportOptions, ExportSource, ModelCard, Weights, export_adapter};
-use crate::families::factor_names;
+use crate::families::{factor_names, peft_names};
 use crate::formats::{MemorySource, SourceSpan};
 use crate::interrupt::Interrupt;
 use crate::model::modules;
@@ -114,7 +114,7 @@ pub async fn extract_adapter(
     // A valid rank is far below 2⁵³.
     let settings = AdapterConfig { r: options.rank, alpha: options.rank as f64, target_modules: targets, ..AdapterConfig::default() };
     let modules = modules(&base.config)?;
-    let resolved = settings.resolve(base.config.architecture, &modules)?;
+    let resolved = settings.resolve(peft_names(base.config.architecture), &modules)?;
     // All targets have one rank, and there is at least one target.
     let rank = resolved.targets.iter().map(|target| target.rank).max().unwrap_or_default();
     let side = resolved.targets.iter().map(|target| target.out.min(target.input)).max().unwrap_or_default();

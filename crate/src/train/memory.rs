@@ -6,7 +6,7 @@ use super::block_coordinate::{BlockCoordinate, BlockParameter};
 use super::constants::{Constants, StoredForms};
 use super::loss::MAX_LOGITS_BYTES;
 use crate::bundle::Bundle;
-use crate::config::{Architecture, ModelConfig, Precision, TrainConfig};
+use crate::config::{ModelConfig, Precision, Slot, TrainConfig};
 use crate::error::Result;
 use crate::model::{Adaptation, Kind, ParameterRequest, Plan, files_form};
 use crate::ops::linear::work::{input_work_bytes, weight_work_bytes};
@@ -39,11 +39,6 @@ impl MemoryPlan {
 /// Returns the factors A `[r, in]`.
 fn first_factors(trained: &[ParameterRequest]) -> impl Iterator<Item = &ParameterRequest> {
     trained.iter().filter(|request| matches!(request.kind, Kind::Uniform | Kind::Gaussian))
-}
-
-/// Returns whether a parameter belongs to a layer of this name.
-fn belongs(request: &ParameterRequest, layer: &str) -> bool {
-    request.name.contains(&format!(".{layer}."))
 }
 
 /// Plans the memory that training a model of this shape with these settings takes by the kernels of a GPU, or by those for `software`
@@ -81,15 +76,15 @@ pub(crate) fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &
         request.part.block().is_some() && request.kind.is_matrix() && (request.trained || !constants.packed(request))
     };
     let needing: Vec<&ParameterRequest> = plan.parameters.iter().filter(needs).collect();
-    let needed = |layer: &str| needing.iter().any(|request| belongs(request, layer));
-    let last = plan.kept.last();
+    let needed = |slot: Slot| needing.iter().any(|request| request.slot == slot);
     let run = Run {
         model,
         train,
         software,
-        kept_per_token: plan.kept.where_needed(needed),
-        keeps_last: needed(last),
-        rank_of_last: first_factors(&trained).filter(|request| belongs(request, last)).map(|request| request.shape[0]).max(),
+        kept_per_token: plan.kept_per_token(needed),
+        keeps_last: needed(Slot::Down),
+        rank_of_last: first_factors(&trained).filter(|request| request.slot == Slot::Down).map(|request| request.shape[0]).max(),
+        conv1d: plan.stack.conv1d,
         beside_adapter: !constant.is_empty(),
         parameters: &parameters,
         trained: &trained,
@@ -116,6 +111,8 @@ struct Run<'a> {
     keeps_last: bool,
     /// Largest rank of that layer's factors, if it has any.
     rank_of_last: Option<usize>,
+    /// True if the matrices of the blocks are stored as `[in, out]`.
+    conv1d: bool,
     beside_adapter: bool,
     parameters: &'a [ParamInfo],
     trained: &'a [ParameterRequest],
@@ -164,7 +161,7 @@ impl Run<'_> {
         let logits = 4 * (rows * model.vocab_size) as u64 + of_input(shape).max(of_weight(of_head > 0, shape));
         // The tape of a trained head is freed with its view of the model, which only gradient release drops before the blocks.
         let tape = if release || outside == 0 { 0 } else { row };
-        let plain = train.adapter.as_ref().is_none_or(|adapter| adapter.dropout <= 0.0) && model.architecture != Architecture::Gpt2;
+        let plain = train.adapter.as_ref().is_none_or(|adapter| adapter.dropout <= 0.0) && !self.conv1d;
         // Peak of a block in its passes: when the last linear layer has its output, before the backward pass through that layer, or when
         // all gradients of the block exist.
         let busy = |gradient: u64| {

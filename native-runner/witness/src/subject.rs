@@ -39,11 +39,13 @@ pub enum Family {
     Qwen3,
     /// Learned positions, LayerNorm and GELU.
     Gpt2,
+    /// Norms of the outputs, and of all queries and all keys.
+    Olmo2,
 }
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 4] = [Self::Llama, Self::Qwen2, Self::Qwen3, Self::Gpt2];
+    pub const ALL: [Self; 5] = [Self::Llama, Self::Qwen2, Self::Qwen3, Self::Gpt2, Self::Olmo2];
 
     /// Returns the name of the family in `model_type`.
     pub fn name(self) -> &'static str {
@@ -52,6 +54,7 @@ impl Family {
             Self::Qwen2 => "qwen2",
             Self::Qwen3 => "qwen3",
             Self::Gpt2 => "gpt2",
+            Self::Olmo2 => "olmo2",
         }
     }
 
@@ -65,7 +68,7 @@ impl Family {
         let mut document = json!({
             "model_type": self.name(), "hidden_act": "silu", "hidden_size": HIDDEN, "intermediate_size": 48, "num_hidden_layers": 2,
             "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": SEQ_LEN, "rms_norm_eps": NORM_EPS,
-            "rope_theta": 500.0, "vocab_size": VOCAB, "tie_word_embeddings": self != Self::Qwen2
+            "rope_theta": 500.0, "vocab_size": VOCAB, "tie_word_embeddings": !matches!(self, Self::Qwen2 | Self::Olmo2)
         });
         if self == Self::Qwen3 {
             document["head_dim"] = json!(16);

@@ -8,7 +8,7 @@ use tabtune::checkpoint;
 use tabtune::checkpoint::Checkpoint;
 use tabtune::config::{Architecture, ModelConfig};
 use tabtune::export::{ExportFormat, ExportOptions, ExportSource, export, export_choices};
-use tabtune::families::config_from_hf;
+use tabtune::families::{config_from_hf, peft_names};
 use tabtune::formats::{GgufFile, GgufValue, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{modules, open_model_with};
@@ -108,7 +108,7 @@ fn gguf_adapter_has_the_product_of_every_target() {
                 assert_eq!(text("general.architecture"), if config.architecture == Architecture::Gpt2 { "gpt2" } else { "llama" });
                 let alpha = file.get("adapter.lora.alpha").and_then(GgufValue::number).unwrap();
                 assert_eq!(alpha, settings.alpha);
-                let resolved = settings.resolve(config.architecture, &modules(&config).unwrap()).unwrap();
+                let resolved = settings.resolve(peft_names(config.architecture), &modules(&config).unwrap()).unwrap();
                 assert_eq!(file.tensors.len(), 2 * resolved.targets.len());
                 let values = trained(&trainer);
                 for target in &resolved.targets {

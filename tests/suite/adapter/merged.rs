@@ -9,6 +9,7 @@ use tabtune::bundle::{Bundle, OpenOptions};
 use tabtune::checkpoint::Checkpoint;
 use tabtune::config::ModelConfig;
 use tabtune::export::{ExportDtype, ExportFormat, ExportOptions, ExportSource, Weights, export};
+use tabtune::families::peft_names;
 use tabtune::formats::{ByteSource, GgufFile, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, modules, open_model, open_model_with};
@@ -33,7 +34,7 @@ pub(super) fn folder(config: &ModelConfig, dtype: ExportDtype) -> Files {
 /// Returns the name of each tensor, the sum of base and product in f64, and the largest error of computing it in f32.
 fn sums(trainer: &Trainer, base: &Bundle) -> Vec<(String, Vec<f64>, Vec<f64>, f64)> {
     let settings = trainer.config().adapter.clone().unwrap();
-    let resolved = settings.resolve(base.config.architecture, &modules(&base.config).unwrap()).unwrap();
+    let resolved = settings.resolve(peft_names(base.config.architecture), &modules(&base.config).unwrap()).unwrap();
     let trained = trained(trainer);
     let one = |name: String| {
         if let Some(saved) = trained.get(&name) {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use tabtune::bundle::open_bundle;
-use tabtune::config::{Architecture, RopeScaling};
-use tabtune::families::{config_from_hf, config_to_hf};
+use tabtune::config::{Architecture, Placement, QkNorm, RopeScaling};
+use tabtune::families::{config_from_hf, config_to_hf, stack};
 
 use super::files::{file, safetensors};
 
@@ -34,10 +34,12 @@ fn a_context_that_is_not_stated_is_that_of_the_publication() {
     early.as_object_mut().unwrap().remove("max_position_embeddings");
     let qwen = with(early.clone(), "model_type", json!("qwen2"));
     let mistral = with(with(early.clone(), "model_type", json!("mistral")), "sliding_window", Value::Null);
+    let olmo2 = with(early.clone(), "model_type", json!("olmo2"));
     let cases = [
         (early.clone(), "max_position_embeddings", 2048),
         (with(early, "max_position_embeddings", Value::Null), "max_position_embeddings", 2048),
         (qwen, "max_position_embeddings", 32_768),
+        (olmo2, "max_position_embeddings", 2048),
         (mistral, "max_position_embeddings", 131_072),
         (gpt2, "n_positions", 1024),
     ];
@@ -68,6 +70,14 @@ fn families_differ_in_biases_and_norms() {
     let of = |name: &str| config_from_hf(&with(llama(), "model_type", json!(name))).unwrap();
     assert!(of("qwen2").attention_bias && !of("qwen2").qk_norm);
     assert!(of("qwen3").qk_norm && !of("qwen3").attention_bias);
+    let mut olmo2 = with(llama(), "model_type", json!("olmo2"));
+    olmo2.as_object_mut().unwrap().remove("rms_norm_eps");
+    olmo2.as_object_mut().unwrap().remove("rope_theta");
+    let config = config_from_hf(&olmo2).unwrap();
+    assert_eq!((config.architecture, config.norm_eps, config.rope_theta), (Architecture::Olmo2, 1e-5, 1e4));
+    let layer = stack(&config).unwrap().layers[1];
+    assert_eq!((layer.norms, layer.attention.qk_norm), (Placement::Post, QkNorm::All));
+    assert_eq!(config_from_hf(&with(olmo2, "attention_bias", json!(true))).unwrap_err().code(), "model.config.unsupported");
 }
 
 #[test]
@@ -85,7 +95,7 @@ fn gpt2_config_is_read() {
 fn written_config_reads_back_equal() {
     let scaling = json!({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
         "original_max_position_embeddings": 32});
-    for name in ["llama", "qwen2", "qwen3"] {
+    for name in ["llama", "qwen2", "qwen3", "olmo2"] {
         let config = config_from_hf(&with(with(llama(), "model_type", json!(name)), "rope_scaling", scaling.clone())).unwrap();
         assert_eq!(config_from_hf(&config_to_hf(&config)).unwrap(), config, "{name}");
     }

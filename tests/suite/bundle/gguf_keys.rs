@@ -5,7 +5,7 @@ use tabtune::families::{Effect, KEYS, effect};
 
 use super::files::{Meta, file, gguf, ramp};
 
-const FAMILIES: [&str; 4] = ["llama", "qwen2", "qwen3", "gpt2"];
+const FAMILIES: [&str; 5] = ["llama", "qwen2", "qwen3", "gpt2", "olmo2"];
 
 /// Opens a model of this family that has metadata, an embedding, and one more key.
 fn with(family: &str, key: &str, value: Meta) -> tabtune::Result<Bundle> {

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use tabtune::Error;
 use tabtune::bundle::{LoraConfig, adapter_config_json};
-use tabtune::config::{AdapterConfig, Architecture, BaseStorage, BlockPattern, Module, ModuleKind, Pattern, Resolved, TrainConfig};
+use tabtune::config::{
+    AdapterConfig, Architecture, BaseStorage, BlockPattern, Module, ModuleKind, Pattern, PeftNames, Resolved, TrainConfig,
+};
+use tabtune::families::peft_names;
 use tabtune::formats::MemorySource;
 
 use super::{read, refused};
@@ -16,8 +19,8 @@ fn golden() -> Value {
     serde_json::from_str(GOLDEN).unwrap()
 }
 
-fn architecture(model: &str) -> Architecture {
-    if model == "gpt2" { Architecture::Gpt2 } else { Architecture::Llama }
+fn family(model: &str) -> &'static PeftNames {
+    peft_names(if model == "gpt2" { Architecture::Gpt2 } else { Architecture::Llama })
 }
 
 fn modules(golden: &Value, model: &str) -> Vec<Module> {
@@ -41,7 +44,7 @@ fn settings(of: &Value) -> Result<AdapterConfig, Error> {
 }
 
 fn resolved(golden: &Value, model: &str, of: &Value) -> Result<Resolved, Error> {
-    settings(of)?.resolve(architecture(model), &modules(golden, model))
+    settings(of)?.resolve(family(model), &modules(golden, model))
 }
 
 /// Returns targets in the form of PEFT's golden: name → rank and scale.
@@ -209,7 +212,7 @@ fn patterns_do_not_leave_their_brackets() {
 
 fn written(golden: &Value, model: &str, of: &Value, kept: &Map<String, Value>) -> (String, Resolved) {
     let found = resolved(golden, model, of).unwrap();
-    (adapter_config_json(&settings(of).unwrap(), architecture(model), Some("base"), &found, kept), found)
+    (adapter_config_json(&settings(of).unwrap(), family(model), Some("base"), &found, kept), found)
 }
 
 #[test]
@@ -237,7 +240,7 @@ fn written_configurations_are_those_of_peft() {
         // The written file means the same modules when it is read.
         let again = LoraConfig::open(&MemorySource::new("adapter_config.json", text.into_bytes())).unwrap();
         assert!(again.warnings.is_empty() && again.fan_in_fan_out == (model == "gpt2"));
-        assert_eq!(again.settings().resolve(architecture(model), &modules(&golden, model)).unwrap(), found, "{of}");
+        assert_eq!(again.settings().resolve(family(model), &modules(&golden, model)).unwrap(), found, "{of}");
         assert_eq!((again.settings().dropout, again.settings().init), (settings(of).unwrap().dropout, settings(of).unwrap().init));
     }
 }
@@ -256,8 +259,8 @@ fn unknown_fields_of_a_file_are_kept_and_read_settings_hold() {
                                     "layers_to_transform": [1], "layers_pattern": "layers", "rank_pattern": {"v_proj": 2, "q_proj": 3},
                                     "modules_to_save": ["norm"], "rslora": true, "init": "gaussian"}));
     assert_eq!(own, expected.unwrap());
-    let found = own.resolve(Architecture::Llama, &modules(&golden, "llama")).unwrap();
-    let text = adapter_config_json(&own, Architecture::Llama, Some("a/b"), &found, &config.unknown);
+    let found = own.resolve(family("llama"), &modules(&golden, "llama")).unwrap();
+    let text = adapter_config_json(&own, family("llama"), Some("a/b"), &found, &config.unknown);
     let again: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&again["new_field"], &again["r_new"]), (&json!({"b": [1, 2.5]}), &Value::Null));
     assert!(again.as_object().unwrap().contains_key("r_new") && again.as_object().unwrap().keys().is_sorted());
@@ -265,7 +268,7 @@ fn unknown_fields_of_a_file_are_kept_and_read_settings_hold() {
     // Without a name of its own the adapter has the name of the adapter that it continues, or none.
     let named = json!({"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj"], "base_model_name_or_path": "c/d", "revision": "v2"});
     for (before, name, revision) in [(&named, json!("c/d"), json!("v2")), (&file, Value::Null, Value::Null)] {
-        let text = adapter_config_json(&own, Architecture::Llama, None, &found, &open(before).unwrap().unknown);
+        let text = adapter_config_json(&own, family("llama"), None, &found, &open(before).unwrap().unknown);
         let found: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((&found["base_model_name_or_path"], &found["revision"]), (&name, &revision));
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::config::BASE_NAMES;
 use super::pairs::PREFIX;
 use crate::bundle::stream::StreamTensor;
-use crate::config::{AdapterConfig, Architecture, Names, Resolved, Target, is_all_linear};
+use crate::config::{AdapterConfig, Names, PeftNames, Resolved, Target, is_all_linear};
 
 /// Number of targets from which on PEFT writes the shortest name ends that distinguish them from other modules. These are the last parts, since
 /// in every model here no other module has the same last part as a target.
@@ -19,12 +19,12 @@ const SHORT_NAMES: usize = 20;
 /// null. `kept` are fields of that adapter, which are kept unless they have a name of PEFT's.
 pub fn adapter_config_json(
     config: &AdapterConfig,
-    architecture: Architecture,
+    family: &PeftNames,
     base_name: Option<&str>,
     resolved: &Resolved,
     kept: &Map<String, Value>,
 ) -> String {
-    let targets = match config.targets(architecture) {
+    let targets = match config.targets(family) {
         Names::One(text) if is_all_linear(&text) => json!(all_names(&resolved.targets)),
         Names::One(text) => json!(text),
         Names::Many(list) => json!(list.into_iter().collect::<BTreeSet<_>>()),
@@ -45,7 +45,7 @@ pub fn adapter_config_json(
         "corda_config": null,
         "eva_config": null,
         "exclude_modules": names(&config.exclude_modules),
-        "fan_in_fan_out": architecture == Architecture::Gpt2,
+        "fan_in_fan_out": resolved.fan_in_fan_out,
         "inference_mode": true,
         "init_lora_weights": config.init,
         "layer_replication": null,

@@ -85,7 +85,7 @@ impl Stock {
             let values: Vec<f32> = angles.map(|angle| of(angle) as f32).collect();
             Tensor::<4>::from_data(TensorData::new(values, [1, 1, t, half]), &device)
         };
-        let turns = (config.architecture == Architecture::Llama).then(|| [table(f64::cos), table(f64::sin)]);
+        let turns = (config.architecture != Architecture::Gpt2).then(|| [table(f64::cos), table(f64::sin)]);
         // `tril_mask` is true above the diagonal.
         let later = Tensor::<2, Bool>::tril_mask([t, t], 0, &device).reshape([1, 1, t, t]);
         Self { config: config.clone(), training, parameters, turns, later, step: 0, device }

@@ -1,4 +1,4 @@
-//! The forward pass: Llama with what Qwen2 and Qwen3 add to it, and GPT-2, as their papers write them.
+//! The forward pass: Llama with what Qwen2 and Qwen3 add to it, OLMo 2, and GPT-2, as their papers write them.
 
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
@@ -24,6 +24,7 @@ impl View<'_> {
         let logits = match self.stock.config.architecture {
             Architecture::Llama => self.llama(),
             Architecture::Gpt2 => self.gpt2(),
+            Architecture::Olmo2 => self.olmo2(),
         };
         let targets = self.batch.targets.iter().map(|&target| target.max(0)).collect();
         let losses = log_softmax(logits, 1).gather(1, self.ids(targets).reshape([n, 1])).neg();
@@ -151,12 +152,40 @@ impl View<'_> {
             let attended = self.attention(q, k, projected("v", num_key_value_heads));
             x = x + self.linear(&attended, &of("self_attn.o_proj"));
             let normed = self.rms_norm(x.clone(), &of("post_attention_layernorm"));
-            let gated = silu(self.linear(&normed, &of("mlp.gate_proj"))) * self.linear(&normed, &of("mlp.up_proj"));
-            x = x + self.linear(&gated, &of("mlp.down_proj"));
+            x = x + self.swiglu(&normed, &of("mlp"));
         }
-        let normed = self.rms_norm(x, "model.norm");
-        let head = if self.stock.config.tie_word_embeddings { table } else { "lm_head.weight" };
-        normed.matmul(self.weight(head).transpose())
+        self.rms_norm(x, "model.norm").matmul(self.weight(self.head(table)).transpose())
+    }
+
+    /// OLMo 2 (arXiv:2501.00656): norms of the outputs instead of the inputs, and of all queries and all keys before they are heads.
+    fn olmo2(&self) -> Tensor<2> {
+        let ModelConfig { num_hidden_layers, num_attention_heads, num_key_value_heads, .. } = self.stock.config;
+        let table = "model.embed_tokens.weight";
+        let mut x = self.rows(table, self.batch.inputs.clone());
+        for layer in 0..num_hidden_layers {
+            let of = |part: &str| format!("model.layers.{layer}.{part}");
+            let projected = |part: &str| self.linear(&x, &of(&format!("self_attn.{part}_proj")));
+            let normed = |part: &str| self.rms_norm(projected(part), &of(&format!("self_attn.{part}_norm")));
+            let q = self.turned(self.heads(normed("q"), num_attention_heads));
+            let k = self.turned(self.heads(normed("k"), num_key_value_heads));
+            let attended = self.attention(q, k, self.heads(projected("v"), num_key_value_heads));
+            let attended = self.linear(&attended, &of("self_attn.o_proj"));
+            x = x + self.rms_norm(attended, &of("post_attention_layernorm"));
+            let hidden = self.swiglu(&x, &of("mlp"));
+            x = x + self.rms_norm(hidden, &of("post_feedforward_layernorm"));
+        }
+        self.rms_norm(x, "model.norm").matmul(self.weight(self.head(table)).transpose())
+    }
+
+    /// down(silu(gate(x)) · up(x))
+    fn swiglu(&self, x: &Tensor<2>, mlp: &str) -> Tensor<2> {
+        let gated = silu(self.linear(x, &format!("{mlp}.gate_proj"))) * self.linear(x, &format!("{mlp}.up_proj"));
+        self.linear(&gated, &format!("{mlp}.down_proj"))
+    }
+
+    /// The weight of the head, which may be the table.
+    fn head<'a>(&self, table: &'a str) -> &'a str {
+        if self.stock.config.tie_word_embeddings { table } else { "lm_head.weight" }
     }
 
     /// RMSNorm of each head, in a family that has it. [B, heads, T, H]
@@ -183,8 +212,7 @@ impl View<'_> {
             x = x + self.conv1d(&gelu(hidden), &of("mlp.c_proj"));
         }
         let normed = self.layer_norm(x, "transformer.ln_f");
-        let head = if self.stock.config.tie_word_embeddings { "transformer.wte.weight" } else { "lm_head.weight" };
-        normed.matmul(self.weight(head).transpose())
+        normed.matmul(self.weight(self.head("transformer.wte.weight")).transpose())
     }
 }
 

@@ -1,0 +1,216 @@
+//! Description of a model's layers, as data. A family of `families` makes it, and `model` builds its modules from it alone.
+
+use super::model::RopeScaling;
+
+/// Place of a module in a model: outside the blocks, or in each of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slot {
+    /// Table of the tokens.
+    Tokens,
+    /// Table of learned positions.
+    Positions,
+    /// Norm of the input of the attention.
+    AttentionNorm,
+    /// Matrix of the queries.
+    Query,
+    /// Matrix of the keys.
+    Key,
+    /// Matrix of the values.
+    Value,
+    /// One matrix for queries, keys and values.
+    QueryKeyValue,
+    /// Norm of the queries.
+    QueryNorm,
+    /// Norm of the keys.
+    KeyNorm,
+    /// Matrix of the attention's output.
+    Output,
+    /// Norm of the attention's output.
+    AttentionPostNorm,
+    /// Norm of the input of the MLP.
+    MlpNorm,
+    /// Matrix whose products gate those of [`Self::Up`].
+    Gate,
+    /// Matrix from the residual stream to the width of the MLP.
+    Up,
+    /// Matrix from the width of the MLP to the residual stream.
+    Down,
+    /// Norm of the MLP's output.
+    MlpPostNorm,
+    /// Norm after the last block.
+    LastNorm,
+    /// Matrix of the head, if it is not the table of the tokens.
+    Head,
+}
+
+/// Names of a family's tensors in Hugging Face's files.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TensorNames {
+    /// Text in front of the number of a block.
+    pub blocks: &'static str,
+    /// Modules of a block, without the text in front of them, in the order of a file.
+    pub parts: &'static [(Slot, &'static str)],
+    /// Weights outside the blocks with their whole names. Files have them after the blocks, in this order.
+    pub outer: &'static [(Slot, &'static str)],
+}
+
+impl TensorNames {
+    /// Returns the position of a module in the order of a file, among those of its block or those outside the blocks.
+    pub fn position(&self, slot: Slot) -> usize {
+        let of = |list: &[(Slot, &str)]| list.iter().position(|(other, _)| *other == slot);
+        of(self.parts).or_else(|| of(self.outer)).expect("a family names every module that it has")
+    }
+
+    /// Returns the whole name of the weight of a module outside the blocks.
+    pub fn outer(&self, slot: Slot) -> &'static str {
+        self.outer[self.position(slot)].1
+    }
+
+    /// Returns the whole name of a module, without `.weight`.
+    pub fn module(&self, block: Option<usize>, slot: Slot) -> String {
+        match block {
+            Some(block) => format!("{}{block}.{}", self.blocks, self.parts[self.position(slot)].1),
+            None => self.outer(slot).trim_end_matches(".weight").to_string(),
+        }
+    }
+}
+
+/// Kind of a norm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NormKind {
+    /// RMSNorm (arXiv:1910.07467), with a weight.
+    Rms,
+    /// LayerNorm (arXiv:1607.06450), with a weight and a bias.
+    Layer,
+}
+
+/// A norm of the residual stream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Norm {
+    /// Kind of the norm.
+    pub kind: NormKind,
+    /// ε, which is added to the mean square or to the variance.
+    pub eps: f64,
+}
+
+/// Norms of queries and keys, of the kind of the block's other norms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QkNorm {
+    /// None.
+    None,
+    /// Over the values of each head, with one weight for all heads.
+    Head,
+    /// Over the values of all heads of a row.
+    All,
+}
+
+/// Rotary positions of queries and keys (arXiv:2104.09864), in half-split pairing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rope {
+    /// Number of dimensions that are rotated: all of a head, an even number.
+    pub head_dim: usize,
+    /// Base of the frequencies.
+    pub base: f64,
+    /// Stretching of the frequencies.
+    pub scaling: RopeScaling,
+}
+
+/// Causal grouped-query attention of a block.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Attention {
+    /// Number of query heads.
+    pub heads: usize,
+    /// Number of key and value heads; divides `heads`.
+    pub kv_heads: usize,
+    /// Dimension of a head, H.
+    pub head_dim: usize,
+    /// Norms of queries and keys, before they are rotated.
+    pub qk_norm: QkNorm,
+    /// Rotary positions, if it has them.
+    pub rope: Option<Rope>,
+    /// True if queries, keys and values have biases.
+    pub bias: bool,
+    /// True if the output has a bias.
+    pub output_bias: bool,
+    /// True if one matrix makes queries, keys and values.
+    pub fused: bool,
+}
+
+impl Attention {
+    /// Returns the widths of a row of queries and of a row of keys or values.
+    pub fn widths(&self) -> [usize; 2] {
+        [self.heads, self.kv_heads].map(|heads| heads * self.head_dim)
+    }
+}
+
+/// Function that an MLP computes between its first products and its last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activation {
+    /// `silu(gate) · up` (arXiv:2002.05202).
+    SwiGlu,
+    /// GELU in its tanh form (arXiv:1606.08415), of one product.
+    Gelu,
+}
+
+/// MLP of a block.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mlp {
+    /// Function between its products.
+    pub activation: Activation,
+    /// Hidden width, F.
+    pub width: usize,
+    /// True if its matrices have biases.
+    pub bias: bool,
+}
+
+/// Places of the norms of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// Norms of the inputs: `x += attention(norm(x))`, then `x += mlp(norm(x))`.
+    Pre,
+    /// Norms of the outputs: `x += norm(attention(x))`, then `x += norm(mlp(x))`.
+    Post,
+}
+
+/// A block: attention, then an MLP, each added to the residual stream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Layer {
+    /// Places of its norms.
+    pub norms: Placement,
+    /// Norms of attention and MLP.
+    pub norm: Norm,
+    /// The attention.
+    pub attention: Attention,
+    /// The MLP.
+    pub mlp: Mlp,
+}
+
+/// A model from its tables to its head.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stack {
+    /// Number of learned positions, whose table is added to that of the tokens, if the model has one.
+    pub positions: Option<usize>,
+    /// The blocks.
+    pub layers: Vec<Layer>,
+    /// Norm after the last block.
+    pub last_norm: Norm,
+    /// True if the head is the table of the tokens.
+    pub tied: bool,
+    /// True if the matrices of the blocks are stored as `[in, out]` (GPT-2's Conv1D), false for `[out, in]`.
+    pub conv1d: bool,
+    /// Names of the tensors.
+    pub names: &'static TensorNames,
+}
+
+impl Stack {
+    /// Returns the different rotary positions of the layers.
+    pub fn ropes(&self) -> Vec<Rope> {
+        let mut found: Vec<Rope> = Vec::new();
+        for rope in self.layers.iter().filter_map(|layer| layer.attention.rope) {
+            if !found.contains(&rope) {
+                found.push(rope);
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,47 @@
+//! Number of values that a block keeps for its backward pass.
+
+use crate::config::{Activation, Layer, NormKind, QkNorm, Slot};
+
+/// Number of values per token that a block keeps for its backward pass.
+#[derive(Debug)]
+pub struct SavedActivations {
+    /// Values that are always kept: the inputs of norms and activations; for attention q, k, v, its output and two numbers per head.
+    always: usize,
+    /// Inputs of the linear layers in their order, with their width: layers that are listed together have the same input. The input of
+    /// attention's output is not listed, because attention already keeps it.
+    inputs: [(&'static [Slot], usize); 3],
+}
+
+impl SavedActivations {
+    /// Counts the values of a layer whose rows have `width` values.
+    pub fn of(layer: &Layer, width: usize) -> Self {
+        let (attention, mlp) = (&layer.attention, &layer.mlp);
+        let [q, kv] = attention.widths();
+        let of_attention = 2 * (q + kv) + 2 * attention.heads;
+        // The input of a norm, and its scale or mean and scale.
+        let of_norm = |width: usize| match layer.norm.kind {
+            NormKind::Rms => width + 1,
+            NormKind::Layer => width + 2,
+        };
+        let of_heads = match attention.qk_norm {
+            QkNorm::None => 0,
+            QkNorm::Head => (attention.heads + attention.kv_heads) * of_norm(attention.head_dim),
+            QkNorm::All => of_norm(q) + of_norm(kv),
+        };
+        let projections: &[Slot] = if attention.fused { &[Slot::QueryKeyValue] } else { &[Slot::Query, Slot::Key, Slot::Value] };
+        let (hidden, first): (usize, &[Slot]) = match mlp.activation {
+            Activation::SwiGlu => (2 * mlp.width, &[Slot::Gate, Slot::Up]),
+            Activation::Gelu => (mlp.width, &[Slot::Up]),
+        };
+        Self {
+            always: 2 * of_norm(width) + of_attention + of_heads + hidden,
+            inputs: [(projections, width), (first, width), (&[Slot::Down], mlp.width)],
+        }
+    }
+
+    /// Returns the number of values that are kept if only the layers that `needs` selects need their inputs.
+    pub fn where_needed(&self, needs: &impl Fn(Slot) -> bool) -> usize {
+        let needed = self.inputs.iter().filter(|(layers, _)| layers.iter().any(|&layer| needs(layer)));
+        self.always + needed.map(|(_, width)| width).sum::<usize>()
+    }
+}
