@@ -25,8 +25,6 @@ pub(super) struct Contents<'a> {
     /// True if the file is the beginning of a longer one, which may end within a member.
     partial: bool,
     state: State<'a>,
-    /// True after the first member.
-    later: bool,
     trailing: Trailing,
 }
 
@@ -58,7 +56,7 @@ impl<'a> Contents<'a> {
         let packed = first == MAGIC;
         let file = BufReader::with_capacity(BUFFER, Cursor::new(first).chain(inner));
         let state = if packed { State::Member(Box::new(GzDecoder::new(file))) } else { State::Plain(file) };
-        Ok(Self { name, partial, state, later: false, trailing: Trailing::default() })
+        Ok(Self { name, partial, state, trailing: Trailing::default() })
     }
 
     /// Returns what will be known of the file's end.
@@ -66,26 +64,19 @@ impl<'a> Contents<'a> {
         self.trailing.clone()
     }
 
-    /// Decides what an error within a member means: an end, or the fault of the file.
-    fn failed(&mut self, error: io::Error, no_header: bool) -> io::Result<()> {
-        let kind = error.kind();
-        match kind {
-            ErrorKind::UnexpectedEof if self.partial => Ok(()),
-            ErrorKind::InvalidInput if self.later && no_header => {
-                self.trailing.0.set(true);
-                Ok(())
-            }
+    /// Returns the fault of a damaged file, and passes on the error of reading one.
+    fn fault(&self, error: io::Error) -> io::Error {
+        match error.kind() {
             ErrorKind::UnexpectedEof | ErrorKind::InvalidInput | ErrorKind::InvalidData => {
                 let refusal = Refusal::new(word!("data.gzip")).of(self.name).expected("a whole gzip file").found(error);
-                Err(io::Error::other(Error::from(refusal.hint("pack it again, or give it unpacked"))))
+                io::Error::other(Error::from(refusal.hint("pack it again, or give it unpacked")))
             }
-            _ => Err(error),
+            _ => error,
         }
     }
 
     /// Begins the next member of a file, if there is one.
     fn next_member(&mut self, mut file: File<'a>) -> io::Result<()> {
-        self.later = true;
         match after_padding(&mut file)? {
             Some(first) if first == MAGIC[0] => self.state = State::Member(Box::new(GzDecoder::new(file))),
             Some(_) => self.trailing.0.set(true),
@@ -116,19 +107,15 @@ impl Read for Contents<'_> {
                 State::Ended => return Ok(0),
                 State::Member(member) => member,
             };
-            let read = member.read(buf);
-            let no_header = member.header().is_none();
-            match read {
+            match member.read(buf) {
                 Ok(0) if !buf.is_empty() => {
                     if let State::Member(member) = std::mem::replace(&mut self.state, State::Ended) {
                         self.next_member(member.into_inner())?;
                     }
                 }
-                Ok(count) => return Ok(count),
-                Err(error) => {
-                    self.failed(error, no_header)?;
-                    self.state = State::Ended;
-                }
+                Err(error) if self.partial && error.kind() == ErrorKind::UnexpectedEof => self.state = State::Ended,
+                Err(error) => return Err(self.fault(error)),
+                read => return read,
             }
         }
     }
