@@ -124,7 +124,7 @@ impl PortableModelBundle {
     /// Imports a Hugging Face folder.
     ///
     /// # Errors
-    /// Those of [`open_model`](crate::model::open_model), and errors of reading.
+    /// The errors of [`open_model`](crate::model::open_model), and errors of reading.
     pub async fn import_hf_folder(files: &SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
         open_hf_folder(files)?.import(request).await
     }
@@ -132,7 +132,7 @@ impl PortableModelBundle {
     /// Imports a checkpoint folder, without making a trainer.
     ///
     /// # Errors
-    /// Those of [`Checkpoint::open`](crate::checkpoint::Checkpoint::open), and errors of reading.
+    /// The errors of [`Checkpoint::open`](crate::checkpoint::Checkpoint::open), and errors of reading.
     pub async fn import_checkpoint(files: &SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
         open_checkpoint(files)?.import(request).await
     }
