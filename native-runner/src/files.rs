@@ -71,6 +71,19 @@ pub fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
+/// Returns true if `path` still leads to this open file.
+#[cfg(unix)]
+pub fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    file.metadata().ok().zip(std::fs::metadata(path).ok()).is_some_and(|(a, b)| (a.dev(), a.ino()) == (b.dev(), b.ino()))
+}
+
+/// On other systems a name is free again only after each holder of the file has closed it.
+#[cfg(not(unix))]
+pub fn is_at(_: &File, _: &Path) -> bool {
+    true
+}
+
 /// Reads a whole file.
 ///
 /// # Errors

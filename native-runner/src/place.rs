@@ -2,10 +2,11 @@
 //! and temporary ones that carry this process's mark.
 
 mod disk;
+mod lock;
 mod one_file;
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tabtune::bundle::FileStream;
@@ -15,13 +16,12 @@ use tabtune::train::Progress;
 use self::disk::{
     check_room, fill_new, flush_folder, list, make_folder, mark, occupied, remove_empty, remove_file, rename, temporary, try_out,
 };
+use self::lock::{LOCK, Lock};
 pub use self::one_file::{OneFile, Place};
 use crate::error::{Result, RunError, unwritable};
 use crate::files::{COMPLETE, FileSource};
 use crate::signals::Signals;
 
-/// Name of the lock file, which is locked by the process that writes into the folder and contains its mark.
-const LOCK: &str = ".tabtune.lock";
 /// Name of the folder that a new file system has at its root.
 const OF_THE_SYSTEM: &str = "lost+found";
 
@@ -33,8 +33,8 @@ pub struct Folder {
     /// Folders that were created for this process, the deepest first.
     created: Vec<PathBuf>,
     mark: String,
-    /// Lock that is held until this process ends, however it ends. `None` if the file system has no locks.
-    lock: Option<File>,
+    /// Lock of the folder. `None` if the file system has no locks.
+    lock: Option<Lock>,
 }
 
 impl Folder {
@@ -57,7 +57,10 @@ impl Folder {
     fn claim(path: &Path, checkpoints: bool) -> Result<Self> {
         let created = make_folder(path)?;
         let mut folder = Self { path: path.to_path_buf(), checkpoints, created, mark: mark(), lock: None };
-        folder.take_lock()?;
+        folder.lock = Lock::take(path, &folder.mark)?;
+        if folder.lock.is_none() {
+            log::warn!("{}: the file system has no locks: nothing keeps a second process out", path.display());
+        }
         folder.check_contents()?;
         try_out(path, &folder.mark)?;
         Ok(folder)
@@ -207,68 +210,14 @@ impl Folder {
         found.sort();
         if found.is_empty() { Ok(()) } else { Err(occupied(&self.path, list(&found))) }
     }
-
-    /// Takes the folder's lock, and removes temporary files that a killed process left under the mark in it.
-    fn take_lock(&mut self) -> Result<()> {
-        let path = self.path.join(LOCK);
-        let failed = |e: std::io::Error| unwritable(path.display(), e);
-        loop {
-            let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Err(RunError::Locked { place: self.path.display().to_string() }),
-                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
-                    log::warn!("{}: the file system has no locks: nothing keeps a second process out", self.path.display());
-                    return Ok(());
-                }
-                Err(TryLockError::Error(error)) => return Err(failed(error).into()),
-            }
-            if !is_at(&file, &path) {
-                // Its holder removed it between the two calls.
-                continue;
-            }
-            let mut before = String::new();
-            // Any other contents are not a mark.
-            let _ = file.read_to_string(&mut before);
-            if is_mark(&before) {
-                let left = self.path.join(temporary(&before));
-                let _ = fs::remove_dir_all(&left);
-                let _ = fs::remove_file(left.with_extension("json"));
-            }
-            // The lock is stored first, so that its file is removed again if the mark cannot be written, as on a full disk.
-            let file = self.lock.insert(file);
-            let written = file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0))).and_then(|_| file.write_all(self.mark.as_bytes()));
-            return written.and_then(|()| file.sync_all()).map_err(|e| failed(e).into());
-        }
-    }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if self.lock.is_some() {
-            // The lock is held until here, so the file is this process's own.
-            let _ = fs::remove_file(self.path.join(LOCK));
-        }
+        // A folder with the lock in it is not empty.
+        self.lock = None;
         remove_empty(&self.created);
     }
-}
-
-fn is_mark(text: &str) -> bool {
-    text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// Returns true if `path` still leads to this open file.
-#[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let same = |a: fs::Metadata, b: fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
-    file.metadata().ok().zip(fs::metadata(path).ok()).is_some_and(|(a, b)| same(a, b))
-}
-
-/// On other systems a name is free again only after each holder of the file has closed it.
-#[cfg(not(unix))]
-fn is_at(_: &File, _: &Path) -> bool {
-    true
 }
 
 /// Lists the files that a manifest names. Together with the manifest they are the checkpoint.

@@ -10,6 +10,8 @@ mod ends;
 mod full_disks;
 mod inputs;
 #[cfg(target_os = "linux")]
+mod locks;
+#[cfg(target_os = "linux")]
 mod lost_device;
 mod merge_matrix;
 mod merges;
