@@ -14,7 +14,7 @@ use tabtune::checkpoint::{MANIFEST, read_manifest};
 use tabtune::train::Progress;
 
 use self::disk::{
-    check_room, fill_new, flush_folder, list, make_folder, mark, occupied, remove_empty, remove_file, rename, temporary, try_out,
+    check_room, fill_new, flush_folder, list, make_folder, mark, occupied, remove_empty, remove_file, rename, temporary, try_names, try_out,
 };
 use self::lock::{LOCK, Lock};
 pub use self::one_file::{OneFile, Place};
@@ -35,6 +35,9 @@ pub struct Folder {
     mark: String,
     /// Lock of the folder. `None` if the file system has no locks.
     lock: Option<Lock>,
+    /// Names of the files that belong to the folder's checkpoint, as it was found and as this process has saved it since. The manifest belongs
+    /// to it too.
+    own: Vec<String>,
 }
 
 impl Folder {
@@ -55,15 +58,20 @@ impl Folder {
     }
 
     fn claim(path: &Path, checkpoints: bool) -> Result<Self> {
-        let created = make_folder(path)?;
-        let mut folder = Self { path: path.to_path_buf(), checkpoints, created, mark: mark(), lock: None };
-        folder.lock = Lock::take(path, &folder.mark)?;
-        if folder.lock.is_none() {
-            log::warn!("{}: the file system has no locks: nothing keeps a second process out", path.display());
-        }
-        folder.check_contents()?;
+        let mut folder = Self { path: path.to_path_buf(), checkpoints, created: Vec::new(), mark: mark(), lock: None, own: Vec::new() };
+        folder.enter()?;
         try_out(path, &folder.mark)?;
         Ok(folder)
+    }
+
+    /// Makes the folder if it does not exist, takes its lock, and checks its contents.
+    fn enter(&mut self) -> Result<()> {
+        self.created.extend(make_folder(&self.path)?);
+        self.lock = Lock::take(&self.path, &self.mark)?;
+        if self.lock.is_none() {
+            log::warn!("{}: the file system has no locks: nothing keeps a second process out", self.path.display());
+        }
+        self.check_contents()
     }
 
     /// Returns the path of the folder.
@@ -71,27 +79,29 @@ impl Folder {
         &self.path
     }
 
-    /// Checks that these files can be written: none would replace a foreign file, and the file system has room for so many bytes.
+    /// Checks that these files can be written: none would replace a foreign file, each can be created, and the file system has room for so
+    /// many bytes.
     ///
     /// # Errors
-    /// `output.occupied`; `sink.write` with the free bytes if there are too few.
+    /// `output.occupied`; `sink.write`, with the free bytes if there are too few.
     pub fn check_room(&self, stream: &FileStream, bytes: u64) -> Result<()> {
         self.check_names(stream)?;
-        check_room(&self.path, stream.files().len(), bytes)
+        check_room(&self.path, stream.files().len(), bytes)?;
+        try_names(&self.path, &self.mark, stream)
     }
 
     /// Writes the files of `stream`, either all of them or none. Returns their paths.
     ///
     /// # Errors
     /// `output.occupied`, `sink.write`, `cli.ended` if a signal comes, and errors of the stream.
-    pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
+    pub fn write(&mut self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
         self.check_names(stream)?;
         // A training run handles its signals itself, and saves the steps that it has made.
         let signals = if self.checkpoints { None } else { Some(Signals::listen().map_err(RunError::Signals)?) };
         let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
         let part = self.path.join(temporary(&self.mark));
         let filled = fill_new(&part, self.checkpoints, stream, signals.as_ref());
-        let placed = filled.and_then(|()| if self.checkpoints { self.replace(&part) } else { self.move_up(&part, &names) });
+        let placed = filled.and_then(|()| if self.checkpoints { self.replace(&part, &names) } else { self.move_up(&part, &names) });
         if placed.is_err() {
             // The first failure is the one to report. Remaining files carry this process's mark.
             let _ = fs::remove_dir_all(&part);
@@ -129,16 +139,17 @@ impl Folder {
 
     /// Makes the complete files in `part` the checkpoint of the folder. A single rename decides this: from then on readers find them, moved to
     /// their places or not.
-    fn replace(&self, part: &Path) -> Result<()> {
+    fn replace(&mut self, part: &Path, names: &[String]) -> Result<()> {
         self.move_complete()?;
         rename(part, &self.path.join(COMPLETE))?;
+        self.own.extend(names.iter().filter(|name| *name != MANIFEST).cloned());
         flush_folder(&self.path)?;
         self.move_complete()
     }
 
     /// Moves the files of a complete checkpoint to their places, the manifest last, and removes files that only the previous checkpoint named.
     /// Finishes the work of an earlier process that was killed here.
-    fn move_complete(&self) -> Result<()> {
+    fn move_complete(&mut self) -> Result<()> {
         let complete = self.path.join(COMPLETE);
         if !complete.is_dir() {
             return Ok(());
@@ -146,15 +157,15 @@ impl Folder {
         let manifest = complete.join(MANIFEST);
         if manifest.is_file() {
             let new = named_by(&manifest)?;
-            let (old, there) = (self.own_names()?, |name: &&String| complete.join(name).is_file());
-            for name in new.iter().filter(there) {
+            for name in new.iter().filter(|name| complete.join(name).is_file()) {
                 rename(&complete.join(name), &self.path.join(name))?;
             }
-            for name in old.iter().filter(|name| !new.contains(name)) {
+            for name in self.own.iter().filter(|name| !new.contains(name)) {
                 remove_file(&self.path.join(name))?;
             }
             rename(&manifest, &self.path.join(MANIFEST))?;
             flush_folder(&self.path)?;
+            self.own = new;
         }
         fs::remove_dir(&complete).map_err(|e| unwritable(complete.display(), e).into())
     }
@@ -173,42 +184,54 @@ impl Folder {
         all.into_iter().filter(|manifest| self.checkpoints && manifest.is_file())
     }
 
-    /// Lists the files that the folder's own manifests name.
-    fn own_names(&self) -> Result<Vec<String>> {
-        Ok(self.manifests().map(|manifest| named_by(&manifest)).collect::<Result<Vec<_>>>()?.concat())
+    /// Refuses names that exist in the folder and belong to somebody else. A folder never belongs to a checkpoint.
+    fn check_names(&self, stream: &FileStream) -> Result<()> {
+        let foreign = |name: &str| match self.path.join(name).symlink_metadata() {
+            Ok(meta) => meta.is_dir() || name != MANIFEST && !self.own.iter().any(|own| own == name),
+            Err(_) => false,
+        };
+        self.refuse_foreign(stream.files().iter().map(|file| file.name.clone()).filter(|name| foreign(name)).collect())
     }
 
-    /// Refuses names that exist in the folder and belong to somebody else.
-    fn check_names(&self, stream: &FileStream) -> Result<()> {
-        let ours = self.own_names()?;
-        let foreign = |name: &&String| !ours.contains(name) && *name != MANIFEST && self.path.join(name).symlink_metadata().is_ok();
-        let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
-        let found: Vec<String> = names.iter().filter(foreign).cloned().collect();
+    /// Makes the error for names that belong to somebody else, if there are any.
+    fn refuse_foreign(&self, found: Vec<String>) -> Result<()> {
         if found.is_empty() {
             return Ok(());
         }
         Err(occupied(&self.path, format!("{} of somebody else, whose place the output would take", list(&found))))
     }
 
-    /// Refuses a folder whose contents are not a checkpoint's.
-    fn check_contents(&self) -> Result<()> {
-        let complete = self.path.join(COMPLETE);
-        for manifest in [self.path.join(MANIFEST), complete.join(MANIFEST)] {
+    /// Refuses a folder whose contents are not a checkpoint's. The names of the files that are become the folder's own.
+    fn check_contents(&mut self) -> Result<()> {
+        let mut is_checkpoint = false;
+        for manifest in [self.path.join(COMPLETE).join(MANIFEST), self.path.join(MANIFEST)] {
             if self.checkpoints && manifest.symlink_metadata().is_ok() {
                 let told = |e: RunError| occupied(&self.path, format!("{}, which is not that of a checkpoint: {e}", manifest.display()));
-                named_by(&manifest).map_err(told)?;
-                return Ok(());
+                self.own.extend(named_by(&manifest).map_err(told)?);
+                is_checkpoint = true;
             }
         }
-        let mut found = Vec::new();
-        for entry in fs::read_dir(&self.path).map_err(|e| unwritable(self.path.display(), e))? {
-            let name = entry.map_err(|e| unwritable(self.path.display(), e))?.file_name();
-            if name != LOCK && name != OF_THE_SYSTEM {
-                found.push(name.to_string_lossy().into_owned());
-            }
+        if is_checkpoint {
+            let is_folder = |name: &&String| self.path.join(name).symlink_metadata().is_ok_and(|meta| meta.is_dir());
+            self.refuse_foreign(self.own.iter().filter(is_folder).cloned().collect())?;
+            return self.check_complete();
         }
-        found.sort();
+        let mut found = names_in(&self.path)?;
+        found.retain(|name| name != LOCK && name != OF_THE_SYSTEM && !self.own.contains(name));
         if found.is_empty() { Ok(()) } else { Err(occupied(&self.path, list(&found))) }
+    }
+
+    /// Refuses something under the name of the folder of complete files that is not that of a checkpoint.
+    fn check_complete(&self) -> Result<()> {
+        let complete = self.path.join(COMPLETE);
+        let Ok(meta) = complete.symlink_metadata() else { return Ok(()) };
+        let manifest = complete.join(MANIFEST);
+        let named = if manifest.is_file() { named_by(&manifest)? } else { Vec::new() };
+        let foreign = |name: &String| name != MANIFEST && !named.contains(name) || complete.join(name).is_dir();
+        if !meta.is_dir() || names_in(&complete)?.iter().any(foreign) {
+            return self.refuse_foreign(vec![COMPLETE.into()]);
+        }
+        Ok(())
     }
 }
 
@@ -228,4 +251,13 @@ fn named_by(manifest: &Path) -> Result<Vec<String>> {
         Some(name) => Err(unwritable(manifest.display(), format!("it names {name:?}, which is no file of its folder")).into()),
         None => Ok(names),
     }
+}
+
+/// Lists the names in a folder, sorted.
+fn names_in(folder: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(folder).and_then(|entries| entries.collect::<std::io::Result<Vec<_>>>());
+    let entries = entries.map_err(|e| unwritable(folder.display(), e))?;
+    let mut names: Vec<String> = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    Ok(names)
 }

@@ -68,6 +68,21 @@ pub fn try_out(folder: &Path, mark: &str) -> Result<()> {
     tried.map_err(|e| unwritable(folder.display(), e).into())
 }
 
+/// Creates and removes empty files with the names of these, as writing them does later: the file system may have too few inodes for them, or
+/// their paths may be too long.
+///
+/// # Errors
+/// `sink.write`.
+pub fn try_names(folder: &Path, mark: &str, stream: &FileStream) -> Result<()> {
+    let part = folder.join(temporary(mark));
+    let tried = fs::create_dir(&part);
+    let tried = tried.and_then(|()| stream.files().iter().try_for_each(|file| File::create_new(part.join(&file.name)).map(drop)));
+    // The first failure is the one to report.
+    let removed = fs::remove_dir_all(&part);
+    let count = stream.files().len();
+    tried.and(removed).map_err(|e| unwritable(folder.display(), format!("the {count} files of the output cannot be created: {e}")).into())
+}
+
 /// Refuses an output for which the file system reports too little free space. A file system that reports nothing is assumed to have room.
 ///
 /// # Errors

@@ -88,7 +88,7 @@ impl Place {
     ///
     /// # Errors
     /// `output.occupied`, `sink.write`, `cli.ended` if a signal comes first.
-    pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
+    pub fn write(&mut self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
         match self {
             Self::Folder(folder) => {
                 folder.check_room(stream, stream.files().iter().map(|file| file.bytes).sum())?;

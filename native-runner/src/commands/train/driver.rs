@@ -172,7 +172,7 @@ impl Driver<'_> {
 
     /// Saves the last complete step, unless it is saved already.
     fn save(&mut self, run: &Run) -> Result<()> {
-        let Some(place) = self.place.as_ref().filter(|_| self.saved != Some(run.step())) else { return Ok(()) };
+        let Some(place) = self.place.as_mut().filter(|_| self.saved != Some(run.step())) else { return Ok(()) };
         let mut stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
         place.write(&mut stream)?;
         self.saved = Some(run.step());
