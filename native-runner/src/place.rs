@@ -35,6 +35,8 @@ pub struct Folder {
     mark: String,
     /// Lock of the folder. `None` if the file system has no locks.
     lock: Option<Lock>,
+    /// True once the contents were checked under this lock.
+    entered: bool,
     /// Names of the files that belong to the folder's checkpoint, as it was found and as this process has saved it since. The manifest belongs
     /// to it too.
     own: Vec<String>,
@@ -58,7 +60,8 @@ impl Folder {
     }
 
     fn claim(path: &Path, checkpoints: bool) -> Result<Self> {
-        let mut folder = Self { path: path.to_path_buf(), checkpoints, created: Vec::new(), mark: mark(), lock: None, own: Vec::new() };
+        let mut folder =
+            Self { path: path.to_path_buf(), checkpoints, created: Vec::new(), mark: mark(), lock: None, entered: false, own: Vec::new() };
         folder.enter()?;
         try_out(path, &folder.mark)?;
         Ok(folder)
@@ -71,7 +74,9 @@ impl Folder {
         if self.lock.is_none() {
             log::warn!("{}: the file system has no locks: nothing keeps a second process out", self.path.display());
         }
-        self.check_contents()
+        self.check_contents()?;
+        self.entered = true;
+        Ok(())
     }
 
     /// Returns the path of the folder.
@@ -90,11 +95,17 @@ impl Folder {
         try_names(&self.path, &self.mark, stream)
     }
 
-    /// Writes the files of `stream`, either all of them or none. Returns their paths.
+    /// Writes the files of `stream`, either all of them or none. Returns their paths. A folder that was removed is made again.
     ///
     /// # Errors
-    /// `output.occupied`, `sink.write`, `cli.ended` if a signal comes, and errors of the stream.
+    /// `output.occupied`, `run.locked`, `sink.write`, `cli.ended` if a signal comes, and errors of the stream.
     pub fn write(&mut self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
+        if !self.entered || !self.lock.as_ref().map_or_else(|| self.path.is_dir(), Lock::is_held) {
+            log::warn!("{}: the folder, or its lock, was removed since it was claimed: it is made and locked again", self.path.display());
+            // Nothing in it is known to be this run's any more.
+            (self.entered, self.lock, self.own) = (false, None, Vec::new());
+            self.enter()?;
+        }
         self.check_names(stream)?;
         // A training run handles its signals itself, and saves the steps that it has made.
         let signals = if self.checkpoints { None } else { Some(Signals::listen().map_err(RunError::Signals)?) };
@@ -121,6 +132,11 @@ impl Folder {
         written.map_err(|e| unwritable(part.display(), e))?;
         rename(&part, &manifest)?;
         flush_folder(&self.path)
+    }
+
+    /// Returns true if there is a checkpoint in the folder.
+    pub fn has_checkpoint(&self) -> bool {
+        self.manifests().next().is_some()
     }
 
     /// Returns the progress of the folder's checkpoint, if there is one.
@@ -217,7 +233,7 @@ impl Folder {
             return self.check_complete();
         }
         let mut found = names_in(&self.path)?;
-        found.retain(|name| name != LOCK && name != OF_THE_SYSTEM && !self.own.contains(name));
+        found.retain(|name| name != LOCK && name != OF_THE_SYSTEM);
         if found.is_empty() { Ok(()) } else { Err(occupied(&self.path, list(&found))) }
     }
 

@@ -57,6 +57,66 @@ fn signals_end_a_run_after_its_step() {
     }
 }
 
+/// The folder of a run, or its manifest, is removed after a save: the next save makes it again.
+#[cfg(unix)]
+#[test]
+fn what_is_removed_from_the_folder_during_a_run_is_saved_again() {
+    let place = folder("removed");
+    let (config, data) = tiny(&place);
+    type Remove = fn(&Path) -> std::io::Result<()>;
+    let ways: [(&str, Remove); 3] = [
+        ("all", |out| fs::remove_dir_all(out)),
+        ("manifest", |out| fs::remove_file(out.join("checkpoint.json"))),
+        ("lock", |out| fs::remove_file(out.join(".tabtune.lock"))),
+    ];
+    for (name, remove) in ways {
+        let out = text(&place.join(name));
+        let args = long(&config, &data, &out);
+        let more = ["--json", "--save-every", "200"];
+        let mut child = Command::new(binary()).args(&args).args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines =
+            BufReader::new(child.stdout.take().unwrap()).lines().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+        while lines.next().unwrap()["step"] != json!(201) {}
+        assert_eq!(step_of(&out), 200);
+        remove(Path::new(&out)).unwrap();
+        while lines.next().unwrap()["step"] != json!(401) {}
+        assert_eq!(step_of(&out), 400, "{name}");
+        let kill = ["-c", &format!("kill -TERM {}", child.id())].map(str::to_string);
+        assert!(Command::new("sh").args(kill).status().unwrap().success());
+        let last = lines.last().unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(143), "{name}: {last}");
+        let mut told = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+        assert_eq!(told.contains("was removed since it was claimed"), name != "manifest", "{told}");
+        assert!(is_that_of_an_unbroken_run(&out, &args, &place) >= 401, "{name}");
+        assert!(!Path::new(&out).join(".tabtune.lock").exists(), "{name}");
+    }
+}
+
+/// What was saved and then removed is not called saved when an error ends the run, and what the user has put in its place stays.
+#[cfg(unix)]
+#[test]
+fn a_save_that_was_removed_is_not_called_saved() {
+    let place = folder("removed-then-taken");
+    let (config, data) = tiny(&place);
+    let out = text(&place.join("run"));
+    let args = [&long(&config, &data, &out)[..], &["--json", "--save-every", "200"]].concat();
+    let mut child = Command::new(binary()).args(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    while lines.next().unwrap()["step"] != json!(201) {}
+    fs::remove_dir_all(&out).unwrap();
+    let of_user = Path::new(&out).join("notes.txt");
+    fs::create_dir(&out).unwrap();
+    fs::write(&of_user, "of the user").unwrap();
+    let last = lines.last().unwrap();
+    let mut told = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert_eq!((child.wait().unwrap().code(), &last["error"]["code"]), (Some(1), &json!("output.occupied")), "{last}");
+    assert!(told.contains("no step of this run is saved") && !told.contains("is saved in"), "{told}");
+    assert_eq!(fs::read_to_string(&of_user).unwrap(), "of the user");
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 1);
+}
+
 #[test]
 fn an_output_that_nobody_reads_costs_no_step() {
     let place = folder("closed");

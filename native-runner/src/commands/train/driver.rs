@@ -170,8 +170,16 @@ impl Driver<'_> {
         self.progress.suspend(|| self.output.line(&line, || format!("warning: {message} [{}]", code.text())))
     }
 
+    /// Forgets a save that was removed from its folder since.
+    pub(super) fn forget_removed(&mut self) {
+        if self.place.as_ref().is_some_and(|place| !place.has_checkpoint()) {
+            self.saved = None;
+        }
+    }
+
     /// Saves the last complete step, unless it is saved already.
     fn save(&mut self, run: &Run) -> Result<()> {
+        self.forget_removed();
         let Some(place) = self.place.as_mut().filter(|_| self.saved != Some(run.step())) else { return Ok(()) };
         let mut stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
         place.write(&mut stream)?;
@@ -203,8 +211,12 @@ impl Driver<'_> {
             self.evaluated = Some(step);
         }
         let Some(evaluation) = run.trainer.progress().evaluation else { return Ok(()) };
-        if let Some(place) = self.place.as_ref().filter(|_| self.saved == Some(step)) {
-            place.change_manifest(|saved| tabtune::checkpoint::with_evaluation(saved, evaluation))?;
+        if self.saved == Some(step) {
+            // Saved again, with the evaluation, if it was removed.
+            self.save(run)?;
+            if let Some(place) = &self.place {
+                place.change_manifest(|saved| tabtune::checkpoint::with_evaluation(saved, evaluation))?;
+            }
         }
         let Some(best) = &mut self.best else { return Ok(()) };
         if best.evaluation.is_some_and(|best| best.data_digest == evaluation.data_digest && best.loss <= evaluation.loss) {
@@ -225,6 +237,7 @@ impl Driver<'_> {
         if changed || self.place.is_none() {
             return;
         }
+        self.forget_removed();
         // Collects reports of the steps before the failed one. Their lines are not printed: stdout may be the cause of the error.
         let settled = block_on(run.trainer.settle()).map(drop).map_err(RunError::from);
         if settled.is_ok() && run.step() == self.saved.unwrap_or(self.first) {
