@@ -10,8 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tabtune::bundle::FileStream;
-use tabtune::checkpoint::{MANIFEST, read_manifest};
-use tabtune::train::Progress;
+use tabtune::checkpoint::{MANIFEST, Manifest, read_manifest};
 
 use self::disk::{
     check_room, fill_new, flush_folder, list, make_folder, mark, occupied, remove_empty, remove_file, rename, temporary, try_names, try_out,
@@ -139,18 +138,18 @@ impl Folder {
         self.manifests().next().is_some()
     }
 
-    /// Returns the progress of the folder's checkpoint, if there is one.
+    /// Returns the manifest of the folder's checkpoint, if there is one.
     ///
     /// # Errors
     /// `source.read`, or `checkpoint.*` for a manifest that cannot be used.
-    pub fn progress(&self) -> Result<Option<Progress>> {
+    pub fn manifest(&self) -> Result<Option<Manifest>> {
         let Some(manifest) = self.manifests().next() else { return Ok(None) };
-        Ok(Some(read_manifest(&FileSource::open(&manifest)?)?.progress))
+        Ok(Some(read_manifest(&FileSource::open(&manifest)?)?))
     }
 
-    /// Makes the error for a checkpoint of another run, at this step, that must not be replaced.
-    pub fn is_of_another_run(&self, step: u64) -> RunError {
-        occupied(&self.path, format!("the checkpoint of another run, at step {step}, which only its resume (--resume) replaces"))
+    /// Makes the error for contents that must not be replaced.
+    pub fn occupied(&self, found: String) -> RunError {
+        occupied(&self.path, found)
     }
 
     /// Makes the complete files in `part` the checkpoint of the folder. A single rename decides this: from then on readers find them, moved to

@@ -4,6 +4,7 @@ mod adapters;
 mod asking;
 #[cfg(unix)]
 mod bench_gpu;
+mod best;
 mod checkpoints;
 mod ends;
 #[cfg(target_os = "linux")]

@@ -1,5 +1,6 @@
 //! `tabtune train`: prepares a run from the options and trains it.
 
+mod best;
 mod driver;
 mod loss;
 
@@ -21,7 +22,8 @@ use tabtune::state::VerifyPolicy;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{Trainer, check_limits, memory_plan};
 
-use self::driver::{Best, Driver};
+use self::best::Best;
+use self::driver::Driver;
 use self::loss::Losses;
 use super::{Outcome, open_device, outgoing, tokenizer_of};
 use crate::args::{DeviceName, TrainArgs, Verify};
@@ -61,11 +63,14 @@ impl Run {
 /// `output.occupied`, `run.locked`, `cli.usage`, and the errors of data, model, device and training.
 pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     let place = args.out.as_deref().map(Folder::for_checkpoints).transpose()?;
-    let best = args.keep_best.as_deref().map(|path| Best::claim(path, args.resume.is_some())).transpose()?;
+    let mut best = args.keep_best.as_deref().map(|path| Best::claim(path, args.resume.is_some())).transpose()?;
     if args.profile && args.device == DeviceName::Cpu {
         return Err(RunError::Usage("--profile: expected --device wgpu: the CPU launches no kernels".into()));
     }
     let run = prepare(args, None, output)?;
+    if let Some(best) = &mut best {
+        best.continue_with(&run)?;
+    }
     if args.eval_every.is_some() {
         run.trainer.check_evaluation()?;
     } else if !args.validation_data.is_empty() {

@@ -1,16 +1,14 @@
 //! Loop around `Trainer::step`: saves, evaluations, signals, and the end of a run.
 
-use std::path::Path;
-
 use serde_json::json;
 use tabtune::error::Word;
 use tabtune::gpu::profile::KernelTimes;
-use tabtune::state::Evaluation;
 use tabtune::train::{EvalReport, StepReport};
 use tabtune::word;
 
 use super::super::{Outcome, profile};
 use super::Run;
+use super::best::Best;
 use super::loss::Losses;
 use crate::args::TrainArgs;
 use crate::error::{Result, RunError};
@@ -38,34 +36,6 @@ pub(super) struct Driver<'a> {
     pub saved: Option<u64>,
     pub losses: Losses,
     pub best: Option<Best>,
-}
-
-/// Folder of the checkpoint with the lowest evaluation loss.
-pub(super) struct Best {
-    place: Folder,
-    /// Evaluation of the checkpoint in the folder.
-    evaluation: Option<Evaluation>,
-}
-
-impl Best {
-    /// Claims the folder. A run that is resumed continues from the evaluation of the checkpoint in it; a new run needs a folder without one,
-    /// whose loss is not its own.
-    ///
-    /// # Errors
-    /// `output.occupied` for the checkpoint of another run; errors of [`Folder::for_checkpoints`] and [`Folder::progress`].
-    pub fn claim(path: &Path, resumed: bool) -> Result<Self> {
-        let place = Folder::for_checkpoints(path)?;
-        let progress = place.progress()?;
-        if let Some(progress) = progress.filter(|_| !resumed) {
-            return Err(place.is_of_another_run(progress.completed_steps));
-        }
-        Ok(Self { evaluation: progress.and_then(|progress| progress.evaluation), place })
-    }
-
-    /// Returns the folder.
-    pub fn place(&self) -> &Folder {
-        &self.place
-    }
 }
 
 impl Driver<'_> {
@@ -218,14 +188,9 @@ impl Driver<'_> {
                 place.change_manifest(|saved| tabtune::checkpoint::with_evaluation(saved, evaluation))?;
             }
         }
-        let Some(best) = &mut self.best else { return Ok(()) };
-        if best.evaluation.is_some_and(|best| best.data_digest == evaluation.data_digest && best.loss <= evaluation.loss) {
-            return Ok(());
-        }
+        let Some(best) = self.best.as_mut().filter(|best| best.is_beaten_by(evaluation)) else { return Ok(()) };
         let mut stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
-        best.place.write(&mut stream)?;
-        best.evaluation = Some(evaluation);
-        let folder = best.place.path().display().to_string();
+        let folder = best.save(&mut stream, evaluation)?;
         let line = json!({ "step": step, "best": loss, "checkpoint": folder });
         self.progress.suspend(|| self.output.line(&line, || format!("step {step}: the best so far, kept in {folder}")))
     }
