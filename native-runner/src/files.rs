@@ -71,6 +71,11 @@ pub fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
+/// Returns true if both paths lead to the same file or folder.
+pub fn is_same(a: &Path, b: &Path) -> bool {
+    a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
+}
+
 /// Returns true if `path` still leads to this open file.
 #[cfg(unix)]
 pub fn is_at(file: &File, path: &Path) -> bool {

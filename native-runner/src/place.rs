@@ -18,7 +18,7 @@ use self::disk::{
 use self::lock::{LOCK, Lock};
 pub use self::one_file::{OneFile, Place};
 use crate::error::{Result, RunError, unwritable};
-use crate::files::{COMPLETE, FileSource};
+use crate::files::{COMPLETE, FileSource, files_of};
 use crate::signals::Signals;
 
 /// Name of the folder that a new file system has at its root.
@@ -150,6 +150,21 @@ impl Folder {
     /// Makes the error for contents that must not be replaced.
     pub fn occupied(&self, found: String) -> RunError {
         occupied(&self.path, found)
+    }
+
+    /// Refuses the folder if a save would replace files that the run itself reads from the path of this option.
+    ///
+    /// # Errors
+    /// `output.occupied`; `source.read` for a folder that cannot be listed.
+    pub fn check_input(&self, option: &str, input: &Path) -> Result<()> {
+        let files = if input.is_dir() { files_of(input)? } else { vec![input.to_path_buf()] };
+        let real = |path: &PathBuf| fs::canonicalize(path).ok();
+        let own = self.own.iter().flat_map(|name| [self.path.join(name), self.path.join(COMPLETE).join(name)]);
+        let own: Vec<PathBuf> = own.filter_map(|path| real(&path)).collect();
+        if files.iter().filter_map(real).any(|file| own.contains(&file)) {
+            return Err(self.occupied(format!("files that {option} reads, and that a save would replace")));
+        }
+        Ok(())
     }
 
     /// Makes the complete files in `part` the checkpoint of the folder. A single rename decides this: from then on readers find them, moved to

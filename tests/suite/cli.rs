@@ -2,6 +2,7 @@
 
 mod adapters;
 mod asking;
+mod base_kept;
 #[cfg(unix)]
 mod bench_gpu;
 mod best;

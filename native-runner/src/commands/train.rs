@@ -29,7 +29,7 @@ use super::{Outcome, open_device, outgoing, tokenizer_of};
 use crate::args::{DeviceName, TrainArgs, Verify};
 use crate::data::DataFiles;
 use crate::error::{Result, RunError};
-use crate::files::{Wanted, open_checkpoint, open_wanted};
+use crate::files::{Wanted, is_same, open_checkpoint, open_wanted};
 use crate::output::Output;
 use crate::place::Folder;
 use crate::progress::Progress;
@@ -63,7 +63,18 @@ impl Run {
 /// `output.occupied`, `run.locked`, `cli.usage`, and the errors of data, model, device and training.
 pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     let place = args.out.as_deref().map(Folder::for_checkpoints).transpose()?;
+    if let (Some(place), Some(best)) = (&place, &args.keep_best)
+        && is_same(place.path(), best)
+    {
+        return Err(RunError::Usage(format!("--keep-best: expected another folder than that of --out, found {}", best.display())));
+    }
     let mut best = args.keep_best.as_deref().map(|path| Best::claim(path, args.resume.is_some())).transpose()?;
+    for place in place.iter().chain(best.as_ref().map(Best::place)) {
+        let inputs = [("--model", &args.model), ("--adapter", &args.adapter), ("--merge-adapter", &args.merge_adapter)];
+        for (option, input) in inputs.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?))) {
+            place.check_input(option, input)?;
+        }
+    }
     if args.profile && args.device == DeviceName::Cpu {
         return Err(RunError::Usage("--profile: expected --device wgpu: the CPU launches no kernels".into()));
     }

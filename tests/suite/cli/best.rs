@@ -4,6 +4,19 @@ use super::places::contents;
 use super::*;
 
 #[test]
+fn the_best_is_not_kept_in_the_folder_of_the_run() {
+    let place = folder("best-in-out");
+    let (config, data) = tiny(&place);
+    let out = text(&place.join("run"));
+    let args = [&short(&config, &data)[..], &["--validation-fraction", "0.3", "--eval-every", "2", "--out", &out, "--keep-best"]].concat();
+    for best in [out.clone(), text(&place.join("run/../run")), text(&place.join("./run"))] {
+        let (code, message) = refuse(&[&args[..], &[&best]].concat());
+        assert!(code == "cli.usage" && message.contains("--keep-best: expected another folder than that of --out"), "{code}: {message}");
+    }
+    assert!(!Path::new(&out).exists());
+}
+
+#[test]
 fn the_best_of_another_run_is_not_replaced_at_a_resume() {
     let place = folder("best-of-another");
     let (config, data) = tiny(&place);
