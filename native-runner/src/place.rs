@@ -13,7 +13,7 @@ use tabtune::bundle::FileStream;
 use tabtune::checkpoint::{MANIFEST, Manifest, read_manifest};
 
 use self::disk::{
-    check_room, fill_new, flush_folder, list, make_folder, mark, occupied, remove_empty, remove_file, rename, temporary, try_names, try_out,
+    check_room, fill, flush_folder, list, make_folder, mark, occupied, remove_empty, remove_file, rename, temporary, try_names, try_out,
 };
 use self::lock::{LOCK, Lock};
 pub use self::one_file::{OneFile, Place};
@@ -110,7 +110,8 @@ impl Folder {
         let signals = if self.checkpoints { None } else { Some(Signals::listen().map_err(RunError::Signals)?) };
         let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
         let part = self.path.join(temporary(&self.mark));
-        let filled = fill_new(&part, self.checkpoints, stream, signals.as_ref());
+        fs::create_dir(&part).map_err(|e| unwritable(part.display(), e))?;
+        let filled = fill(&part, self.checkpoints, stream, signals.as_ref());
         let placed = filled.and_then(|()| if self.checkpoints { self.replace(&part, &names) } else { self.move_up(&part, &names) });
         if placed.is_err() {
             // The first failure is the one to report. Remaining files carry this process's mark.

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::disk::{occupied, temporary};
+use super::disk::{TEMPORARY, occupied, temporary};
 use crate::error::{Result, RunError, unwritable};
 use crate::files::is_at;
 
@@ -35,7 +35,7 @@ impl Lock {
                 return Err(foreign());
             }
             let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-            let mut file = opened.map_err(|e| not_opened(&path, e))?;
+            let file = opened.map_err(|e| not_opened(&path, e))?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Err(RunError::Locked { place: folder.display().to_string() }),
@@ -47,7 +47,7 @@ impl Lock {
                 continue;
             }
             // A process that was killed before it had written its mark left an empty file.
-            let before = contents(&mut file).filter(|text| text.is_empty() || is_mark(text)).ok_or_else(foreign)?;
+            let before = contents(&file).filter(|text| text.is_empty() || is_mark(text)).ok_or_else(foreign)?;
             if !before.is_empty() {
                 let left = folder.join(temporary(&before));
                 let _ = fs::remove_dir_all(&left);
@@ -76,8 +76,22 @@ impl Drop for Lock {
     }
 }
 
+/// Removes the temporary folders in `folder` whose processes were killed: nobody holds the lock in them. What cannot be removed stays.
+pub fn remove_left(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let mark = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)).filter(|mark| is_mark(mark));
+        let Some(mark) = mark.filter(|_| entry.file_type().is_ok_and(|kind| kind.is_dir())) else { continue };
+        // A process writes its mark into the file once it has locked it.
+        let left = File::open(entry.path().join(LOCK)).ok().filter(|file| contents(file).as_deref() == Some(mark));
+        if left.is_some_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// Reads a lock file. Returns `None` for contents that are longer than a mark or no text.
-fn contents(file: &mut File) -> Option<String> {
+fn contents(file: &File) -> Option<String> {
     let mut text = String::new();
     file.take(MARK_BYTES + 1).read_to_string(&mut text).ok()?;
     Some(text)
