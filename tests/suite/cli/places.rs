@@ -315,6 +315,30 @@ fn a_checkpoint_whose_files_are_not_all_at_their_places_is_whole() {
     }
 }
 
+/// Runs in a short form; `TABTUNE_FULL=1` makes three hundred attempts.
+#[test]
+fn a_reader_during_a_save_opens_one_checkpoint() {
+    let place = folder("readers");
+    let (config, data) = tiny(&place);
+    let run = place.join("run");
+    let out = text(&run);
+    succeed(&train(&config, &data, &out));
+    let resume = ["train", "--resume", &out, "--data", &data, "--device", "cpu", "--override", "steps", "--steps", "100000000"];
+    let saving = ["--save-every", "1", "--out", &out];
+    let mut child = Command::new(binary()).args(resume).args(saving).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let attempts = if tabtune_tests::in_full() { 300 } else { 10 };
+    for attempt in 0..attempts {
+        let to = text(&place.join(format!("exported-{attempt}")));
+        succeed(&["evaluate", "--model", &out, "--data", &data, "--device", "cpu", "--max-tokens", "34"]);
+        // An export compares each byte with the manifest, so all files must be of one step.
+        succeed(&["export", "--checkpoint", &out, "--to", &to]);
+        succeed(&["inspect", &out]);
+    }
+    assert!(child.try_wait().unwrap().is_none());
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 /// Runs in a short form; `TABTUNE_FULL=1` makes sixty attempts.
 #[test]
 fn a_process_that_is_killed_while_it_saves_leaves_a_checkpoint() {
