@@ -2,7 +2,7 @@
 
 mod folder;
 
-use std::fs::File;
+use std::fs::{File, FileType};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -30,11 +30,9 @@ impl FileSource {
     /// # Errors
     /// `source.read` if `path` cannot be opened or is not a file.
     pub fn open(path: &Path) -> tabtune::Result<Self> {
+        check_kind(path)?;
         let file = File::open(path).map_err(|e| unreadable(path.display(), e))?;
         let meta = file.metadata().map_err(|e| unreadable(path.display(), e))?;
-        if !meta.is_file() {
-            return Err(unreadable(path.display(), "not a file"));
-        }
         Ok(Self { name: file_name(path), path: path.to_path_buf(), file, len: meta.len() })
     }
 
@@ -66,6 +64,34 @@ impl ByteSource for FileSource {
             other => other.map_err(failed),
         }
     }
+}
+
+/// Refuses a path that leads to something other than a file, before it is opened: opening a pipe waits for somebody who writes into it, and
+/// none of these can be read twice.
+///
+/// # Errors
+/// `source.read`. A path that leads nowhere is reported when it is opened.
+pub fn check_kind(path: &Path) -> tabtune::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(meta) if !meta.is_file() => Err(unreadable(path.display(), format!("expected a file, found {}", kind(meta.file_type())))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(unix)]
+fn kind(found: FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    match found {
+        found if found.is_dir() => "a folder",
+        found if found.is_fifo() => "a pipe: read it into a file first",
+        found if found.is_socket() => "a socket: read it into a file first",
+        _ => "a device: read it into a file first",
+    }
+}
+
+#[cfg(not(unix))]
+fn kind(found: FileType) -> &'static str {
+    if found.is_dir() { "a folder" } else { "a device: read it into a file first" }
 }
 
 /// Returns the last part of a path as text.
