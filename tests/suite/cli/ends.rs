@@ -57,6 +57,32 @@ fn signals_end_a_run_after_its_step() {
     }
 }
 
+/// The evaluation has some forty thousand batches. At the last step the run is saved already.
+#[cfg(unix)]
+#[test]
+fn a_signal_interrupts_an_evaluation() {
+    let place = folder("in-evaluation");
+    let (config, data) = tiny(&place);
+    let many = write(&place, "many.txt", POEM.repeat(10_000));
+    for steps in ["100000", "3"] {
+        let out = text(&place.join(steps));
+        let mut args = long(&config, &data, &out);
+        args[8] = steps;
+        let more = ["--json", "--validation-data", &many, "--eval-every", "3"];
+        let mut child = Command::new(binary()).args(&args).args(more).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines =
+            BufReader::new(child.stdout.take().unwrap()).lines().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+        while lines.next().unwrap()["step"] != json!(3) {}
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let kill = ["-c", &format!("kill -TERM {}", child.id())].map(str::to_string);
+        assert!(Command::new("sh").args(kill).status().unwrap().success());
+        let last: Vec<Value> = lines.collect();
+        assert_eq!(child.wait().unwrap().code(), Some(143), "{last:?}");
+        assert_eq!(last, [json!({ "done": false, "step": 3, "checkpoint": out, "signal": "SIGTERM" })]);
+        assert_eq!(step_of(&out), 3);
+    }
+}
+
 /// The folder of a run, or its manifest, is removed after a save: the next save makes it again.
 #[cfg(unix)]
 #[test]

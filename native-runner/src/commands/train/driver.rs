@@ -3,6 +3,7 @@
 use serde_json::json;
 use tabtune::error::Word;
 use tabtune::gpu::profile::KernelTimes;
+use tabtune::interrupt::Interrupt;
 use tabtune::train::{EvalReport, StepReport};
 use tabtune::word;
 
@@ -66,6 +67,21 @@ impl Driver<'_> {
 
     /// Trains to the last step, or until a signal comes, which is returned.
     fn train(&mut self, run: &mut Run) -> Result<Option<Signal>> {
+        match self.train_and_evaluate(run) {
+            Err(RunError::Tabtune(tabtune::Error::Aborted)) => {
+                self.settle(run)?;
+                self.save(run)?;
+                Ok(self.signals.taken())
+            }
+            ended => ended.map(|()| None),
+        }
+    }
+
+    /// Trains to the last step.
+    ///
+    /// # Errors
+    /// `call.aborted` after a signal.
+    fn train_and_evaluate(&mut self, run: &mut Run) -> Result<()> {
         if self.first >= self.last {
             // A resume has already warned about a run that has all its steps.
             if self.first < run.trainer.config().steps {
@@ -76,19 +92,14 @@ impl Driver<'_> {
             if self.args.eval_every.is_some() {
                 self.evaluate(run)?;
             }
-            return Ok(None);
+            return Ok(());
         }
         // After a loss: the evaluation of the saved step may not be complete.
         if run.step() > self.first && self.evaluates_at(run.step()) {
             self.evaluate(run)?;
         }
         while run.step() < self.last {
-            let signal = self.signals.taken();
-            if signal.is_some() {
-                self.settle(run)?;
-                self.save(run)?;
-                return Ok(signal);
-            }
+            self.signals.interrupt().check()?;
             // The first step compiles kernels; it is timed only if it is the only one.
             let timed = run.step() > self.first || self.first + 1 == self.last;
             let reports = profile::advance(&mut run.trainer, self.times.as_mut().filter(|_| timed))?;
@@ -111,7 +122,7 @@ impl Driver<'_> {
                 self.evaluate(run)?;
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     fn evaluates_at(&self, step: u64) -> bool {
@@ -157,13 +168,18 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Evaluates the model. A failed evaluation is only reported, and the run continues, unless the device was lost. The result is added to
-    /// the checkpoint of this step, and the best step is kept. An evaluation that is made again after a loss is reported already.
-    fn evaluate(&mut self, run: &Run) -> Result<()> {
+    /// Evaluates the model. A failed evaluation is only reported, and the run continues, unless the device was lost or a signal came. The
+    /// result is added to the checkpoint of this step, and the best step is kept. An evaluation that is made again after a loss is reported
+    /// already.
+    fn evaluate(&mut self, run: &mut Run) -> Result<()> {
         let step = run.step();
         let again = self.evaluated.is_some_and(|evaluated| step <= evaluated);
-        let report = match block_on(run.trainer.evaluate(None)) {
-            Err(error) if !matches!(error, tabtune::Error::DeviceLost { .. }) => {
+        // A signal waits for a step, but an evaluation may take longer than the time after which systems kill a process.
+        run.trainer.set_interrupt(self.signals.interrupt());
+        let evaluated = block_on(run.trainer.evaluate(None));
+        run.trainer.set_interrupt(Interrupt::none());
+        let report = match evaluated {
+            Err(error) if !matches!(error, tabtune::Error::DeviceLost { .. } | tabtune::Error::Aborted) => {
                 if !again {
                     let message = format!("step {step}: the evaluation failed: {error} [{}]", error.code());
                     self.tell_warning(word!("run.evaluation"), &message)?;
