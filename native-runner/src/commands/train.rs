@@ -21,6 +21,7 @@ use tabtune::model::{Model, no_base};
 use tabtune::state::VerifyPolicy;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{Trainer, check_limits, memory_plan};
+use tabtune::word;
 
 use self::best::Best;
 use self::driver::Driver;
@@ -94,6 +95,12 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     tell_fallbacks(&run.trainer.optim().fallbacks(), output)?;
     for notice in run.trainer.notices() {
         output.line(&json!({ "warning": notice }), || format!("warning: {} [{}]", notice.message, notice.code))?;
+    }
+    if run.trainer.config().gradient_release && args.out.is_some() && args.save_every.is_none() {
+        let (code, end) = (word!("run.unprotected").text(), "ends the run at its last save");
+        let message =
+            format!("with gradient release a gradient that is not finite {end}, and without --save-every there is none before the end");
+        output.line(&json!({ "warning": { "code": code, "message": message } }), || format!("warning: {message} [{code}]"))?;
     }
     let (total, first) = (run.trainer.config().steps, run.step());
     let driver = Driver {

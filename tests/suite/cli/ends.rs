@@ -221,6 +221,35 @@ fn a_gradient_that_is_not_finite_leaves_the_step_before() {
     }
 }
 
+/// With gradient release the parameters of step 3 have changed before its gradient is known.
+#[test]
+fn a_released_gradient_that_is_not_finite_says_what_is_saved() {
+    let place = folder("released");
+    let (config, data) = tiny(&place);
+    let wild = write(
+        &place,
+        "wild.json",
+        r#"{"optimizer": {"type": "sgd"}, "max_grad_norm": 0.0, "learning_rate": 1e4, "steps": 9, "seq_len": 16, "gradient_release": true}"#,
+    );
+    let out = text(&place.join("run"));
+    let train = ["train", "--config", &config, "--data", &data, "--device", "cpu", "--train-config", &wild];
+    for (more, kept) in [(&[][..], "no step of this run is saved"), (&["--save-every", "1"], &*format!("step 2 is saved in {out}"))] {
+        let args = [&train[..], more, &["--out", &out]].concat();
+        let answer = run(&args);
+        let error = &answer.last()["error"];
+        let message = error["message"].as_str().unwrap();
+        assert!(!answer.good && error["code"] == "train.non-finite" && message.starts_with("step 3: grad_norm is "), "{error}");
+        assert!(message.ends_with(kept), "{message}");
+        let warned = answer.with("warning").iter().any(|line| line["warning"]["code"] == "run.unprotected");
+        assert_eq!(warned, more.is_empty());
+        if more.is_empty() {
+            assert!(!Path::new(&out).exists());
+        } else {
+            assert_eq!(is_that_of_an_unbroken_run(&out, &args, &place), 2);
+        }
+    }
+}
+
 #[test]
 fn evaluations_without_data_are_refused_before_the_first_step() {
     let place = folder("nothing-kept");

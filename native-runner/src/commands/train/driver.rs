@@ -54,10 +54,7 @@ impl Driver<'_> {
         self.progress.end();
         let ended = match ended {
             Ok(ended) => ended,
-            Err(error) => {
-                self.rescue(&mut run, &error);
-                return Err(error);
-            }
+            Err(error) => return Err(self.rescue(&mut run, error)),
         };
         if let Some(times) = &self.times {
             profile::print(&times.report(), self.output)?;
@@ -211,32 +208,38 @@ impl Driver<'_> {
         self.progress.suspend(|| self.output.line(&line, || format!("step {step}: the best so far, kept in {folder}")))
     }
 
-    /// Saves the last complete step after an error. The error is the one to report; the outcome of the save goes to stderr.
-    fn rescue(&mut self, run: &mut Run, error: &RunError) {
-        // With gradient release the parameters changed before the norm of their gradients was known.
-        let changed = matches!(error, RunError::Tabtune(tabtune::Error::NonFiniteReleased { .. }));
-        if changed || self.place.is_none() {
-            return;
-        }
+    /// Saves the last complete step after an error, and returns the error to report. The outcome of the save goes to stderr.
+    fn rescue(&mut self, run: &mut Run, error: RunError) -> RunError {
         self.forget_removed();
+        // With gradient release the parameters changed before the norm of their gradients was known: there is no complete step to save.
+        if matches!(error, RunError::Tabtune(tabtune::Error::NonFiniteReleased { .. })) {
+            return RunError::Released(format!("{error}; {}", self.kept()));
+        }
+        if self.place.is_none() {
+            return error;
+        }
         // Collects reports of the steps before the failed one. Their lines are not printed: stdout may be the cause of the error.
         let settled = block_on(run.trainer.settle()).map(drop).map_err(RunError::from);
         if settled.is_ok() && run.step() == self.saved.unwrap_or(self.first) {
-            return;
+            return error;
         }
         match settled.and_then(|()| self.save(run)) {
-            Ok(()) => self.progress.note(&format!("step {} is saved in {}", run.step(), self.folder().unwrap_or_default())),
+            Ok(()) => self.progress.note(&self.kept()),
             Err(error) => self.warn_of_unsaved(&error),
         }
+        error
+    }
+
+    /// Describes the newest save of this run.
+    fn kept(&self) -> String {
+        let saved = self.saved.zip(self.folder());
+        saved.map_or("no step of this run is saved".to_string(), |(step, folder)| format!("step {step} is saved in {folder}"))
     }
 
     /// Prints the step since which nothing could be saved.
     pub(super) fn warn_of_unsaved(&self, error: &RunError) {
-        let kept = self
-            .saved
-            .zip(self.folder())
-            .map_or("no step of this run is saved".to_string(), |(step, folder)| format!("step {step} is saved in {folder}"));
-        log::warn!("the steps since {} could not be saved, {kept}: {error} [{}]", self.saved.unwrap_or(self.first), error.code());
+        let since = self.saved.unwrap_or(self.first);
+        log::warn!("the steps since {since} could not be saved, {}: {error} [{}]", self.kept(), error.code());
     }
 
     pub(super) fn folder(&self) -> Option<String> {
