@@ -44,7 +44,7 @@ fn a_run_is_not_saved_over_its_base() {
     refused(&[&start[..], &["--model", &weights, "--out", &base]].concat(), &base, "--model");
     refused(&[&of_base[..], &["--adapter", &adapter, "--out", &adapter]].concat(), &adapter, "--adapter");
     refused(&[&of_base[..], &["--merge-adapter", &adapter, "--out", &adapter]].concat(), &adapter, "--merge-adapter");
-    // A run continues in its own folder, and beside its base.
+    // A run continues in its own folder, and in another one next to the base's files.
     succeed(&[&resume[..], &[&adapter]].concat());
     succeed(&[&lora[..], &["--out", &text(&Path::new(&base).join("adapter"))]].concat());
 }

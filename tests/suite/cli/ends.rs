@@ -119,7 +119,7 @@ fn what_is_removed_from_the_folder_during_a_run_is_saved_again() {
     }
 }
 
-/// What was saved and then removed is not called saved when an error ends the run, and what the user has put in its place stays.
+/// A save that was removed is not called one when an error ends the run, and the files that the user has put in its place stay.
 #[cfg(unix)]
 #[test]
 fn a_save_that_was_removed_is_not_called_saved() {

@@ -57,7 +57,7 @@ fn a_signal_leaves_nothing_of_an_output() {
 }
 
 #[test]
-fn what_a_killed_process_left_beside_its_file_is_removed_by_the_next_one() {
+fn what_a_killed_process_left_is_removed_by_the_next_one() {
     let [model, place] = ["killed-large", "killed-outputs"].map(folder);
     let (model, (small, _)) = (large(&model), checkpoint());
     let at = |name: &str| text(&place.join(name));
