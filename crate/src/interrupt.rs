@@ -30,6 +30,11 @@ impl Interrupt {
         Self { give_way: Some(give_way), ..Self::default() }
     }
 
+    /// Creates an interrupt that is requested while this flag is set, for example by the handler of a signal.
+    pub fn of(asked: Arc<AtomicBool>) -> Self {
+        Self { asked, give_way: None }
+    }
+
     /// Asks the work to end.
     pub fn request(&self) {
         self.asked.store(true, Ordering::Relaxed);
@@ -47,7 +52,8 @@ impl Interrupt {
     /// [`Error::Aborted`] if it was.
     #[doc(hidden)]
     pub fn check(&self) -> Result<()> {
-        if self.asked.load(Ordering::Relaxed) { Err(Error::Aborted) } else { Ok(()) }
+        // What was set before the request is seen after it.
+        if self.asked.load(Ordering::Acquire) { Err(Error::Aborted) } else { Ok(()) }
     }
 
     /// Gives way to other work, then [`Self::check`]s.

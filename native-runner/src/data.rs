@@ -12,7 +12,7 @@ use tabtune::error::escaped;
 use tabtune::tokenizer::Tokenizer;
 
 use crate::error::{Result, unreadable, unwritable};
-use crate::files::{file_name, has_ending};
+use crate::files::{check_kind, file_name, has_ending};
 
 /// Data files, each of which is opened when it is read.
 #[derive(Debug, Default)]
@@ -32,11 +32,16 @@ impl DataFiles {
     /// Collects the files and, for each folder, its `.txt` and `.md` files in the order of their names.
     ///
     /// # Errors
-    /// `source.read` for a folder that cannot be listed or has no such file.
+    /// `source.read` for a folder that cannot be listed or has no such file, and for a pipe, a socket or a device.
     pub fn of(paths: &[PathBuf]) -> Result<Self> {
         let mut all = Self::default();
         for path in paths {
-            let found = if path.is_dir() { texts_of(path, &mut all.passed_over)? } else { vec![path.clone()] };
+            let found = if path.is_dir() {
+                texts_of(path, &mut all.passed_over)?
+            } else {
+                check_kind(path)?;
+                vec![path.clone()]
+            };
             all.files.extend(found.into_iter().map(|path| DataPath { name: file_name(&path), path }));
         }
         Ok(all)

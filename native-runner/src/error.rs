@@ -58,6 +58,9 @@ pub enum RunError {
     /// A signal that arrived before the output was written.
     #[error("ended by {}: nothing was written", .0.name)]
     Ended(Signal),
+    /// A step that has changed parameters although its gradient is not finite, so that there is nothing to save; with what is saved.
+    #[error("{0}")]
+    Released(String),
     /// A closed or full stdout.
     #[error("cannot write to stdout: {0}")]
     Stdout(std::io::Error),
@@ -96,6 +99,7 @@ impl RunError {
             RunError::Locked { .. } => word!("run.locked").text(),
             RunError::Signals(_) => word!("cli.internal").text(),
             RunError::Ended(_) => word!("cli.ended").text(),
+            RunError::Released(_) => word!("train.non-finite").text(),
             RunError::Stdout(_) => word!("cli.stdout").text(),
         }
     }

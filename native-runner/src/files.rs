@@ -1,8 +1,8 @@
 //! Access to files: the only module of the runner that reads them, as sources for the crate or as a whole if they are small.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fs::File;
+mod folder;
+
+use std::fs::{File, FileType};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -11,12 +11,9 @@ use tabtune::checkpoint::{Checkpoint, MANIFEST};
 use tabtune::formats::{ByteSource, truncated};
 use tabtune::state::{CARRIED_FILES, PortableModelImportRequest, VerifyPolicy};
 
+pub use self::folder::{COMPLETE, files_of, open_listed};
 use crate::container;
 use crate::error::{Result, RunError, unreadable};
-
-/// Name of a folder inside a checkpoint folder: a complete checkpoint whose files may not all have been moved to their places yet. A process
-/// that is killed while it saves leaves it behind, and the next save removes it.
-pub const COMPLETE: &str = ".tabtune-complete";
 
 /// A file that the crate reads in ranges.
 #[derive(Debug)]
@@ -33,12 +30,15 @@ impl FileSource {
     /// # Errors
     /// `source.read` if `path` cannot be opened or is not a file.
     pub fn open(path: &Path) -> tabtune::Result<Self> {
+        check_kind(path)?;
         let file = File::open(path).map_err(|e| unreadable(path.display(), e))?;
         let meta = file.metadata().map_err(|e| unreadable(path.display(), e))?;
-        if !meta.is_file() {
-            return Err(unreadable(path.display(), "not a file"));
-        }
         Ok(Self { name: file_name(path), path: path.to_path_buf(), file, len: meta.len() })
+    }
+
+    /// Returns the path at which the file was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 }
 
@@ -66,9 +66,55 @@ impl ByteSource for FileSource {
     }
 }
 
+/// Refuses a path that leads to something other than a file, before it is opened: opening a pipe waits for somebody who writes into it, and
+/// none of these can be read twice.
+///
+/// # Errors
+/// `source.read`. A path that leads nowhere is reported when it is opened.
+pub fn check_kind(path: &Path) -> tabtune::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(meta) if !meta.is_file() => Err(unreadable(path.display(), format!("expected a file, found {}", kind(meta.file_type())))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(unix)]
+fn kind(found: FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    match found {
+        found if found.is_dir() => "a folder",
+        found if found.is_fifo() => "a pipe: read it into a file first",
+        found if found.is_socket() => "a socket: read it into a file first",
+        _ => "a device: read it into a file first",
+    }
+}
+
+#[cfg(not(unix))]
+fn kind(found: FileType) -> &'static str {
+    if found.is_dir() { "a folder" } else { "a device: read it into a file first" }
+}
+
 /// Returns the last part of a path as text.
 pub fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Returns true if both paths lead to the same file or folder.
+pub fn is_same(a: &Path, b: &Path) -> bool {
+    a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
+}
+
+/// Returns true if `path` still leads to this open file.
+#[cfg(unix)]
+pub fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    file.metadata().ok().zip(std::fs::metadata(path).ok()).is_some_and(|(a, b)| (a.dev(), a.ino()) == (b.dev(), b.ino()))
+}
+
+/// On other systems a name is free again only after each holder of the file has closed it.
+#[cfg(not(unix))]
+pub fn is_at(_: &File, _: &Path) -> bool {
+    true
 }
 
 /// Reads a whole file.
@@ -97,32 +143,6 @@ pub fn read_json(path: &Path) -> Result<serde_json::Value> {
     })
 }
 
-/// Lists the plain files of a folder, sorted by name. Files of a complete checkpoint that have not been moved to their places yet are listed
-/// where they are, in [`COMPLETE`].
-///
-/// # Errors
-/// `source.read` if the folder cannot be listed.
-pub fn files_of(folder: &Path) -> tabtune::Result<Vec<PathBuf>> {
-    let mut files = plain_files(folder)?;
-    let complete = folder.join(COMPLETE);
-    if complete.join(MANIFEST).is_file() {
-        files.extend(plain_files(&complete)?);
-    }
-    Ok(files.into_values().collect())
-}
-
-fn plain_files(folder: &Path) -> tabtune::Result<BTreeMap<OsString, PathBuf>> {
-    let refused = |e: std::io::Error| unreadable(folder.display(), e);
-    let mut files = BTreeMap::new();
-    for entry in std::fs::read_dir(folder).map_err(refused)? {
-        let entry = entry.map_err(refused)?;
-        if entry.path().is_file() {
-            files.insert(entry.file_name(), entry.path());
-        }
-    }
-    Ok(files)
-}
-
 /// Checks that a file name has one of the endings, in upper or lower case.
 pub fn has_ending(path: &Path, endings: &[&str]) -> bool {
     path.extension().and_then(|e| e.to_str()).is_some_and(|e| endings.iter().any(|want| e.eq_ignore_ascii_case(want)))
@@ -133,9 +153,11 @@ pub fn has_ending(path: &Path, endings: &[&str]) -> bool {
 /// # Errors
 /// `cli.usage` for a folder without a model; `source.read`.
 pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
-    let mut paths = vec![path.to_path_buf()];
-    if path.is_dir() {
-        let all = files_of(path)?;
+    if !path.is_dir() {
+        return Ok(vec![Box::new(FileSource::open(path)?)]);
+    }
+    let files = open_listed(|| {
+        let mut all = files_of(path)?;
         // A checkpoint folder is a model folder with two additional files.
         let of_run = |p: &Path| [MANIFEST, "optimizer.safetensors"].contains(&file_name(p).as_str());
         let weights = all.iter().any(|p| has_ending(p, &["gguf", "safetensors"]));
@@ -144,19 +166,20 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
         let of_tokenizer = |p: &Path| CARRIED_FILES.contains(&file_name(p).as_str());
         let of_model = |p: &Path| has_ending(p, &["gguf", "json", "safetensors", "jinja"]) || of_tokenizer(p);
         let read = |p: &Path| of_model(p) || !weights && has_ending(p, &["bin", "pt", "pth", "ckpt"]);
-        paths = all.into_iter().filter(|p| read(p) && !of_run(p)).collect();
-        if paths.is_empty() {
-            return Err(RunError::Usage(format!(
-                "{}: no model in this folder: expected config.json and model.safetensors, or one .gguf file",
-                path.display()
-            )));
-        }
+        all.retain(|p| read(p) && !of_run(p));
+        Ok(all)
+    })?;
+    if files.is_empty() {
+        return Err(RunError::Usage(format!(
+            "{}: no model in this folder: expected config.json and model.safetensors, or one .gguf file",
+            path.display()
+        )));
     }
-    let mut sources: Vec<Box<dyn ByteSource>> = Vec::new();
-    for path in paths {
-        sources.push(Box::new(FileSource::open(&path)?));
-    }
-    Ok(sources)
+    Ok(boxed(files))
+}
+
+fn boxed(files: Vec<FileSource>) -> Vec<Box<dyn ByteSource>> {
+    files.into_iter().map(|file| Box::new(file) as Box<dyn ByteSource>).collect()
 }
 
 /// Opens the model at `path`. Its warnings go to stderr.
@@ -240,9 +263,5 @@ fn folder_sources(folder: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     if !folder.is_dir() {
         return Err(unreadable(folder.display(), "not a folder").into());
     }
-    let mut sources: Vec<Box<dyn ByteSource>> = Vec::new();
-    for path in files_of(folder)? {
-        sources.push(Box::new(FileSource::open(&path)?));
-    }
-    Ok(sources)
+    Ok(boxed(open_listed(|| Ok(files_of(folder)?))?))
 }

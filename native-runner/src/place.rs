@@ -2,26 +2,25 @@
 //! and temporary ones that carry this process's mark.
 
 mod disk;
+mod lock;
 mod one_file;
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tabtune::bundle::FileStream;
-use tabtune::checkpoint::{MANIFEST, read_manifest};
-use tabtune::train::Progress;
+use tabtune::checkpoint::{MANIFEST, Manifest, read_manifest};
 
 use self::disk::{
-    check_room, fill_new, flush_folder, list, make_folder, mark, occupied, remove_empty, remove_file, rename, temporary, try_out,
+    check_room, fill, flush_folder, list, make_folder, mark, occupied, remove_empty, remove_file, rename, temporary, try_names, try_out,
 };
+use self::lock::{LOCK, Lock};
 pub use self::one_file::{OneFile, Place};
 use crate::error::{Result, RunError, unwritable};
-use crate::files::{COMPLETE, FileSource};
+use crate::files::{COMPLETE, FileSource, files_of};
 use crate::signals::Signals;
 
-/// Name of the lock file, which is locked by the process that writes into the folder and contains its mark.
-const LOCK: &str = ".tabtune.lock";
 /// Name of the folder that a new file system has at its root.
 const OF_THE_SYSTEM: &str = "lost+found";
 
@@ -33,8 +32,13 @@ pub struct Folder {
     /// Folders that were created for this process, the deepest first.
     created: Vec<PathBuf>,
     mark: String,
-    /// Lock that is held until this process ends, however it ends. `None` if the file system has no locks.
-    lock: Option<File>,
+    /// Lock of the folder. `None` if the file system has no locks.
+    lock: Option<Lock>,
+    /// True once the contents were checked under this lock.
+    entered: bool,
+    /// Names of the files that belong to the folder's checkpoint, as it was found and as this process has saved it since. The manifest belongs
+    /// to it too.
+    own: Vec<String>,
 }
 
 impl Folder {
@@ -55,12 +59,23 @@ impl Folder {
     }
 
     fn claim(path: &Path, checkpoints: bool) -> Result<Self> {
-        let created = make_folder(path)?;
-        let mut folder = Self { path: path.to_path_buf(), checkpoints, created, mark: mark(), lock: None };
-        folder.take_lock()?;
-        folder.check_contents()?;
+        let mut folder =
+            Self { path: path.to_path_buf(), checkpoints, created: Vec::new(), mark: mark(), lock: None, entered: false, own: Vec::new() };
+        folder.enter()?;
         try_out(path, &folder.mark)?;
         Ok(folder)
+    }
+
+    /// Makes the folder if it does not exist, takes its lock, and checks its contents.
+    fn enter(&mut self) -> Result<()> {
+        self.created.extend(make_folder(&self.path)?);
+        self.lock = Lock::take(&self.path, &self.mark)?;
+        if self.lock.is_none() {
+            log::warn!("{}: the file system has no locks: nothing keeps a second process out", self.path.display());
+        }
+        self.check_contents()?;
+        self.entered = true;
+        Ok(())
     }
 
     /// Returns the path of the folder.
@@ -68,27 +83,36 @@ impl Folder {
         &self.path
     }
 
-    /// Checks that these files can be written: none would replace a foreign file, and the file system has room for so many bytes.
+    /// Checks that these files can be written: none would replace a foreign file, each can be created, and the file system has room for so
+    /// many bytes.
     ///
     /// # Errors
-    /// `output.occupied`; `sink.write` with the free bytes if there are too few.
+    /// `output.occupied`; `sink.write`, with the free bytes if there are too few.
     pub fn check_room(&self, stream: &FileStream, bytes: u64) -> Result<()> {
         self.check_names(stream)?;
-        check_room(&self.path, stream.files().len(), bytes)
+        check_room(&self.path, stream.files().len(), bytes)?;
+        try_names(&self.path, &self.mark, stream)
     }
 
-    /// Writes the files of `stream`, either all of them or none. Returns their paths.
+    /// Writes the files of `stream`, either all of them or none. Returns their paths. A folder that was removed is made again.
     ///
     /// # Errors
-    /// `output.occupied`, `sink.write`, `cli.ended` if a signal comes, and errors of the stream.
-    pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
+    /// `output.occupied`, `run.locked`, `sink.write`, `cli.ended` if a signal comes, and errors of the stream.
+    pub fn write(&mut self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
+        if !self.entered || !self.lock.as_ref().map_or_else(|| self.path.is_dir(), Lock::is_held) {
+            log::warn!("{}: the folder, or its lock, was removed since it was claimed: it is made and locked again", self.path.display());
+            // Nothing in it is known to be this run's any more.
+            (self.entered, self.lock, self.own) = (false, None, Vec::new());
+            self.enter()?;
+        }
         self.check_names(stream)?;
         // A training run handles its signals itself, and saves the steps that it has made.
         let signals = if self.checkpoints { None } else { Some(Signals::listen().map_err(RunError::Signals)?) };
         let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
         let part = self.path.join(temporary(&self.mark));
-        let filled = fill_new(&part, self.checkpoints, stream, signals.as_ref());
-        let placed = filled.and_then(|()| if self.checkpoints { self.replace(&part) } else { self.move_up(&part, &names) });
+        fs::create_dir(&part).map_err(|e| unwritable(part.display(), e))?;
+        let filled = fill(&part, self.checkpoints, stream, signals.as_ref());
+        let placed = filled.and_then(|()| if self.checkpoints { self.replace(&part, &names) } else { self.move_up(&part, &names) });
         if placed.is_err() {
             // The first failure is the one to report. Remaining files carry this process's mark.
             let _ = fs::remove_dir_all(&part);
@@ -110,32 +134,53 @@ impl Folder {
         flush_folder(&self.path)
     }
 
-    /// Returns the progress of the folder's checkpoint, if there is one.
+    /// Returns true if there is a checkpoint in the folder.
+    pub fn has_checkpoint(&self) -> bool {
+        self.manifests().next().is_some()
+    }
+
+    /// Returns the manifest of the folder's checkpoint, if there is one.
     ///
     /// # Errors
     /// `source.read`, or `checkpoint.*` for a manifest that cannot be used.
-    pub fn progress(&self) -> Result<Option<Progress>> {
+    pub fn manifest(&self) -> Result<Option<Manifest>> {
         let Some(manifest) = self.manifests().next() else { return Ok(None) };
-        Ok(Some(read_manifest(&FileSource::open(&manifest)?)?.progress))
+        Ok(Some(read_manifest(&FileSource::open(&manifest)?)?))
     }
 
-    /// Makes the error for a checkpoint of another run, at this step, that must not be replaced.
-    pub fn is_of_another_run(&self, step: u64) -> RunError {
-        occupied(&self.path, format!("the checkpoint of another run, at step {step}, which only its resume (--resume) replaces"))
+    /// Makes the error for contents that must not be replaced.
+    pub fn occupied(&self, found: String) -> RunError {
+        occupied(&self.path, found)
+    }
+
+    /// Refuses the folder if a save would replace files that the run itself reads from the path of this option.
+    ///
+    /// # Errors
+    /// `output.occupied`; `source.read` for a folder that cannot be listed.
+    pub fn check_input(&self, option: &str, input: &Path) -> Result<()> {
+        let files = if input.is_dir() { files_of(input)? } else { vec![input.to_path_buf()] };
+        let real = |path: &PathBuf| fs::canonicalize(path).ok();
+        let own = self.own.iter().flat_map(|name| [self.path.join(name), self.path.join(COMPLETE).join(name)]);
+        let own: Vec<PathBuf> = own.filter_map(|path| real(&path)).collect();
+        if files.iter().filter_map(real).any(|file| own.contains(&file)) {
+            return Err(self.occupied(format!("files that {option} reads, and that a save would replace")));
+        }
+        Ok(())
     }
 
     /// Makes the complete files in `part` the checkpoint of the folder. A single rename decides this: from then on readers find them, moved to
     /// their places or not.
-    fn replace(&self, part: &Path) -> Result<()> {
+    fn replace(&mut self, part: &Path, names: &[String]) -> Result<()> {
         self.move_complete()?;
         rename(part, &self.path.join(COMPLETE))?;
+        self.own.extend(names.iter().filter(|name| *name != MANIFEST).cloned());
         flush_folder(&self.path)?;
         self.move_complete()
     }
 
     /// Moves the files of a complete checkpoint to their places, the manifest last, and removes files that only the previous checkpoint named.
     /// Finishes the work of an earlier process that was killed here.
-    fn move_complete(&self) -> Result<()> {
+    fn move_complete(&mut self) -> Result<()> {
         let complete = self.path.join(COMPLETE);
         if !complete.is_dir() {
             return Ok(());
@@ -143,15 +188,15 @@ impl Folder {
         let manifest = complete.join(MANIFEST);
         if manifest.is_file() {
             let new = named_by(&manifest)?;
-            let (old, there) = (self.own_names()?, |name: &&String| complete.join(name).is_file());
-            for name in new.iter().filter(there) {
+            for name in new.iter().filter(|name| complete.join(name).is_file()) {
                 rename(&complete.join(name), &self.path.join(name))?;
             }
-            for name in old.iter().filter(|name| !new.contains(name)) {
+            for name in self.own.iter().filter(|name| !new.contains(name)) {
                 remove_file(&self.path.join(name))?;
             }
             rename(&manifest, &self.path.join(MANIFEST))?;
             flush_folder(&self.path)?;
+            self.own = new;
         }
         fs::remove_dir(&complete).map_err(|e| unwritable(complete.display(), e).into())
     }
@@ -170,105 +215,63 @@ impl Folder {
         all.into_iter().filter(|manifest| self.checkpoints && manifest.is_file())
     }
 
-    /// Lists the files that the folder's own manifests name.
-    fn own_names(&self) -> Result<Vec<String>> {
-        Ok(self.manifests().map(|manifest| named_by(&manifest)).collect::<Result<Vec<_>>>()?.concat())
+    /// Refuses names that exist in the folder and belong to somebody else. A folder never belongs to a checkpoint.
+    fn check_names(&self, stream: &FileStream) -> Result<()> {
+        let foreign = |name: &str| match self.path.join(name).symlink_metadata() {
+            Ok(meta) => meta.is_dir() || name != MANIFEST && !self.own.iter().any(|own| own == name),
+            Err(_) => false,
+        };
+        self.refuse_foreign(stream.files().iter().map(|file| file.name.clone()).filter(|name| foreign(name)).collect())
     }
 
-    /// Refuses names that exist in the folder and belong to somebody else.
-    fn check_names(&self, stream: &FileStream) -> Result<()> {
-        let ours = self.own_names()?;
-        let foreign = |name: &&String| !ours.contains(name) && *name != MANIFEST && self.path.join(name).symlink_metadata().is_ok();
-        let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
-        let found: Vec<String> = names.iter().filter(foreign).cloned().collect();
+    /// Makes the error for names that belong to somebody else, if there are any.
+    fn refuse_foreign(&self, found: Vec<String>) -> Result<()> {
         if found.is_empty() {
             return Ok(());
         }
         Err(occupied(&self.path, format!("{} of somebody else, whose place the output would take", list(&found))))
     }
 
-    /// Refuses a folder whose contents are not a checkpoint's.
-    fn check_contents(&self) -> Result<()> {
-        let complete = self.path.join(COMPLETE);
-        for manifest in [self.path.join(MANIFEST), complete.join(MANIFEST)] {
+    /// Refuses a folder whose contents are not a checkpoint's. The names of the files that are become the folder's own.
+    fn check_contents(&mut self) -> Result<()> {
+        let mut is_checkpoint = false;
+        for manifest in [self.path.join(COMPLETE).join(MANIFEST), self.path.join(MANIFEST)] {
             if self.checkpoints && manifest.symlink_metadata().is_ok() {
                 let told = |e: RunError| occupied(&self.path, format!("{}, which is not that of a checkpoint: {e}", manifest.display()));
-                named_by(&manifest).map_err(told)?;
-                return Ok(());
+                self.own.extend(named_by(&manifest).map_err(told)?);
+                is_checkpoint = true;
             }
         }
-        let mut found = Vec::new();
-        for entry in fs::read_dir(&self.path).map_err(|e| unwritable(self.path.display(), e))? {
-            let name = entry.map_err(|e| unwritable(self.path.display(), e))?.file_name();
-            if name != LOCK && name != OF_THE_SYSTEM {
-                found.push(name.to_string_lossy().into_owned());
-            }
+        if is_checkpoint {
+            let is_folder = |name: &&String| self.path.join(name).symlink_metadata().is_ok_and(|meta| meta.is_dir());
+            self.refuse_foreign(self.own.iter().filter(is_folder).cloned().collect())?;
+            return self.check_complete();
         }
-        found.sort();
+        let mut found = names_in(&self.path)?;
+        found.retain(|name| name != LOCK && name != OF_THE_SYSTEM);
         if found.is_empty() { Ok(()) } else { Err(occupied(&self.path, list(&found))) }
     }
 
-    /// Takes the folder's lock, and removes temporary files that a killed process left under the mark in it.
-    fn take_lock(&mut self) -> Result<()> {
-        let path = self.path.join(LOCK);
-        let failed = |e: std::io::Error| unwritable(path.display(), e);
-        loop {
-            let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Err(RunError::Locked { place: self.path.display().to_string() }),
-                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
-                    log::warn!("{}: the file system has no locks: nothing keeps a second process out", self.path.display());
-                    return Ok(());
-                }
-                Err(TryLockError::Error(error)) => return Err(failed(error).into()),
-            }
-            if !is_at(&file, &path) {
-                // Its holder removed it between the two calls.
-                continue;
-            }
-            let mut before = String::new();
-            // Any other contents are not a mark.
-            let _ = file.read_to_string(&mut before);
-            if is_mark(&before) {
-                let left = self.path.join(temporary(&before));
-                let _ = fs::remove_dir_all(&left);
-                let _ = fs::remove_file(left.with_extension("json"));
-            }
-            // The lock is stored first, so that its file is removed again if the mark cannot be written, as on a full disk.
-            let file = self.lock.insert(file);
-            let written = file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0))).and_then(|_| file.write_all(self.mark.as_bytes()));
-            return written.and_then(|()| file.sync_all()).map_err(|e| failed(e).into());
+    /// Refuses something under the name of the folder of complete files that is not that of a checkpoint.
+    fn check_complete(&self) -> Result<()> {
+        let complete = self.path.join(COMPLETE);
+        let Ok(meta) = complete.symlink_metadata() else { return Ok(()) };
+        let manifest = complete.join(MANIFEST);
+        let named = if manifest.is_file() { named_by(&manifest)? } else { Vec::new() };
+        let foreign = |name: &String| name != MANIFEST && !named.contains(name) || complete.join(name).is_dir();
+        if !meta.is_dir() || names_in(&complete)?.iter().any(foreign) {
+            return self.refuse_foreign(vec![COMPLETE.into()]);
         }
+        Ok(())
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if self.lock.is_some() {
-            // The lock is held until here, so the file is this process's own.
-            let _ = fs::remove_file(self.path.join(LOCK));
-        }
+        // A folder with the lock in it is not empty.
+        self.lock = None;
         remove_empty(&self.created);
     }
-}
-
-fn is_mark(text: &str) -> bool {
-    text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// Returns true if `path` still leads to this open file.
-#[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let same = |a: fs::Metadata, b: fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
-    file.metadata().ok().zip(fs::metadata(path).ok()).is_some_and(|(a, b)| same(a, b))
-}
-
-/// On other systems a name is free again only after each holder of the file has closed it.
-#[cfg(not(unix))]
-fn is_at(_: &File, _: &Path) -> bool {
-    true
 }
 
 /// Lists the files that a manifest names. Together with the manifest they are the checkpoint.
@@ -279,4 +282,13 @@ fn named_by(manifest: &Path) -> Result<Vec<String>> {
         Some(name) => Err(unwritable(manifest.display(), format!("it names {name:?}, which is no file of its folder")).into()),
         None => Ok(names),
     }
+}
+
+/// Lists the names in a folder, sorted.
+fn names_in(folder: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(folder).and_then(|entries| entries.collect::<std::io::Result<Vec<_>>>());
+    let entries = entries.map_err(|e| unwritable(folder.display(), e))?;
+    let mut names: Vec<String> = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    Ok(names)
 }

@@ -1,4 +1,5 @@
-//! Signals that ask a run to end: the first is remembered until the step is complete, a second ends the process at once.
+//! Signals that ask a run to end: the first is remembered until the step is complete, or interrupts an evaluation; a second ends the process
+//! at once.
 
 use std::io;
 use std::sync::Arc;
@@ -6,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+use tabtune::interrupt::Interrupt;
 
 #[cfg(unix)]
 const SIGNALS: [(i32, &str); 3] = [(SIGINT, "SIGINT"), (SIGTERM, "SIGTERM"), (signal_hook::consts::SIGHUP, "SIGHUP")];
@@ -35,7 +37,11 @@ fn ignored() -> u64 {
 }
 
 /// Handler that listens for signals from its creation to the end of the process.
-pub struct Signals(Arc<AtomicUsize>);
+pub struct Signals {
+    came: Arc<AtomicUsize>,
+    /// True after the first signal.
+    again: Arc<AtomicBool>,
+}
 
 impl Signals {
     /// Starts to listen for signals.
@@ -50,17 +56,22 @@ impl Signals {
             if ignored >> (number - 1) & 1 == 1 {
                 continue;
             }
-            // Registered in this order, so that the first signal only sets both flags.
+            // Registered in this order, so that the first signal only sets both flags, and is known when it interrupts something.
             flag::register_conditional_shutdown(number, 128 + number, Arc::clone(&again))?;
-            flag::register(number, Arc::clone(&again))?;
             flag::register_usize(number, Arc::clone(&came), number.unsigned_abs() as usize)?;
+            flag::register(number, Arc::clone(&again))?;
         }
-        Ok(Self(came))
+        Ok(Self { came, again })
+    }
+
+    /// Returns an interrupt that the first signal requests.
+    pub fn interrupt(&self) -> Interrupt {
+        Interrupt::of(Arc::clone(&self.again))
     }
 
     /// Returns the signal that was received last, if there was one.
     pub fn taken(&self) -> Option<Signal> {
-        let came = self.0.load(Ordering::SeqCst);
+        let came = self.came.load(Ordering::SeqCst);
         SIGNALS.into_iter().find(|(number, _)| number.unsigned_abs() as usize == came).map(|(number, name)| Signal { number, name })
     }
 }

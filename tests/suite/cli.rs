@@ -2,13 +2,17 @@
 
 mod adapters;
 mod asking;
+mod base_kept;
 #[cfg(unix)]
 mod bench_gpu;
+mod best;
 mod checkpoints;
 mod ends;
 #[cfg(target_os = "linux")]
 mod full_disks;
 mod inputs;
+#[cfg(target_os = "linux")]
+mod locks;
 #[cfg(target_os = "linux")]
 mod lost_device;
 mod merge_matrix;

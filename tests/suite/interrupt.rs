@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 use tabtune::Error;
@@ -87,6 +89,18 @@ fn evaluation_is_ended_between_batches() {
     run.set_interrupt(asking_at(2));
     aborted(block_on(run.evaluate(None)));
     run.set_interrupt(asking_at(usize::MAX));
+    assert_eq!(block_on(run.evaluate(None)).unwrap(), whole);
+}
+
+#[test]
+fn flag_of_the_caller_ends_an_evaluation_while_it_is_set() {
+    let mut run = trainer(&cpu().inner(), json!({"validation_fraction": 0.4}));
+    let asked = Arc::new(AtomicBool::new(false));
+    run.set_interrupt(Interrupt::of(asked.clone()));
+    let whole = block_on(run.evaluate(None)).unwrap();
+    asked.store(true, Ordering::SeqCst);
+    aborted(block_on(run.evaluate(None)));
+    asked.store(false, Ordering::SeqCst);
     assert_eq!(block_on(run.evaluate(None)).unwrap(), whole);
 }
 

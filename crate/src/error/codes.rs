@@ -280,7 +280,7 @@ codes! {
     "run.sample" => Warning, Page, "a sample failed: the run continues";
     "run.steps" => Warning, Core, "a resume with other batches or data of a run by epochs: it has other steps";
     "run.unlocked" => Warning, Page, "the browser has no Web Locks: nothing keeps a second tab out";
-    "run.unprotected" => Warning, Page, "autosave is off";
+    "run.unprotected" => Warning, Both, "autosave is off, or a run with gradient release is saved only at its end";
     "safetensors.count.limit" => BadModelFile, Core, "more than 100,000 tensors";
     "safetensors.data.trailing" => BadModelFile, Core, "bytes after the last tensor";
     "safetensors.data.truncated" => BadModelFile, Core, "a tensor that ends after the file does";

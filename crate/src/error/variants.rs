@@ -201,7 +201,7 @@ pub enum Error {
     /// The gradient norm of a step with gradient release is not finite, which is known only after parameters have been updated.
     #[doc(hidden)]
     #[error(
-        "step {step}: grad_norm is {value}; with gradient_release parameters were updated before it was known: continue from the last checkpoint"
+        "step {step}: grad_norm is {value}; with gradient_release parameters were updated before it was known: only a checkpoint continues this run"
     )]
     NonFiniteReleased {
         /// The step that failed.

@@ -64,7 +64,8 @@ pub struct TrainArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub eval_every: Option<u64>,
     /// Folder of a second checkpoint: the step with the lowest evaluation loss, saved whenever an evaluation gives the lowest loss so far. A
-    /// new run needs a new or empty folder; with --resume the losses are compared with that of the checkpoint in it.
+    /// new run needs a new or empty folder; with --resume the losses are compared with that of the checkpoint in it, which must be one of
+    /// the same run and data.
     #[arg(long, value_name = "DIR", requires = "eval_every")]
     pub keep_best: Option<PathBuf>,
     /// Save and stop after this step, as if interrupted; the planned length of the run (--steps) is unchanged.

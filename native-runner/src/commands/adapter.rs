@@ -36,7 +36,7 @@ pub fn run(args: &AdapterArgs, output: &Output) -> Result<Outcome> {
 }
 
 fn extract(model: &Path, base: &Path, options: &ExtractOptions, to: &Path, output: &Output) -> Result<Outcome> {
-    let place = Folder::for_output(to)?;
+    let mut place = Folder::for_output(to)?;
     let (tuned, base) = (open_model(model)?, open_model(base)?);
     let bar = Progress::new(100, 0, !output.json());
     let mut progress = |done: u64, total: u64| bar.step(done.saturating_mul(100) / total.max(1), "percent".into());

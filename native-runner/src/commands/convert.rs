@@ -30,6 +30,6 @@ pub fn convert(model: &Path, wanted: Wanted<'_>, to: &OutputArgs, output: &Outpu
     let (options, place) = outgoing::options(to)?;
     let bundle = Rc::new(open_wanted(model, wanted)?);
     let source = ExportSource::of_bundle(&bundle)?.summed(&bundle)?;
-    outgoing::write(&source, outgoing::base(to)?, &options, &place, output)?;
+    outgoing::write(&source, outgoing::base(to)?, &options, place, output)?;
     Ok(Outcome::Good)
 }

@@ -23,6 +23,6 @@ pub fn run(args: &ExportArgs, output: &Output) -> Result<Outcome> {
     let checkpoint =
         if alone { open_checkpoint_alone(&args.checkpoint)? } else { open_checkpoint(&args.checkpoint, base, VerifyPolicy::Full)? };
     let source = checkpoint_source(&checkpoint, "")?;
-    outgoing::write(&source, outgoing::base(&args.output)?, &options, &place, output)?;
+    outgoing::write(&source, outgoing::base(&args.output)?, &options, place, output)?;
     Ok(Outcome::Good)
 }

@@ -1,6 +1,6 @@
 //! `tabtune inspect`: shows the contents of files and checks that they are sound.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use serde::Serialize;
@@ -13,7 +13,7 @@ use tabtune::portable::{Inspection, ModelIoCompatibilityContract, SharedFiles, i
 use super::Outcome;
 use crate::args::InspectArgs;
 use crate::error::{Result, RunError};
-use crate::files::{FileSource, file_name, files_of, model_sources};
+use crate::files::{FileSource, file_name, files_of, model_sources, open_listed};
 use crate::output::Output;
 use crate::selection::request;
 
@@ -23,9 +23,8 @@ use crate::selection::request;
 /// `source.read` if a file cannot be opened, `cli.usage` for an unknown `--as`, and errors of the request's options.
 pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
     let format = args.format.as_deref().map(format_of).transpose()?;
-    for path in expand(&args.paths)? {
-        let source = FileSource::open(&path)?;
-        let siblings = if is_index(&path, format) { shards_beside(&path)? } else { Vec::new() };
+    for source in args.paths.iter().map(|path| open(path)).collect::<Result<Vec<_>>>()?.into_iter().flatten() {
+        let siblings = if is_index(source.path(), format) { shards_beside(source.path())? } else { Vec::new() };
         let siblings: Vec<&dyn ByteSource> = siblings.iter().map(|s| s as &dyn ByteSource).collect();
         let report = inspect(&source, format, &siblings, args.read);
         output.line(&report, || readable(&report))?;
@@ -45,12 +44,8 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
 
 /// Opens the files of a folder, or one file.
 fn shared(path: &Path) -> Result<SharedFiles> {
-    let paths = if path.is_dir() { files_of(path)? } else { vec![path.to_path_buf()] };
-    let mut files: SharedFiles = Vec::new();
-    for path in paths {
-        files.push(Rc::new(FileSource::open(&path)?));
-    }
-    Ok(files)
+    let files = if path.is_dir() { open_listed(|| Ok(files_of(path)?))? } else { vec![FileSource::open(path)?] };
+    Ok(files.into_iter().map(|file| Rc::new(file) as Rc<dyn ByteSource>).collect())
 }
 
 /// Formats the inspection for people: the possible training and exports with their bytes, and the reasons against the others.
@@ -135,26 +130,17 @@ fn is_index(path: &Path, format: Option<FileFormat>) -> bool {
     format.or_else(|| FileFormat::of_name(&file_name(path))) == Some(FileFormat::Index)
 }
 
-/// Replaces each folder by the files in it whose names show their format.
-fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for path in paths {
-        if path.is_dir() {
-            files.extend(files_of(path)?.into_iter().filter(|p| FileFormat::of_name(&file_name(p)).is_some()));
-        } else {
-            files.push(path.clone());
-        }
+/// Opens a file, or the files of a folder whose names show their format.
+fn open(path: &Path) -> Result<Vec<FileSource>> {
+    if !path.is_dir() {
+        return Ok(vec![FileSource::open(path)?]);
     }
-    Ok(files)
+    open_listed(|| Ok(files_of(path)?.into_iter().filter(|p| FileFormat::of_name(&file_name(p)).is_some()).collect()))
 }
 
 fn shards_beside(index: &Path) -> Result<Vec<FileSource>> {
     let folder = index.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut shards = Vec::new();
-    for path in files_of(folder)?.iter().filter(|p| file_name(p).ends_with(".safetensors")) {
-        shards.push(FileSource::open(path)?);
-    }
-    Ok(shards)
+    open_listed(|| Ok(files_of(folder)?.into_iter().filter(|p| file_name(p).ends_with(".safetensors")).collect()))
 }
 
 fn readable(report: &InspectReport) -> String {

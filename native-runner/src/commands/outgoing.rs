@@ -161,7 +161,13 @@ pub fn survival_in(bundle: &Rc<Bundle>, precision: Precision) -> Result<Option<S
 ///
 /// # Errors
 /// `cli.usage` for a base that is not used, and errors of the export and of writing.
-pub fn write(source: &ExportSource, base: Vec<Box<dyn ByteSource>>, options: &ExportOptions, place: &Place, output: &Output) -> Result<()> {
+pub fn write(
+    source: &ExportSource,
+    base: Vec<Box<dyn ByteSource>>,
+    options: &ExportOptions,
+    mut place: Place,
+    output: &Output,
+) -> Result<()> {
     if options.format == ExportFormat::Safetensors && source.adapter_settings.is_none() && !base.is_empty() {
         return Err(RunError::Usage(
             "--base with --format safetensors: expected the checkpoint of an adapter, which is merged into it".into(),

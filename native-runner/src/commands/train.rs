@@ -1,5 +1,6 @@
 //! `tabtune train`: prepares a run from the options and trains it.
 
+mod best;
 mod driver;
 mod loss;
 
@@ -22,13 +23,14 @@ use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{Notice, Trainer, check_limits, memory_plan};
 use tabtune::word;
 
-use self::driver::{Best, Driver};
+use self::best::Best;
+use self::driver::Driver;
 use self::loss::Losses;
 use super::{Outcome, open_device, outgoing, tokenizer_of};
 use crate::args::{DeviceName, TrainArgs, Verify};
 use crate::data::DataFiles;
 use crate::error::{Result, RunError};
-use crate::files::{Wanted, open_checkpoint, open_wanted};
+use crate::files::{Wanted, is_same, open_checkpoint, open_wanted};
 use crate::output::Output;
 use crate::place::Folder;
 use crate::progress::Progress;
@@ -62,11 +64,25 @@ impl Run {
 /// `output.occupied`, `run.locked`, `cli.usage`, and the errors of data, model, device and training.
 pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     let place = args.out.as_deref().map(Folder::for_checkpoints).transpose()?;
-    let best = args.keep_best.as_deref().map(|path| Best::claim(path, args.resume.is_some())).transpose()?;
+    if let (Some(place), Some(best)) = (&place, &args.keep_best)
+        && is_same(place.path(), best)
+    {
+        return Err(RunError::Usage(format!("--keep-best: expected another folder than that of --out, found {}", best.display())));
+    }
+    let mut best = args.keep_best.as_deref().map(|path| Best::claim(path, args.resume.is_some())).transpose()?;
+    for place in place.iter().chain(best.as_ref().map(Best::place)) {
+        let inputs = [("--model", &args.model), ("--adapter", &args.adapter), ("--merge-adapter", &args.merge_adapter)];
+        for (option, input) in inputs.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?))) {
+            place.check_input(option, input)?;
+        }
+    }
     if args.profile && args.device == DeviceName::Cpu {
         return Err(RunError::Usage("--profile: expected --device wgpu: the CPU launches no kernels".into()));
     }
     let mut run = prepare(args, None, output)?;
+    if let Some(best) = &mut best {
+        best.continue_with(&run)?;
+    }
     if args.eval_every.is_some() {
         run.trainer.check_evaluation()?;
     } else if !args.validation_data.is_empty() {
@@ -80,6 +96,12 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     tell_fallbacks(&run.trainer.optim().fallbacks(), output)?;
     for notice in run.trainer.notices() {
         output.line(&json!({ "warning": notice }), || format!("warning: {} [{}]", notice.message, notice.code))?;
+    }
+    if run.trainer.config().gradient_release && args.out.is_some() && args.save_every.is_none() {
+        let (code, end) = (word!("run.unprotected").text(), "ends the run at its last save");
+        let message =
+            format!("with gradient release a gradient that is not finite {end}, and without --save-every there is none before the end");
+        output.line(&json!({ "warning": { "code": code, "message": message } }), || format!("warning: {message} [{code}]"))?;
     }
     let (total, first) = (run.trainer.config().steps, run.step());
     let driver = Driver {

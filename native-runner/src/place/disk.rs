@@ -68,6 +68,21 @@ pub fn try_out(folder: &Path, mark: &str) -> Result<()> {
     tried.map_err(|e| unwritable(folder.display(), e).into())
 }
 
+/// Creates and removes empty files with the names of these, as writing them does later: the file system may have too few inodes for them, or
+/// their paths may be too long.
+///
+/// # Errors
+/// `sink.write`.
+pub fn try_names(folder: &Path, mark: &str, stream: &FileStream) -> Result<()> {
+    let part = folder.join(temporary(mark));
+    let tried = fs::create_dir(&part);
+    let tried = tried.and_then(|()| stream.files().iter().try_for_each(|file| File::create_new(part.join(&file.name)).map(drop)));
+    // The first failure is the one to report.
+    let removed = fs::remove_dir_all(&part);
+    let count = stream.files().len();
+    tried.and(removed).map_err(|e| unwritable(folder.display(), format!("the {count} files of the output cannot be created: {e}")).into())
+}
+
 /// Refuses an output for which the file system reports too little free space. A file system that reports nothing is assumed to have room.
 ///
 /// # Errors
@@ -91,18 +106,20 @@ pub fn mark() -> String {
     format!("{:08x}{:016x}", std::process::id(), now.as_nanos() as u64)
 }
 
+/// Beginning of the name of a temporary folder, before its mark.
+pub const TEMPORARY: &str = ".tabtune-";
+
 /// Returns the name of the temporary folder for a mark.
 pub fn temporary(mark: &str) -> String {
-    format!(".tabtune-{mark}")
+    format!("{TEMPORARY}{mark}")
 }
 
-/// Writes the files of `stream` into the new folder `part`. With `sealed`, the last document contains the digests of the pieces before it. A
+/// Writes the files of `stream` into the folder `part`. With `sealed`, the last document contains the digests of the pieces before it. A
 /// signal in `signals` ends the writing between two pieces.
 ///
 /// # Errors
 /// `sink.write`, `cli.ended` after a signal, and errors of the stream.
-pub fn fill_new(part: &Path, sealed: bool, stream: &mut FileStream, signals: Option<&Signals>) -> Result<()> {
-    fs::create_dir(part).map_err(|e| unwritable(part.display(), e))?;
+pub fn fill(part: &Path, sealed: bool, stream: &mut FileStream, signals: Option<&Signals>) -> Result<()> {
     let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
     let mut next = block_on(stream.next_chunk())?;
     for (index, name) in names.iter().enumerate() {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use tabtune::bundle::FileStream;
 
 use super::Folder;
-use super::disk::{check_room, fill_new, flush_folder, make_folder, mark, occupied, parent, remove_empty, rename, temporary, try_out};
+use super::disk::{check_room, fill, flush_folder, make_folder, mark, occupied, parent, remove_empty, rename, temporary, try_out};
+use super::lock::{Lock, remove_left};
 use crate::error::{Result, RunError, unwritable};
 use crate::signals::Signals;
 
@@ -26,7 +27,7 @@ impl Drop for OneFile {
 }
 
 impl OneFile {
-    /// Checks that `path` is free and that its folder can be written to.
+    /// Checks that `path` is free and that its folder can be written to. Removes what killed processes left there of such files.
     ///
     /// # Errors
     /// `output.occupied` if something has this name or that of the receipt; `sink.write` if nothing can be written there.
@@ -37,6 +38,7 @@ impl OneFile {
         let mut file = Self { path: path.to_path_buf(), mark: mark(), created: Vec::new() };
         file.check_free()?;
         file.created = make_folder(parent(path))?;
+        remove_left(parent(path));
         try_out(parent(path), &file.mark)?;
         Ok(file)
     }
@@ -47,12 +49,17 @@ impl OneFile {
     /// `output.occupied`, `sink.write`, `cli.ended` if a signal comes before the files are in place.
     pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
         let signals = Signals::listen().map_err(RunError::Signals)?;
-        check_room(parent(&self.path), stream.files().len(), stream.files().iter().map(|file| file.bytes).sum())?;
+        // The lock is one more file.
+        check_room(parent(&self.path), stream.files().len() + 1, stream.files().iter().map(|file| file.bytes).sum())?;
         let part = parent(&self.path).join(temporary(&self.mark));
         let names: Vec<PathBuf> = stream.files().iter().map(|file| part.join(&file.name)).collect();
-        let written = fill_new(&part, false, stream, Some(&signals))
-            .and_then(|()| self.check_free())
-            .and_then(|()| names.iter().zip(self.places()).try_for_each(|(written, place)| rename(written, &place)));
+        fs::create_dir(&part).map_err(|e| unwritable(part.display(), e))?;
+        // The lock ends with this process: if it is killed, a later one finds that the folder is left.
+        let written = Lock::take(&part, &self.mark).and_then(|_lock| {
+            fill(&part, false, stream, Some(&signals))?;
+            self.check_free()?;
+            names.iter().zip(self.places()).try_for_each(|(written, place)| rename(written, &place))
+        });
         // The first failure is the one to report.
         let removed = fs::remove_dir_all(&part);
         written?;
@@ -88,7 +95,7 @@ impl Place {
     ///
     /// # Errors
     /// `output.occupied`, `sink.write`, `cli.ended` if a signal comes first.
-    pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
+    pub fn write(&mut self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
         match self {
             Self::Folder(folder) => {
                 folder.check_room(stream, stream.files().iter().map(|file| file.bytes).sum())?;

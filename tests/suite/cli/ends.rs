@@ -57,6 +57,92 @@ fn signals_end_a_run_after_its_step() {
     }
 }
 
+/// The evaluation has some forty thousand batches. At the last step the run is saved already.
+#[cfg(unix)]
+#[test]
+fn a_signal_interrupts_an_evaluation() {
+    let place = folder("in-evaluation");
+    let (config, data) = tiny(&place);
+    let many = write(&place, "many.txt", POEM.repeat(10_000));
+    for steps in ["100000", "3"] {
+        let out = text(&place.join(steps));
+        let mut args = long(&config, &data, &out);
+        args[8] = steps;
+        let more = ["--json", "--validation-data", &many, "--eval-every", "3"];
+        let mut child = Command::new(binary()).args(&args).args(more).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines =
+            BufReader::new(child.stdout.take().unwrap()).lines().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+        while lines.next().unwrap()["step"] != json!(3) {}
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let kill = ["-c", &format!("kill -TERM {}", child.id())].map(str::to_string);
+        assert!(Command::new("sh").args(kill).status().unwrap().success());
+        let last: Vec<Value> = lines.collect();
+        assert_eq!(child.wait().unwrap().code(), Some(143), "{last:?}");
+        assert_eq!(last, [json!({ "done": false, "step": 3, "checkpoint": out, "signal": "SIGTERM" })]);
+        assert_eq!(step_of(&out), 3);
+    }
+}
+
+/// The folder of a run, or its manifest, is removed after a save: the next save makes it again.
+#[cfg(unix)]
+#[test]
+fn what_is_removed_from_the_folder_during_a_run_is_saved_again() {
+    let place = folder("removed");
+    let (config, data) = tiny(&place);
+    type Remove = fn(&Path) -> std::io::Result<()>;
+    let ways: [(&str, Remove); 3] = [
+        ("all", |out| fs::remove_dir_all(out)),
+        ("manifest", |out| fs::remove_file(out.join("checkpoint.json"))),
+        ("lock", |out| fs::remove_file(out.join(".tabtune.lock"))),
+    ];
+    for (name, remove) in ways {
+        let out = text(&place.join(name));
+        let args = long(&config, &data, &out);
+        let more = ["--json", "--save-every", "200"];
+        let mut child = Command::new(binary()).args(&args).args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines =
+            BufReader::new(child.stdout.take().unwrap()).lines().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+        while lines.next().unwrap()["step"] != json!(201) {}
+        assert_eq!(step_of(&out), 200);
+        remove(Path::new(&out)).unwrap();
+        while lines.next().unwrap()["step"] != json!(401) {}
+        assert_eq!(step_of(&out), 400, "{name}");
+        let kill = ["-c", &format!("kill -TERM {}", child.id())].map(str::to_string);
+        assert!(Command::new("sh").args(kill).status().unwrap().success());
+        let last = lines.last().unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(143), "{name}: {last}");
+        let mut told = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+        assert_eq!(told.contains("was removed since it was claimed"), name != "manifest", "{told}");
+        assert!(is_that_of_an_unbroken_run(&out, &args, &place) >= 401, "{name}");
+        assert!(!Path::new(&out).join(".tabtune.lock").exists(), "{name}");
+    }
+}
+
+/// A save that was removed is not called one when an error ends the run, and the files that the user has put in its place stay.
+#[cfg(unix)]
+#[test]
+fn a_save_that_was_removed_is_not_called_saved() {
+    let place = folder("removed-then-taken");
+    let (config, data) = tiny(&place);
+    let out = text(&place.join("run"));
+    let args = [&long(&config, &data, &out)[..], &["--json", "--save-every", "200"]].concat();
+    let mut child = Command::new(binary()).args(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    while lines.next().unwrap()["step"] != json!(201) {}
+    fs::remove_dir_all(&out).unwrap();
+    let of_user = Path::new(&out).join("notes.txt");
+    fs::create_dir(&out).unwrap();
+    fs::write(&of_user, "of the user").unwrap();
+    let last = lines.last().unwrap();
+    let mut told = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert_eq!((child.wait().unwrap().code(), &last["error"]["code"]), (Some(1), &json!("output.occupied")), "{last}");
+    assert!(told.contains("no step of this run is saved") && !told.contains("is saved in"), "{told}");
+    assert_eq!(fs::read_to_string(&of_user).unwrap(), "of the user");
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 1);
+}
+
 #[test]
 fn an_output_that_nobody_reads_costs_no_step() {
     let place = folder("closed");
@@ -132,6 +218,35 @@ fn a_gradient_that_is_not_finite_leaves_the_step_before() {
         assert!(error["error"]["code"] == "train.non-finite" && message.starts_with("step 3: gradient of "), "{more:?}: {message}");
         assert_eq!(is_that_of_an_unbroken_run(&out, &args, &place), 2, "{more:?}");
         fs::remove_dir_all(&out).unwrap();
+    }
+}
+
+/// With gradient release the parameters of step 3 have changed before its gradient is known.
+#[test]
+fn a_released_gradient_that_is_not_finite_says_what_is_saved() {
+    let place = folder("released");
+    let (config, data) = tiny(&place);
+    let wild = write(
+        &place,
+        "wild.json",
+        r#"{"optimizer": {"type": "sgd"}, "max_grad_norm": 0.0, "learning_rate": 1e4, "steps": 9, "seq_len": 16, "gradient_release": true}"#,
+    );
+    let out = text(&place.join("run"));
+    let train = ["train", "--config", &config, "--data", &data, "--device", "cpu", "--train-config", &wild];
+    for (more, kept) in [(&[][..], "no step of this run is saved"), (&["--save-every", "1"], &*format!("step 2 is saved in {out}"))] {
+        let args = [&train[..], more, &["--out", &out]].concat();
+        let answer = run(&args);
+        let error = &answer.last()["error"];
+        let message = error["message"].as_str().unwrap();
+        assert!(!answer.good && error["code"] == "train.non-finite" && message.starts_with("step 3: grad_norm is "), "{error}");
+        assert!(message.ends_with(kept), "{message}");
+        let warned = answer.with("warning").iter().any(|line| line["warning"]["code"] == "run.unprotected");
+        assert_eq!(warned, more.is_empty());
+        if more.is_empty() {
+            assert!(!Path::new(&out).exists());
+        } else {
+            assert_eq!(is_that_of_an_unbroken_run(&out, &args, &place), 2);
+        }
     }
 }
 

@@ -94,3 +94,23 @@ fn a_disk_without_room_for_the_best_is_refused_at_the_start() {
     assert!(only["error"]["message"].as_str().unwrap().contains("best: expected room for"), "{only}");
     assert!(!Path::new(&out).exists(), "nothing is left of the run's own folder");
 }
+
+/// The disk has room for the bytes of a checkpoint, but not for the names of its files.
+#[test]
+fn a_disk_without_names_for_the_checkpoint_is_refused_at_the_start() {
+    let place = folder("few-names");
+    let (config, data) = tiny(&place);
+    let disk = place.join("disk");
+    fs::create_dir(&disk).unwrap();
+    let Some(mount) = super::mounts::Mount::with(&disk, "nr_inodes=6", "a disk without names") else { return };
+    let out = text(&disk.join("run"));
+    let args = [&short(&config, &data)[..], &["--out", &out, "--json"]].concat();
+    let ended = Command::new(&mount.inside[0]).args(&mount.inside[1..]).arg(binary()).args(args).output().unwrap();
+    let printed = String::from_utf8(ended.stdout).unwrap();
+    let [only] = &printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>()[..] else {
+        panic!("{printed}")
+    };
+    assert_eq!((ended.status.code(), &only["error"]["code"]), (Some(1), &json!("sink.write")), "{only}");
+    assert!(only["error"]["message"].as_str().unwrap().contains("files of the output cannot be created"), "{only}");
+    assert!(!mount.seen(Path::new(&out)).exists());
+}

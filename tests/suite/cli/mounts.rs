@@ -15,10 +15,15 @@ pub(super) struct Mount {
 impl Mount {
     /// Mounts `bytes` of memory. If this is not allowed, prints that `what` is skipped and returns `None`.
     pub fn new(folder: &Path, bytes: u64, what: &str) -> Option<Self> {
-        const SCRIPT: &str = r#"mount -t tmpfs -o size="$2",mode=755 tmpfs "$1" && echo mounted && exec cat"#;
+        Self::with(folder, &format!("size={bytes}"), what)
+    }
+
+    /// Mounts a file system in memory with these options, as [`Mount::new`] does.
+    pub fn with(folder: &Path, options: &str, what: &str) -> Option<Self> {
+        const SCRIPT: &str = r#"mount -t tmpfs -o "$2",mode=755 tmpfs "$1" && echo mounted && exec cat"#;
         // As root, or otherwise as root of a user namespace.
         for (unshare, enter) in [("-m", "-m"), ("-rm", "-U -m --preserve-credentials")] {
-            let args = [unshare, "sh", "-c", SCRIPT, "sh", &text(folder), &bytes.to_string()].map(str::to_string);
+            let args = [unshare, "sh", "-c", SCRIPT, "sh", &text(folder), options].map(str::to_string);
             let started = Command::new("unshare").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
             let Ok(mut holder) = started else { continue };
             let mut line = String::new();

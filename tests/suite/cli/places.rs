@@ -117,6 +117,61 @@ fn a_folder_that_is_not_ours_is_refused_and_stays() {
     assert_eq!(refuse(&train(&config, &data, &file)).0, "output.occupied");
 }
 
+/// Something that a save would find in its way is found before the first step.
+#[test]
+fn what_is_in_the_way_of_a_save_is_refused_at_the_start() {
+    let place = folder("in-the-way");
+    let (config, data) = tiny(&place);
+    let refused = |name: &str, fill: &dyn Fn(&Path), found: &str| {
+        let run = place.join(name);
+        succeed(&train(&config, &data, &text(&run)));
+        fill(&run);
+        let before = contents(&run);
+        let out = text(&run);
+        let resume = ["train", "--resume", &out, "--data", &data, "--device", "cpu", "--out", &out];
+        for args in [&train(&config, &data, &out)[..], &resume] {
+            let answer = super::run(args);
+            assert!(!answer.good && answer.with("step").is_empty(), "{name}: {:?}", answer.lines);
+            assert_eq!(answer.last()["error"]["code"], json!("output.occupied"), "{name}");
+            let message = answer.last()["error"]["message"].as_str().unwrap();
+            assert!(message.contains(&format!("found {found} of somebody else")), "{name}: {message}");
+            assert!(contents(&run) == before, "{name}");
+        }
+    };
+    refused("complete-file", &|run| fs::write(run.join(".tabtune-complete"), "of the user").unwrap(), ".tabtune-complete");
+    refused("complete-folder", &|run| drop(put_foreign(&run.join(".tabtune-complete"))), ".tabtune-complete");
+    let unfinished = |run: &Path| {
+        fs::create_dir(run.join(".tabtune-complete")).unwrap();
+        fs::copy(run.join("checkpoint.json"), run.join(".tabtune-complete/checkpoint.json")).unwrap();
+        fs::write(run.join(".tabtune-complete/notes"), "of the user").unwrap();
+    };
+    refused("complete-notes", &unfinished, ".tabtune-complete");
+    let in_place = |run: &Path| {
+        fs::remove_file(run.join("optimizer.safetensors")).unwrap();
+        fs::create_dir(run.join("optimizer.safetensors")).unwrap();
+    };
+    refused("folder", &in_place, "optimizer.safetensors");
+}
+
+/// Linux refuses paths of more than 4095 bytes, and the temporary names of a save are longer than those of its files.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_path_that_is_too_long_for_the_files_is_refused_at_the_start() {
+    let place = folder("long-path");
+    let (config, data) = tiny(&place);
+    let mut out = place.clone();
+    while out.as_os_str().len() < 4095 - 40 - 200 {
+        out.push("d".repeat(100));
+    }
+    out.push("e".repeat(4095 - 41 - out.as_os_str().len()));
+    let answer = run(&train(&config, &data, &text(&out)));
+    assert!(!answer.good && answer.lines.len() == 1, "{:?}", answer.lines);
+    assert_eq!(answer.last()["error"]["code"], json!("sink.write"));
+    assert!(answer.last()["error"]["message"].as_str().unwrap().contains("cannot be created"), "{:?}", answer.last());
+    // The folders that were made for it are removed.
+    assert_eq!(fs::read_dir(&place).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir()).count(), 0);
+}
+
 #[test]
 fn files_that_only_the_checkpoint_before_had_are_removed() {
     let place = folder("fewer-files");
@@ -258,6 +313,30 @@ fn a_checkpoint_whose_files_are_not_all_at_their_places_is_whole() {
         succeed(&args);
         assert!(!complete.exists() && loss(&run) == whole, "{moved} files moved");
     }
+}
+
+/// Runs in a short form; `TABTUNE_FULL=1` makes three hundred attempts.
+#[test]
+fn a_reader_during_a_save_opens_one_checkpoint() {
+    let place = folder("readers");
+    let (config, data) = tiny(&place);
+    let run = place.join("run");
+    let out = text(&run);
+    succeed(&train(&config, &data, &out));
+    let resume = ["train", "--resume", &out, "--data", &data, "--device", "cpu", "--override", "steps", "--steps", "100000000"];
+    let saving = ["--save-every", "1", "--out", &out];
+    let mut child = Command::new(binary()).args(resume).args(saving).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let attempts = if tabtune_tests::in_full() { 300 } else { 10 };
+    for attempt in 0..attempts {
+        let to = text(&place.join(format!("exported-{attempt}")));
+        succeed(&["evaluate", "--model", &out, "--data", &data, "--device", "cpu", "--max-tokens", "34"]);
+        // An export compares each byte with the manifest, so all files must be of one step.
+        succeed(&["export", "--checkpoint", &out, "--to", &to]);
+        succeed(&["inspect", &out]);
+    }
+    assert!(child.try_wait().unwrap().is_none());
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 /// Runs in a short form; `TABTUNE_FULL=1` makes sixty attempts.

@@ -289,3 +289,38 @@ fn documents_that_are_no_json_are_named() {
     let (code, message) = refuse(&["evaluate", "--model", &text(&pickled), "--data", &data, "--device", "cpu"]);
     assert!(code == "format.unsupported" && message.contains("pickle"), "{code} {message}");
 }
+
+/// Nobody writes into the pipe, so that a command that opens it would wait without end.
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_place_of_a_file_is_refused_at_once() {
+    use std::os::unix::net::UnixListener;
+    let place = folder("pipes");
+    let (config, data) = tiny(&place);
+    let (model, _) = checkpoint();
+    let (pipe, socket) = (text(&place.join("pipe")), text(&place.join("socket")));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let _listener = UnixListener::bind(&socket).unwrap();
+    let to = text(&place.join("to.gguf"));
+    for (path, found) in [(&*pipe, "a pipe"), (&*socket, "a socket"), ("/dev/zero", "a device")] {
+        let scratch = ["train", "--config", &config, "--device", "cpu", "--steps", "1", "--seq-len", "16", "--data"];
+        let tuned = ["train", "--model", path, "--data", &data, "--device", "cpu", "--steps", "1", "--seq-len", "16"];
+        let commands = [
+            [&scratch[..], &[path]].concat(),
+            [&scratch[..], &[&data, "--validation-data", path]].concat(),
+            tuned.to_vec(),
+            vec!["evaluate", "--model", path, "--data", &data, "--device", "cpu"],
+            vec!["evaluate", "--model", &model, "--data", path, "--device", "cpu"],
+            vec!["data", path],
+            vec!["inspect", path],
+            vec!["convert", "--model", path, "--format", "gguf", "--to", &to],
+        ];
+        for args in commands {
+            let (code, message) = refuse(&args);
+            let expected = format!("{path}: expected a file, found {found}: read it into a file first");
+            assert!(code == "source.read" && message.contains(&expected), "{args:?}: {code} {message}");
+        }
+    }
+    // The model of a checkpoint is opened as a folder, and a pipe is none.
+    assert_eq!(refuse(&["train", "--resume", &pipe, "--data", &data, "--device", "cpu"]).0, "source.read");
+}

@@ -1,4 +1,4 @@
-//! Signals that arrive while an output is written.
+//! Signals that arrive while an output is written, and processes that are killed there.
 #![cfg(unix)]
 
 use std::fs;
@@ -28,6 +28,13 @@ fn large(place: &Path) -> String {
     text(place)
 }
 
+/// Returns the temporary folder of a process that has begun to write its output into `folder`.
+fn begun(folder: &Path) -> Option<PathBuf> {
+    // Locations are tried out with files of such names as well.
+    let all = fs::read_dir(folder).ok()?.map(|entry| entry.unwrap().path());
+    all.filter(|path| path.is_dir()).find(|path| path.file_name().unwrap().to_string_lossy().starts_with(".tabtune-"))
+}
+
 #[test]
 fn a_signal_leaves_nothing_of_an_output() {
     let [model, place] = ["ends-large", "ends-outputs"].map(folder);
@@ -36,15 +43,7 @@ fn a_signal_leaves_nothing_of_an_output() {
         let to = text(&place.join(to));
         let convert = [&["convert", "--model", &model, "--to", &to, "--json"], asked].concat();
         let mut child = Command::new(binary()).args(convert).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let begun = |folder: &Path| {
-            // Locations are tried out with files of such names as well.
-            let entries = fs::read_dir(folder).map(|all| all.map(Result::unwrap).collect::<Vec<_>>());
-            entries
-                .unwrap_or_default()
-                .iter()
-                .any(|entry| entry.path().is_dir() && entry.file_name().to_string_lossy().starts_with(".tabtune-"))
-        };
-        while !(begun(&place) || begun(Path::new(&to))) {
+        while begun(&place).or_else(|| begun(Path::new(&to))).is_none() {
             assert!(child.try_wait().unwrap().is_none(), "it ended before it could be ended");
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
@@ -55,4 +54,42 @@ fn a_signal_leaves_nothing_of_an_output() {
         assert!(told.contains("cli.ended") && told.contains("SIGTERM"), "{told}");
         assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
     }
+}
+
+#[test]
+fn what_a_killed_process_left_is_removed_by_the_next_one() {
+    let [model, place] = ["killed-large", "killed-outputs"].map(folder);
+    let (model, (small, _)) = (large(&model), checkpoint());
+    let at = |name: &str| text(&place.join(name));
+    let start = |to: &str| {
+        let convert = ["convert", "--model", &model, "--format", "gguf", "--type", "q4_k_m", "--to", to];
+        let mut child = Command::new(binary()).args(convert).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let locked = |part: PathBuf| fs::read_to_string(part.join(".tabtune.lock")).is_ok_and(|mark| !mark.is_empty());
+        while !begun(&place).is_some_and(locked) {
+            assert!(child.try_wait().unwrap().is_none(), "it ended before it could be seen");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child
+    };
+    let next = |to: &str| succeed(&["convert", "--model", &small, "--format", "gguf", "--to", &at(to)]);
+    // A process that is still writing keeps its files.
+    let mut child = start(&at("first.gguf"));
+    next("second.gguf");
+    assert!(child.wait().unwrap().success());
+    let mut child = start(&at("third.gguf"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(begun(&place).is_some());
+    next("fourth.gguf");
+    assert_eq!(begun(&place), None);
+    // Folders of the user have such names too.
+    let foreign = [".tabtune-notes", ".tabtune-0000002a0123456789abcdef"].map(|name| place.join(name));
+    for folder in &foreign {
+        fs::create_dir(folder).unwrap();
+        fs::write(folder.join(".tabtune.lock"), "of the user").unwrap();
+    }
+    next("fifth.gguf");
+    assert!(foreign.iter().all(|folder| folder.join(".tabtune.lock").is_file()));
+    let names = ["first", "second", "fourth", "fifth"];
+    assert!(names.iter().all(|name| place.join(format!("{name}.gguf")).is_file()) && !place.join("third.gguf").exists());
 }

@@ -1,16 +1,15 @@
 //! Loop around `Trainer::step`: saves, evaluations, signals, and the end of a run.
 
-use std::path::Path;
-
 use serde_json::json;
 use tabtune::error::Word;
 use tabtune::gpu::profile::KernelTimes;
-use tabtune::state::Evaluation;
+use tabtune::interrupt::Interrupt;
 use tabtune::train::{EvalReport, StepReport};
 use tabtune::word;
 
 use super::super::{Outcome, profile};
 use super::Run;
+use super::best::Best;
 use super::loss::Losses;
 use crate::args::TrainArgs;
 use crate::error::{Result, RunError};
@@ -40,34 +39,6 @@ pub(super) struct Driver<'a> {
     pub best: Option<Best>,
 }
 
-/// Folder of the checkpoint with the lowest evaluation loss.
-pub(super) struct Best {
-    place: Folder,
-    /// Evaluation of the checkpoint in the folder.
-    evaluation: Option<Evaluation>,
-}
-
-impl Best {
-    /// Claims the folder. A run that is resumed continues from the evaluation of the checkpoint in it; a new run needs a folder without one,
-    /// whose loss is not its own.
-    ///
-    /// # Errors
-    /// `output.occupied` for the checkpoint of another run; errors of [`Folder::for_checkpoints`] and [`Folder::progress`].
-    pub fn claim(path: &Path, resumed: bool) -> Result<Self> {
-        let place = Folder::for_checkpoints(path)?;
-        let progress = place.progress()?;
-        if let Some(progress) = progress.filter(|_| !resumed) {
-            return Err(place.is_of_another_run(progress.completed_steps));
-        }
-        Ok(Self { evaluation: progress.and_then(|progress| progress.evaluation), place })
-    }
-
-    /// Returns the folder.
-    pub fn place(&self) -> &Folder {
-        &self.place
-    }
-}
-
 impl Driver<'_> {
     /// Trains to the end, on another device after a loss. However the steps end, the last complete one is saved.
     ///
@@ -83,10 +54,7 @@ impl Driver<'_> {
         self.progress.end();
         let ended = match ended {
             Ok(ended) => ended,
-            Err(error) => {
-                self.rescue(&mut run, &error);
-                return Err(error);
-            }
+            Err(error) => return Err(self.rescue(&mut run, error)),
         };
         if let Some(times) = &self.times {
             profile::print(&times.report(), self.output)?;
@@ -96,6 +64,21 @@ impl Driver<'_> {
 
     /// Trains to the last step, or until a signal comes, which is returned.
     fn train(&mut self, run: &mut Run) -> Result<Option<Signal>> {
+        match self.train_and_evaluate(run) {
+            Err(RunError::Tabtune(tabtune::Error::Aborted)) => {
+                self.settle(run)?;
+                self.save(run)?;
+                Ok(self.signals.taken())
+            }
+            ended => ended.map(|()| None),
+        }
+    }
+
+    /// Trains to the last step.
+    ///
+    /// # Errors
+    /// `call.aborted` after a signal.
+    fn train_and_evaluate(&mut self, run: &mut Run) -> Result<()> {
         if self.first >= self.last {
             // A resume has already warned about a run that has all its steps.
             if self.first < run.trainer.config().steps {
@@ -106,19 +89,14 @@ impl Driver<'_> {
             if self.args.eval_every.is_some() {
                 self.evaluate(run)?;
             }
-            return Ok(None);
+            return Ok(());
         }
         // After a loss: the evaluation of the saved step may not be complete.
         if run.step() > self.first && self.evaluates_at(run.step()) {
             self.evaluate(run)?;
         }
         while run.step() < self.last {
-            let signal = self.signals.taken();
-            if signal.is_some() {
-                self.settle(run)?;
-                self.save(run)?;
-                return Ok(signal);
-            }
+            self.signals.interrupt().check()?;
             // The first step compiles kernels; it is timed only if it is the only one.
             let timed = run.step() > self.first || self.first + 1 == self.last;
             let reports = profile::advance(&mut run.trainer, self.times.as_mut().filter(|_| timed))?;
@@ -141,7 +119,7 @@ impl Driver<'_> {
                 self.evaluate(run)?;
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     fn evaluates_at(&self, step: u64) -> bool {
@@ -170,22 +148,35 @@ impl Driver<'_> {
         self.progress.suspend(|| self.output.line(&line, || format!("warning: {message} [{}]", code.text())))
     }
 
+    /// Forgets a save that was removed from its folder since.
+    pub(super) fn forget_removed(&mut self) {
+        if self.place.as_ref().is_some_and(|place| !place.has_checkpoint()) {
+            self.saved = None;
+        }
+    }
+
     /// Saves the last complete step, unless it is saved already.
     fn save(&mut self, run: &Run) -> Result<()> {
-        let Some(place) = self.place.as_ref().filter(|_| self.saved != Some(run.step())) else { return Ok(()) };
+        self.forget_removed();
+        let Some(place) = self.place.as_mut().filter(|_| self.saved != Some(run.step())) else { return Ok(()) };
         let mut stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
         place.write(&mut stream)?;
         self.saved = Some(run.step());
         Ok(())
     }
 
-    /// Evaluates the model. A failed evaluation is only reported, and the run continues, unless the device was lost. The result is added to
-    /// the checkpoint of this step, and the best step is kept. An evaluation that is made again after a loss is reported already.
-    fn evaluate(&mut self, run: &Run) -> Result<()> {
+    /// Evaluates the model. A failed evaluation is only reported, and the run continues, unless the device was lost or a signal came. The
+    /// result is added to the checkpoint of this step, and the best step is kept. An evaluation that is made again after a loss is reported
+    /// already.
+    fn evaluate(&mut self, run: &mut Run) -> Result<()> {
         let step = run.step();
         let again = self.evaluated.is_some_and(|evaluated| step <= evaluated);
-        let report = match block_on(run.trainer.evaluate(None)) {
-            Err(error) if !matches!(error, tabtune::Error::DeviceLost { .. }) => {
+        // A signal waits for a step, but an evaluation may take longer than the time after which systems kill a process.
+        run.trainer.set_interrupt(self.signals.interrupt());
+        let evaluated = block_on(run.trainer.evaluate(None));
+        run.trainer.set_interrupt(Interrupt::none());
+        let report = match evaluated {
+            Err(error) if !matches!(error, tabtune::Error::DeviceLost { .. } | tabtune::Error::Aborted) => {
                 if !again {
                     let message = format!("step {step}: the evaluation failed: {error} [{}]", error.code());
                     self.tell_warning(word!("run.evaluation"), &message)?;
@@ -203,46 +194,52 @@ impl Driver<'_> {
             self.evaluated = Some(step);
         }
         let Some(evaluation) = run.trainer.progress().evaluation else { return Ok(()) };
-        if let Some(place) = self.place.as_ref().filter(|_| self.saved == Some(step)) {
-            place.change_manifest(|saved| tabtune::checkpoint::with_evaluation(saved, evaluation))?;
+        if self.saved == Some(step) {
+            // Saved again, with the evaluation, if it was removed.
+            self.save(run)?;
+            if let Some(place) = &self.place {
+                place.change_manifest(|saved| tabtune::checkpoint::with_evaluation(saved, evaluation))?;
+            }
         }
-        let Some(best) = &mut self.best else { return Ok(()) };
-        if best.evaluation.is_some_and(|best| best.data_digest == evaluation.data_digest && best.loss <= evaluation.loss) {
-            return Ok(());
-        }
+        let Some(best) = self.best.as_mut().filter(|best| best.is_beaten_by(evaluation)) else { return Ok(()) };
         let mut stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
-        best.place.write(&mut stream)?;
-        best.evaluation = Some(evaluation);
-        let folder = best.place.path().display().to_string();
+        let folder = best.save(&mut stream, evaluation)?;
         let line = json!({ "step": step, "best": loss, "checkpoint": folder });
         self.progress.suspend(|| self.output.line(&line, || format!("step {step}: the best so far, kept in {folder}")))
     }
 
-    /// Saves the last complete step after an error. The error is the one to report; the outcome of the save goes to stderr.
-    fn rescue(&mut self, run: &mut Run, error: &RunError) {
-        // With gradient release the parameters changed before the norm of their gradients was known.
-        let changed = matches!(error, RunError::Tabtune(tabtune::Error::NonFiniteReleased { .. }));
-        if changed || self.place.is_none() {
-            return;
+    /// Saves the last complete step after an error, and returns the error to report. The outcome of the save goes to stderr.
+    fn rescue(&mut self, run: &mut Run, error: RunError) -> RunError {
+        self.forget_removed();
+        // With gradient release the parameters changed before the norm of their gradients was known: there is no complete step to save.
+        if matches!(error, RunError::Tabtune(tabtune::Error::NonFiniteReleased { .. })) {
+            return RunError::Released(format!("{error}; {}", self.kept()));
+        }
+        if self.place.is_none() {
+            return error;
         }
         // Collects reports of the steps before the failed one. Their lines are not printed: stdout may be the cause of the error.
         let settled = block_on(run.trainer.settle()).map(drop).map_err(RunError::from);
         if settled.is_ok() && run.step() == self.saved.unwrap_or(self.first) {
-            return;
+            return error;
         }
         match settled.and_then(|()| self.save(run)) {
-            Ok(()) => self.progress.note(&format!("step {} is saved in {}", run.step(), self.folder().unwrap_or_default())),
+            Ok(()) => self.progress.note(&self.kept()),
             Err(error) => self.warn_of_unsaved(&error),
         }
+        error
+    }
+
+    /// Describes the newest save of this run.
+    fn kept(&self) -> String {
+        let saved = self.saved.zip(self.folder());
+        saved.map_or("no step of this run is saved".to_string(), |(step, folder)| format!("step {step} is saved in {folder}"))
     }
 
     /// Prints the step since which nothing could be saved.
     pub(super) fn warn_of_unsaved(&self, error: &RunError) {
-        let kept = self
-            .saved
-            .zip(self.folder())
-            .map_or("no step of this run is saved".to_string(), |(step, folder)| format!("step {step} is saved in {folder}"));
-        log::warn!("the steps since {} could not be saved, {kept}: {error} [{}]", self.saved.unwrap_or(self.first), error.code());
+        let since = self.saved.unwrap_or(self.first);
+        log::warn!("the steps since {since} could not be saved, {}: {error} [{}]", self.kept(), error.code());
     }
 
     pub(super) fn folder(&self) -> Option<String> {

@@ -39,6 +39,7 @@ impl Driver<'_> {
     /// # Errors
     /// The loss of another device, if it was one too many, and the errors of preparing a run.
     pub fn continued(&mut self, run: Run, mut loss: RunError) -> Result<Run> {
+        self.forget_removed();
         let again = self.args_of_save(run.trainer.config().adapter.is_some());
         let kept = Kept { device: run.device.clone(), data: run.trainer.dataset().clone() };
         // Reads that are still waiting keep the lost device busy.

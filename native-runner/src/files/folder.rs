@@ -1,0 +1,69 @@
+//! The files of a folder, in which a run may be saving while they are opened.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use tabtune::checkpoint::MANIFEST;
+
+use super::{FileSource, is_at};
+use crate::error::{Result, unreadable};
+
+/// Name of a folder inside a checkpoint folder: a complete checkpoint whose files may not all have been moved to their places yet. A process
+/// that is killed while it saves leaves it behind, and the next save removes it.
+pub const COMPLETE: &str = ".tabtune-complete";
+/// Number of times that files are opened at most, because a run saves in their folder meanwhile.
+const ATTEMPTS: u32 = 50;
+
+/// Lists the plain files of a folder, sorted by name. Files of a complete checkpoint that have not been moved to their places yet are listed
+/// where they are, in [`COMPLETE`].
+///
+/// # Errors
+/// `source.read` if the folder cannot be listed.
+pub fn files_of(folder: &Path) -> tabtune::Result<Vec<PathBuf>> {
+    let complete = folder.join(COMPLETE);
+    loop {
+        let mut files = plain_files(folder)?;
+        if complete.join(MANIFEST).is_file() {
+            match plain_files(&complete) {
+                // Its files were moved to their places since.
+                Err(_) if !complete.exists() => continue,
+                found => files.extend(found?),
+            }
+        }
+        return Ok(files.into_values().collect());
+    }
+}
+
+fn plain_files(folder: &Path) -> tabtune::Result<BTreeMap<OsString, PathBuf>> {
+    let refused = |e: std::io::Error| unreadable(folder.display(), e);
+    let mut files = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).map_err(refused)? {
+        let entry = entry.map_err(refused)?;
+        if entry.path().is_file() {
+            files.insert(entry.file_name(), entry.path());
+        }
+    }
+    Ok(files)
+}
+
+/// Opens the files that `list` finds, all of them as they were at one moment: if a save has moved or replaced one meanwhile, all are opened
+/// again. An open file stays as it is when another takes its name.
+///
+/// # Errors
+/// `source.read`, and errors of `list`.
+pub fn open_listed(list: impl Fn() -> Result<Vec<PathBuf>>) -> Result<Vec<FileSource>> {
+    let mut attempt = 1;
+    loop {
+        let paths = list()?;
+        let opened = paths.iter().map(|path| FileSource::open(path)).collect::<tabtune::Result<Vec<_>>>();
+        let in_place = match &opened {
+            Ok(files) => files.iter().all(|source| is_at(&source.file, &source.path)),
+            Err(_) => paths.iter().all(|path| path.exists()),
+        };
+        if attempt == ATTEMPTS || in_place && list()? == paths {
+            return Ok(opened?);
+        }
+        attempt += 1;
+    }
+}
