@@ -1,6 +1,7 @@
 //! Opens the files of a Hugging Face folder as a bundle.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 use super::entry::{Entry, narrow};
 use super::files::{Files, MAX_DOCUMENT_BYTES, document, find, or_refused, pickle, unused};
@@ -14,7 +15,7 @@ use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::names::Layout;
 use crate::families::{check, config_of_weights, names};
-use crate::formats::{ByteSource, Encoding, SafetensorsFile, Warning, base_name};
+use crate::formats::{ByteSource, Encoding, SafetensorsFile, Warning, base_name, describe_flaw, foreign};
 use crate::state::{Base, BaseFile, SourceFormat};
 
 /// File that lists the shards and the tensors in them.
@@ -23,8 +24,15 @@ pub(super) const INDEX: &str = "model.safetensors.index.json";
 /// Opens a folder that has a `config.json`.
 pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle> {
     let config_json = document(&files, "config.json", MAX_DOCUMENT_BYTES)?.unwrap_or_default();
-    let value: serde_json::Value = serde_json::from_slice(&config_json)
-        .map_err(|e| Error::from(Refusal::new(word!("bundle.config.json")).of("config.json").expected("JSON").found(e)))?;
+    let not_json = |found: &dyn Display| {
+        let refusal = Refusal::new(word!("bundle.config.json")).of("config.json").expected("JSON").found(found);
+        Error::from(describe_flaw(refusal, &config_json))
+    };
+    let value: serde_json::Value = serde_json::from_slice(&config_json).map_err(|error| not_json(&error))?;
+    if value.get("model_type").is_none() && foreign(&config_json).is_some() {
+        // A hub writes its messages as JSON, too.
+        return Err(not_json(&"a message"));
+    }
     let (mut config, taken) = config_of_weights(&value)?;
     let (shards, mut warnings) = open_weights(&files)?;
     let default = |(key, stands): &(&str, usize)| Warning::new(word!("model.config.default"), &format!("{key}: {stands}"));
