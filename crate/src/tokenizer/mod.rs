@@ -7,6 +7,7 @@ mod conversion;
 mod date;
 mod document;
 mod encode;
+mod faults;
 mod folder;
 mod frame;
 mod jinja;
@@ -25,10 +26,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, Result};
 
 pub use chat::{Conversation, Rendered};
 pub use date::Date;
+pub(crate) use faults::read_json;
+use faults::{bad, unencodable, unread};
 pub(crate) use folder::HfDocuments;
 pub use kind::TokenizerKind;
 pub(crate) use pairs::SAVE_TOKENIZER;
@@ -71,15 +74,6 @@ pub struct Tokenizer {
 
 /// Name of the template for conversations with tools.
 const TOOL_TEMPLATE: &str = "tool_use";
-
-fn bad(what: &str, reason: impl ToString) -> Error {
-    // Messages of the libraries may quote the file.
-    Error::Tokenizer { what: what.to_owned(), reason: shown(&reason.to_string()) }
-}
-
-fn unencodable(reason: impl ToString) -> Error {
-    Error::TextNotEncodable { reason: reason.to_string() }
-}
 
 impl Tokenizer {
     /// Creates a tokenizer from the vocabulary of a GGUF file, and makes the files of a Hugging Face folder from it.
