@@ -10,7 +10,7 @@ use super::options::{OpenOptions, Taken};
 use super::prefixes::settle_prefix;
 use super::same_numbers::same_numbers;
 use super::tensors::Bundle;
-use super::tokenizer_files::{TOKENIZER_FILES, carried, hf_tokenizer};
+use super::tokenizer_files::{GENERATION, TOKENIZER_FILES, carried, hf_tokenizer};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::names::Layout;
@@ -69,7 +69,7 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     let mut refused = None;
     let tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
     warnings.extend(template_conflict(&files)?);
-    let generation_config_json = document(&files, "generation_config.json", MAX_DOCUMENT_BYTES)?;
+    let generation_config_json = document(&files, GENERATION, MAX_DOCUMENT_BYTES)?;
     let specials = document(&files, TOKENIZER_FILES[3], MAX_DOCUMENT_BYTES)?;
     let sums = shards.iter().map(|(at, shard)| BaseFile::new(&files[*at], shard.header_sha256)).collect();
     // `_name_or_path` is where its maker had another model: a path of a stranger, or this model's parent.

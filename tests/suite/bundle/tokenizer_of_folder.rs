@@ -210,6 +210,12 @@ fn merges_that_are_none_are_refused_as_their_own_file() {
     for merges in [&b""[..], b"#version: 0.2\n"] {
         assert_eq!(of(&["<|endoftext|>"], merges).need_tokenizer().unwrap().encode("th").unwrap(), [116, 104]);
     }
+    // Neither is taken on next to a tokenizer.json.
+    let tokenizer = json!({"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}});
+    let bundle = opened(2, &[("tokenizer.json", tokenizer.to_string().into()), ("merges.txt", b"Entry not found".to_vec())]);
+    assert!(bundle.tokenizer.is_some() && codes(&bundle) == [("tokenizer.file.other", "merges.txt")], "{:?}", codes(&bundle));
+    assert!(!written(&bundle).contains_key("merges.txt"));
 }
 
 #[test]
