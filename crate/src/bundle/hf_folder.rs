@@ -81,7 +81,9 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     let told;
     (bundle.tokenizer_documents, told) = carried(&bundle.files, bundle.tokenizer.as_ref())?;
     bundle.warnings.extend(told);
-    bundle.warnings.extend(special_ids(&value, bundle.config.vocab_size));
+    let generation: serde_json::Value =
+        generation_config_json.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
+    bundle.warnings.extend(special_ids([&value, &generation], bundle.config.vocab_size));
     bundle.config_json = Some(config_json);
     bundle.add_generation_config(generation_config_json);
     bundle.add_other_ends(&value, specials.as_deref());
@@ -98,13 +100,19 @@ fn template_conflict(files: &Files) -> Result<Option<Warning>> {
     Ok(other.then(|| Warning::new(word!("tokenizer.template.conflict"), template)))
 }
 
-/// Returns a warning for each id that no row has, of tokens with roles that no text needs; early files write −1 where there is no id.
-fn special_ids(config: &serde_json::Value, rows: usize) -> Vec<Warning> {
-    let beyond = |key: &&str| {
-        let stated = config[format!("{key}_token_id")].as_i64().filter(|id| *id != -1);
+/// Returns a warning for each role whose id, or one of whose ids, no row has; early files write −1 where there is no id. The ids that begin
+/// and end a text are among them: transformers writes 50256 into every configuration of GPT-2, however small its vocabulary.
+fn special_ids(documents: [&serde_json::Value; 2], rows: usize) -> Vec<Warning> {
+    let beyond = |id: &serde_json::Value| {
+        let stated = id.as_i64().filter(|id| *id != -1);
         stated.is_some_and(|id| usize::try_from(id).map_or(true, |id| id >= rows))
     };
-    let roles = ["pad", "mask", "cls", "sep"].into_iter().filter(beyond);
+    let of_role = |document: &serde_json::Value, role: &str| match &document[format!("{role}_token_id")] {
+        serde_json::Value::Array(ids) => ids.iter().any(beyond),
+        one => beyond(one),
+    };
+    let unused = |role: &&str| documents.iter().any(|document| of_role(document, role));
+    let roles = ["bos", "eos", "pad", "mask", "cls", "sep"].into_iter().filter(unused);
     roles.map(|role| Warning::new(word!("tokenizer.id.unused"), role)).collect()
 }
 

@@ -350,7 +350,7 @@ codes! {
     "tokenizer.file.other" => Warning, Core, "a document of a tokenizer that is cut, a message of a failed download or not JSON: it is not carried";
     "tokenizer.file.pointer" => Warning, Core, "a document of a tokenizer that is a pointer of Git LFS: it is not carried";
     "tokenizer.id.range" => BadModelFile, Core, "a special token's id outside the vocabulary";
-    "tokenizer.id.unused" => Warning, Core, "a pad, mask, cls or sep id that no token has: it is not used";
+    "tokenizer.id.unused" => Warning, Core, "a bos, eos, pad, mask, cls or sep id that no token has: it is not used";
     "tokenizer.invalid" => BadModelFile, Core, "a tokenizer that cannot be made, or none";
     "tokenizer.merge.unknown-part" => BadModelFile, Core, "a merge of a part that is no token";
     "tokenizer.merges.missing" => BadModelFile, Core, "a BPE tokenizer without merges";
