@@ -99,6 +99,13 @@ impl<'a> Keys<'a> {
         let theta = self.number("rope_theta")?;
         let (key, scaling) = match self.get("rope_parameters") {
             Some(value) => ("rope_parameters", Some(value)),
+        if !self.bool("is_causal", true)? {
+            return Err(unsupported("is_causal", false, "true, or absent"));
+        }
+        // Embedding models write a word here.
+        if let Some(value) = self.get("use_bidirectional_attention").filter(|value| value.as_bool() != Some(false)) {
+            return Err(unsupported("use_bidirectional_attention", value, "false, or absent"));
+        }
             None => ("rope_scaling", self.get("rope_scaling")),
         };
         let Some(value) = scaling else { return Ok((theta.unwrap_or(10_000.0), RopeScaling::Default)) };

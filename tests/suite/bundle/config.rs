@@ -137,3 +137,5 @@ fn rope_scaling_without_a_type_is_refused() {
     }
     assert_eq!(config_from_hf(&with(llama(), "rope_parameters", json!({"rope_theta": 3e4}))).unwrap().rope_theta, 3e4);
 }
+        (with(llama(), "is_causal", json!(false)), "model.config.unsupported", "is_causal"),
+        (with(llama(), "use_bidirectional_attention", json!("all")), "model.config.unsupported", "use_bidirectional_attention"),
