@@ -109,7 +109,7 @@ impl<'a> Keys<'a> {
             None => ("rope_scaling", self.get("rope_scaling")),
         };
         let Some(value) = scaling else { return Ok((theta.unwrap_or(10_000.0), RopeScaling::Default)) };
-        let inner = Keys(value.as_object().ok_or_else(|| wrong(key, "an object", value))?);
+        let inner = Keys(of_all_layers(key, value.as_object().ok_or_else(|| wrong(key, "an object", value))?)?);
         let theta = inner.number("rope_theta")?.or(theta).unwrap_or(10_000.0);
         if let Some(factor) = inner.number("partial_rotary_factor")?.filter(|factor| *factor != 1.0) {
             return Err(unsupported("partial_rotary_factor", factor, "1"));
@@ -135,6 +135,21 @@ impl<'a> Keys<'a> {
             _ => return Err(unsupported(&format!("{key}.rope_type"), word, "default, linear, llama3")),
         };
         Ok((theta, scaling))
+    }
+}
+
+/// Returns the values of the rotary positions, which may be nested by the type of the layers. All layers have full attention here, so that
+/// types with other values are refused.
+fn of_all_layers<'a>(key: &str, fields: &'a Map<String, Value>) -> Result<&'a Map<String, Value>> {
+    let mut nested = fields.iter().filter_map(|(kind, value)| Some((kind, value.as_object()?)));
+    let Some((kind, first)) = nested.next() else { return Ok(fields) };
+    // A value outside the types would hold for none of them.
+    let other = fields.iter().find(|(_, value)| value.as_object() != Some(first));
+    match other {
+        Some((other, value)) => {
+            Err(unsupported(&format!("{key}.{other}"), value, &format!("the values of {key}.{kind}: one set for all layers")))
+        }
+        None => Ok(first),
     }
 }
 

@@ -51,6 +51,25 @@ fn a_context_that_is_not_stated_is_that_of_the_publication() {
     }
 }
 
+/// Files of transformers 5 may state the values once for each type of layer.
+#[test]
+fn rope_parameters_by_layer_type_are_one_set_or_refused() {
+    let linear = json!({"rope_type": "linear", "factor": 4.0, "rope_theta": 2e4});
+    let both = json!({"full_attention": linear, "sliding_attention": linear});
+    for nested in [json!({"full_attention": linear}), both.clone()] {
+        let config = config_from_hf(&with(llama(), "rope_parameters", nested)).unwrap();
+        assert_eq!((config.rope_scaling, config.rope_theta), (RopeScaling::Linear { factor: 4.0 }, 2e4));
+    }
+    let other = with(both, "sliding_attention", json!({"rope_type": "default"}));
+    for nested in
+        [other, json!({"full_attention": linear, "sliding_attention": null}), json!({"full_attention": linear, "rope_theta": 1e4})]
+    {
+        let error = config_from_hf(&with(llama(), "rope_parameters", nested.clone())).unwrap_err();
+        assert_eq!(error.code(), "model.config.unsupported", "{nested}");
+        assert!(error.to_string().contains("rope_parameters."), "{error}");
+    }
+}
+
 #[test]
 fn rope_scaling_is_read_in_old_and_new_words() {
     let linear = config_from_hf(&with(llama(), "rope_scaling", json!({"type": "linear", "factor": 2.0}))).unwrap();
