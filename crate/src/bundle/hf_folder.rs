@@ -35,8 +35,7 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     }
     let (mut config, taken) = config_of_weights(&value)?;
     let (shards, mut warnings) = open_weights(&files)?;
-    let default = |(key, stands): &(&str, usize)| Warning::new(word!("model.config.default"), &format!("{key}: {stands}"));
-    warnings.extend(taken.iter().map(default));
+    warnings.extend(taken.iter().map(|(key, value)| Warning::new(word!("model.config.default"), &format!("{key}: {value}"))));
     let listed =
         shards.iter().flat_map(|(_, file)| &file.tensors).map(|tensor| (tensor.name.as_str(), tensor.dtype.clone(), &tensor.shape[..]));
     let taken = Taken::of(listed, options.request.as_ref(), "config.json", &mut warnings)?;

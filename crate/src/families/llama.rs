@@ -16,6 +16,9 @@ use crate::formats::GgufValue;
 /// Dimensions of a head of Qwen3 whose configuration states none (transformers).
 const QWEN3_HEAD_DIM: usize = 128;
 
+/// ε of a configuration that states none, in every family here (transformers).
+const PUBLISHED_EPS: f64 = 1e-6;
+
 pub(super) const LLAMA: Family = Family {
     model_types: &["llama", "mistral", "qwen2", "qwen3"],
     gguf: &["llama", "qwen2", "qwen3"],
@@ -68,7 +71,7 @@ fn read_hf(keys: &Keys<'_>, model_type: &str, taken: &mut Taken) -> Result<Model
     let (hidden_size, heads) = (keys.need("hidden_size")?, keys.need("num_attention_heads")?);
     let context = keys.context("max_position_embeddings", published_context(model_type), taken)?;
     keys.refuse_sliding_window(model_type, context)?;
-    let (rope_theta, rope_scaling) = keys.rope()?;
+    let (rope_theta, rope_scaling) = keys.rope(taken)?;
     Ok(ModelConfig {
         architecture: Architecture::Llama,
         model_type: model_type.to_string(),
@@ -80,7 +83,7 @@ fn read_hf(keys: &Keys<'_>, model_type: &str, taken: &mut Taken) -> Result<Model
         num_key_value_heads: keys.count("num_key_value_heads")?.unwrap_or(heads),
         head_dim: head_dim(keys.count("head_dim")?.or((model_type == "qwen3").then_some(QWEN3_HEAD_DIM)), hidden_size, heads)?,
         max_position_embeddings: context,
-        norm_eps: keys.number("rms_norm_eps")?.unwrap_or(1e-6),
+        norm_eps: keys.constant("rms_norm_eps", PUBLISHED_EPS, taken)?,
         rope_theta,
         rope_scaling,
         tie_word_embeddings: keys.bool("tie_word_embeddings", false)?,
