@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::files::MAX_DOCUMENT_BYTES;
 use crate::error::{Error, Refusal, Result, Word, word};
 use crate::formats::json::MAX_DEPTH;
-use crate::formats::{ByteSource, Json, JsonFault, SafetensorsFile, Warning, add_refusal, describe_flaw, json, read_document};
+use crate::formats::{ByteSource, Json, JsonFault, SafetensorsFile, Warning, add_refusal, describe_flaw, foreign, json, read_document};
 
 const MAX_SHARDS: usize = 10_000;
 const MAX_SHARD_NAME_BYTES: usize = 255;
@@ -32,6 +32,10 @@ pub(super) fn open_index(index: &dyn ByteSource, files: &[&dyn ByteSource]) -> R
             JsonFault::Duplicate { at, path } => Refusal::new(word!("index.key.duplicate")).subject(&path).at(at as u64),
         })
     })?;
+    if document.get("weight_map").is_none() && foreign(&bytes).is_some() {
+        // A hub writes its messages as JSON, too.
+        return Err(named(not_json(0)));
+    }
     let map = weight_map(document).map_err(|error| error.in_file(index.name()))?;
     let mut shards = Vec::new();
     let mut absent = Vec::new();
