@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tabtune::bundle::{Bundle, OpenOptions};
 use tabtune::checkpoint::{Checkpoint, MANIFEST};
-use tabtune::formats::{ByteSource, truncated};
+use tabtune::formats::{ByteSource, not_json, truncated};
 use tabtune::state::{CARRIED_FILES, PortableModelImportRequest, VerifyPolicy};
 
 pub use self::folder::{COMPLETE, files_of, open_listed};
@@ -132,13 +132,7 @@ pub fn read_file(path: &Path) -> tabtune::Result<Vec<u8>> {
 pub fn read_json(path: &Path) -> Result<serde_json::Value> {
     let bytes = read_file(path)?;
     serde_json::from_slice(&bytes).map_err(|error| {
-        let reason = match bytes.trim_ascii() {
-            [] => "an empty file: if it was downloaded, fetch it again".to_owned(),
-            [b'<', ..] => "this is a page of HTML, not JSON: the download went wrong".to_owned(),
-            text if text.starts_with(b"version https://git-lfs") => "this is a pointer; fetch the real file with git lfs pull".to_owned(),
-            _ if error.is_eof() => "the file ends in the middle: if it was downloaded, fetch it again".to_owned(),
-            _ => error.to_string(),
-        };
+        let reason = not_json(&bytes).map_or_else(|| error.to_string(), |flaw| flaw.to_string());
         RunError::Json { name: path.display().to_string(), reason }
     })
 }

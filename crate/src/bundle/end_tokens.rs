@@ -3,16 +3,24 @@
 use serde_json::Value;
 
 use super::tensors::Bundle;
+use super::tokenizer_files::GENERATION;
+use crate::formats::{Warning, not_json};
 
 impl Bundle {
-    /// Keeps the document and adds the ids that end a text according to it.
+    /// Keeps the document and adds the ids that end a text according to it. A document that is no JSON object was refused together with the
+    /// tokenizer, and is not passed on.
     pub(super) fn add_generation_config(&mut self, bytes: Option<Vec<u8>>) {
-        let value: Value = bytes.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
+        let Some(bytes) = bytes else { return };
+        if let Some(flaw) = not_json(&bytes) {
+            self.warnings.push(Warning::not_carried(GENERATION, &flaw));
+            return;
+        }
+        let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let ids = self.end_ids(&value);
         if let Some(tokenizer) = &mut self.tokenizer {
             tokenizer.add_eos(&ids);
         }
-        self.generation_config_json = bytes;
+        self.generation_config_json = Some(bytes);
     }
 
     /// Adds the ids that end a text according to `config.json` and `special_tokens_map.json`, which come after those of the other documents.

@@ -9,15 +9,13 @@ use super::options::{OpenOptions, Taken};
 use super::pieces::dequantise;
 use super::same_numbers::same_numbers;
 use super::tensors::Bundle;
-use super::tokenizer_files::{TOKENIZER_FILES, carried, hf_tokenizer};
+use super::tokenizer_files::{GENERATION, TOKENIZER_FILES, carried, hf_tokenizer};
 use crate::error::{Refusal, Result, word};
 use crate::families::names::Layout;
 use crate::families::{check_keys, config_from_gguf, names};
 use crate::formats::{ByteSource, Encoding, GgufFile, GgufValue, Warning, base_name, join_parts};
 use crate::state::{Base, BaseFile, CARRIED_FILES, SourceFormat};
 use crate::tokenizer::Tokenizer;
-
-const GENERATION: &str = "generation_config.json";
 
 /// Opens the GGUF file at the position `gguf`, or joins its parts, and returns it with the index in `files` of the source of each tensor, and
 /// the files as those of a base.

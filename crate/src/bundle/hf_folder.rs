@@ -1,6 +1,7 @@
 //! Opens the files of a Hugging Face folder as a bundle.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 use super::entry::{Entry, narrow};
 use super::files::{Files, MAX_DOCUMENT_BYTES, document, find, or_refused, pickle, unused};
@@ -9,12 +10,12 @@ use super::options::{OpenOptions, Taken};
 use super::prefixes::settle_prefix;
 use super::same_numbers::same_numbers;
 use super::tensors::Bundle;
-use super::tokenizer_files::{TOKENIZER_FILES, carried, hf_tokenizer};
+use super::tokenizer_files::{GENERATION, TOKENIZER_FILES, carried, hf_tokenizer};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::names::Layout;
 use crate::families::{check, config_of_weights, names};
-use crate::formats::{ByteSource, Encoding, SafetensorsFile, Warning, base_name};
+use crate::formats::{ByteSource, Encoding, SafetensorsFile, Warning, base_name, describe_flaw, foreign};
 use crate::state::{Base, BaseFile, SourceFormat};
 
 /// File that lists the shards and the tensors in them.
@@ -23,12 +24,18 @@ pub(super) const INDEX: &str = "model.safetensors.index.json";
 /// Opens a folder that has a `config.json`.
 pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle> {
     let config_json = document(&files, "config.json", MAX_DOCUMENT_BYTES)?.unwrap_or_default();
-    let value: serde_json::Value = serde_json::from_slice(&config_json)
-        .map_err(|e| Error::from(Refusal::new(word!("bundle.config.json")).of("config.json").expected("JSON").found(e)))?;
+    let not_json = |found: &dyn Display| {
+        let refusal = Refusal::new(word!("bundle.config.json")).of("config.json").expected("JSON").found(found);
+        Error::from(describe_flaw(refusal, &config_json))
+    };
+    let value: serde_json::Value = serde_json::from_slice(&config_json).map_err(|error| not_json(&error))?;
+    if value.get("model_type").is_none() && foreign(&config_json).is_some() {
+        // A hub writes its messages as JSON, too.
+        return Err(not_json(&"a message"));
+    }
     let (mut config, taken) = config_of_weights(&value)?;
     let (shards, mut warnings) = open_weights(&files)?;
-    let default = |(key, stands): &(&str, usize)| Warning::new(word!("model.config.default"), &format!("{key}: {stands}"));
-    warnings.extend(taken.iter().map(default));
+    warnings.extend(taken.iter().map(|(key, value)| Warning::new(word!("model.config.default"), &format!("{key}: {value}"))));
     let listed =
         shards.iter().flat_map(|(_, file)| &file.tensors).map(|tensor| (tensor.name.as_str(), tensor.dtype.clone(), &tensor.shape[..]));
     let taken = Taken::of(listed, options.request.as_ref(), "config.json", &mut warnings)?;
@@ -61,7 +68,7 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     let mut refused = None;
     let tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
     warnings.extend(template_conflict(&files)?);
-    let generation_config_json = document(&files, "generation_config.json", MAX_DOCUMENT_BYTES)?;
+    let generation_config_json = document(&files, GENERATION, MAX_DOCUMENT_BYTES)?;
     let specials = document(&files, TOKENIZER_FILES[3], MAX_DOCUMENT_BYTES)?;
     let sums = shards.iter().map(|(at, shard)| BaseFile::new(&files[*at], shard.header_sha256)).collect();
     // `_name_or_path` is where its maker had another model: a path of a stranger, or this model's parent.
@@ -73,7 +80,9 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     let told;
     (bundle.tokenizer_documents, told) = carried(&bundle.files, bundle.tokenizer.as_ref())?;
     bundle.warnings.extend(told);
-    bundle.warnings.extend(special_ids(&value, bundle.config.vocab_size));
+    let generation: serde_json::Value =
+        generation_config_json.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
+    bundle.warnings.extend(special_ids([&value, &generation], bundle.config.vocab_size));
     bundle.config_json = Some(config_json);
     bundle.add_generation_config(generation_config_json);
     bundle.add_other_ends(&value, specials.as_deref());
@@ -90,13 +99,19 @@ fn template_conflict(files: &Files) -> Result<Option<Warning>> {
     Ok(other.then(|| Warning::new(word!("tokenizer.template.conflict"), template)))
 }
 
-/// Returns a warning for each id that no row has, of tokens with roles that no text needs; early files write −1 where there is no id.
-fn special_ids(config: &serde_json::Value, rows: usize) -> Vec<Warning> {
-    let beyond = |key: &&str| {
-        let stated = config[format!("{key}_token_id")].as_i64().filter(|id| *id != -1);
+/// Returns a warning for each role whose id, or one of whose ids, no row has; early files write −1 where there is no id. The ids that begin
+/// and end a text are among them: transformers writes 50256 into every configuration of GPT-2, however small its vocabulary.
+fn special_ids(documents: [&serde_json::Value; 2], rows: usize) -> Vec<Warning> {
+    let beyond = |id: &serde_json::Value| {
+        let stated = id.as_i64().filter(|id| *id != -1);
         stated.is_some_and(|id| usize::try_from(id).map_or(true, |id| id >= rows))
     };
-    let roles = ["pad", "mask", "cls", "sep"].into_iter().filter(beyond);
+    let of_role = |document: &serde_json::Value, role: &str| match &document[format!("{role}_token_id")] {
+        serde_json::Value::Array(ids) => ids.iter().any(beyond),
+        one => beyond(one),
+    };
+    let unused = |role: &&str| documents.iter().any(|document| of_role(document, role));
+    let roles = ["bos", "eos", "pad", "mask", "cls", "sep"].into_iter().filter(unused);
     roles.map(|role| Warning::new(word!("tokenizer.id.unused"), role)).collect()
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::files::MAX_DOCUMENT_BYTES;
 use crate::error::{Error, Refusal, Result, Word, word};
 use crate::formats::json::MAX_DEPTH;
-use crate::formats::{ByteSource, Json, JsonFault, SafetensorsFile, Warning, add_refusal, json, read_document};
+use crate::formats::{ByteSource, Json, JsonFault, SafetensorsFile, Warning, add_refusal, describe_flaw, foreign, json, read_document};
 
 const MAX_SHARDS: usize = 10_000;
 const MAX_SHARD_NAME_BYTES: usize = 255;
@@ -23,14 +23,19 @@ pub(super) struct ShardedFiles {
 pub(super) fn open_index(index: &dyn ByteSource, files: &[&dyn ByteSource]) -> Result<ShardedFiles> {
     let named = |refusal: Refusal| Error::from(refusal.of(index.name()));
     let bytes = read_document(index, MAX_DOCUMENT_BYTES)?;
-    let text = std::str::from_utf8(&bytes).map_err(|e| named(Refusal::new(word!("index.json")).at(e.valid_up_to() as u64)))?;
+    let not_json = |at: usize| describe_flaw(Refusal::new(word!("index.json")).at(at as u64), &bytes);
+    let text = std::str::from_utf8(&bytes).map_err(|e| named(not_json(e.valid_up_to())))?;
     let document = json::parse(text, MAX_DEPTH).map_err(|fault| {
         named(match fault {
-            JsonFault::Syntax { at } => Refusal::new(word!("index.json")).at(at as u64),
+            JsonFault::Syntax { at } => not_json(at),
             JsonFault::Depth { at } => Refusal::new(word!("index.depth")).at(at as u64),
             JsonFault::Duplicate { at, path } => Refusal::new(word!("index.key.duplicate")).subject(&path).at(at as u64),
         })
     })?;
+    if document.get("weight_map").is_none() && foreign(&bytes).is_some() {
+        // A hub writes its messages as JSON, too.
+        return Err(named(not_json(0)));
+    }
     let map = weight_map(document).map_err(|error| error.in_file(index.name()))?;
     let mut shards = Vec::new();
     let mut absent = Vec::new();

@@ -9,7 +9,7 @@ use half::{bf16, f16};
 use super::inventory::InventoryTensor;
 use crate::error::{Error, Refusal, Result, Word, word};
 use crate::formats::json::MAX_DEPTH;
-use crate::formats::{ByteSource, Digest, Json, JsonFault, json, read_document};
+use crate::formats::{ByteSource, Digest, Json, JsonFault, describe_flaw, json, read_document};
 use crate::state::{StateDigests, StateManifest, StatedDigests, StatedResult, TensorRole, byte_len, leaf};
 
 /// Maximum size of the document.
@@ -62,9 +62,10 @@ pub(super) fn check_state_json(source: &dyn ByteSource) -> Result<Vec<InventoryT
 }
 
 fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
-    let text = std::str::from_utf8(bytes).map_err(|e| Refusal::new(word!("json.syntax")).at(e.valid_up_to() as u64))?;
+    let not_json = |at: usize| describe_flaw(Refusal::new(word!("json.syntax")).at(at as u64), bytes);
+    let text = std::str::from_utf8(bytes).map_err(|e| not_json(e.valid_up_to()))?;
     let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
-        JsonFault::Syntax { at } => Refusal::new(word!("json.syntax")).at(at as u64),
+        JsonFault::Syntax { at } => not_json(at),
         JsonFault::Depth { at } => Refusal::new(word!("json.depth")).at(at as u64),
         JsonFault::Duplicate { at, path } => Refusal::new(word!("json.key.duplicate")).subject(&path).at(at as u64),
     })?;

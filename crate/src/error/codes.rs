@@ -350,9 +350,10 @@ codes! {
     "template.budget" => BadModelFile, Core, "a chat template above 1 MiB, or one that works or writes without end";
     "tensor.non-finite" => NonFinite, Core, "NaN or infinity in a tensor that is written; where they are allowed, a warning";
     "tokenizer.budget" => BadModelFile, Core, "patterns of a tokenizer that are too large or backtrack without end";
+    "tokenizer.file.other" => Warning, Core, "a document of a tokenizer that is cut, a message of a failed download or not JSON: it is not carried";
     "tokenizer.file.pointer" => Warning, Core, "a document of a tokenizer that is a pointer of Git LFS: it is not carried";
     "tokenizer.id.range" => BadModelFile, Core, "a special token's id outside the vocabulary";
-    "tokenizer.id.unused" => Warning, Core, "a pad, mask, cls or sep id that no token has: it is not used";
+    "tokenizer.id.unused" => Warning, Core, "a bos, eos, pad, mask, cls or sep id that no token has: it is not used";
     "tokenizer.invalid" => BadModelFile, Core, "a tokenizer that cannot be made, or none";
     "tokenizer.merge.unknown-part" => BadModelFile, Core, "a merge of a part that is no token";
     "tokenizer.merges.missing" => BadModelFile, Core, "a BPE tokenizer without merges";

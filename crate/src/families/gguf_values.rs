@@ -107,8 +107,9 @@ impl<'a> Keys<'a> {
         }
         match word {
             "none" => Ok(RopeScaling::Default),
-            "linear" => match factor {
-                Some(factor) => Ok(RopeScaling::Linear { factor }),
+            "linear" => match own {
+                Some(factor) if factor.is_finite() && factor > 0.0 => Ok(RopeScaling::Linear { factor }),
+                Some(factor) => Err(unsupported(&self.full("rope.scaling.factor"), factor, "a number above 0")),
                 None => Err(missing(self.name, &self.full("rope.scaling.factor"))),
             },
             _ => Err(unsupported(&self.full("rope.scaling.type"), word, "none, linear")),

@@ -19,6 +19,9 @@ use crate::formats::GgufValue;
 /// Context of a configuration that states none (transformers).
 const PUBLISHED_CONTEXT: usize = 1024;
 
+/// ε of a configuration that states none (transformers).
+const PUBLISHED_EPS: f64 = 1e-5;
+
 pub(super) const GPT2: Family = Family {
     model_types: &["gpt2"],
     gguf: &["gpt2"],
@@ -108,7 +111,7 @@ fn read_hf(keys: &Keys<'_>, _model_type: &str, taken: &mut Taken) -> Result<Mode
         num_key_value_heads: heads,
         head_dim: head_dim(None, hidden_size, heads)?,
         max_position_embeddings: keys.context("n_positions", PUBLISHED_CONTEXT, taken)?,
-        norm_eps: keys.number("layer_norm_epsilon")?.unwrap_or(1e-5),
+        norm_eps: keys.constant("layer_norm_epsilon", PUBLISHED_EPS, taken)?,
         rope_theta: 10_000.0,
         rope_scaling: RopeScaling::Default,
         tie_word_embeddings: keys.bool("tie_word_embeddings", GPT2.tied)?,

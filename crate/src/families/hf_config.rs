@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::config_check::check;
-use super::hf_keys::{Keys, Taken, missing, wrong};
+use super::hf_keys::{Keys, PublishedValue, Taken, missing, wrong};
 use super::refusal::unsupported;
 use super::table::{FAMILIES, family, words};
 use crate::config::ModelConfig;
@@ -15,7 +15,7 @@ use crate::error::Result;
 /// `bundle.config.key-missing`, `model.config.*`, `model.arch.unsupported` and `model.config.unsupported`, the first one that applies.
 pub fn config_from_hf(json: &Value) -> Result<ModelConfig> {
     let (config, taken) = config_of_weights(json)?;
-    match taken.first() {
+    match taken.iter().find(|(_, published)| matches!(published, PublishedValue::Length(_))) {
         Some((key, _)) => Err(missing(key)),
         None => Ok(config),
     }

@@ -1,5 +1,7 @@
 //! Reads the keys of a `config.json`.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use super::refusal::unsupported;
@@ -7,7 +9,28 @@ use crate::config::RopeScaling;
 use crate::error::{Refusal, Result, word};
 
 /// Keys that are absent, with the values that are used for them.
-pub(super) type Taken = Vec<(&'static str, usize)>;
+pub(super) type Taken = Vec<(&'static str, PublishedValue)>;
+
+/// Value of a key in the publication of a family.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum PublishedValue {
+    /// A length, which a new model must state.
+    Length(usize),
+    /// A constant of the arithmetic.
+    Constant(f64),
+}
+
+impl fmt::Display for PublishedValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length(length) => write!(f, "{length}"),
+            Self::Constant(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+/// Base of the rotary frequencies of a configuration that states none (transformers).
+const ROPE_THETA: f64 = 10_000.0;
 
 pub(super) struct Keys<'a>(pub(super) &'a Map<String, Value>);
 
@@ -49,7 +72,15 @@ impl<'a> Keys<'a> {
     /// Returns the context, or that of the family's publication (transformers, `configuration_<family>.py`).
     pub(super) fn context(&self, key: &'static str, published: usize, taken: &mut Taken) -> Result<usize> {
         Ok(self.count(key)?.unwrap_or_else(|| {
-            taken.push((key, published));
+            taken.push((key, PublishedValue::Length(published)));
+            published
+        }))
+    }
+
+    /// Returns a constant of the arithmetic, or that of the family's publication.
+    pub(super) fn constant(&self, key: &'static str, published: f64, taken: &mut Taken) -> Result<f64> {
+        Ok(self.number(key)?.unwrap_or_else(|| {
+            taken.push((key, PublishedValue::Constant(published)));
             published
         }))
     }
@@ -67,6 +98,13 @@ impl<'a> Keys<'a> {
             if self.bool(key, false)? {
                 return Err(unsupported(key, true, "false"));
             }
+        }
+        if !self.bool("is_causal", true)? {
+            return Err(unsupported("is_causal", false, "true, or absent"));
+        }
+        // Embedding models write a word here.
+        if let Some(value) = self.get("use_bidirectional_attention").filter(|value| value.as_bool() != Some(false)) {
+            return Err(unsupported("use_bidirectional_attention", value, "false, or absent"));
         }
         for key in ["quantization_config", "no_rope_layers", "vision_config"] {
             if self.get(key).is_some() {
@@ -95,15 +133,18 @@ impl<'a> Keys<'a> {
         }
     }
 
-    pub(super) fn rope(&self) -> Result<(f64, RopeScaling)> {
-        let theta = self.number("rope_theta")?;
+    pub(super) fn rope(&self, taken: &mut Taken) -> Result<(f64, RopeScaling)> {
+        let outer = self.number("rope_theta")?;
         let (key, scaling) = match self.get("rope_parameters") {
             Some(value) => ("rope_parameters", Some(value)),
             None => ("rope_scaling", self.get("rope_scaling")),
         };
-        let Some(value) = scaling else { return Ok((theta.unwrap_or(10_000.0), RopeScaling::Default)) };
-        let inner = Keys(value.as_object().ok_or_else(|| wrong(key, "an object", value))?);
-        let theta = inner.number("rope_theta")?.or(theta).unwrap_or(10_000.0);
+        let Some(value) = scaling else { return Ok((self.constant("rope_theta", ROPE_THETA, taken)?, RopeScaling::Default)) };
+        let inner = Keys(of_all_layers(key, value.as_object().ok_or_else(|| wrong(key, "an object", value))?)?);
+        let theta = match inner.number("rope_theta")?.or(outer) {
+            Some(theta) => theta,
+            None => self.constant("rope_theta", ROPE_THETA, taken)?,
+        };
         if let Some(factor) = inner.number("partial_rotary_factor")?.filter(|factor| *factor != 1.0) {
             return Err(unsupported("partial_rotary_factor", factor, "1"));
         }
@@ -128,6 +169,21 @@ impl<'a> Keys<'a> {
             _ => return Err(unsupported(&format!("{key}.rope_type"), word, "default, linear, llama3")),
         };
         Ok((theta, scaling))
+    }
+}
+
+/// Returns the values of the rotary positions, which may be nested by the type of the layers. All layers have full attention here, so that
+/// types with other values are refused.
+fn of_all_layers<'a>(key: &str, fields: &'a Map<String, Value>) -> Result<&'a Map<String, Value>> {
+    let mut nested = fields.iter().filter_map(|(kind, value)| Some((kind, value.as_object()?)));
+    let Some((kind, first)) = nested.next() else { return Ok(fields) };
+    // A value outside the types would hold for none of them.
+    let other = fields.iter().find(|(_, value)| value.as_object() != Some(first));
+    match other {
+        Some((other, value)) => {
+            Err(unsupported(&format!("{key}.{other}"), value, &format!("the values of {key}.{kind}: one set for all layers")))
+        }
+        None => Ok(first),
     }
 }
 

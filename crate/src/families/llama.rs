@@ -12,6 +12,9 @@ use crate::error::Result;
 /// Dimensions of a head of Qwen3 whose configuration states none (transformers).
 const QWEN3_HEAD_DIM: usize = 128;
 
+/// ε of a configuration that states none, in every family here (transformers).
+const PUBLISHED_EPS: f64 = 1e-6;
+
 pub(super) const LLAMA: Family = Family {
     model_types: &["llama", "mistral", "qwen2", "qwen3"],
     gguf: &["llama", "qwen2", "qwen3"],
@@ -65,7 +68,7 @@ fn published(model_type: &str) -> Published {
             _ => 2048,
         },
         head_dim: (model_type == "qwen3").then_some(QWEN3_HEAD_DIM),
-        norm_eps: 1e-6,
+        norm_eps: PUBLISHED_EPS,
         tied: LLAMA.tied,
         attention_bias: model_type == "qwen2",
         qk_norm: model_type == "qwen3",

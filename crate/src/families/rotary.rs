@@ -76,7 +76,7 @@ pub(super) fn read_hf(keys: &Keys<'_>, model_type: &str, published: &Published, 
     let (hidden_size, heads) = (keys.need("hidden_size")?, keys.need("num_attention_heads")?);
     let context = keys.context("max_position_embeddings", published.context, taken)?;
     keys.refuse_sliding_window(model_type, context)?;
-    let (rope_theta, rope_scaling) = keys.rope()?;
+    let (rope_theta, rope_scaling) = keys.rope(taken)?;
     Ok(ModelConfig {
         architecture: published.architecture,
         model_type: model_type.to_string(),
@@ -88,7 +88,7 @@ pub(super) fn read_hf(keys: &Keys<'_>, model_type: &str, published: &Published, 
         num_key_value_heads: keys.count("num_key_value_heads")?.unwrap_or(heads),
         head_dim: head_dim(keys.count("head_dim")?.or(published.head_dim), hidden_size, heads)?,
         max_position_embeddings: context,
-        norm_eps: keys.number("rms_norm_eps")?.unwrap_or(published.norm_eps),
+        norm_eps: keys.constant("rms_norm_eps", published.norm_eps, taken)?,
         rope_theta,
         rope_scaling,
         tie_word_embeddings: keys.bool("tie_word_embeddings", published.tied)?,

@@ -1,6 +1,6 @@
 //! Reads whole documents.
 
-use super::mark::known_mark;
+use super::mark::{GIT_LFS_POINTER, HTML, mark_of};
 use super::source::{ByteSource, for_each_chunk};
 use crate::error::{Refusal, Result, word};
 
@@ -36,10 +36,9 @@ pub(crate) fn read_document(source: &dyn ByteSource, limit: u64) -> Result<Vec<u
 /// Refuses a file with the name of a JSON document that is something else because a download went wrong.
 fn refuse_other_document(source: &dyn ByteSource, bytes: &[u8]) -> Result<()> {
     let refusal = Refusal::new(word!("format.mismatch")).of(source.name()).expected("JSON");
-    let refusal = match known_mark(source) {
+    let refusal = match mark_of(bytes) {
         _ if bytes.trim_ascii().is_empty() => refusal.found("an empty file").hint("the download went wrong: fetch the file again"),
-        Some("html") => refusal.found("html").hint("this is a page of HTML, not JSON: the download went wrong"),
-        Some("git-lfs-pointer") => refusal.found("git-lfs-pointer").hint("this is a pointer; fetch the real file with git lfs pull"),
+        Some(mark) if [HTML, GIT_LFS_POINTER].contains(&mark) => mark.describe(refusal),
         _ => return Ok(()),
     };
     Err(refusal.into())

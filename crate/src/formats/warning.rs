@@ -1,6 +1,7 @@
 //! Warnings about files, and limits on the length of lists of warnings and refusals.
 
-use crate::error::{Error, Refusal, Word, shown};
+use super::mark::Flaw;
+use crate::error::{Error, Refusal, Word, shown, word};
 
 /// Something worth knowing about a file that was not refused.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -9,7 +10,7 @@ pub struct Warning {
     pub code: &'static str,
     /// Tensor, key or shard, escaped and shortened.
     pub subject: String,
-    /// Error message of a part of the model that was refused, if the model opened without it.
+    /// Error message of a part of the model that was refused, if the model opened without it, or the fault of a document.
     #[serde(skip)]
     refused: Option<String>,
     /// Name of the file that is used instead of the refused part.
@@ -30,6 +31,11 @@ impl Warning {
         Self { code: error.code(), subject: subject.unwrap_or_else(|| part.to_string()), refused: Some(error.to_string()), served_by: None }
     }
 
+    /// Creates a warning about the document `name`, in whose place there is something else that is not passed on.
+    pub(crate) fn not_carried(name: &str, flaw: &Flaw) -> Self {
+        Self { refused: Some(flaw.to_string()), ..Self::new(word!("tokenizer.file.other"), name) }
+    }
+
     /// Records that the file `name` is used instead, if this warning is about a part that was refused.
     pub(crate) fn serve(&mut self, name: &'static str) {
         self.served_by = self.refused.as_ref().map(|_| name);
@@ -39,6 +45,9 @@ impl Warning {
     pub fn message(&self) -> String {
         let subject = &self.subject;
         if let Some(refused) = &self.refused {
+            if self.code == word!("tokenizer.file.other").text() {
+                return format!("{subject} is not carried: {refused}");
+            }
             return match self.served_by {
                 Some(name) => format!("the tokenizer was refused, and {name} serves in its place: {refused}"),
                 None => format!("the tokenizer was refused, and the model goes without it: {refused}"),

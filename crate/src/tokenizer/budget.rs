@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::parts::{LLAMA_BPE, QWEN2};
-use super::{TOKENIZER_FILE, bad};
+use super::{TOKENIZER_FILE, bad, unread};
 use crate::error::{Error, Refusal, Result, word};
 
 /// Maximum total size of a document's patterns in bytes.
@@ -33,7 +33,8 @@ pub(super) struct Patterns(Arc<Vec<Regex>>);
 impl Patterns {
     /// Collects the patterns of a document. Refuses more than 1 MiB of them.
     pub(super) fn of(document: &[u8]) -> Result<Self> {
-        let Document { normalizer, pre_tokenizer, decoder } = serde_json::from_slice(document).map_err(|e| bad(TOKENIZER_FILE, e))?;
+        let Document { normalizer, pre_tokenizer, decoder } =
+            serde_json::from_slice(document).map_err(|e| unread(TOKENIZER_FILE, document, e))?;
         let mut found = Vec::new();
         for part in [&normalizer, &pre_tokenizer, &decoder] {
             collect(part, &mut found);

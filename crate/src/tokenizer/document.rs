@@ -6,7 +6,7 @@ use tokenizers::models::bpe::BPE;
 use tokenizers::{DecoderWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper, TokenizerImpl};
 
 use super::parts::TokenizerParts;
-use super::{TOKENIZER_FILE, bad};
+use super::{TOKENIZER_FILE, unread};
 use crate::error::Result;
 
 /// A tokenizer whose vocabulary is read into its table pair by pair.
@@ -17,7 +17,7 @@ type Streamed = TokenizerImpl<BPE, NormalizerWrapper, PreTokenizerWrapper, PostP
 pub(super) fn read(document: &[u8]) -> Result<tokenizers::Tokenizer> {
     match serde_json::from_slice::<Streamed>(document) {
         Ok(streamed) => Ok(streamed.into()),
-        Err(_) => tokenizers::Tokenizer::from_bytes(document).map_err(|error| bad(TOKENIZER_FILE, error)),
+        Err(_) => tokenizers::Tokenizer::from_bytes(document).map_err(|error| unread(TOKENIZER_FILE, document, error)),
     }
 }
 

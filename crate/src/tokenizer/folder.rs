@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{CONFIG_FILE, TEMPLATE_FILE, TOKENIZER_FILE, Tokenizer, bad, pairs, templates};
-use crate::error::Result;
+use super::{CONFIG_FILE, TEMPLATE_FILE, TOKENIZER_FILE, Tokenizer, bad, pairs, read_json, templates};
+use crate::error::{Error, Result};
+use crate::formats::{Flaw, foreign};
 
 /// The documents of a tokenizer that a folder contains.
 #[derive(Debug, Default)]
@@ -82,20 +83,16 @@ impl Tokenizer {
     }
 }
 
-/// Returns the text of a chat template. Refuses an empty file, and an HTML page left by a failed download.
+/// Returns the text of a chat template. Refuses a file that is something else: every text would be rendered with it.
 fn template_text(bytes: &[u8]) -> Result<&str> {
-    let text = std::str::from_utf8(bytes).map_err(|e| bad(TEMPLATE_FILE, e))?;
-    let begins = |mark: &str| text.trim_start().get(..mark.len()).is_some_and(|start| start.eq_ignore_ascii_case(mark));
-    if text.trim().is_empty() {
-        return Err(bad(TEMPLATE_FILE, "an empty file: fetch it again, or delete it so that the template of tokenizer_config.json counts"));
+    if let Some(Flaw { found, hint }) = foreign(bytes) {
+        let hint = format!("{hint}, or delete it so that the template of tokenizer_config.json counts");
+        return Err(Error::Tokenizer { what: TEMPLATE_FILE.to_owned(), reason: format!("{found}, not a template: {hint}") });
     }
-    if begins("<!doctype") || begins("<html") {
-        return Err(bad(TEMPLATE_FILE, "a page of HTML, not a template: the download went wrong"));
-    }
-    Ok(text)
+    std::str::from_utf8(bytes).map_err(|e| bad(TEMPLATE_FILE, e))
 }
 
 /// Parses the JSON of the document `name`; an empty object if it is absent.
 fn object(bytes: Option<&[u8]>, name: &str) -> Result<Value> {
-    bytes.map_or_else(|| Ok(json!({})), |bytes| serde_json::from_slice(bytes).map_err(|e| bad(name, e)))
+    bytes.map_or_else(|| Ok(json!({})), |bytes| read_json(name, bytes))
 }

@@ -7,6 +7,7 @@ mod conversion;
 mod date;
 mod document;
 mod encode;
+mod faults;
 mod folder;
 mod frame;
 mod jinja;
@@ -25,9 +26,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, Result};
 
 pub use chat::Conversation;
+pub(crate) use faults::read_json;
+use faults::{bad, unencodable, unread};
 pub(crate) use folder::HfDocuments;
 pub(crate) use pairs::SAVE_TOKENIZER;
 pub(crate) use parts::TOKENIZER_JSON_SERVES;
@@ -73,15 +76,6 @@ pub struct Tokenizer {
     /// Chat templates other than the unnamed one.
     named: Vec<(String, String)>,
     assets: Arc<Vec<(String, Vec<u8>)>>,
-}
-
-fn bad(what: &str, reason: impl ToString) -> Error {
-    // Messages of the libraries may quote the file.
-    Error::Tokenizer { what: what.to_owned(), reason: shown(&reason.to_string()) }
-}
-
-fn unencodable(reason: impl ToString) -> Error {
-    Error::TextNotEncodable { reason: reason.to_string() }
 }
 
 impl Tokenizer {

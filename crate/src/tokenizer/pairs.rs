@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::faults::flawed;
 use super::parts::QWEN2;
 use super::templates::special_text;
-use super::{CONFIG_FILE, SPECIAL_KEYS, TOKENIZER_FILE, bad};
+use super::{CONFIG_FILE, SPECIAL_KEYS, TOKENIZER_FILE, bad, read_json};
 use crate::error::{Refusal, Result, word};
+use crate::formats::foreign;
 
 pub(super) const SPECIALS: &str = "special_tokens_map.json";
 const VOCAB: &str = "vocab.json";
@@ -83,7 +85,7 @@ impl Files<'_> {
             let refusal = Refusal::new(word!("tokenizer.model.unsupported")).stage("bind").of(CONFIG_FILE).subject("tokenizer_class");
             refusal.expected("GPT2Tokenizer or Qwen2Tokenizer").found(&config["tokenizer_class"]).hint(SAVE_TOKENIZER)
         })?;
-        let mut vocab: BTreeMap<String, u32> = serde_json::from_slice(self.vocab).map_err(|e| bad(VOCAB, e))?;
+        let mut vocab: BTreeMap<String, u32> = read_json(VOCAB, self.vocab)?;
         let added = self.added_tokens(&vocab, config, specials)?;
         check_bytes(vocab.keys().filter(|token| !added.iter().any(|(_, entry)| entry["content"] == token.as_str())))?;
         for (id, entry) in &added {
@@ -93,7 +95,14 @@ impl Files<'_> {
         if let Some((token, id)) = vocab.iter().find(|(_, id)| !ids.insert(**id)) {
             return Err(bad(VOCAB, format!("{token:?} has the id {id} of another token")));
         }
-        let text = std::str::from_utf8(self.merges).map_err(|e| bad(MERGES, e))?;
+        let merges = self.pairs(&vocab)?;
+        let is_added = |token: &str| added.iter().any(|(_, entry)| entry["content"] == token);
+        let made = |token: &&String| token.chars().count() > 1 && !is_added(token);
+        if let Some(token) = vocab.keys().find(made).filter(|_| merges.is_empty()) {
+            let refusal = Refusal::new(word!("tokenizer.merges.missing")).stage("bind").of(MERGES).subject(token);
+            let refusal = refusal.expected("the pairs that make the tokens of vocab.json").found("no pair");
+            return Err(refusal.hint("if the file was downloaded, fetch it again").into());
+        }
         let document = Document {
             version: "1.0",
             truncation: (),
@@ -113,10 +122,34 @@ impl Files<'_> {
                 byte_fallback: false,
                 ignore_merges: false,
                 vocab: &vocab,
-                merges: merges(text)?,
+                merges,
             },
         };
         serde_json::to_vec(&document).map_err(|e| bad(TOKENIZER_FILE, e))
+    }
+
+    /// Returns the pairs of `merges.txt`, each `left right`, best first. Both parts and what they make are tokens.
+    fn pairs(&self, vocab: &BTreeMap<String, u32>) -> Result<Vec<&str>> {
+        // A vocabulary of single bytes needs no pairs, and an empty file is one without any.
+        if let Some(flaw) = foreign(self.merges).filter(|_| !self.merges.trim_ascii().is_empty()) {
+            return Err(flawed(MERGES, &flaw));
+        }
+        let text = std::str::from_utf8(self.merges).map_err(|e| bad(MERGES, e))?;
+        let lines = text.lines().enumerate().filter(|(at, line)| !(line.is_empty() || *at == 0 && line.starts_with("#version")));
+        let pair = |(at, line)| {
+            let line: &str = line;
+            let fault = |what: &str| bad(MERGES, format!("line {} {what}", at + 1));
+            let (left, right) = line
+                .split_once(' ')
+                .filter(|(left, right)| !left.is_empty() && !right.is_empty() && !right.contains(' '))
+                .ok_or_else(|| fault("is no pair"))?;
+            let whole = format!("{left}{right}");
+            match [left, right, &whole].into_iter().find(|token| !vocab.contains_key(*token)) {
+                Some(absent) => Err(fault(&format!("needs the token {absent}, which vocab.json lacks"))),
+                None => Ok(line),
+            }
+        };
+        lines.map(pair).collect()
     }
 
     /// Returns the tokens that are searched for in a text before it is split, with their ids: those of `added_tokens_decoder` in the
@@ -136,7 +169,7 @@ impl Files<'_> {
             tokens.insert(id, entry(id, &content, token));
         }
         let beside: BTreeMap<String, u32> = match self.added {
-            Some(bytes) => serde_json::from_slice(bytes).map_err(|e| bad(ADDED, e))?,
+            Some(bytes) => read_json(ADDED, bytes)?,
             None => BTreeMap::new(),
         };
         let of_vocab = named.iter().filter_map(|text| Some((text, vocab.get(text)?)));
@@ -161,17 +194,6 @@ fn check_bytes<'a>(mut tokens: impl Iterator<Item = &'a String>) -> Result<()> {
     let Some(token) = tokens.find(|token| !token.chars().all(|c| bytes.contains(&c))) else { return Ok(()) };
     let refusal = Refusal::new(word!("tokenizer.model.unsupported")).stage("bind").of(VOCAB).subject(token);
     Err(refusal.expected("tokens of bytes, each as a character of GPT-2's table").hint(SAVE_TOKENIZER).into())
-}
-
-/// Returns the pairs of `merges.txt`, each `left right`, best first.
-fn merges(text: &str) -> Result<Vec<&str>> {
-    let lines = text.lines().enumerate().filter(|(at, line)| !(line.is_empty() || *at == 0 && line.starts_with("#version")));
-    let pair = |(at, line)| {
-        let line: &str = line;
-        let parts = line.split(' ').filter(|part| !part.is_empty()).count();
-        if parts == 2 && line.split(' ').count() == 2 { Ok(line) } else { Err(bad(MERGES, format!("line {} is no pair", at + 1))) }
-    };
-    lines.map(pair).collect()
 }
 
 fn byte_level(add_prefix_space: bool, use_regex: bool) -> Value {

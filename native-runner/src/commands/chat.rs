@@ -13,7 +13,7 @@ use tabtune::tokenizer::{Conversation, Tokenizer};
 use super::{Outcome, load_apart, open_apart, open_device, tokenizer_of};
 use crate::args::ChatArgs;
 use crate::error::{Result, RunError, unreadable};
-use crate::files::read_file;
+use crate::files::read_json;
 use crate::output::Output;
 use crate::settings;
 use crate::waits::block_on;
@@ -90,7 +90,7 @@ fn begun(args: &ChatArgs) -> Result<Conversation> {
 
 fn tools(path: &Path) -> Result<Value> {
     let wrong = |reason: String| RunError::Json { name: path.display().to_string(), reason };
-    match serde_json::from_slice(&read_file(path)?).map_err(|error| wrong(error.to_string()))? {
+    match read_json(path)? {
         list @ Value::Array(_) => Ok(list),
         other => Err(wrong(format!("expected a list of tools, found {}", tabtune::error::shown(&other.to_string())))),
     }

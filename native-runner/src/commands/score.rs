@@ -9,8 +9,8 @@ use tabtune::tokenizer::Conversation;
 
 use super::{Outcome, load_apart, open_apart, open_device, tokenizer_of};
 use crate::args::ScoreArgs;
-use crate::error::{Result, RunError};
-use crate::files::read_file;
+use crate::error::Result;
+use crate::files::read_json;
 use crate::output::Output;
 use crate::settings;
 use crate::waits::block_on;
@@ -40,9 +40,7 @@ pub fn run(args: &ScoreArgs, output: &Output) -> Result<Outcome> {
 }
 
 fn conversation(path: &Path) -> Result<Conversation> {
-    let value = serde_json::from_slice(&read_file(path)?)
-        .map_err(|error| RunError::Json { name: path.display().to_string(), reason: error.to_string() })?;
-    Ok(Conversation::from_json(&value)?)
+    Ok(Conversation::from_json(&read_json(path)?)?)
 }
 
 /// Formats a token for people: id, text, natural logarithm of its probability, rank, alternatives.

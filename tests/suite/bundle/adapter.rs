@@ -45,7 +45,8 @@ pub const DOWN: &str = "model.layers.1.mlp.down_proj";
 /// Makes a Llama of width 8 with some of its tensors, in `dtype`.
 pub fn llama(dtype: Dtype, tied: bool) -> Vec<Box<dyn ByteSource>> {
     let config = json!({"model_type": "llama", "vocab_size": 5, "hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 2,
-        "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 16, "tie_word_embeddings": tied});
+        "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 16, "rms_norm_eps": 1e-5, "rope_theta": 1e4,
+        "tie_word_embeddings": tied});
     let mut shapes = vec![("model.embed_tokens".to_string(), vec![5, 8]), ("model.norm".to_string(), vec![8])];
     for layer in 0..2 {
         shapes.push((format!("model.layers.{layer}.self_attn.q_proj"), vec![8, 8]));

@@ -75,3 +75,12 @@ fn ids_beside_the_text_that_no_token_has_are_told() {
     assert_eq!(codes(&bundle), [("tokenizer.id.unused", "pad"), ("tokenizer.id.unused", "mask")]);
     assert!(bundle.warnings[0].message().contains("pad"));
 }
+
+/// Ids of texts are used from these documents only where a token has them: GPT-2's 50256 is in the configuration of every small copy.
+#[test]
+fn ids_of_the_ends_of_a_text_that_no_token_has_are_told() {
+    let more = json!({"bos_token_id": 50256, "eos_token_id": [2, 50256], "pad_token_id": null});
+    let bundle = opened(3, &tokenizer(&["<s>"]), &json!({}), &more);
+    assert_eq!(codes(&bundle), [("tokenizer.id.unused", "bos"), ("tokenizer.id.unused", "eos")]);
+    assert_eq!(bundle.need_tokenizer().unwrap().eos(), [2]);
+}

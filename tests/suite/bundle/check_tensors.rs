@@ -15,7 +15,7 @@ const PLAN: [(&str, &[usize]); 3] =
 
 fn folder(tensors: &[Tensor]) -> Bundle {
     let config = r#"{"model_type": "llama", "vocab_size": 3, "hidden_size": 4, "intermediate_size": 4, "num_hidden_layers": 1,
-        "num_attention_heads": 1, "max_position_embeddings": 8, "tie_word_embeddings": true}"#;
+        "num_attention_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5, "rope_theta": 1e4, "tie_word_embeddings": true}"#;
     open_bundle(vec![file("config.json", config), file("model.safetensors", safetensors(tensors))]).unwrap()
 }
 

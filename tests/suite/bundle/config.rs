@@ -53,6 +53,52 @@ fn a_context_that_is_not_stated_is_that_of_the_publication() {
     }
 }
 
+/// Opens a folder with this configuration, and returns the subjects of its warnings about absent keys.
+fn taken(config: &Value) -> (f64, f64, Vec<String>) {
+    let files = vec![file("config.json", config.to_string()), file("model.safetensors", safetensors(&[]))];
+    let bundle = open_bundle(files).unwrap();
+    assert!(bundle.warnings.iter().all(|warning| warning.code == "model.config.default"), "{:?}", bundle.warnings);
+    (bundle.config.norm_eps, bundle.config.rope_theta, bundle.warnings.into_iter().map(|warning| warning.subject).collect())
+}
+
+/// A new model may leave these constants out, as its files will state them.
+#[test]
+fn constants_that_are_not_stated_are_those_of_the_publication() {
+    let without = |key: &str| {
+        let mut config = llama();
+        config.as_object_mut().unwrap().remove(key);
+        config
+    };
+    assert_eq!(taken(&llama()), (1e-5, 5e5, vec![]));
+    assert_eq!(taken(&without("rms_norm_eps")), (1e-6, 5e5, vec!["rms_norm_eps: 0.000001".to_string()]));
+    let early = without("rope_theta");
+    assert_eq!(taken(&early), (1e-5, 1e4, vec!["rope_theta: 10000".to_string()]));
+    assert_eq!(taken(&with(early.clone(), "rope_parameters", json!({"rope_type": "default"}))).2, ["rope_theta: 10000"]);
+    assert_eq!(taken(&with(early.clone(), "rope_parameters", json!({"rope_theta": 7e4}))), (1e-5, 7e4, vec![]));
+    assert_eq!(config_from_hf(&early).unwrap().rope_theta, 1e4);
+    let gpt2 = json!({"model_type": "gpt2", "vocab_size": 3, "n_embd": 4, "n_layer": 1, "n_head": 1, "n_positions": 8});
+    assert_eq!(taken(&gpt2), (1e-5, 1e4, vec!["layer_norm_epsilon: 0.00001".to_string()]));
+}
+
+/// Files of transformers 5 may state the values once for each type of layer.
+#[test]
+fn rope_parameters_by_layer_type_are_one_set_or_refused() {
+    let linear = json!({"rope_type": "linear", "factor": 4.0, "rope_theta": 2e4});
+    let both = json!({"full_attention": linear, "sliding_attention": linear});
+    for nested in [json!({"full_attention": linear}), both.clone()] {
+        let config = config_from_hf(&with(llama(), "rope_parameters", nested)).unwrap();
+        assert_eq!((config.rope_scaling, config.rope_theta), (RopeScaling::Linear { factor: 4.0 }, 2e4));
+    }
+    let other = with(both, "sliding_attention", json!({"rope_type": "default"}));
+    for nested in
+        [other, json!({"full_attention": linear, "sliding_attention": null}), json!({"full_attention": linear, "rope_theta": 1e4})]
+    {
+        let error = config_from_hf(&with(llama(), "rope_parameters", nested.clone())).unwrap_err();
+        assert_eq!(error.code(), "model.config.unsupported", "{nested}");
+        assert!(error.to_string().contains("rope_parameters."), "{error}");
+    }
+}
+
 #[test]
 fn rope_scaling_is_read_in_old_and_new_words() {
     let linear = config_from_hf(&with(llama(), "rope_scaling", json!({"type": "linear", "factor": 2.0}))).unwrap();
@@ -115,6 +161,8 @@ fn what_is_not_built_is_refused_by_name() {
         (with(llama(), "rope_scaling", json!({"type": "yarn", "factor": 4})), "model.config.unsupported", "rope_scaling.rope_type"),
         (with(llama(), "quantization_config", json!({"bits": 4})), "model.config.unsupported", "quantization_config"),
         (with(llama(), "layer_types", json!(["sliding_attention"])), "model.config.unsupported", "layer_types"),
+        (with(llama(), "is_causal", json!(false)), "model.config.unsupported", "is_causal"),
+        (with(llama(), "use_bidirectional_attention", json!("all")), "model.config.unsupported", "use_bidirectional_attention"),
         (with(llama(), "hidden_size", json!("16")), "model.config.type", "hidden_size"),
         (with(llama(), "hidden_size", json!(18)), "model.config.heads", "num_attention_heads"),
         (with(llama(), "num_key_value_heads", json!(3)), "model.config.kv-heads", "num_key_value_heads"),

@@ -11,7 +11,7 @@ use super::files::{Tensor, file, ramp, safetensors};
 
 fn config(tied: bool) -> String {
     json!({"model_type": "llama", "vocab_size": 3, "hidden_size": 4, "intermediate_size": 4, "num_hidden_layers": 1,
-        "num_attention_heads": 1, "max_position_embeddings": 8, "tie_word_embeddings": tied})
+        "num_attention_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5, "rope_theta": 1e4, "tie_word_embeddings": tied})
     .to_string()
 }
 

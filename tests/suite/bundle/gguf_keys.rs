@@ -107,3 +107,24 @@ fn numbers_that_repeat_what_is_known_are_taken() {
     assert!(with("gpt2", "attention.head_count_kv", Meta::U32(2)).is_ok());
     assert!(with("gpt2", "attention.head_count_kv", Meta::U32(1)).is_err());
 }
+
+#[test]
+fn a_factor_that_is_there_and_cannot_be_is_no_missing_key() {
+    let linear = |factor: Option<f32>| {
+        let mut metadata = vec![("general.architecture", Meta::Text("llama")), ("llama.rope.scaling.type", Meta::Text("linear"))];
+        for (key, count) in [("context_length", 16), ("embedding_length", 8), ("block_count", 1), ("feed_forward_length", 4)] {
+            metadata.push((&*Box::leak(format!("llama.{key}").into_boxed_str()), Meta::U32(count)));
+        }
+        metadata.push(("llama.attention.head_count", Meta::U32(2)));
+        metadata.push(("llama.attention.layer_norm_rms_epsilon", Meta::F32(1e-5)));
+        metadata.extend(factor.map(|factor| ("llama.rope.scaling.factor", Meta::F32(factor))));
+        open_bundle(vec![file("m.gguf", gguf(&metadata, &[("token_embd.weight", vec![3, 8], ramp(24, 0.0))]))])
+    };
+    assert!(linear(Some(2.0)).is_ok());
+    assert_eq!(linear(None).unwrap_err().code(), "bundle.config.key-missing");
+    for factor in [0.0, -2.0, f32::NAN, f32::INFINITY] {
+        let error = linear(Some(factor)).unwrap_err();
+        assert_eq!(error.code(), "model.config.unsupported", "{factor}");
+        assert!(error.to_string().contains("llama.rope.scaling.factor") && error.to_string().contains("above 0"), "{error}");
+    }
+}

@@ -9,6 +9,7 @@ mod check_tensors;
 mod companions;
 mod config;
 mod config_edit;
+mod documents;
 mod encode;
 pub mod files;
 mod folder;

@@ -90,7 +90,8 @@ fn wrappers_of_single_blocks_are_left_out_of_their_names() {
 
 #[test]
 fn a_gpt2_within_wrappers_has_its_names() {
-    let config = json!({"model_type": "gpt2", "vocab_size": 3, "n_embd": 4, "n_layer": 1, "n_head": 1, "n_positions": 8});
+    let config = json!({"model_type": "gpt2", "vocab_size": 3, "n_embd": 4, "n_layer": 1, "n_head": 1, "n_positions": 8,
+        "layer_norm_epsilon": 1e-5});
     for prefix in ["module.transformer.", "_orig_mod.transformer.", "module."] {
         let names = ["wte.weight", "wpe.weight", "ln_f.bias", "h.0.attn.c_attn.weight"].map(|name| format!("{prefix}{name}"));
         let bundle = opened(&names, &config, open_bundle).unwrap();

@@ -180,6 +180,45 @@ fn other_files_of_a_tokenizer_are_refused_with_the_way_out() {
 }
 
 #[test]
+fn merges_that_are_none_are_refused_as_their_own_file() {
+    let of = |more: &[&str], merges: &[u8]| {
+        let settings = br#"{"tokenizer_class": "GPT2Tokenizer"}"#.to_vec();
+        let documents = [("vocab.json", vocab(more)), ("merges.txt", merges.to_vec()), ("tokenizer_config.json", settings)];
+        opened(256 + more.len(), &documents)
+    };
+    let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n";
+    let mark = [&b"\xef\xbb\xbf"[..], MERGES.as_bytes()].concat();
+    let cases: [(&[u8], &str); 9] = [
+        (b"", "no pair"),
+        (b"#version: 0.2\n", "no pair"),
+        (b"<!DOCTYPE html><html>x</html>\n", "a page of HTML"),
+        (pointer, "git lfs pull"),
+        (&mark, "byte order mark"),
+        (b"Entry not found", "Entry not found"),
+        (b"\xff\xfet\0 \0h\0\n\0", "UTF-16"),
+        (b"#version: 0.2\nt h\nth e\n<<<<<<< HEAD\n", "line 4 needs the token <<<<<<<"),
+        (b"t h\nq q\n", "line 2 needs the token qq"),
+    ];
+    for (merges, words) in cases {
+        let bundle = of(&MERGED, merges);
+        let error = bundle.need_tokenizer().unwrap_err();
+        let text = error.to_string();
+        assert!(["tokenizer.invalid", "tokenizer.merges.missing"].contains(&error.code()), "{text}");
+        assert!(text.contains("merges.txt") && text.contains(words) && !text.contains("tokenizer.json"), "{words}: {text}");
+    }
+    // A vocabulary of bytes and of added tokens needs no pairs.
+    for merges in [&b""[..], b"#version: 0.2\n"] {
+        assert_eq!(of(&["<|endoftext|>"], merges).need_tokenizer().unwrap().encode("th").unwrap(), [116, 104]);
+    }
+    // Neither is taken on next to a tokenizer.json.
+    let tokenizer = json!({"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}});
+    let bundle = opened(2, &[("tokenizer.json", tokenizer.to_string().into()), ("merges.txt", b"Entry not found".to_vec())]);
+    assert!(bundle.tokenizer.is_some() && codes(&bundle) == [("tokenizer.file.other", "merges.txt")], "{:?}", codes(&bundle));
+    assert!(!written(&bundle).contains_key("merges.txt"));
+}
+
+#[test]
 fn a_template_that_is_none_is_refused_with_the_tokenizer() {
     let tokenizer = json!({"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"},
         "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}});

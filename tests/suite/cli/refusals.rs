@@ -275,6 +275,11 @@ fn documents_that_are_no_json_are_named() {
         let (code, message) = refuse(&["evaluate", "--model", &text(&model), "--data", &data, "--device", "cpu"]);
         assert!(code == "format.mismatch" && message.contains(word) && message.contains("config.json"), "{code} {message}");
     }
+    let message = place.join("message");
+    copy_with(&out, &message, "model.safetensors", b"Access to model a/b is restricted.");
+    std::fs::remove_file(message.join("checkpoint.json")).unwrap();
+    let (code, words) = refuse(&["evaluate", "--model", &text(&message), "--data", &data, "--device", "cpu"]);
+    assert!(code == "safetensors.header.too-large" && words.contains("Access to model a/b"), "{code} {words}");
     let mlx = place.join("mlx");
     std::fs::create_dir(&mlx).unwrap();
     std::fs::write(mlx.join("adapter_config.json"), r#"{"lora_parameters": {"rank": 8}}"#).unwrap();

@@ -86,7 +86,15 @@ fn a_page_of_html_is_told_by_whatever_option_it_comes() {
     let page = write(&place, "page.json", "<!DOCTYPE html><html>");
     let cut = write(&place, "cut.json", &std::fs::read_to_string(&config).unwrap()[..60]);
     let empty = write(&place, "empty.json", "");
-    for (file, words) in [(&page, "a page of HTML, not JSON"), (&cut, "ends in the middle"), (&empty, "an empty file")] {
+    let conflict = write(&place, "conflict.json", "<<<<<<< HEAD\n{}\n");
+    let message = write(&place, "message.json", "Entry not found");
+    for (file, words) in [
+        (&page, "a page of HTML"),
+        (&cut, "ends in the middle"),
+        (&empty, "an empty file"),
+        (&conflict, "merge of Git"),
+        (&message, "\"Entry not found\""),
+    ] {
         let (code, message) = refuse(&["train", "--config", file, "--data", &data, "--device", "cpu"]);
         assert!(code == "cli.json" && message.contains(words), "{message}");
         let (code, message) = refuse(&[&short(&config, &data)[..], &["--train-config", file]].concat());

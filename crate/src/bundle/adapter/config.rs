@@ -9,7 +9,7 @@ use crate::config::{AdapterConfig, Init, Layers, Names, Pattern, Table};
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::Targets;
 use crate::formats::json::MAX_DEPTH;
-use crate::formats::{ByteSource, Digest, Json, JsonFault, Warning, add_warning, json, read_document};
+use crate::formats::{ByteSource, Digest, Json, JsonFault, Warning, add_warning, describe_flaw, foreign, json, read_document};
 
 /// Largest `adapter_config.json` whose unknown fields are kept: as values they take many times the memory of their text.
 const MAX_KEPT_BYTES: usize = 1 << 20;
@@ -152,12 +152,17 @@ impl LoraConfig {
 }
 
 fn read(bytes: &[u8]) -> Result<LoraConfig> {
-    let text = std::str::from_utf8(bytes).map_err(|e| Refusal::new(word!("adapter.json")).at(e.valid_up_to() as u64))?;
+    let not_json = |at: usize| describe_flaw(Refusal::new(word!("adapter.json")).at(at as u64), bytes);
+    let text = std::str::from_utf8(bytes).map_err(|e| not_json(e.valid_up_to()))?;
     let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
-        JsonFault::Syntax { at } => Refusal::new(word!("adapter.json")).at(at as u64),
+        JsonFault::Syntax { at } => not_json(at),
         JsonFault::Depth { at } => Refusal::new(word!("adapter.depth")).at(at as u64),
         JsonFault::Duplicate { at, path } => Refusal::new(word!("adapter.key.duplicate")).subject(&path).at(at as u64),
     })?;
+    if document.get("peft_type").is_none() && foreign(bytes).is_some() {
+        // A hub writes its messages as JSON, too.
+        return Err(not_json(0).into());
+    }
     let entries = document.object().ok_or_else(|| Refusal::new(word!("adapter.field.type")).expected("an object"))?;
     let fields = Fields(document);
     let need = |key: &str| fields.get(key).ok_or_else(|| Error::from(Refusal::new(word!("adapter.field.missing")).subject(key)));

@@ -10,6 +10,7 @@ use super::{PortableTokenizerBinding, UNNAMED, id_range};
 use crate::error::{Error, Result, shown, word};
 use crate::formats::{ByteSource, Warning, base_name, read_document};
 use crate::state::{AssetFormat, TokenizerFamily, TokenizerRecord, template_digest};
+use crate::tokenizer::read_json;
 
 const TOKENIZER: &str = "tokenizer.json";
 const SETTINGS: &str = "tokenizer_config.json";
@@ -46,7 +47,7 @@ impl PortableTokenizerBinding {
     /// `tokenizer.invalid` for a document that is not the expected JSON or text, `tokenizer.id.range` for an id outside the vocabulary.
     pub fn from_documents(documents: &BTreeMap<String, Vec<u8>>) -> Result<Option<(Self, Vec<Warning>)>> {
         let Some(bytes) = documents.get(TOKENIZER) else { return Ok(None) };
-        let document: Document = serde_json::from_slice(bytes).map_err(|error| bad(TOKENIZER, error))?;
+        let document: Document = read_json(TOKENIZER, bytes)?;
         let settings = object(documents, SETTINGS)?;
         let generation = object(documents, GENERATION)?;
         let vocabulary = document.vocabulary();
@@ -96,7 +97,7 @@ fn bad(what: &str, reason: impl fmt::Display) -> Error {
 /// Reads the object of the document `name`; an empty one if it is absent.
 fn object(documents: &BTreeMap<String, Vec<u8>>, name: &str) -> Result<Map<String, Value>> {
     let Some(bytes) = documents.get(name) else { return Ok(Map::new()) };
-    serde_json::from_slice(bytes).map_err(|error| bad(name, error))
+    read_json(name, bytes)
 }
 
 /// Returns the text of a special token, which is written as its text or as `{"content": text, …}`.
