@@ -2,6 +2,7 @@
 //! last `checkpoint.json`, which states the SHA-256 of each piece of the others. A checkpoint folder is also a Hugging Face folder.
 
 mod consistency;
+mod jump;
 mod manifest;
 mod pieces;
 mod settings;
@@ -29,7 +30,8 @@ use crate::interrupt::Interrupt;
 use crate::model::{Model, open_model, open_model_with};
 use crate::schedule;
 use crate::state::VerifyPolicy;
-use crate::train::{Notice, Progress, Trainer};
+use crate::train::{Notice, Trainer};
+use jump::jump_of_rate;
 use state::TensorFile;
 
 const WEIGHTS: &str = "model.safetensors";
@@ -223,7 +225,7 @@ impl Checkpoint {
             progress.manual_learning_rate = None;
         }
         progress.schedule_start = schedule::resolve_start(&config.schedule, progress.schedule_start, progress.completed_steps);
-        notices.extend(self.jump_of_rate(&config, progress)?);
+        notices.extend(jump_of_rate(&self.manifest, &config, progress)?);
         let with_state = self.with_state(settings::takes_groups(overrides));
         let mut trainer = Trainer::resume(model, dataset, loader, config, progress)?;
         let dropped = trainer.optim_mut().load_state(self.optimizer.saved_state(), &with_state, device, interrupt).await?;
@@ -257,27 +259,6 @@ impl Checkpoint {
         let message = format!("as many epochs are {} steps now, and were {}", config.steps, saved.steps);
         notices.push(Notice { code: word!("run.steps").text(), subject: None, message });
         Ok((config, [overrides, &["steps".to_owned()]].concat().into()))
-    }
-
-    /// Returns the warning that the next rate differs from the last one by more than a quarter of it, if the saved settings did not plan it.
-    fn jump_of_rate(&self, config: &TrainConfig, now: Progress) -> Result<Option<Notice>> {
-        let saved = self.manifest.progress;
-        let done = saved.completed_steps;
-        let rate = |step: u64, config: &TrainConfig, progress: Progress| {
-            let planned = schedule::learning_rate(step, config.learning_rate, &config.schedule, progress.schedule_start);
-            progress.manual_learning_rate.unwrap_or(planned)
-        };
-        let (last, planned) = (rate(done, &self.manifest.train, saved), rate(done + 1, &self.manifest.train, saved));
-        let next = rate(done + 1, config, now);
-        if done == 0 || next == planned || (next - last).abs() <= last / 4.0 {
-            return Ok(None);
-        }
-        let mut why = settings::changes_of_rate(&self.manifest.train, config)?;
-        if let Some(rate) = saved.manual_learning_rate.filter(|_| now.manual_learning_rate.is_none()) {
-            why.push(format!("a rate of {rate:.3e} set by hand has ended"));
-        }
-        let message = format!("step {} has a rate of {next:.3e}, and step {done} had {last:.3e}: {}", done + 1, why.join("; "));
-        Ok(Some(Notice { code: word!("schedule.jump").text(), subject: None, message }))
     }
 
     /// Returns the state of the loader at the beginning of other data.
