@@ -58,4 +58,4 @@ pub use stored_tensor::{StoredBytes, StoredTensor};
 pub use stream::{Chunk, FileInfo, FileStream, StreamTensor, StreamValues};
 pub use tensors::Bundle;
 pub use tokenizer_binding::{PortableTokenizerBinding, TokenizerAsset};
-pub use verify::{Check, Verification, verify, verify_files};
+pub use verify::{Check, Verification, verify, verify_files, verify_with_inputs};

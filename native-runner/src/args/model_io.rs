@@ -223,7 +223,8 @@ pub enum AdapterAction {
 /// Arguments of `verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// Folder with a receipt, a receipt next to its files, or files together with their receipt.
+    /// Folder with a receipt, a receipt next to its files, or files together with their receipt. Each folder is verified by itself; files
+    /// that are named with it can be its inputs.
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
 }

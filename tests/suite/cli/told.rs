@@ -80,6 +80,41 @@ fn each_receipt_is_that_of_its_own_files() {
 }
 
 #[test]
+fn each_path_is_verified_by_itself() {
+    let (out, _) = checkpoint();
+    let place = folder("told-paths");
+    let [a, b, alone] = ["a", "b", "alone"].map(|name| text(&place.join(name)));
+    for path in [&a, &b] {
+        succeed(&["export", "--checkpoint", &out, "--format", "safetensors", "--to", path]);
+    }
+    let verify = |paths: &[&str]| run(&[&["verify"][..], paths].concat());
+    let good = |paths: &[&str]| verify(paths).good;
+    let both = verify(&[&a, &b]);
+    assert!(both.good && both.lines.len() == 2 && both.lines[1]["path"] == json!(format!("{b}/tabtune.receipt.json")), "{:?}", both.lines);
+    std::fs::create_dir(&alone).unwrap();
+    std::fs::copy(format!("{a}/tabtune.receipt.json"), format!("{alone}/tabtune.receipt.json")).unwrap();
+    let weights = Path::new(&b).join("model.safetensors");
+    std::fs::write(&weights, &std::fs::read(&weights).unwrap()[..100]).unwrap();
+    // Equal files elsewhere never take the place of those of a folder.
+    assert_eq!([&a, &b, &alone].map(|path| good(&[path])), [true, false, false]);
+    assert!(!good(&[&a, &b]) && !good(&[&b, &a]) && !good(&[&a, &alone]));
+    assert!(!good(&[&alone, &format!("{a}/model.safetensors")]));
+    // Files that are named with their receipt belong to it, wherever they are, unless they have a receipt of their own.
+    let files: Vec<String> = std::fs::read_dir(&a).unwrap().map(|file| text(&file.unwrap().path())).collect();
+    let mut named: Vec<&str> = files.iter().map(String::as_str).collect();
+    assert!(good(&named));
+    let receipts = [&a, &b, &alone].map(|folder| format!("{folder}/tabtune.receipt.json"));
+    let mut elsewhere: Vec<&str> = named.iter().copied().filter(|path| !path.ends_with("receipt.json")).collect();
+    elsewhere.push(&receipts[2]);
+    assert!(good(&elsewhere));
+    assert!(!good(&[&named[..], &[text(&weights).as_str(), &receipts[1]]].concat()));
+    // A file that no receipt lists is not passed over.
+    let other = write(&place, "other.txt", "another file");
+    named.push(&other);
+    assert!(!good(&named) && !good(&[&a, &other]));
+}
+
+#[test]
 fn a_page_of_html_is_told_by_whatever_option_it_comes() {
     let place = folder("told-html");
     let (config, data) = tiny(&place);
