@@ -20,10 +20,11 @@ const FILE_TYPE: &str = "general.file_type";
 /// Prefix of the keys that distinguish the parts of a split file.
 const SPLIT: &str = "split.";
 
-/// Writes `<name>.gguf`: the base with the model's tensors in place of its own. A tensor whose values are those that the base gave the model is
-/// copied unchanged, and so are metadata and tokenizer, except for `split.*`, which a single file does not need, and `general.file_type`, if
-/// most of the weights change their type. If the base stores a tied head as a second tensor, both are replaced. The comparison of a tensor ends
-/// at its first difference. Returns the base too, with the checksums of its files.
+/// Writes `<name>.gguf`: the base with the model's tensors in place of its own. A tensor whose values are those that the base gave the model
+/// is copied unchanged, unless it is a matrix and another type was requested for matrices; and so are metadata and tokenizer, except for
+/// `split.*`, which a single file does not need, and `general.file_type`, if most of the weights change their type. If the base stores a
+/// tied head as a second tensor, both are replaced. The comparison of a tensor ends at its first
+/// difference. Returns the base too, with the checksums of its files.
 pub(super) async fn patch(
     source: &ExportSource,
     base_files: Vec<Box<dyn ByteSource>>,
@@ -33,7 +34,7 @@ pub(super) async fn patch(
 ) -> Result<(FileStream, Base)> {
     let (weights, config) = (&source.weights, &source.weights.config);
     let files: Vec<Rc<dyn ByteSource>> = base_files.into_iter().map(Rc::from).collect();
-    let bundle = open_bundle(files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect())?;
+    let bundle = Rc::new(open_bundle(files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect())?);
     check_base(weights, &bundle)?;
     let (file, homes, _) = summed_gguf(&files, &gguf_files(&files))?;
     let tensors: BTreeMap<&str, &StreamTensor> = weights.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor)).collect();
@@ -53,12 +54,19 @@ pub(super) async fn patch(
     for (stored, &home) in file.tensors.iter().zip(&homes) {
         let place = from_gguf(&stored.name, family, config);
         let weight = weight(&stored.name, place.clone(), config);
+        let matrix = types.of_matrix(&stored.name, config).filter(|_| !is_plain(&stored.name, &stored.shape));
+        let width = stored.shape.last().copied().unwrap_or(1);
+        let other_type = matrix.is_some_and(|matrix| matrix.for_width(width).ggml() != stored.ggml_type);
         let place = place.and_then(|(name, layout)| Some((*tensors.get(tied(&name, config))?, layout)));
-        let Some((tensor, layout)) = place.filter(|(tensor, _)| !untouched.contains(tensor.name.as_str())) else {
+        let kept = place.as_ref().is_some_and(|(tensor, _)| untouched.contains(tensor.name.as_str()));
+        let Some((tensor, layout)) = place.filter(|_| !kept || other_type) else {
             outputs.push(GgufOutput { weight, ..copy(stored, &files[home])? });
             continue;
         };
-        match replacement(stored, tensor, layout, types.of_matrix(&stored.name, config), requantise) {
+        // The base's own values, not those that a device rounded them to.
+        let of_base = if kept { Some(Weights::of_names(&bundle, vec![tensor.name.clone()])?) } else { None };
+        let tensor = of_base.as_ref().map_or(tensor, |weights| &weights.tensors[0]);
+        match replacement(stored, tensor, layout, matrix, requantise) {
             Ok(output) => outputs.push(GgufOutput { weight, ..output }),
             Err(refusal) => refusals.push(*refusal),
         }
@@ -180,7 +188,7 @@ fn weight(own: &str, place: Option<(String, Layout)>, config: &ModelConfig) -> O
     Some(place.unwrap_or((own.to_string(), Layout::Same))).filter(|(name, _)| !config.tie_word_embeddings || name != HEAD)
 }
 
-/// Returns a tensor of the base with the model's values, in the type `matrix` if it is a matrix and a type other than the base's was requested.
+/// Returns a tensor of the base with the model's values, in the type `matrix` if one was requested for it, else in that of the base.
 fn replacement(
     stored: &GgufTensor,
     tensor: &StreamTensor,
@@ -189,7 +197,6 @@ fn replacement(
     requantise: bool,
 ) -> std::result::Result<GgufOutput, Box<Refusal>> {
     let GgufTensor { name, ggml_type, shape, .. } = stored.clone();
-    let matrix = matrix.filter(|_| !is_plain(&name, &shape));
     let wanted = Wanted::One(matrix.unwrap_or_else(|| replaced(ggml_type)));
     encoded(tensor, Place { name, shape, layout }, wanted, requantise)
 }

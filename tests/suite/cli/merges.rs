@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
+use tabtune::formats::{GgufFile, MemorySource};
 
 use super::*;
 
@@ -138,6 +139,33 @@ fn a_sum_is_rounded_once_to_the_type_that_is_written() {
         let train = ["train", "--model", &model, "--merge-adapter", &adapter, "--data", &data, "--device", "cpu", "--train-config", &still];
         succeed(&[&train[..], &["--out", &trained]].concat());
         assert!(survival(&model, &trained, &factors) >= 0.9999, "{name}: trained on");
+    }
+}
+
+/// Returns the type of each tensor of a GGUF file.
+fn types_of(path: &str) -> BTreeMap<String, String> {
+    let file = GgufFile::open(&MemorySource::new("m.gguf", std::fs::read(path).unwrap())).unwrap();
+    file.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.ggml_type.dtype())).collect()
+}
+
+/// A type is that of all matrices, in a merge as in a conversion; only `as-base` keeps those that the adapter does not change.
+#[test]
+fn a_merge_writes_the_types_of_a_conversion() {
+    let place = folder("merges-types");
+    let (model, _) = base_in_bf16(&place);
+    let adapter = adapter(&place.join("adapter"), &factors(2e-2));
+    let to = |name: &str| text(&place.join(name));
+    let gguf = |command: &[&str], kind: &str, to: &str| {
+        succeed(&[command, &["--format", "gguf", "--type", kind, "--to", to]].concat());
+        types_of(to)
+    };
+    let base = to("base.gguf");
+    let halves = gguf(&["convert", "--model", &model], "f16", &base);
+    assert_eq!(halves["token_embd.weight"], "F16");
+    let merge = ["adapter", "merge", "--model", &base, "--adapter", &adapter];
+    for kind in ["f32", "bf16", "as-base"] {
+        let converted = gguf(&["convert", "--model", &base], kind, &to(&format!("{kind}-converted.gguf")));
+        assert_eq!(gguf(&merge, kind, &to(&format!("{kind}-merged.gguf"))), converted, "{kind}");
     }
 }
 
