@@ -10,6 +10,7 @@ use super::files::MAX_DOCUMENT_BYTES;
 use crate::error::{Refusal, Result, word};
 use crate::formats::{ByteSource, Digest, base_name, read_document, sha256_of};
 use crate::state::receipt::{CheckResult, Evaluation, EvaluationRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptFile};
+use crate::state::{Conversion, changes_of};
 
 /// One comparison, and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -122,13 +123,20 @@ fn compare(receipt: &ModelIoArtifactReceipt, sources: &[Box<dyn ByteSource>], ow
     Ok((Verification { ok: !checks.iter().any(failed), checks }, files.taken))
 }
 
-/// Checks that the evaluation of a receipt belongs to its weights and data; the evaluation itself cannot be repeated.
+/// Checks that the evaluation of a receipt belongs to its weights and data; the evaluation itself cannot be repeated. If the receipt lists
+/// values that differ from those that were evaluated, it must say that they were changed afterwards.
 fn evaluation_check(receipt: &ModelIoArtifactReceipt) -> Option<Check> {
     let training = receipt.training.as_ref()?;
     Some(match training.losses.evaluation? {
         EvaluationRecord::Loss(_) => Check::new("evaluation", CheckResult::Skipped),
         EvaluationRecord::Of(Evaluation { step, data_digest, .. }) => {
             let of = |step: u64, digest: Digest| format!("step {step} on data {digest}");
+            let changed = |one: &&Conversion| one.max_abs_error > 0.0 || one.survival.is_some();
+            let changed: Vec<Conversion> = receipt.conversions.iter().filter(changed).cloned().collect();
+            let changes = changes_of(&changed, !receipt.tensors.scaled.is_empty()).filter(|_| training.losses.evaluation_before.is_none());
+            if let Some(changes) = changes {
+                return Some(Check::compared("evaluation", format!("measured before {changes}"), "of these weights"));
+            }
             // If none of the data is kept back, other data were evaluated.
             let others = training.settings.get("validation_fraction").and_then(Value::as_f64) == Some(0.0);
             let data = if others { data_digest } else { training.data.digest };
