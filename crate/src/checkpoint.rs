@@ -3,6 +3,7 @@
 
 mod consequences;
 mod consistency;
+mod jump;
 mod manifest;
 mod pieces;
 mod settings;
@@ -38,6 +39,7 @@ use crate::model::{Model, open_model, open_model_with};
 use crate::schedule;
 use crate::state::VerifyPolicy;
 use crate::train::{Notice, Trainer};
+use jump::jump_of_rate;
 use state::TensorFile;
 
 const WEIGHTS: &str = "model.safetensors";
@@ -237,7 +239,7 @@ impl Checkpoint {
             progress.manual_learning_rate = None;
         }
         progress.schedule_start = schedule::resolve_start(&config.schedule, progress.schedule_start, progress.completed_steps);
-        notices.extend(self.jump_of_rate(&config, progress)?);
+        notices.extend(jump_of_rate(&self.manifest, &config, progress)?);
         let with_state = self.with_state(settings::takes_groups(overrides));
         let mut trainer = Trainer::resume(model, dataset, loader, config, progress)?;
         let dropped = trainer.optim_mut().load_state(self.optimizer.saved_state(), &with_state, device, interrupt).await?;

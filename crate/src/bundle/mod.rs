@@ -65,5 +65,5 @@ pub use self::{
     stored_tensor::{StoredBytes, StoredTensor},
     stream::{StreamTensor, StreamValues},
     tokenizer_binding::{PortableTokenizerBinding, TokenizerAsset},
-    verify::{Check, Verification, verify, verify_files},
+    verify::{Check, Verification, verify, verify_files, verify_with_inputs},
 };

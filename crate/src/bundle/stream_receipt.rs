@@ -6,7 +6,7 @@ use super::stream::{FileInfo, FileStream};
 use crate::error::{Error, Fault, Result, word};
 use crate::formats::Digest;
 use crate::state::receipt::{MAX_COUNT, Written};
-use crate::state::{ArtifactDigests, Conversion, ModelIoArtifactReceipt, refuse_non_finite_as};
+use crate::state::{ArtifactDigests, Conversion, ModelIoArtifactReceipt, changes_of, refuse_non_finite_as};
 
 impl FileStream {
     /// Creates an empty stream that computes checksums of its bytes, for a receipt.
@@ -19,8 +19,12 @@ impl FileStream {
 
     /// Adds the receipt as the last file: `draft` with the checksums of all files before it. Its size is that of the longest receipt that it
     /// may become. [`Self::know`] must be called before.
-    pub(crate) fn push_receipt(&mut self, name: &str, draft: ModelIoArtifactReceipt) -> Result<()> {
+    pub(crate) fn push_receipt(&mut self, name: &str, mut draft: ModelIoArtifactReceipt) -> Result<()> {
         let planned: Vec<Conversion> = self.planned_conversions();
+        let scaled = !draft.tensors.scaled.is_empty();
+        if let Some(losses) = draft.training.as_mut().map(|training| &mut training.losses).filter(|losses| losses.evaluation.is_some()) {
+            losses.evaluation_before = changes_of(&planned, scaled);
+        }
         let zeros = Digest::of(&[]);
         let written: Vec<Written<'_>> = self.files.iter().map(|file| (file.name.as_str(), file.bytes, zeros)).collect();
         let checksums = self.checksums.as_ref().ok_or_else(unsummed)?;
@@ -34,6 +38,11 @@ impl FileStream {
     /// Returns the receipt after all files were returned; `None` before, and for a stream without one.
     pub fn receipt(&self) -> Option<&ModelIoArtifactReceipt> {
         self.receipt.as_ref().filter(|_| self.segments.is_empty())
+    }
+
+    /// Describes how the weights of the files so far may differ from those that the model has; `None` if they are the same.
+    pub(crate) fn changes(&self) -> Option<String> {
+        changes_of(&self.planned_conversions(), false)
     }
 
     /// Refuses weights with NaN or infinite values after all of them have passed, before the receipt, which is the last file; unless they are

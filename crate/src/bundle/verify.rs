@@ -10,6 +10,7 @@ use super::files::MAX_DOCUMENT_BYTES;
 use crate::error::{Refusal, Result, word};
 use crate::formats::{ByteSource, Digest, base_name, read_document, sha256_of};
 use crate::state::receipt::{CheckResult, Evaluation, EvaluationRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptFile};
+use crate::state::{Conversion, changes_of};
 
 /// One comparison, and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -59,12 +60,22 @@ pub fn verify_files(sources: &[Box<dyn ByteSource>], receipt: Option<&str>) -> R
     if let Some(text) = receipt {
         return verify(&ModelIoArtifactReceipt::read(text, RECEIPT)?, sources);
     }
-    let Some(file) = sources.iter().find(|source| is_receipt(base_name(source.name()))) else {
-        return Ok(Verification { ok: false, checks: vec![Check::new("receipt", CheckResult::Absent)] });
+    Ok(verify_with_inputs(sources, sources.len())?.0)
+}
+
+/// Verifies as [`verify_files`] does, against the receipt among the first `own` of the `sources`. The others can only be inputs: they never
+/// take the place of a file that the receipt lists as written. Returns also, for each source, if the receipt lists it.
+///
+/// # Errors
+/// `receipt.invalid`, and errors of reading.
+pub fn verify_with_inputs(sources: &[Box<dyn ByteSource>], own: usize) -> Result<(Verification, Vec<bool>)> {
+    let Some(file) = sources.iter().take(own).find(|source| is_receipt(base_name(source.name()))) else {
+        let none = Verification { ok: false, checks: vec![Check::new("receipt", CheckResult::Absent)] };
+        return Ok((none, vec![false; sources.len()]));
     };
     let bytes = read_document(file.as_ref(), MAX_DOCUMENT_BYTES)?;
     let not_utf8 = |_| Refusal::new(word!("receipt.invalid")).of(file.name()).expected("UTF-8");
-    verify(&ModelIoArtifactReceipt::read(std::str::from_utf8(&bytes).map_err(not_utf8)?, file.name())?, sources)
+    compare(&ModelIoArtifactReceipt::read(std::str::from_utf8(&bytes).map_err(not_utf8)?, file.name())?, sources, own)
 }
 
 /// Returns whether a file of this name is a receipt: that of a folder, or that of a single file.
@@ -79,40 +90,53 @@ fn is_receipt(name: &str) -> bool {
 /// # Errors
 /// Errors of reading. A difference is a check and not an error.
 pub fn verify(receipt: &ModelIoArtifactReceipt, sources: &[Box<dyn ByteSource>]) -> Result<Verification> {
+    Ok(compare(receipt, sources, sources.len())?.0)
+}
+
+/// Compares `receipt` with the `sources`, of which the first `own` can be files that were written. Returns also which of them it lists.
+fn compare(receipt: &ModelIoArtifactReceipt, sources: &[Box<dyn ByteSource>], own: usize) -> Result<(Verification, Vec<bool>)> {
     let stated = receipt.receipt_digest.map_or_else(String::new, |digest| digest.to_string());
     let mut checks = vec![Check::compared("receipt_digest", stated, receipt.digest()?)];
     let mut files = Files { sources, sums: vec![None; sources.len()], taken: vec![false; sources.len()] };
-    let claims: Vec<(&str, &ReceiptFile)> =
-        receipt.outputs.iter().map(|file| ("output", file)).chain(receipt.inputs.iter().map(|file| ("input", file))).collect();
+    let (outputs, inputs) = (receipt.outputs.iter().map(|file| (Claim::Output, file)), receipt.inputs.iter());
+    let claims: Vec<(Claim, &ReceiptFile)> = outputs.chain(inputs.map(|file| (Claim::Input, file))).collect();
+    let among = |claim: Claim| if claim == Claim::Output { own } else { sources.len() };
     // Equal files are assigned first, so that each remaining file is compared with one that nothing equals.
     let mut found = Vec::new();
-    for (_, file) in &claims {
-        found.push(files.equal(file)?);
+    for (claim, file) in &claims {
+        found.push(files.equal(file, among(*claim))?);
     }
-    for ((kind, file), equal) in claims.iter().zip(&found) {
-        let name = format!("{kind}:{}", file.name);
-        checks.push(match (equal, *kind) {
+    for ((claim, file), equal) in claims.iter().zip(&found) {
+        let name = format!("{}:{}", claim.word(), file.name);
+        checks.push(match (equal, files.left(file, among(*claim))) {
             (Some(_), _) if file.sha256.is_none() => Check::new(&name, CheckResult::Skipped),
             (Some(_), _) => Check::new(&name, CheckResult::Verified),
-            (None, _) if files.left(file).is_some() => files.differing(&name, file)?,
-            (None, "output") => Check::new(&name, CheckResult::Absent),
-            (None, _) => Check::new(&name, CheckResult::Skipped),
+            (None, Some(at)) => files.differing(at, &name, file)?,
+            (None, None) if *claim == Claim::Output => Check::new(&name, CheckResult::Absent),
+            (None, None) => Check::new(&name, CheckResult::Skipped),
         });
     }
-    checks.extend(digest_checks(receipt, &files, &found));
+    checks.extend(digest_checks(receipt, &files, &found, own));
     checks.extend(evaluation_check(receipt));
     checks.extend(receipt.contract_digest.map(|_| Check::new("contract", CheckResult::Skipped)));
     let failed = |check: &Check| matches!(check.result, CheckResult::Differs | CheckResult::Absent);
-    Ok(Verification { ok: !checks.iter().any(failed), checks })
+    Ok((Verification { ok: !checks.iter().any(failed), checks }, files.taken))
 }
 
-/// Checks that the evaluation of a receipt belongs to its weights and data; the evaluation itself cannot be repeated.
+/// Checks that the evaluation of a receipt belongs to its weights and data; the evaluation itself cannot be repeated. If the receipt lists
+/// values that differ from those that were evaluated, it must say that they were changed afterwards.
 fn evaluation_check(receipt: &ModelIoArtifactReceipt) -> Option<Check> {
     let training = receipt.training.as_ref()?;
     Some(match training.losses.evaluation? {
         EvaluationRecord::Loss(_) => Check::new("evaluation", CheckResult::Skipped),
         EvaluationRecord::Of(Evaluation { step, data_digest, .. }) => {
             let of = |step: u64, digest: Digest| format!("step {step} on data {digest}");
+            let changed = |one: &&Conversion| one.max_abs_error > 0.0 || one.survival.is_some();
+            let changed: Vec<Conversion> = receipt.conversions.iter().filter(changed).cloned().collect();
+            let changes = changes_of(&changed, !receipt.tensors.scaled.is_empty()).filter(|_| training.losses.evaluation_before.is_none());
+            if let Some(changes) = changes {
+                return Some(Check::compared("evaluation", format!("measured before {changes}"), "of these weights"));
+            }
             // If none of the data is kept back, other data were evaluated.
             let others = training.settings.get("validation_fraction").and_then(Value::as_f64) == Some(0.0);
             let data = if others { data_digest } else { training.data.digest };
@@ -123,11 +147,12 @@ fn evaluation_check(receipt: &ModelIoArtifactReceipt) -> Option<Check> {
 
 /// Returns the checks of the stated digests: those of the output, or of the input if nothing was written. The result of an operation that
 /// stayed in memory cannot be computed again, and of a selection only a part is present.
-fn digest_checks(receipt: &ModelIoArtifactReceipt, files: &Files<'_>, found: &[Option<usize>]) -> Vec<Check> {
+fn digest_checks(receipt: &ModelIoArtifactReceipt, files: &Files<'_>, found: &[Option<usize>], own: usize) -> Vec<Check> {
     let wrote = !receipt.outputs.is_empty();
+    let among = if wrote { own } else { files.sources.len() };
     let claims = if wrote { &receipt.outputs } else { &receipt.inputs };
     // The positions of outputs come first.
-    let part = |(file, at): (&'_ ReceiptFile, &Option<usize>)| at.or_else(|| files.named(file)).map(|at| (file.role.clone(), at));
+    let part = |(file, at): (&'_ ReceiptFile, &Option<usize>)| at.or_else(|| files.named(file, among)).map(|at| (file.role.clone(), at));
     let parts: Option<Vec<(String, usize)>> = claims.iter().zip(found).map(part).collect();
     let each = |result: &dyn Fn(&str, Digest) -> Check| -> Vec<Check> {
         receipt.digests.each().into_iter().filter_map(|(name, stated)| Some(result(name, stated?))).collect()
@@ -153,6 +178,22 @@ fn digest_checks(receipt: &ModelIoArtifactReceipt, files: &Files<'_>, found: &[O
     }
 }
 
+/// Role of a file in a receipt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    Output,
+    Input,
+}
+
+impl Claim {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Output => "output",
+            Self::Input => "input",
+        }
+    }
+}
+
 /// The files that are present.
 struct Files<'a> {
     sources: &'a [Box<dyn ByteSource>],
@@ -173,9 +214,9 @@ impl Files<'_> {
         Ok(sum)
     }
 
-    /// Returns a file that equals this one, and assigns it to it.
-    fn equal(&mut self, file: &ReceiptFile) -> Result<Option<usize>> {
-        for at in 0..self.sources.len() {
+    /// Returns one of the first `among` files that equals this one, and assigns it to it.
+    fn equal(&mut self, file: &ReceiptFile, among: usize) -> Result<Option<usize>> {
+        for at in 0..among {
             let source = &self.sources[at];
             if self.taken[at] || base_name(source.name()) != file.name || source.len() != file.bytes {
                 continue;
@@ -190,19 +231,18 @@ impl Files<'_> {
         Ok(None)
     }
 
-    /// Returns a file of this name.
-    fn named(&self, file: &ReceiptFile) -> Option<usize> {
-        self.sources.iter().position(|source| base_name(source.name()) == file.name)
+    /// Returns one of the first `among` files that has this name.
+    fn named(&self, file: &ReceiptFile, among: usize) -> Option<usize> {
+        self.sources[..among].iter().position(|source| base_name(source.name()) == file.name)
     }
 
-    /// Returns a file of this name that is not assigned to another file of the receipt.
-    fn left(&self, file: &ReceiptFile) -> Option<usize> {
-        (0..self.sources.len()).find(|&at| !self.taken[at] && base_name(self.sources[at].name()) == file.name)
+    /// Returns one of the first `among` files that has this name and is not assigned to another file of the receipt.
+    fn left(&self, file: &ReceiptFile, among: usize) -> Option<usize> {
+        (0..among).find(|&at| !self.taken[at] && base_name(self.sources[at].name()) == file.name)
     }
 
-    /// Returns the check of a file that is present with other bytes.
-    fn differing(&mut self, name: &str, file: &ReceiptFile) -> Result<Check> {
-        let Some(at) = self.left(file) else { return Ok(Check::new(name, CheckResult::Absent)) };
+    /// Returns the check of the file at `at`, which has other bytes than the receipt states, and assigns it.
+    fn differing(&mut self, at: usize, name: &str, file: &ReceiptFile) -> Result<Check> {
         self.taken[at] = true;
         let told =
             |bytes: u64, sum: Option<Digest>| format!("{bytes} bytes{}", sum.map_or(String::new(), |sum| format!(", SHA-256 {sum}")));

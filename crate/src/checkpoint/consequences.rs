@@ -38,27 +38,6 @@ impl Checkpoint {
         Ok((config, [overrides, &["steps".to_owned()]].concat().into()))
     }
 
-    /// Returns the warning that the next rate differs from the last one by more than a quarter of it, if the saved settings did not plan it.
-    pub(super) fn jump_of_rate(&self, config: &TrainConfig, now: Progress) -> Result<Option<Notice>> {
-        let saved = self.manifest.progress;
-        let done = saved.completed_steps;
-        let rate = |step: u64, config: &TrainConfig, progress: Progress| {
-            let planned = schedule::learning_rate(step, config.learning_rate, &config.schedule, progress.schedule_start);
-            progress.manual_learning_rate.unwrap_or(planned)
-        };
-        let (last, planned) = (rate(done, &self.manifest.train, saved), rate(done + 1, &self.manifest.train, saved));
-        let next = rate(done + 1, config, now);
-        if done == 0 || next == planned || (next - last).abs() <= last / 4.0 {
-            return Ok(None);
-        }
-        let mut why = settings::changes_of_rate(&self.manifest.train, config)?;
-        if let Some(rate) = saved.manual_learning_rate.filter(|_| now.manual_learning_rate.is_none()) {
-            why.push(format!("a rate of {rate:.3e} set by hand has ended"));
-        }
-        let message = format!("step {} has a rate of {next:.3e}, and step {done} had {last:.3e}: {}", done + 1, why.join("; "));
-        Ok(Some(Notice { code: word!("schedule.jump").text(), subject: None, message }))
-    }
-
     /// Returns the state of the loader at the beginning of other data.
     pub(super) fn loader_of(&self, digest: String, notices: &mut Vec<Notice>) -> LoaderState {
         let saved = &self.manifest.data_digest;

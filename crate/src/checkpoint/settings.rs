@@ -48,7 +48,9 @@ pub(super) fn sets_rate(saved: &TrainConfig, given: &TrainConfig, overrides: &[S
 /// Returns the settings of the rate that a resume changes, as `key: old, now new`.
 pub(super) fn changes_of_rate(saved: &TrainConfig, given: &TrainConfig) -> Result<Vec<String>> {
     let (old, new) = (flat(settled(saved, given)?), flat(settled(given, saved)?));
-    let of_rate = |key: &&String| matches!(key.as_str(), "steps" | "learning_rate") || key.starts_with("schedule.");
+    // A parameter's rate is that of its group: the first whose pattern matches.
+    let of_group = |key: &str| key.starts_with("groups[") && [".learning_rate_scale", ".pattern"].iter().any(|end| key.ends_with(end));
+    let of_rate = |key: &&String| matches!(key.as_str(), "steps" | "learning_rate") || key.starts_with("schedule.") || of_group(key);
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).filter(of_rate).collect();
     let shown = |value: Option<&Value>| value.map_or_else(|| "absent".to_string(), Value::to_string);
     let changed = keys.into_iter().filter(|key| old.get(*key) != new.get(*key));

@@ -39,13 +39,14 @@ codes! {
     "adapter.key.duplicate" => BadModelFile, Core, "a duplicate key in an object of an adapter";
     "adapter.pair.incomplete" => BadModelFile, Core, "one matrix of a low-rank pair without the other";
     "adapter.pattern.count" => BadModelFile, Core, "a field of an adapter with more than 4,096 patterns, names of modules or numbers of blocks";
-    "adapter.pattern.invalid" => BadModelFile, Core, "a pattern of an adapter that is no regular expression, or has look-around or back references";
+    "adapter.pattern.invalid" => BadModelFile, Core, "a pattern of an adapter that is no regular expression, or has look-around or back references; a warning where it could only leave pairs out";
     "adapter.pattern.length" => BadModelFile, Core, "a pattern of an adapter with more than 1,024 bytes";
     "adapter.rank" => BadModelFile, Core, "a rank that is not an integer from 1 to 65,536";
     "adapter.rank.large" => Warning, Core, "a rank of an adapter above the smaller side of a matrix: as many values as the matrix, or more";
     "adapter.rank.mismatch" => BadModelFile, Core, "matrices of a low-rank pair whose rank is not that of the configuration";
     "adapter.settings" => BadOption, Core, "a setting that contradicts the files of the adapter that is trained on";
     "adapter.shape" => BadModelFile, Core, "a low-rank pair that does not fit the base's tensor";
+    "adapter.target.excluded" => Warning, Core, "a pair in an adapter's file whose module `exclude_modules` or `modules_to_save` names: as in PEFT, it is not used";
     "adapter.target.none" => BadModelFile, Core, "an adapter that names no modules";
     "adapter.target.tied" => BadOption, Core, "an embedding or a head that would be trained in full, and is tied to the other";
     "adapter.target.unmatched" => BadModelFile, Core, "a module, pattern or block of an adapter that the base does not have; of settings `BAD_OPTION`";

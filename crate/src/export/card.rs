@@ -7,8 +7,8 @@ use super::source::ExportSource;
 use crate::error::{Error, Fault, Result};
 use crate::state::{Base, Evaluation, EvaluationRecord, RECEIPT, TrainingRecord};
 
-/// Writes the `README.md` of a folder.
-pub(super) fn card(source: &ExportSource, options: &ExportOptions) -> Result<String> {
+/// Writes the `README.md` of a folder. `changes` describes how its weights may differ from those that were evaluated.
+pub(super) fn card(source: &ExportSource, options: &ExportOptions, changes: Option<String>) -> Result<String> {
     let given = options.card.clone().unwrap_or_default();
     let base_name = source.base.as_ref().map(|base| base.name.as_str()).filter(|name| !name.is_empty());
     let title = given.name.as_deref().or(options.name.as_deref()).or(base_name).unwrap_or("Model");
@@ -22,7 +22,7 @@ pub(super) fn card(source: &ExportSource, options: &ExportOptions) -> Result<Str
     }
     describe_data(&mut out, &given, source.training.as_ref());
     if let Some(training) = &source.training {
-        describe_training(&mut out, training)?;
+        describe_training(&mut out, training, changes)?;
     }
     line(&mut out, "## Files\n");
     line(
@@ -85,7 +85,7 @@ fn describe_data(out: &mut String, given: &ModelCard, training: Option<&Training
     }
 }
 
-fn describe_training(out: &mut String, training: &TrainingRecord) -> Result<()> {
+fn describe_training(out: &mut String, training: &TrainingRecord, changes: Option<String>) -> Result<()> {
     line(out, "## Training\n");
     line(out, &format!("{} steps, {} counted tokens.", training.completed_steps, training.tokens));
     if let Some(loss) = training.losses.last {
@@ -94,7 +94,8 @@ fn describe_training(out: &mut String, training: &TrainingRecord) -> Result<()> 
     if let Some(EvaluationRecord::Of(Evaluation { loss, step, data_digest })) = training.losses.evaluation {
         let others = data_digest != training.data.digest;
         let data = if others { format!(", on other data (SHA-256 {data_digest})") } else { String::new() };
-        line(out, &format!("Loss of the evaluation after step {step}, of these weights{data}: {loss} nats for each token."));
+        let weights = changes.map_or_else(|| "of these weights".to_string(), |changes| format!("measured before {changes}"));
+        line(out, &format!("Loss of the evaluation after step {step}, {weights}{data}: {loss} nats for each token."));
     }
     let wrong = |error: serde_json::Error| Error::InvalidConfig(vec![Fault::new("settings", "JSON", error)]);
     let settings = serde_json::to_string_pretty(&training.settings).map_err(wrong)?;

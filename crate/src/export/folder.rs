@@ -50,7 +50,7 @@ pub fn export_folder(source: &ExportSource, options: &ExportOptions) -> Result<F
     }
     let manifest = options.manifest.then(|| ArtifactDigests::of_manifest(&source.identity, &source.groups)).transpose()?;
     stream.know(ArtifactDigests::of_folder(&documents.into_iter().collect(), manifest));
-    stream.push_bytes("README.md", card(source, options)?.into_bytes());
+    stream.push_bytes("README.md", card(source, options, stream.changes())?.into_bytes());
     stream.push_receipt(RECEIPT, source.draft())?;
     Ok(stream)
 }

@@ -11,7 +11,7 @@ use super::source::{ExportSource, Weights};
 use crate::bundle::{Bundle, FileStream, GgufOutput, Pieces, Segment, StreamTensor, StreamValues, gguf_files, open_bundle, summed_gguf};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
-use crate::families::{HEAD, Layout, ROPE_FREQS, embedding, from_gguf};
+use crate::families::{HEAD, Layout, ROPE_FREQS, embedding, from_gguf, to_gguf};
 use crate::formats::{ByteSource, GgmlType, GgufFile, GgufRecord, GgufTensor, GgufValue, SourceSpan, TensorType};
 use crate::gpu::transfer::{Part, RUN_BYTES, read_parts};
 use crate::state::{Base, BaseFile, SourceFormat};
@@ -20,10 +20,11 @@ const FILE_TYPE: &str = "general.file_type";
 /// Prefix of the keys that distinguish the parts of a split file.
 const SPLIT: &str = "split.";
 
-/// Writes `<name>.gguf`: the base with the model's tensors in place of its own. A tensor whose values are those that the base gave the model is
-/// copied unchanged, and so are metadata and tokenizer, except for `split.*`, which a single file does not need, and `general.file_type`, if
-/// most of the weights change their type. If the base stores a tied head as a second tensor, both are replaced. The comparison of a tensor ends
-/// at its first difference. Returns the base too, with the checksums of its files.
+/// Writes `<name>.gguf`: the base with the model's tensors in place of its own. A tensor whose values are those that the base gave the model
+/// is copied unchanged, unless it is a matrix and another type was requested for matrices; and so are metadata and tokenizer, except for
+/// `split.*`, which a single file does not need, and `general.file_type`, if most of the weights change their type. If the base stores a
+/// tied head as a second tensor, both are replaced; a head that is no longer tied becomes a new tensor, in the type of the table. The
+/// comparison of a tensor ends at its first difference. Returns the base too, with the checksums of its files.
 pub(super) async fn patch(
     source: &ExportSource,
     base_files: Vec<Box<dyn ByteSource>>,
@@ -33,12 +34,13 @@ pub(super) async fn patch(
 ) -> Result<(FileStream, Base)> {
     let (weights, config) = (&source.weights, &source.weights.config);
     let files: Vec<Rc<dyn ByteSource>> = base_files.into_iter().map(Rc::from).collect();
-    let bundle = open_bundle(files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect())?;
+    let bundle = Rc::new(open_bundle(files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect())?);
+    check_vocabulary(source, &bundle)?;
     check_base(weights, &bundle)?;
     let (file, homes, _) = summed_gguf(&files, &gguf_files(&files))?;
     let tensors: BTreeMap<&str, &StreamTensor> = weights.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor)).collect();
     let mut untouched = BTreeSet::new();
-    for tensor in tensors.values() {
+    for tensor in tensors.values().filter(|tensor| !is_new(&tensor.name, config, &bundle)) {
         if is_untouched(&bundle, tensor).await? {
             untouched.insert(tensor.name.as_str());
         }
@@ -53,13 +55,27 @@ pub(super) async fn patch(
     for (stored, &home) in file.tensors.iter().zip(&homes) {
         let place = from_gguf(&stored.name, family, config);
         let weight = weight(&stored.name, place.clone(), config);
+        let matrix = types.of_matrix(&stored.name, config).filter(|_| !is_plain(&stored.name, &stored.shape));
+        let width = stored.shape.last().copied().unwrap_or(1);
+        let other_type = matrix.is_some_and(|matrix| matrix.for_width(width).ggml() != stored.ggml_type);
         let place = place.and_then(|(name, layout)| Some((*tensors.get(tied(&name, config))?, layout)));
-        let Some((tensor, layout)) = place.filter(|(tensor, _)| !untouched.contains(tensor.name.as_str())) else {
+        let kept = place.as_ref().is_some_and(|(tensor, _)| untouched.contains(tensor.name.as_str()));
+        let Some((tensor, layout)) = place.filter(|_| !kept || other_type) else {
             outputs.push(GgufOutput { weight, ..copy(stored, &files[home])? });
             continue;
         };
-        match replacement(stored, tensor, layout, types.of_matrix(&stored.name, config), requantise) {
+        // The base's own values, not those that a device rounded them to.
+        let of_base = if kept { Some(Weights::of_names(&bundle, vec![tensor.name.clone()])?) } else { None };
+        let tensor = of_base.as_ref().map_or(tensor, |weights| &weights.tensors[0]);
+        match replacement(stored, tensor, layout, matrix, requantise) {
             Ok(output) => outputs.push(GgufOutput { weight, ..output }),
+            Err(refusal) => refusals.push(*refusal),
+        }
+    }
+    let absent = !file.tensors.iter().any(|stored| from_gguf(&stored.name, family, config).is_some_and(|(name, _)| name == HEAD));
+    if let Some(head) = tensors.get(HEAD).filter(|_| absent) {
+        match new_head(head, family, config, &file, types, requantise) {
+            Ok(output) => outputs.push(output),
             Err(refusal) => refusals.push(*refusal),
         }
     }
@@ -92,12 +108,58 @@ fn other(bundle: &Bundle, subject: &str) -> Refusal {
     Refusal::new(word!("export.gguf.base")).of(bundle.sources().next().map_or("", |(name, _)| name)).subject(subject).hint(hint)
 }
 
-/// Refuses a base with other tensors or settings than the model's.
+/// Returns whether the model has the tensor `name` as its own, and the base has it tied to the embedding.
+fn is_new(name: &str, config: &ModelConfig, bundle: &Bundle) -> bool {
+    name == HEAD && bundle.config.tie_word_embeddings && !config.tie_word_embeddings
+}
+
+/// Returns the head that the base's file does not have, in the type of the table that it was tied to unless another one was requested.
+fn new_head(
+    head: &StreamTensor,
+    family: &str,
+    config: &ModelConfig,
+    file: &GgufFile,
+    types: GgufTypes,
+    requantise: bool,
+) -> std::result::Result<GgufOutput, Box<Refusal>> {
+    let unnamed = || Refusal::new(word!("export.gguf.arch")).of("gguf").subject(HEAD).expected(format!("a tensor of {family}"));
+    let (name, layout) = to_gguf(HEAD, family, config).ok_or_else(|| Box::new(unnamed()))?;
+    let is_table =
+        |stored: &&GgufTensor| from_gguf(&stored.name, family, config).is_some_and(|(name, _)| name == embedding(config.architecture));
+    let table = file.tensors.iter().find(is_table).map_or(TensorType::F32.ggml(), |stored| stored.ggml_type);
+    let shape = head.shape.iter().map(|&dim| dim as u64).collect();
+    let stored = GgufTensor { name, ggml_type: table, shape, begin: 0, bytes: None };
+    let as_table = matches!(&head.values, StreamValues::Stored(values) if values.ggml_type() == Some(table));
+    match types.of_matrix(&stored.name, config) {
+        // The bytes of the table, even in a type that cannot be written.
+        None if as_table => encoded(head, Place { name: stored.name, shape: stored.shape, layout }, Wanted::AsStored, requantise),
+        matrix => replacement(&stored, head, layout, matrix, requantise),
+    }
+}
+
+/// Refuses a vocabulary that an adapter enlarged: the base's tokenizer, which is copied, has no tokens for its rows.
+fn check_vocabulary(source: &ExportSource, bundle: &Bundle) -> Result<()> {
+    let grown = source.warnings.iter().any(|warning| warning.code == word!("adapter.vocabulary").text());
+    let (rows, of_base) = (source.weights.config.vocab_size, bundle.config.vocab_size);
+    if !grown || rows == of_base {
+        return Ok(());
+    }
+    let hint = "make a folder of the base first: tabtune convert --model BASE --to FOLDER (with --dtype f32 if the base has blocks), then \
+                tabtune adapter merge --model FOLDER with the same adapter and options writes a file with a tokenizer of its own";
+    let refusal = Refusal::new(word!("export.gguf.base")).of(bundle.sources().next().map_or("", |(name, _)| name));
+    let expected = format!("{of_base} rows, as the tokenizer of the base's file has, which is copied");
+    let refusal = refusal.subject("vocabulary").expected(expected);
+    Err(refusal.found(format!("{rows} rows, after the adapter enlarged it")).hint(hint).into())
+}
+
+/// Refuses a base with other tensors or settings than the model's. A head that an adapter untied is a new tensor.
 fn check_base(weights: &Weights, bundle: &Bundle) -> Result<()> {
     if bundle.source_format != SourceFormat::Gguf {
         return Err(other(bundle, "format").expected("gguf").found(bundle.source_format).into());
     }
-    let shapes = weights.tensors.iter().map(|tensor| (bundle.shape(&tensor.name), tensor));
+    let config = &weights.config;
+    let old = weights.tensors.iter().filter(|tensor| !is_new(&tensor.name, config, bundle));
+    let shapes = old.map(|tensor| (bundle.shape(&tensor.name), tensor));
     let differs = shapes.filter(|(found, tensor)| found.as_ref() != Some(&tensor.shape));
     let refusals: Vec<Refusal> = differs
         .map(|(found, tensor)| {
@@ -110,7 +172,9 @@ fn check_base(weights: &Weights, bundle: &Bundle) -> Result<()> {
     }
     // A folder has another word for the family and another spread of new weights, neither of which a step depends on.
     let (model_type, initializer_range) = (bundle.config.model_type.clone(), bundle.config.initializer_range);
-    let same = ModelConfig { model_type, initializer_range, ..weights.config.clone() };
+    let untied = bundle.config.tie_word_embeddings && weights.tensors.iter().any(|tensor| tensor.name == HEAD);
+    let tie_word_embeddings = config.tie_word_embeddings || untied;
+    let same = ModelConfig { model_type, initializer_range, tie_word_embeddings, ..config.clone() };
     if same == bundle.config { Ok(()) } else { Err(other(bundle, "metadata").expected("the configuration of the model").into()) }
 }
 
@@ -180,7 +244,7 @@ fn weight(own: &str, place: Option<(String, Layout)>, config: &ModelConfig) -> O
     Some(place.unwrap_or((own.to_string(), Layout::Same))).filter(|(name, _)| !config.tie_word_embeddings || name != HEAD)
 }
 
-/// Returns a tensor of the base with the model's values, in the type `matrix` if it is a matrix and a type other than the base's was requested.
+/// Returns a tensor of the base with the model's values, in the type `matrix` if one was requested for it, else in that of the base.
 fn replacement(
     stored: &GgufTensor,
     tensor: &StreamTensor,
@@ -189,7 +253,6 @@ fn replacement(
     requantise: bool,
 ) -> std::result::Result<GgufOutput, Box<Refusal>> {
     let GgufTensor { name, ggml_type, shape, .. } = stored.clone();
-    let matrix = matrix.filter(|_| !is_plain(&name, &shape));
     let wanted = Wanted::One(matrix.unwrap_or_else(|| replaced(ggml_type)));
     encoded(tensor, Place { name, shape, layout }, wanted, requantise)
 }

@@ -26,7 +26,7 @@ pub(crate) fn export_adapter(source: &ExportSource, options: &ExportOptions) -> 
     let mut stream = FileStream::summed();
     let beside = source.base.as_ref().and_then(|base| base.weights_digest);
     push_adapter(&mut stream, source, options.dtype.tensor_type(), base, beside)?;
-    stream.push_bytes("README.md", card(source, options)?.into_bytes());
+    stream.push_bytes("README.md", card(source, options, stream.changes())?.into_bytes());
     let mut receipt = source.draft();
     if base.is_none() && !source.assets.kept.contains_key("base_model_name_or_path") {
         receipt.warnings.push(ReceiptWarning::from(&Warning::new(word!("adapter.base.unnamed"), ADAPTER_CONFIG)));

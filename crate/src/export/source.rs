@@ -250,6 +250,6 @@ pub(crate) fn training_record(
         data: DataRecord { name: data_name.to_string(), digest: Digest::from_hex(data_digest).ok_or_else(no_digest)?, tokens: data_tokens },
         completed_steps: progress.completed_steps,
         tokens: progress.tokens,
-        losses: LossRecord { last: progress.last_loss, evaluation },
+        losses: LossRecord { last: progress.last_loss, evaluation, evaluation_before: None },
     })
 }

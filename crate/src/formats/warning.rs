@@ -84,6 +84,12 @@ impl Warning {
                 format!("{subject} keeps less than half of what the adapter changes: keep the adapter apart, or ask for f32")
             }
             "adapter.target.unmatched" => format!("the adapter's configuration names {subject}, and there is no tensor of it"),
+            "adapter.target.excluded" => {
+                format!("the adapter's configuration excludes {subject}, which has a pair in its file: like PEFT, the pair is not used")
+            }
+            "adapter.pattern.invalid" => {
+                format!("{subject} has look-around or back references, or is no regular expression: no pair is left out because of it")
+            }
             "adapter.rank.large" => format!("the rank of {subject} is larger than the smaller side of its matrix"),
             "model.vocab.padded" => format!("{subject} has more rows than the vocabulary: they are kept, as tokens that never occur"),
             "tokenizer.tokens.beyond" => {

@@ -1,5 +1,7 @@
 //! Measures the error of a tensor's type while the tensor is written.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::formats::TensorType;
@@ -22,6 +24,30 @@ pub struct Conversion {
     /// values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survival: Option<f64>,
+}
+
+impl Conversion {
+    /// Returns whether the type in the file cannot hold every value of the previous one.
+    fn rounds(&self) -> bool {
+        let widest = TensorType::F32.ggml().dtype();
+        self.from != self.to && (self.to != widest || self.from == "F64")
+    }
+}
+
+/// Describes how weights that were written may differ from those before: sums with an adapter, factors that were `scaled`, and the types that
+/// values were rounded to. `None` if all values are the same.
+pub(crate) fn changes_of(conversions: &[Conversion], scaled: bool) -> Option<String> {
+    let merged = conversions.iter().any(|one| one.survival.is_some());
+    let types: BTreeSet<&str> =
+        conversions.iter().filter(|one| one.rounds()).map(|one| one.to.strip_prefix("GGML:").unwrap_or(&one.to)).collect();
+    let words: Vec<&str> = types.into_iter().collect();
+    let changes = [
+        merged.then(|| "merging the adapter".to_string()),
+        scaled.then(|| "scaling the factors".to_string()),
+        (!words.is_empty()).then(|| format!("rounding to {}", words.join(", "))),
+    ];
+    let changes: Vec<String> = changes.into_iter().flatten().collect();
+    (!changes.is_empty()).then(|| changes.join(" and "))
 }
 
 /// Compares values with those that were written for them.

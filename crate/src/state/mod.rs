@@ -34,7 +34,7 @@ pub(crate) use account::Input;
 pub(crate) use artifact_digests::ArtifactDigests;
 pub use check::{check_groups, check_trainable};
 pub use conversion::Conversion;
-pub(crate) use conversion::Measure;
+pub(crate) use conversion::{Measure, changes_of};
 pub(crate) use digest::document_digest;
 pub use digest::{
     BundleParts, DocumentKind, assignment_digest, bundle_digest, canonical, leaf, optimizer_digest, state_digest, template_digest,

@@ -93,15 +93,19 @@ pub struct Evaluation {
 }
 
 /// Measured losses in nats.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LossRecord {
     /// Loss of the last step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<f64>,
-    /// Result of an evaluation of these weights on these data.
+    /// Result of an evaluation of the run's weights after its last step, on these data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<EvaluationRecord>,
+    /// Description of what happened to the weights after they were evaluated, for example `rounding to BF16`; absent if the values in the
+    /// files are those that were evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluation_before: Option<String>,
 }
 
 /// A file that was read or written.

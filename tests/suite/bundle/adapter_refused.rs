@@ -112,12 +112,14 @@ fn tensors_that_do_not_fit_are_listed_together() {
     };
     // PEFT ignores names that match nothing.
     assert_eq!(told(idle), each("adapter.target.unmatched", &["w1", "w2"]));
-    let spared = json!({"exclude_modules": ["w3", "mlp", "lm_head"], "layers_pattern": ["h", "layers"]});
-    assert_eq!(told(spared), each("adapter.target.unmatched", &["w3 in exclude_modules", "h in layers_pattern"]));
+    let idle_names = json!({"exclude_modules": ["w3", "mlp", "lm_head"], "layers_pattern": ["h", "layers"]});
+    assert_eq!(told(idle_names), each("adapter.target.unmatched", &["w3 in exclude_modules", "h in layers_pattern"]));
     assert_eq!(told(json!({"exclude_modules": ".*w4"})), each("adapter.target.unmatched", &[".*w4 in exclude_modules"]));
     assert_eq!(told(json!({"exclude_modules": ".*k_proj"})), each("adapter.target.unmatched", &[".*k_proj in exclude_modules"]));
-    // A pattern that cannot be read is refused where training needs it.
-    assert_eq!(told(json!({"exclude_modules": "(?!q_proj).*"})), each("", &[]));
+    // Which pairs a pattern excludes that cannot be read is unknown, so all of them are used.
+    assert_eq!(told(json!({"exclude_modules": "(?!q_proj).*"})), each("adapter.pattern.invalid", &["(?!q_proj).* in exclude_modules"]));
+    // If every pair is excluded, nothing of the adapter is left.
+    assert_eq!(with(json!({"exclude_modules": ["self_attn.q_proj", "down_proj"]}), &whole()), each("adapter.target.unmatched", &[Q, DOWN]));
     assert_eq!(with(json!({"target_modules": "all-linear"}), &[]), each("adapter.target.unmatched", &["all-linear"]));
     assert_eq!(with(json!({"target_modules": "all-linear"}), &whole()), [("ok", None)]);
     assert_eq!(with(json!({"layers_to_transform": [1]}), &whole()), each("adapter.target.unmatched", &[Q]));
@@ -131,6 +133,36 @@ fn tensors_that_do_not_fit_are_listed_together() {
     let mut twice = whole();
     twice.push(f32s(&format!("base_model.model.{Q}.lora_A.default.weight"), &[4, 8], 1));
     assert_eq!(with(json!({}), &twice)[0].0, "model.tensor.name-twice");
+}
+
+/// A file may have a pair of a module that its configuration excludes: PEFT does not use it, merged or apart, nor does it check it.
+#[test]
+fn pairs_of_excluded_modules_are_not_used() {
+    let base = open_bundle(llama(Dtype::F32, true)).unwrap();
+    let both = [pair(Q, 4, [8, 8]), pair(DOWN, 3, [8, 5])].concat();
+    let weight = |module: &str| format!("{module}.weight");
+    for excluded in [
+        json!({"exclude_modules": ["down_proj"]}),
+        json!({"exclude_modules": [DOWN]}),
+        json!({"exclude_modules": ["q", "mlp.down_proj"]}),
+        json!({"exclude_modules": r".*\.1\.mlp\..*"}),
+        json!({"modules_to_save": ["mlp"]}),
+    ] {
+        for apart in [false, true] {
+            let options = OpenOptions { apart, ..adapter(&settings(excluded.clone()), &both) };
+            let bundle = open_bundle_with(llama(Dtype::F32, true), options).unwrap();
+            let told: Vec<_> = bundle.warnings.iter().filter(|warning| warning.code == "adapter.target.excluded").collect();
+            assert!(told.len() == 1 && told[0].subject == DOWN, "{excluded}: {:?}", bundle.warnings);
+            assert!(!bundle.warnings.iter().any(|warning| warning.subject == "down_proj"), "{excluded}: {:?}", bundle.warnings);
+            assert_eq!(bundle.read_f32(&weight(DOWN)).unwrap(), base.read_f32(&weight(DOWN)).unwrap(), "{excluded}");
+            let changed = bundle.read_f32(&weight(Q)).unwrap() != base.read_f32(&weight(Q)).unwrap();
+            assert_eq!((bundle.is_merged(&weight(Q)), changed), (!apart, !apart), "{excluded}");
+        }
+    }
+    // The whole name must match a pattern, and a name must begin after a dot.
+    for other in [json!({"exclude_modules": "down_proj"}), json!({"exclude_modules": ["proj"]})] {
+        assert_eq!(refused(adapter(&settings(other), &both))[0].0, "adapter.rank.mismatch");
+    }
 }
 
 #[test]

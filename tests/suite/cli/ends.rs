@@ -382,6 +382,22 @@ fn phases_that_do_not_fit_and_jumps_of_the_rate_are_told() {
     assert!(message[0].starts_with("step 4 has a rate of 1.464e-3, and step 3 had 1.000e-2: schedule."), "{message:?}");
     assert!(message[0].contains("schedule.type: \"constant\", now \"cosine\""), "{message:?}");
     assert!(told(&succeed(&resume)).is_empty());
+    // The factor of a group counts as the rate itself does, even if that of another group is larger.
+    let groups = |name: &str, scale: f64| {
+        let text = format!(
+            r#"{{"groups": [{{"pattern": "*norm*", "learning_rate_scale": 8}}, {{"pattern": "*", "learning_rate_scale": {scale}}}]}}"#
+        );
+        write(&place, name, &text)
+    };
+    let (small, large) = (groups("small.json", 1.0), groups("large.json", 4.0));
+    let grouped = text(&place.join("grouped"));
+    succeed(&[&short(&config, &data)[..], &["--train-config", &small, "--stop-at", "3", "--out", &grouped]].concat());
+    let resume = ["train", "--resume", &grouped, "--data", &data, "--device", "cpu"];
+    assert_eq!(
+        told(&succeed(&[&resume[..], &["--train-config", &large, "--override", "groups"]].concat())),
+        ["step 4 has a rate of 4.000e-2 in the group \"*\", and step 3 had 1.000e-2: groups[1].learning_rate_scale: 1.0, now 4.0"]
+    );
+    assert!(told(&succeed(&resume)).is_empty());
 }
 
 #[test]

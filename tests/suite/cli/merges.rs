@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
+use tabtune::bundle::{Bundle, open_bundle};
+use tabtune::formats::{GgufFile, MemorySource};
 
 use super::*;
 
@@ -139,6 +141,93 @@ fn a_sum_is_rounded_once_to_the_type_that_is_written() {
         succeed(&[&train[..], &["--out", &trained]].concat());
         assert!(survival(&model, &trained, &factors) >= 0.9999, "{name}: trained on");
     }
+}
+
+/// Returns the type of each tensor of a GGUF file.
+fn types_of(path: &str) -> BTreeMap<String, String> {
+    let file = GgufFile::open(&MemorySource::new("m.gguf", std::fs::read(path).unwrap())).unwrap();
+    file.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.ggml_type.dtype())).collect()
+}
+
+/// A type is that of all matrices, in a merge as in a conversion; only `as-base` keeps those that the adapter does not change.
+#[test]
+fn a_merge_writes_the_types_of_a_conversion() {
+    let place = folder("merges-types");
+    let (model, _) = base_in_bf16(&place);
+    let adapter = adapter(&place.join("adapter"), &factors(2e-2));
+    let to = |name: &str| text(&place.join(name));
+    let gguf = |command: &[&str], kind: &str, to: &str| {
+        succeed(&[command, &["--format", "gguf", "--type", kind, "--to", to]].concat());
+        types_of(to)
+    };
+    let base = to("base.gguf");
+    let halves = gguf(&["convert", "--model", &model], "f16", &base);
+    assert_eq!(halves["token_embd.weight"], "F16");
+    let merge = ["adapter", "merge", "--model", &base, "--adapter", &adapter];
+    for kind in ["f32", "bf16", "as-base"] {
+        let converted = gguf(&["convert", "--model", &base], kind, &to(&format!("{kind}-converted.gguf")));
+        assert_eq!(gguf(&merge, kind, &to(&format!("{kind}-merged.gguf"))), converted, "{kind}");
+    }
+}
+
+fn opened(path: &str) -> Bundle {
+    open_bundle(vec![Box::new(MemorySource::new("m.gguf", std::fs::read(path).unwrap()))]).unwrap()
+}
+
+/// A GGUF file without a head gets one from an adapter that unties it: the same values as by way of a folder.
+#[test]
+fn a_head_that_an_adapter_unties_is_added_to_the_file() {
+    let place = folder("merges-untied");
+    let golden = |name: &str| format!("{}/golden/{name}", env!("CARGO_MANIFEST_DIR"));
+    let (base, to) = (golden("models/qwen2.gguf"), |name: String| text(&place.join(name)));
+    assert!(!types_of(&base).contains_key("output.weight"));
+    let by_way = to("folder".into());
+    succeed(&["convert", "--model", &base, "--to", &by_way]);
+    for adapter in ["qwen2-saved", "qwen2-tied-embedding"] {
+        let factors = golden(&format!("adapters/{adapter}"));
+        let merge = |model: &str, file: &str, more: &[&str]| {
+            let merge = ["adapter", "merge", "--model", model, "--adapter", &factors, "--format", "gguf", "--to", file];
+            succeed(&[&merge[..], more].concat())
+        };
+        let [straight, halves, around] = ["straight", "halves", "around"].map(|name| to(format!("{adapter}-{name}.gguf")));
+        let answer = merge(&base, &straight, &[]);
+        assert!(answer.last()["receipt"]["warnings"].to_string().contains("adapter.untied"), "{adapter}");
+        merge(&by_way, &around, &[]);
+        let (found, expected) = (opened(&straight), opened(&around));
+        assert!(!found.config.tie_word_embeddings && found.names() == expected.names(), "{adapter}");
+        for name in found.names() {
+            assert_eq!(found.read_f32(&name).unwrap(), expected.read_f32(&name).unwrap(), "{adapter}: {name}");
+        }
+        assert!(run(&["verify", &straight]).good);
+        merge(&base, &halves, &["--type", "f16"]);
+        assert_eq!((types_of(&halves)["output.weight"].as_str(), types_of(&straight)["output.weight"].as_str()), ("F16", "F32"));
+    }
+    // Rows without tokens of the base: the refusal states the reason, and the way that it names works.
+    let grown = place.join("grown");
+    std::fs::create_dir(&grown).unwrap();
+    let table: Vec<u8> = values(14 * 16, 0.3, 9).iter().flat_map(|value| value.to_le_bytes()).collect();
+    let factor = |seed: u32| values(32, 0.3, seed).iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let (a, b, q) = (factor(1), factor(2), "base_model.model.model.layers.0.self_attn.q_proj");
+    let views = [
+        ("base_model.model.model.embed_tokens.weight".to_string(), vec![14, 16], &table),
+        (format!("{q}.lora_A.weight"), vec![2, 16], &a),
+        (format!("{q}.lora_B.weight"), vec![16, 2], &b),
+    ];
+    let views = views.into_iter().map(|(name, shape, bytes)| (name, TensorView::new(Dtype::F32, shape, bytes).unwrap()));
+    std::fs::write(grown.join("adapter_model.safetensors"), serialize(views, None).unwrap()).unwrap();
+    let config = json!({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"], "modules_to_save": ["embed_tokens"]});
+    std::fs::write(grown.join("adapter_config.json"), config.to_string()).unwrap();
+    let (grown, whole) = (text(&grown), to("grown.gguf".into()));
+    let merge = |model: &str| {
+        let merge = ["adapter", "merge", "--model", model, "--adapter", &grown, "--resize-vocabulary", "--format", "gguf", "--to", &whole];
+        merge.map(str::to_string)
+    };
+    let refused = merge(&base);
+    let (code, message) = refuse(&refused.each_ref().map(String::as_str));
+    let words = ["14 rows, after the adapter enlarged it", "tabtune convert --model BASE --to FOLDER", "adapter merge --model FOLDER"];
+    assert!(code == "export.gguf.base" && words.iter().all(|word| message.contains(word)), "{code}: {message}");
+    succeed(&merge(&by_way).each_ref().map(String::as_str));
+    assert_eq!(opened(&whole).config.vocab_size, 14);
 }
 
 /// Refused with tensor and count in every type and format, unless they are allowed, which is reported.

@@ -57,6 +57,65 @@ fn an_evaluation_has_the_digest_of_the_data_that_were_evaluated() {
     assert_ne!(evaluated(&best)[0], of_a[0]);
 }
 
+/// Exports with these options and returns the losses of the receipt, which `verify` confirms, and its path.
+fn exported_losses(options: &[&str], to: &Path) -> (Value, PathBuf) {
+    let path = text(to);
+    succeed(&[&["export", "--to", &path][..], options].concat());
+    assert!(run(&["verify", &path]).good, "{options:?}");
+    let receipt = if to.is_dir() { to.join("tabtune.receipt.json") } else { PathBuf::from(format!("{path}.receipt.json")) };
+    let document: Value = serde_json::from_slice(&std::fs::read(&receipt).unwrap()).unwrap();
+    (document["training"]["losses"].clone(), receipt)
+}
+
+#[test]
+fn an_evaluation_of_weights_that_were_changed_afterwards_says_so() {
+    let place = folder("told-rounded");
+    let (config, data) = tiny(&place);
+    let [out, halves, lora] = ["run", "halves", "lora"].map(|name| text(&place.join(name)));
+    let evaluated = ["--validation-fraction", "0.3", "--eval-every", "2", "--out"];
+    succeed(&[&short(&config, &data)[..], &evaluated[..], &[&out]].concat());
+    succeed(&[&short(&config, &data)[..], &["--precision", "bf16"], &evaluated[..], &[&halves]].concat());
+    let settings = ["train", "--model", &out, "--data", &data, "--device", "cpu", "--lora", "--steps", "2", "--batch-size", "2"];
+    succeed(&[&settings[..], &["--seq-len", "16", "--learning-rate", "0.02"], &evaluated[..], &[&lora]].concat());
+    let (merging, rounding) = ("merging the adapter", "rounding to BF16");
+    let both = format!("{merging} and {rounding}");
+    for (at, (options, before)) in [
+        (&["--checkpoint", &out][..], None),
+        (&["--checkpoint", &out, "--dtype", "bf16"], Some(rounding)),
+        (&["--checkpoint", &out, "--format", "gguf"], None),
+        (&["--checkpoint", &out, "--format", "gguf", "--type", "q4_0"], Some("rounding to F16")),
+        // A wider type has the same values.
+        (&["--checkpoint", &halves], None),
+        (&["--checkpoint", &halves, "--dtype", "f32"], None),
+        (&["--checkpoint", &lora, "--format", "peft"], None),
+        (&["--checkpoint", &lora, "--format", "peft", "--dtype", "bf16"], Some(rounding)),
+        (&["--checkpoint", &lora, "--base", &out], Some(merging)),
+        (&["--checkpoint", &lora, "--base", &out, "--dtype", "bf16"], Some(both.as_str())),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let ending = if options.contains(&"gguf") { ".gguf" } else { "" };
+        let to = place.join(format!("export-{at}{ending}"));
+        let (losses, receipt) = exported_losses(options, &to);
+        assert!(losses["evaluation"]["step"].is_u64(), "{options:?}: {losses}");
+        assert_eq!(losses.get("evaluation_before").and_then(Value::as_str), before, "{options:?}");
+        if let Ok(card) = std::fs::read_to_string(to.join("README.md")) {
+            let words = before.map_or("of these weights".to_string(), |before| format!("measured before {before}"));
+            assert!(card.contains(&format!(", {words}: ")), "{options:?}: {card}");
+        }
+        let Some(before) = before else { continue };
+        // A receipt that calls it the evaluation of these weights is refused.
+        let mut forged: Value = serde_json::from_slice(&std::fs::read(&receipt).unwrap()).unwrap();
+        forged["training"]["losses"].as_object_mut().unwrap().remove("evaluation_before");
+        std::fs::write(&receipt, forged.to_string()).unwrap();
+        let answer = run(&["verify", &text(&to)]);
+        let check = answer.last()["checks"].as_array().unwrap().iter().find(|check| check["name"] == "evaluation").unwrap().clone();
+        assert!(!answer.good && check["result"] == "differs", "{options:?}: {check}");
+        assert_eq!(check["expected"], json!(format!("measured before {before}")), "{options:?}");
+    }
+}
+
 #[test]
 fn each_receipt_is_that_of_its_own_files() {
     let (out, _) = checkpoint();
@@ -77,6 +136,41 @@ fn each_receipt_is_that_of_its_own_files() {
         [&paths[0], &paths[1], &receipts[0], &receipts[1], &text(&place)].map(|path| verify(path)),
         [true, false, true, false, false]
     );
+}
+
+#[test]
+fn each_path_is_verified_by_itself() {
+    let (out, _) = checkpoint();
+    let place = folder("told-paths");
+    let [a, b, alone] = ["a", "b", "alone"].map(|name| text(&place.join(name)));
+    for path in [&a, &b] {
+        succeed(&["export", "--checkpoint", &out, "--format", "safetensors", "--to", path]);
+    }
+    let verify = |paths: &[&str]| run(&[&["verify"][..], paths].concat());
+    let good = |paths: &[&str]| verify(paths).good;
+    let both = verify(&[&a, &b]);
+    assert!(both.good && both.lines.len() == 2 && both.lines[1]["path"] == json!(format!("{b}/tabtune.receipt.json")), "{:?}", both.lines);
+    std::fs::create_dir(&alone).unwrap();
+    std::fs::copy(format!("{a}/tabtune.receipt.json"), format!("{alone}/tabtune.receipt.json")).unwrap();
+    let weights = Path::new(&b).join("model.safetensors");
+    std::fs::write(&weights, &std::fs::read(&weights).unwrap()[..100]).unwrap();
+    // Equal files elsewhere never take the place of those of a folder.
+    assert_eq!([&a, &b, &alone].map(|path| good(&[path])), [true, false, false]);
+    assert!(!good(&[&a, &b]) && !good(&[&b, &a]) && !good(&[&a, &alone]));
+    assert!(!good(&[&alone, &format!("{a}/model.safetensors")]));
+    // Files that are named with their receipt belong to it, wherever they are, unless they have a receipt of their own.
+    let files: Vec<String> = std::fs::read_dir(&a).unwrap().map(|file| text(&file.unwrap().path())).collect();
+    let mut named: Vec<&str> = files.iter().map(String::as_str).collect();
+    assert!(good(&named));
+    let receipts = [&a, &b, &alone].map(|folder| format!("{folder}/tabtune.receipt.json"));
+    let mut elsewhere: Vec<&str> = named.iter().copied().filter(|path| !path.ends_with("receipt.json")).collect();
+    elsewhere.push(&receipts[2]);
+    assert!(good(&elsewhere));
+    assert!(!good(&[&named[..], &[text(&weights).as_str(), &receipts[1]]].concat()));
+    // A file that no receipt lists is not passed over.
+    let other = write(&place, "other.txt", "another file");
+    named.push(&other);
+    assert!(!good(&named) && !good(&[&a, &other]));
 }
 
 #[test]

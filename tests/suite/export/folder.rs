@@ -266,7 +266,7 @@ fn line_34_ends_of_a_gguf_file_survive_the_folder() {
 fn optimizer_file_names_the_weights_that_it_belongs_to() {
     let (mut trainer, assets) = trainer();
     block_on(trainer.step()).unwrap();
-    let losses = LossRecord { last: Some(2.5), evaluation: None };
+    let losses = LossRecord { last: Some(2.5), ..LossRecord::default() };
     let mut from = ExportSource::of_trainer(&trainer, assets, None, "letters").unwrap();
     from.training.as_mut().unwrap().losses = losses;
     let mut stream = export_folder(&from, &ExportOptions { optimizer: true, ..ExportOptions::default() }).unwrap();

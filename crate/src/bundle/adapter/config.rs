@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::fields::{Fields, alpha_of, names, rank, targets_of, typed};
-use crate::config::{AdapterConfig, Init, Layers, Names, Pattern, Table};
+use crate::config::{AdapterConfig, Init, Layers, Names, Pattern, Table, ends};
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::Targets;
 use crate::formats::json::MAX_DEPTH;
@@ -76,8 +76,8 @@ pub struct LoraConfig {
     pub alpha_pattern: Vec<(Pattern, f64)>,
     /// Modules with a pair.
     pub target_modules: Targets,
-    /// Modules without a pair although they are targets. This field and the following ones up to `gaussian` are for training: merging follows
-    /// the tensors.
+    /// Modules without a pair although they are targets: a pair of theirs in the file is not used. The following fields up to `gaussian` are
+    /// for training: merging follows the tensors.
     pub exclude_modules: Option<Names>,
     /// Part of a name that the number of a block follows.
     pub layers_pattern: Option<Names>,
@@ -148,6 +148,28 @@ impl LoraConfig {
             others.extend(outside.map(|(module, _)| *module));
         }
         Ok(others)
+    }
+
+    /// Returns those of `modules` whose pairs PEFT ignores, because `exclude_modules` or `modules_to_save` names them, and the patterns that
+    /// cannot be read, each with its key.
+    pub(super) fn spared<'a>(&self, modules: &[&'a str]) -> (BTreeSet<&'a str>, Vec<String>) {
+        let (mut spared, mut unread) = (BTreeSet::new(), Vec::new());
+        // One pattern is compiled at a time, so that many of them take little memory.
+        let mut spare = |key: &str, text: &str, pattern: Result<Pattern>| match pattern.and_then(|pattern| pattern.prepared()) {
+            Ok(matches) => spared.extend(modules.iter().copied().filter(|module| matches(module))),
+            Err(_) => unread.push(format!("{text} in {key}")),
+        };
+        if let Some(Names::One(text)) = self.exclude_modules.as_ref().filter(|names| !names.is_empty()) {
+            spare("exclude_modules", text, Pattern::whole("exclude_modules", text));
+        }
+        for text in &self.modules_to_save {
+            spare("modules_to_save", text, Pattern::part("modules_to_save", text));
+        }
+        if let Some(Names::Many(list)) = &self.exclude_modules {
+            let list: BTreeSet<&str> = list.iter().map(String::as_str).collect();
+            spared.extend(modules.iter().copied().filter(|module| ends(module).any(|end| list.contains(end))));
+        }
+        (spared, unread)
     }
 }
 

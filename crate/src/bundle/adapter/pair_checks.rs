@@ -8,7 +8,7 @@ use crate::config::{BlockPattern, Names, Pattern, ends};
 use crate::error::{Error, Refusal, Result, Word, word};
 use crate::families::names::{HEAD, block_of};
 use crate::families::{PAIRS, names};
-use crate::formats::{Encoding, SafetensorsTensor, Warning, unreadable};
+use crate::formats::{Encoding, SafetensorsTensor, Warning, add_warning, unreadable};
 
 const UNMATCHED: Word = word!("adapter.target.unmatched");
 
@@ -51,6 +51,12 @@ impl<'a> Parts<'a> {
         }
         let mut warnings = self.nameless()?;
         warnings.extend(self.idle(bundle));
+        for module in &self.spared {
+            add_warning(&mut warnings, word!("adapter.target.excluded"), module);
+        }
+        for pattern in &self.unread {
+            add_warning(&mut warnings, word!("adapter.pattern.invalid"), pattern);
+        }
         Ok(warnings)
     }
 
@@ -150,21 +156,24 @@ impl<'a> Parts<'a> {
     /// Lists names of the configuration that have no tensor, which PEFT ignores too. They are refused if the file has no tensor at all.
     fn nameless(&self) -> Result<Vec<Warning>> {
         let saved: Vec<&str> = self.saved.keys().filter_map(|own| Some(own.rsplit_once('.')?.0)).collect();
-        let modules: Vec<&str> = self.pairs.keys().map(String::as_str).chain(saved.iter().copied()).collect();
+        let unused = self.spared.iter().map(String::as_str);
+        let modules: Vec<&str> = self.pairs.keys().map(String::as_str).chain(saved.iter().copied()).chain(unused).collect();
         let targets = self.config.target_modules.unmatched(&modules)?;
         let in_both = |name: &str| self.both && HEAD.strip_suffix(".weight") == Some(name);
         let without = |name: &&String| !in_both(name) && !saved.iter().any(|module| module.ends_with(name.as_str()));
         let names: Vec<String> =
             targets.into_iter().map(str::to_string).chain(self.config.modules_to_save.iter().filter(without).cloned()).collect();
-        if modules.is_empty() {
-            let refuse = |name: &String| Refusal::new(UNMATCHED).of(self.artifact).subject(name).expected("a target with tensors");
-            return Err(Error::Refused(names.iter().map(refuse).collect()));
+        if self.pairs.is_empty() && saved.is_empty() {
+            let refuse = |name: &String, expected: &str| Refusal::new(UNMATCHED).of(self.artifact).subject(name).expected(expected);
+            let nameless = names.iter().map(|name| refuse(name, "a target with tensors"));
+            let spared = self.spared.iter().map(|module| refuse(module, "a pair that exclude_modules and modules_to_save do not name"));
+            return Err(Error::Refused(nameless.chain(spared).collect()));
         }
         Ok(names.iter().map(|name| Warning::new(UNMATCHED, name)).collect())
     }
 
-    /// Lists exclusions, and names of parts before the number of a block, that match no module of the base. They are for training alone, so
-    /// a pattern that cannot be read is a fault only there.
+    /// Lists exclusions, and names of parts before the number of a block, that match no module of the base. A pattern that cannot be read is a
+    /// fault only in training.
     fn idle(&self, bundle: &Bundle) -> Vec<Warning> {
         let tensors = bundle.names();
         let weights = tensors.iter().map(String::as_str).chain([HEAD]).filter_map(|name| name.rsplit_once('.'));

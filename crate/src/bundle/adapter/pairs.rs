@@ -36,6 +36,10 @@ pub(super) struct Parts<'a> {
     pub(super) both: bool,
     /// Tensors that are neither pairs nor replacements.
     pub(super) strange: Vec<&'a str>,
+    /// Modules whose pairs are not used, because the configuration excludes them.
+    pub(super) spared: Vec<String>,
+    /// Patterns of the configuration that cannot be read, so that no pair is left out because of them.
+    pub(super) unread: Vec<String>,
 }
 
 impl<'a> Parts<'a> {
@@ -45,7 +49,8 @@ impl<'a> Parts<'a> {
     /// `model.tensor.name-twice` if two tensors have the same meaning.
     pub(super) fn of(bundle: &Bundle, config: &'a LoraConfig, file: &'a SafetensorsFile, weights: &'a dyn ByteSource) -> Result<Self> {
         let artifact = weights.name();
-        let mut parts = Self { config, artifact, pairs: BTreeMap::new(), saved: BTreeMap::new(), both: false, strange: Vec::new() };
+        let (pairs, saved, strange, spared, unread) = (BTreeMap::new(), BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut parts = Self { config, artifact, pairs, saved, both: false, strange, spared, unread };
         for tensor in &file.tensors {
             let twice = match tensor.name.strip_prefix(PREFIX) {
                 None => {
@@ -70,6 +75,7 @@ impl<'a> Parts<'a> {
                 return Err(Refusal::new(word!("model.tensor.name-twice")).of(artifact).subject(&tensor.name).into());
             }
         }
+        parts.leave_spared();
         parts.leave_tied(bundle, weights)?;
         parts.refuse_twice(bundle)?;
         let of_base = |module: &str| {
@@ -81,6 +87,17 @@ impl<'a> Parts<'a> {
             halves.scaling = scalings.next();
         }
         Ok(parts)
+    }
+
+    /// Leaves out the pairs that PEFT ignores.
+    fn leave_spared(&mut self) {
+        let modules: Vec<&str> = self.pairs.keys().map(String::as_str).collect();
+        let (spared, unread) = self.config.spared(&modules);
+        self.spared = spared.into_iter().map(str::to_string).collect();
+        self.unread = unread;
+        for module in &self.spared {
+            self.pairs.remove(module);
+        }
     }
 
     /// Keeps a tied head tied if it is stored in addition to the embedding and equals it.
