@@ -52,7 +52,7 @@ impl Interrupt {
     /// [`Error::Aborted`] if it was.
     #[doc(hidden)]
     pub fn check(&self) -> Result<()> {
-        // What was set before the request is seen after it.
+        // Values that were set before the request are seen after it.
         if self.asked.load(Ordering::Acquire) { Err(Error::Aborted) } else { Ok(()) }
     }
 

@@ -6,8 +6,7 @@ use super::{Checkpoint, settings};
 use crate::config::TrainConfig;
 use crate::data::{Dataset, LoaderState};
 use crate::error::{Result, word};
-use crate::schedule;
-use crate::train::{Notice, Progress};
+use crate::train::Notice;
 
 impl Checkpoint {
     /// Returns the settings with the steps for the same epochs, if other batches or data change them; they then count as overridden.

@@ -246,7 +246,8 @@ impl Dataset {
     }
 
     /// Returns [`Dataset::digest`] of the data that contain the evaluated part: these, or the separate ones.
-    pub(crate) fn evaluated_digest(&self) -> String {
+    #[doc(hidden)]
+    pub fn evaluated_digest(&self) -> String {
         self.evaluated().digest()
     }
 

@@ -75,7 +75,7 @@ fn of_fault(text: &str, at: usize) -> Flaw {
     let back = before.char_indices().next_back().map_or(rest, |(last, _)| &text[last..]);
     let is_at = |word: &str| rest.starts_with(word) || word.starts_with(['-', 'n']) && back.starts_with(word);
     if let Some((word, hint)) = WORDS.iter().find(|(word, _)| is_at(word)) {
-        return Flaw::new(format!("{word} in {}", place(before)), *hint);
+        return Flaw::new(format!("{word} in {}", place(before)), hint);
     }
     if rest.starts_with(['}', ']']) && before.trim_ascii_end().ends_with(',') {
         return Flaw::new(format!("a comma before the closing bracket in {}", place(before)), "remove the comma");

@@ -49,12 +49,16 @@ fn an_evaluation_has_the_digest_of_the_data_that_were_evaluated() {
     assert!(run(&["verify", &exported]).good);
     let card = std::fs::read_to_string(Path::new(&exported).join("README.md")).unwrap();
     assert!(card.contains(&format!("on other data (SHA-256 {})", of_a[0].as_str().unwrap())), "{card}");
-    // Losses on other data are not compared with the earlier ones.
+    // Losses on other data are not compared with the earlier ones, and do not replace their best.
     let more =
         ["train", "--resume", &out, "--data", &data, "--validation-data", &b, "--steps", "+2", "--override", "steps", "--device", "cpu"];
-    let second = succeed(&[&more[..], &kept[..]].concat());
+    let (code, message) = refuse(&[&more[..], &kept[..]].concat());
+    assert!(code == "output.occupied" && message.contains("evaluated on other data"), "{message}");
+    assert_eq!(evaluated(&best)[0], of_a[0]);
+    let other = text(&place.join("other"));
+    let second = succeed(&[&more[..], &["--eval-every", "2", "--keep-best", &other, "--out", &out]].concat());
     assert_eq!(second.with("best").len(), 1, "{:?}", second.lines);
-    assert_ne!(evaluated(&best)[0], of_a[0]);
+    assert_ne!(evaluated(&other)[0], of_a[0]);
 }
 
 /// Exports with these options and returns the losses of the receipt, which `verify` confirms, and its path.
