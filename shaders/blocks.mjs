@@ -21,7 +21,10 @@ function made() {
     linear_backward_two_tile: backward.linearBackwardTwoTile,
   };
   const tiles = Object.fromEntries(
-    Object.entries(ofTile).flatMap(([name, template]) => [[name, template(64)], [`${name}_small`, template(32)]]),
+    Object.entries(ofTile).flatMap(([name, template]) => [
+      [name, template(64)],
+      [`${name}_small`, template(32)],
+    ]),
   );
   const templates = Object.entries({ ...linear, ...linearAny, ...tiles, ...attention, ...attentionTile });
   return templates.map(([name, template]) => ({

@@ -16,7 +16,9 @@ const target = join(cacheDir, 'cuda');
 const program = (args) =>
   new Promise((ended, failed) => {
     const path = join(target, 'debug', process.platform === 'win32' ? 'tabtune-cuda.exe' : 'tabtune-cuda');
-    spawn(path, args, { stdio: 'inherit', env: environment }).on('error', failed).on('close', (code) => ended(code ?? 1));
+    spawn(path, args, { stdio: 'inherit', env: environment })
+      .on('error', failed)
+      .on('close', (code) => ended(code ?? 1));
   });
 
 try {

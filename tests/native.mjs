@@ -25,7 +25,8 @@ export async function compileNative(onLine) {
       return onLine(line);
     }
     const { reason, target, profile, executable, manifest_path: manifest } = JSON.parse(line);
-    if (reason === 'compiler-artifact' && profile.test && executable) binaries.push({ name: target.name, path: executable, folder: dirname(manifest) });
+    if (reason === 'compiler-artifact' && profile.test && executable)
+      binaries.push({ name: target.name, path: executable, folder: dirname(manifest) });
   };
   const args = ['build', '--workspace', '--bins', '--tests', '--locked', '--message-format', 'json-render-diagnostics'];
   await run('cargo', args, { quiet: true, onLine: take, env: COMPILED_BY_CLIPPY });
@@ -39,6 +40,10 @@ export async function docTests() {
     const found = /^test result: \S+ (\d+) passed; (\d+) failed;/.exec(line);
     if (found) Object.assign(result, add(result, { passed: Number(found[1]), failed: Number(found[2]) }));
   };
-  const code = await run('cargo', ['test', '--workspace', '--doc', '--locked', '--quiet'], { allowFailure: true, onLine, env: { ...COMPILED_BY_CLIPPY, REQUIRE_GPU: '1' } });
+  const code = await run('cargo', ['test', '--workspace', '--doc', '--locked', '--quiet'], {
+    allowFailure: true,
+    onLine,
+    env: { ...COMPILED_BY_CLIPPY, REQUIRE_GPU: '1' },
+  });
   return settle(result, code);
 }

@@ -26,7 +26,16 @@ const ALONE = ['survival-alone.test.mjs'];
 /** Browser tests of the release build: `npm run release-check`. */
 const OF_THE_RELEASE = ['builds.test.mjs', 'packed.test.mjs'];
 /** Browser tests that take longest, slowest first. */
-const SLOWEST_FIRST = ['survival-gpu', 'survival-storage', 'adapters', 'survival-files', 'demo', 'model-io-formats', 'resume', 'optimizers'].map((name) => `${name}.test.mjs`);
+const SLOWEST_FIRST = [
+  'survival-gpu',
+  'survival-storage',
+  'adapters',
+  'survival-files',
+  'demo',
+  'model-io-formats',
+  'resume',
+  'optimizers',
+].map((name) => `${name}.test.mjs`);
 /** Time limit of a test, or of a file of tests, after which it is considered hanging. */
 const HANGING_MILLIS = 25 * 60 * 1000;
 const COMPILE = 'compile Rust';
@@ -63,9 +72,12 @@ const parts = {
     return add(
       ...(await Promise.all([
         check('cargo fmt', 'cargo', ['fmt', '--all', '--check']),
-        ...['web/bindgen', 'native-runner/cuda'].map((folder) => check(`cargo fmt of ${folder}`, 'cargo', ['fmt', '--all', '--manifest-path', `${folder}/Cargo.toml`, '--check'])),
+        ...['web/bindgen', 'native-runner/cuda'].map((folder) =>
+          check(`cargo fmt of ${folder}`, 'cargo', ['fmt', '--all', '--manifest-path', `${folder}/Cargo.toml`, '--check']),
+        ),
         check('licences', process.execPath, ['tests/licences.mjs']),
         check('unrolled shaders', process.execPath, ['shaders/blocks.mjs', '--check']),
+        check('prettier', 'npm', ['run', '--silent', 'format:check']),
         check('tsc and eslint', 'npm', ['run', '--silent', 'web:check']),
         check('tsc of the scripts', 'npm', ['run', '--silent', 'scripts:check']),
         clippy(),
@@ -85,7 +97,9 @@ const parts = {
       // Before the browser tests, one of which waits for all of them.
       ...shards.map((shard) => slots.run(() => runShard(shard, env), { urgent: true }).finally(() => onLine(...progress.ended(shard)))),
       slots.run(() => docTests()),
-      check('bytes that other programs were seen to read', process.execPath, ['tests/torture/consumers.mjs', '--short'], { TABTUNE: program }),
+      check('bytes that other programs were seen to read', process.execPath, ['tests/torture/consumers.mjs', '--short'], {
+        TABTUNE: program,
+      }),
     ]);
     remember(shards);
     return add(...results);
@@ -103,14 +117,24 @@ const parts = {
   async browser({ native, core, others, rust, onLine }) {
     onLine(`waits for ${STAGES.quick}`);
     await core;
-    const names = readdirSync(join(root, 'tests', 'browser')).filter((name) => name.endsWith('.test.mjs') && !OF_THE_RELEASE.includes(name));
-    const files = slowestFirst(names.map((key) => ({ key })), SLOWEST_FIRST);
+    const names = readdirSync(join(root, 'tests', 'browser')).filter(
+      (name) => name.endsWith('.test.mjs') && !OF_THE_RELEASE.includes(name),
+    );
+    const files = slowestFirst(
+      names.map((key) => ({ key })),
+      SLOWEST_FIRST,
+    );
     const progress = new Progress(files);
     onLine(...progress.state());
     // Browser tests that waited for the Rust tests go first, because they take long.
-    const inTurn = (file) => slots.run(() => browserTests(file, 'quick'), { urgent: AFTER_RUST.includes(file.key) }).finally(() => onLine(...progress.ended(file)));
+    const inTurn = (file) =>
+      slots
+        .run(() => browserTests(file, 'quick'), { urgent: AFTER_RUST.includes(file.key) })
+        .finally(() => onLine(...progress.ended(file)));
     const after = new Map([...WITH_PROGRAM, ...AFTER_RUST].map((key) => [key, AFTER_RUST.includes(key) ? rust : native]));
-    const results = await Promise.all(files.filter(({ key }) => !ALONE.includes(key)).map(async (file) => (await after.get(file.key), inTurn(file))));
+    const results = await Promise.all(
+      files.filter(({ key }) => !ALONE.includes(key)).map(async (file) => (await after.get(file.key), inTurn(file))),
+    );
     await others;
     for (const file of files.filter(({ key }) => ALONE.includes(key))) results.push(await inTurn(file));
     remember(files);
@@ -121,7 +145,18 @@ const parts = {
     onLine(`waits for ${STAGES.release}`);
     await Promise.all([core, released]);
     await others;
-    const foreign = ['test', '--locked', '-p', 'tabtune-tests', '--features', 'foreign-backend', '--test', 'suite', '--', 'without_these_kernels'];
+    const foreign = [
+      'test',
+      '--locked',
+      '-p',
+      'tabtune-tests',
+      '--features',
+      'foreign-backend',
+      '--test',
+      'suite',
+      '--',
+      'without_these_kernels',
+    ];
     const documentation = ['doc', '--locked', '--no-deps', '-p', 'tabtune', '-p', 'tabtune-shaders'];
     // The first compiles Burn again, with an additional backend; the second checks all dependencies, for rustdoc.
     const results = explicit
@@ -140,7 +175,12 @@ async function browserTests(file, kind) {
   const { key: name } = file;
   const started = Date.now();
   const report = join(scratch, `${name}.tap`);
-  const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${report}`];
+  const reporters = [
+    '--test-reporter=spec',
+    '--test-reporter-destination=stdout',
+    '--test-reporter=tap',
+    `--test-reporter-destination=${report}`,
+  ];
   const args = ['--test', `--test-timeout=${HANGING_MILLIS}`, ...reporters, join('tests', 'browser', name)];
   const output = [];
   const code = await run(process.execPath, args, {
@@ -167,7 +207,9 @@ async function runPart(name, stages, needed) {
   const started = Date.now();
   const seconds = () => ((Date.now() - started) / 1000).toFixed(0);
   try {
-    const result = await stages.run(name, { key: `test ${name}${first ? ', first' : ''}`, advice }, (onLine) => parts[name]({ ...needed, onLine }));
+    const result = await stages.run(name, { key: `test ${name}${first ? ', first' : ''}`, advice }, (onLine) =>
+      parts[name]({ ...needed, onLine }),
+    );
     if (result.failed > 0) console.log(`${name}: ${result.failed} failed. What to do: ${advice}`);
     return { name, seconds: seconds(), ...result };
   } catch (error) {
@@ -182,7 +224,9 @@ async function main() {
   if (unknown.length > 0) throw new Error(`unknown part ${unknown.join(', ')}; there are ${Object.keys(parts).join(', ')}`);
   const usual = Object.keys(parts).filter((name) => name !== 'release' || coreIsThere('release'));
   const names = asked.length > 0 ? asked : usual;
-  const [compiles, inBrowser, releases] = [['lint', 'rust', 'browser'], ['browser', 'release'], ['release']].map((of) => names.some((name) => of.includes(name)));
+  const [compiles, inBrowser, releases] = [['lint', 'rust', 'browser'], ['browser', 'release'], ['release']].map((of) =>
+    names.some((name) => of.includes(name)),
+  );
   const cores = [...(inBrowser ? [STAGES.quick] : []), ...(releases ? [STAGES.release] : [])];
   const stages = new Stages([...setupStages('tests'), ...cores, ...(compiles ? [COMPILE] : []), ...names], { alone: false });
   await setupCompiler();
@@ -193,8 +237,14 @@ async function main() {
   // A core that already exists waits for nothing; the tools that package it are installed by setup.
   const core = module && Promise.all([module, ready]).then(() => buildPackage('quick'));
   const advice = 'mend what the compiler says above and run this again: what was compiled is kept.';
-  const native = compiles ? Promise.allSettled([module]).then(() => stages.run(COMPILE, { key: `${COMPILE}${first ? ', first' : ''}`, advice }, (onLine) => slots.run(() => compileNative(onLine)))) : undefined;
-  const released = releases ? Promise.all([slots.run(() => buildWasm('release', stages, ready)), ready]).then(() => buildPackage('release')) : undefined;
+  const native = compiles
+    ? Promise.allSettled([module]).then(() =>
+        stages.run(COMPILE, { key: `${COMPILE}${first ? ', first' : ''}`, advice }, (onLine) => slots.run(() => compileNative(onLine))),
+      )
+    : undefined;
+  const released = releases
+    ? Promise.all([slots.run(() => buildWasm('release', stages, ready)), ready]).then(() => buildPackage('release'))
+    : undefined;
   // Reported by the parts that wait for them.
   for (const promise of [module, core, native, released]) promise?.catch(() => undefined);
   await ready;
@@ -205,7 +255,8 @@ async function main() {
   }
   const results = await Promise.all(running.values());
   console.log('');
-  if (!names.includes('release')) console.log('release: not tested, since no released core of these sources is there; npm run release-check makes it');
+  if (!names.includes('release'))
+    console.log('release: not tested, since no released core of these sources is there; npm run release-check makes it');
   for (const { name, passed, failed, seconds } of results) console.log(`${name}: ${passed} passed, ${failed} failed (${seconds} s)`);
   const total = add(...results);
   console.log(`${total.passed} passed, ${total.failed} failed`);

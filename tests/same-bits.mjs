@@ -27,23 +27,47 @@ const RULES = {
 };
 /** Widths that use the kernels for large blocks, and some that no block fits. */
 const LLAMA = {
-  model_type: 'llama', hidden_size: 64, intermediate_size: 160, num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2,
-  max_position_embeddings: 64, rms_norm_eps: 1e-5, rope_theta: 10000, tie_word_embeddings: true,
+  model_type: 'llama',
+  hidden_size: 64,
+  intermediate_size: 160,
+  num_hidden_layers: 2,
+  num_attention_heads: 4,
+  num_key_value_heads: 2,
+  max_position_embeddings: 64,
+  rms_norm_eps: 1e-5,
+  rope_theta: 10000,
+  tie_word_embeddings: true,
 };
-const GPT2 = { model_type: 'gpt2', n_embd: 36, n_layer: 2, n_head: 3, n_positions: 64, layer_norm_epsilon: 1e-5, activation_function: 'gelu_new' };
+const GPT2 = {
+  model_type: 'gpt2',
+  n_embd: 36,
+  n_layer: 2,
+  n_head: 3,
+  n_positions: 64,
+  layer_norm_epsilon: 1e-5,
+  activation_function: 'gelu_new',
+};
 const SETTINGS = {
-  steps: STEPS, batch_size: 2, seq_len: 33, gradient_accumulation_steps: 2, learning_rate: 3e-3, seed: 5, groups: 'no_decay',
+  steps: STEPS,
+  batch_size: 2,
+  seq_len: 33,
+  gradient_accumulation_steps: 2,
+  learning_rate: 3e-3,
+  seed: 5,
+  groups: 'no_decay',
   schedule: { type: 'cosine', warmup_steps: 5, warmup_from_zero: false },
 };
 const RELEASE = { gradient_release: true, gradient_accumulation_steps: 1, max_grad_norm: 0 };
-const TEXT = 'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(40);
+const TEXT =
+  'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(40);
 
 const DEVICES = { CPU: ['--device', 'cpu'], GPU: [], 'as a GPU': ['--as-gpu'] };
 
 function* cases() {
   const each = function* (name, config, settings) {
     for (const precision of ['f32', 'bf16']) {
-      for (const [device, options] of Object.entries(DEVICES)) yield { name: `${name}, ${precision}, ${device}`, config, options, settings: { ...SETTINGS, ...settings, precision } };
+      for (const [device, options] of Object.entries(DEVICES))
+        yield { name: `${name}, ${precision}, ${device}`, config, options, settings: { ...SETTINGS, ...settings, precision } };
     }
   };
   for (const [name, optimizer] of Object.entries(RULES)) yield* each(name, LLAMA, { optimizer });
@@ -88,8 +112,19 @@ function trained(binary, folder, out, options) {
     child.stderr.on('data', (bytes) => failed.push(bytes));
     child.on('error', reject);
     child.on('close', (code) => {
-      if (code !== 0) return reject(new Error(`${given.join(' ')}: ${Buffer.concat([...said, ...failed]).toString().slice(-600)}`));
-      const lines = Buffer.concat(said).toString().trim().split('\n').map((line) => JSON.parse(line));
+      if (code !== 0)
+        return reject(
+          new Error(
+            `${given.join(' ')}: ${Buffer.concat([...said, ...failed])
+              .toString()
+              .slice(-600)}`,
+          ),
+        );
+      const lines = Buffer.concat(said)
+        .toString()
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line));
       resolve(lines.filter(({ loss }) => loss !== undefined).map(({ step, loss, grad_norm }) => [step, loss, grad_norm]));
     });
   });
@@ -97,10 +132,17 @@ function trained(binary, folder, out, options) {
 
 /** Returns the contents of a checkpoint folder: digests of its tensors, and its manifest except for its origin. */
 function bitsOf(out) {
-  const digest = (name) => createHash('sha256').update(readFileSync(join(out, name))).digest('hex');
+  const digest = (name) =>
+    createHash('sha256')
+      .update(readFileSync(join(out, name)))
+      .digest('hex');
   const { written_by, environment: place, ...manifest } = JSON.parse(readFileSync(join(out, 'checkpoint.json'), 'utf8'));
   void [written_by, place];
-  return { 'model.safetensors': digest('model.safetensors'), 'optimizer.safetensors': digest('optimizer.safetensors'), 'checkpoint.json': JSON.stringify(manifest) };
+  return {
+    'model.safetensors': digest('model.safetensors'),
+    'optimizer.safetensors': digest('optimizer.safetensors'),
+    'checkpoint.json': JSON.stringify(manifest),
+  };
 }
 
 /** Returns the differences between the two runners in one case. */
@@ -125,7 +167,10 @@ async function compared(old, present, { name, config, options, settings }, folde
   differ('losses of the resumed run', resumed, second);
   if (whole.length !== STEPS) wrong.push(`${whole.length} of ${STEPS} steps`);
   const expected = bitsOf(out('old'));
-  for (const [who, found] of [['', bitsOf(out('present'))], ['resumed ', bitsOf(out('resumed'))]]) {
+  for (const [who, found] of [
+    ['', bitsOf(out('present'))],
+    ['resumed ', bitsOf(out('resumed'))],
+  ]) {
     for (const key of Object.keys(expected)) differ(`${who}${key}`, found[key], expected[key]);
   }
   rmSync(place, { recursive: true });

@@ -5,7 +5,18 @@ import { read, run } from '../web/toolchain.mjs';
 import { slowestFirst } from './durations.mjs';
 
 /** Groups of tests that take longest with an empty shader cache. */
-const SLOWEST_FIRST = ['ops::packed', 'ops::linear', 'adapter::inference', 'adapter::runs', 'adapter::packed', 'memory', 'ops::joint', 'cli::runs', 'resume', 'fuzz::opening'];
+const SLOWEST_FIRST = [
+  'ops::packed',
+  'ops::linear',
+  'adapter::inference',
+  'adapter::runs',
+  'adapter::packed',
+  'memory',
+  'ops::joint',
+  'cli::runs',
+  'resume',
+  'fuzz::opening',
+];
 /** Number of tests in a binary above which they run in groups. */
 const LARGE = 20;
 /**
@@ -51,7 +62,12 @@ async function runOnce(shard, env) {
     if (found) [result.passed, result.failed, ignored] = found.slice(1).map(Number);
   };
   const code = await run(shard.binary.path, ['--exact', ...shard.tests], {
-    allowFailure: true, quiet: true, onLine, cwd: shard.binary.folder, env: { ...env, ...LIGHTLY }, timeout: HANGING_MILLIS,
+    allowFailure: true,
+    quiet: true,
+    onLine,
+    cwd: shard.binary.folder,
+    env: { ...env, ...LIGHTLY },
+    timeout: HANGING_MILLIS,
   });
   const all = result.passed + result.failed + ignored === shard.tests.length;
   return { ...result, output, code, all };

@@ -64,14 +64,20 @@ const options = /** @satisfies {import('esbuild').BuildOptions} */ ({
 await build({ ...options, alias: { 'tabtune-wasm': `${core}/tabtune.js` } });
 // Makes bundlers leave the import itself alone; comments that say so do not survive esbuild.
 const worker = readFileSync(`${dist}/worker.js`, 'utf8');
-writeFileSync(`${dist}/worker.js`, worker.replace(/import\((?=new URL\("\.\/parquet\.js")/, 'import(/* @vite-ignore *//* webpackIgnore: true */'));
+writeFileSync(
+  `${dist}/worker.js`,
+  worker.replace(/import\((?=new URL\("\.\/parquet\.js")/, 'import(/* @vite-ignore *//* webpackIgnore: true */'),
+);
 copyFileSync(wasm, `${dist}/tabtune_bg.wasm`);
 // Files that allow a checkout of the same sources to serve this core without compiling it: packaged-core.mjs.
 mkdirSync(`${dist}/core`);
-for (const name of ['build.json', 'tabtune.d.ts', 'tabtune.js', 'tabtune_bg.wasm.d.ts']) copyFileSync(`${core}/${name}`, `${dist}/core/${name}`);
+for (const name of ['build.json', 'tabtune.d.ts', 'tabtune.js', 'tabtune_bg.wasm.d.ts'])
+  copyFileSync(`${core}/${name}`, `${dist}/core/${name}`);
 if (built.kind === 'quick') process.exit(0);
 
-const types = spawnSync(process.execPath, [at('../node_modules/typescript/bin/tsc'), '--project', at('./tsconfig.package.json')], { stdio: 'inherit' });
+const types = spawnSync(process.execPath, [at('../node_modules/typescript/bin/tsc'), '--project', at('./tsconfig.package.json')], {
+  stdio: 'inherit',
+});
 if (types.status !== 0) process.exit(1);
 // The worker exports nothing: it is imported to run.
 writeFileSync(`${dist}/worker.d.ts`, 'export {};\n');
@@ -83,7 +89,10 @@ for (const [name, bytes] of sizes) console.log(`${name}: ${bytes} bytes gzip`);
 const all = sum(sizes.map(([, bytes]) => bytes));
 const { outputFiles } = await build({ ...options, external: ['tabtune-wasm'], packages: 'external', sourcemap: false, write: false });
 const own = sum(outputFiles.map(({ contents }) => gzipSync(contents).length));
-for (const [what, bytes, budget] of [['package JavaScript of our own', own, OWN_BUDGET], ['package JavaScript', all, JS_BUDGET]]) {
+for (const [what, bytes, budget] of [
+  ['package JavaScript of our own', own, OWN_BUDGET],
+  ['package JavaScript', all, JS_BUDGET],
+]) {
   console.log(`${what}: ${bytes} of ${budget} bytes gzip`);
   if (bytes > budget) {
     console.error(`${what} is above its budget`);

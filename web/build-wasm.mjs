@@ -18,15 +18,26 @@ import { installWasmPack } from './wasm-pack.mjs';
 
 const MB = 1_000_000;
 const LIMITS = { gzip: 3.5 * MB, brotli: 2.5 * MB };
-const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', ...['core', 'bindgen', 'build-wasm.mjs', 'quick.toml', 'unreached.mjs', 'wasm-pack.mjs'].map((name) => join('web', name))];
+const INPUTS = [
+  'Cargo.toml',
+  'Cargo.lock',
+  'crate',
+  'shaders',
+  ...['core', 'bindgen', 'build-wasm.mjs', 'quick.toml', 'unreached.mjs', 'wasm-pack.mjs'].map((name) => join('web', name)),
+];
 const PACKAGE = join('web', 'core');
 const TARGET = 'wasm32-unknown-unknown';
 /**
  * Functions with similar names are placed next to each other, which makes the download smaller by a hundredth; then names and producers are dropped.
  * The features that rustc emits by default are enabled.
  */
-const WASM_OPT = ['-Oz', '--reorder-functions-by-name', '--strip-debug', '--strip-producers', '--enable-bulk-memory']
-  .concat(['--enable-nontrapping-float-to-int', '--enable-sign-ext', '--enable-mutable-globals', '--enable-reference-types', '--enable-multivalue']);
+const WASM_OPT = ['-Oz', '--reorder-functions-by-name', '--strip-debug', '--strip-producers', '--enable-bulk-memory'].concat([
+  '--enable-nontrapping-float-to-int',
+  '--enable-sign-ext',
+  '--enable-mutable-globals',
+  '--enable-reference-types',
+  '--enable-multivalue',
+]);
 /** The profile of the released core in Cargo.toml. */
 const PROFILE = 'wasm';
 /** Returns where Cargo leaves a kind of core. */
@@ -38,7 +49,13 @@ const ADVICE = 'mend what the compiler says above and run this again: what was c
 /** A kind of build with its paths: the output folder, and the store of finished builds by the digest of their inputs, shared by all checkouts. */
 function build(kind) {
   const folder = join(root, FOLDERS[kind].core);
-  return { kind, folder, wasm: join(folder, 'tabtune_bg.wasm'), record: join(folder, 'build.json'), store: join(cacheDir, kind === 'quick' ? 'wasm-quick' : 'wasm') };
+  return {
+    kind,
+    folder,
+    wasm: join(folder, 'tabtune_bg.wasm'),
+    record: join(folder, 'build.json'),
+    store: join(cacheDir, kind === 'quick' ? 'wasm-quick' : 'wasm'),
+  };
 }
 
 function inputDigest(kind) {
@@ -99,7 +116,9 @@ function storeBuild({ folder, record, store }, inputs) {
   cpSync(folder, stored, { recursive: true, filter: (path) => path !== record });
   cpSync(record, join(stored, 'build.json'));
   const age = (name) => statSync(join(store, name)).mtimeMs;
-  const oldest = readdirSync(store).sort((a, b) => age(b) - age(a)).slice(STORED_BUILDS);
+  const oldest = readdirSync(store)
+    .sort((a, b) => age(b) - age(a))
+    .slice(STORED_BUILDS);
   for (const name of oldest) rmSync(join(store, name), { recursive: true, force: true });
 }
 

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
+import { withSection, withTable } from './document-tables.mjs';
 import { exportsTs } from './generated-exports.mjs';
 import { environment, read, root, run } from './toolchain.mjs';
 
@@ -12,7 +13,11 @@ const HEADER = '// Made by npm run generate; not for editing.\n';
 
 const camel = (key) => key.replace(/_([a-z0-9])/g, (_, c) => c.toUpperCase());
 /** Returns Rust's documentation for TypeScript: names in camelCase except for quoted ones, which are data; lines joined, no links. */
-const camelDoc = (text) => text.replaceAll('\n', ' ').replace(/\[(`[^`]+`)\]/g, '$1').replace(/(?<!")\b[a-z0-9]+(_[a-z0-9]+)+\b/g, camel);
+const camelDoc = (text) =>
+  text
+    .replaceAll('\n', ' ')
+    .replace(/\[(`[^`]+`)\]/g, '$1')
+    .replace(/(?<!")\b[a-z0-9]+(_[a-z0-9]+)+\b/g, camel);
 const quoted = (word) => (typeof word === 'string' ? `'${word}'` : String(word));
 
 /** Returns a property merged with the target of its `$ref`, and with a flag if it may be null. */
@@ -20,7 +25,15 @@ function resolved(property, defs) {
   const [inner, none] = property.anyOf ?? [property];
   const target = inner.$ref ? defs[inner.$ref.slice('#/$defs/'.length)] : inner;
   const types = [target.type].flat();
-  return { ...target, ...property, type: types[0], nullable: none !== undefined || types.includes('null'), oneOf: target.oneOf, anyOf: target.anyOf, items: target.items };
+  return {
+    ...target,
+    ...property,
+    type: types[0],
+    nullable: none !== undefined || types.includes('null'),
+    oneOf: target.oneOf,
+    anyOf: target.anyOf,
+    items: target.items,
+  };
 }
 const words = ({ oneOf }) => oneOf.flatMap((variant) => [variant.const, variant.alias]).filter((word) => word !== undefined);
 
@@ -54,7 +67,12 @@ function kindOf(property) {
 /** Returns the default as shown in a document; for an object, its type. */
 const standardOf = (value, typescript) => (value?.type ? value.type : typescript ? shown(value) : JSON.stringify(value));
 const typeOf = (kind) => (Array.isArray(kind) ? kind.map(quoted).join(' | ') : (LONG_KINDS[kind] ?? kind));
-const shown = (value) => (typeof value === 'string' ? quoted(value) : typeof value === 'number' && value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential() : JSON.stringify(value));
+const shown = (value) =>
+  typeof value === 'string'
+    ? quoted(value)
+    : typeof value === 'number' && value !== 0 && Math.abs(value) < 1e-3
+      ? value.toExponential()
+      : JSON.stringify(value);
 
 /** Returns the keys of an object, with kind, documentation and default; a value with keys of its own has no kind. */
 function keysOf(object, defs) {
@@ -74,11 +92,22 @@ const typeName = (of, variant) => variant[0].toUpperCase() + variant.slice(1) + 
 function objects({ run: train, sample, score }) {
   const defs = train.$defs;
   const variants = (of, name) =>
-    defs[name].oneOf.map((variant) => ({ of, tag: variant.properties.type.const, name: typeName(of, variant.properties.type.const), doc: variant.description, keys: keysOf(variant, defs) }));
+    defs[name].oneOf.map((variant) => ({
+      of,
+      tag: variant.properties.type.const,
+      name: typeName(of, variant.properties.type.const),
+      doc: variant.description,
+      keys: keysOf(variant, defs),
+    }));
   return [
     { of: 'run', name: 'RunSettings', doc: 'What a step computes, without what has keys of its own.', keys: keysOf(train, defs) },
     { of: 'adapter', name: 'AdapterSettings', doc: defs.AdapterConfig.description, keys: keysOf(defs.AdapterConfig, defs) },
-    { of: 'blockCoordinate', name: 'BlockCoordinateSettings', doc: defs.BlockCoordinateConfig.description, keys: keysOf(defs.BlockCoordinateConfig, defs) },
+    {
+      of: 'blockCoordinate',
+      name: 'BlockCoordinateSettings',
+      doc: defs.BlockCoordinateConfig.description,
+      keys: keysOf(defs.BlockCoordinateConfig, defs),
+    },
     { of: 'columns', name: 'ColumnSettings', doc: defs.Columns.description, keys: keysOf(defs.Columns, defs) },
     { of: 'group', name: 'GroupSettings', doc: defs.GroupConfig.description, keys: keysOf(defs.GroupConfig, defs) },
     { of: 'sample', name: 'SampleOptions', doc: sample.description, keys: keysOf(sample, sample.$defs) },
@@ -107,7 +136,11 @@ function settingsTs(schema) {
 /** Returns the update rules and schedules, which are chosen by a `type`. */
 function rulesTs(schema) {
   const all = objects(schema.settings).filter(({ tag }) => tag !== undefined);
-  const union = (of) => all.filter((object) => object.of === of).map(({ name }) => name).join(' | ');
+  const union = (of) =>
+    all
+      .filter((object) => object.of === of)
+      .map(({ name }) => name)
+      .join(' | ');
   const unions = `export type OptimizerOptions = ${union('optimizer')};\n\nexport type ScheduleOptions = ${union('schedule')};\n`;
   return `${HEADER}${SETTINGS_HEAD}${[...all.map(interfaceOf), unions].join('\n')}`;
 }
@@ -115,7 +148,10 @@ function rulesTs(schema) {
 function kindsTs(schema) {
   const all = objects(schema.settings);
   const kind = (given) => (Array.isArray(given) ? `[${given.map(quoted).join(', ')}]` : quoted(given));
-  const table = ({ keys }) => `{ ${plain(keys).map((each) => `${camel(each.key)}: ${kind(each.kind)}`).join(', ')} }`;
+  const table = ({ keys }) =>
+    `{ ${plain(keys)
+      .map((each) => `${camel(each.key)}: ${kind(each.kind)}`)
+      .join(', ')} }`;
   const one = (of, name) => `export const ${name}: Kinds = ${table(all.find((object) => object.of === of))};\n`;
   const byTag = (of, name) => {
     const rows = all.filter((object) => object.of === of).map((object) => `  ${object.tag}: ${table(object)},\n`);
@@ -164,9 +200,12 @@ function fieldsOf({ properties, required }, defs, indent = '') {
 
 function reportsTs({ reports }) {
   const parsers = Object.entries(reports).map(
-    ([name, report]) => `export const ${name}Fields = ${fieldsOf(report, report.$defs)};\n/** ${camelDoc(report.description)} */\nexport const ${name} = record(${name}Fields);\n`,
+    ([name, report]) =>
+      `export const ${name}Fields = ${fieldsOf(report, report.$defs)};\n/** ${camelDoc(report.description)} */\nexport const ${name} = record(${name}Fields);\n`,
   );
-  const used = ['count', 'flag', 'listOf', 'number', 'oneOf', 'optional', 'record', 'text'].filter((name) => parsers.some((text) => new RegExp(`\\b${name}\\(|: ${name},`).test(text)));
+  const used = ['count', 'flag', 'listOf', 'number', 'oneOf', 'optional', 'record', 'text'].filter((name) =>
+    parsers.some((text) => new RegExp(`\\b${name}\\(|: ${name},`).test(text)),
+  );
   return `${HEADER}/** Reports of the core, under the names that it gives them for TypeScript. */\nimport { ${used.join(', ')} } from '../parse.js';\n\n${parsers.join('\n')}`;
 }
 
@@ -179,40 +218,27 @@ function tableOf({ keys }, { typescript }) {
     const allowed = Array.isArray(kind) ? ` (${kind.map((word) => `\`${JSON.stringify(word)}\``).join(', ')})` : '';
     const text = typescript ? camelDoc(doc) : doc;
     const standard = required ? 'required' : value === undefined || value === null ? '' : `\`${standardOf(value, typescript)}\``;
-    return row([`\`${typescript ? camel(key).replace(/^schedule$/, 'lrScheduler') : key}\``, standard, inTable(text) + allowed.replaceAll('"', typescript ? "'" : '"')]);
+    return row([
+      `\`${typescript ? camel(key).replace(/^schedule$/, 'lrScheduler') : key}\``,
+      standard,
+      inTable(text) + allowed.replaceAll('"', typescript ? "'" : '"'),
+    ]);
   };
   return [row(['key', 'default', 'meaning']), '|---|---|---|', ...keys.map(cells)].join('\n');
 }
 
-/** Returns the document with a new table in the section of this heading. */
-function withTable(document, heading, table) {
-  const lines = document.split('\n');
-  const start = lines.indexOf(heading);
-  if (start === -1) throw new Error(`no heading ${heading}`);
-  const begin = lines.findIndex((line, at) => at > start && line.startsWith('|'));
-  const next = lines.findIndex((line, at) => at > start && line.startsWith('#'));
-  if (begin === -1 || (next !== -1 && next < begin)) throw new Error(`no table under ${heading}`);
-  const end = lines.findIndex((line, at) => at > begin && !line.startsWith('|'));
-  return [...lines.slice(0, begin), table, ...lines.slice(end)].join('\n');
-}
-
-/** Returns the document with an empty section added to `chapter`; text outside its table is written by hand. */
-function withSection(document, chapter, heading) {
-  const end = document.indexOf('\n## ', document.indexOf(chapter) + chapter.length);
-  const at = end === -1 ? document.length : end + 1;
-  return `${document.slice(0, at)}${heading}\n\n|\n\n${document.slice(at)}`;
-}
-
 function settingsMd(document, { settings }) {
   const all = objects(settings);
+  const one = (word) => all.find(({ of }) => of === word);
   const under = (heading, object) => (document = withTable(document, heading, tableOf(object, { typescript: false })));
-  under('## Run', all.find(({ of }) => of === 'run'));
-  under('## Adapter', all.find(({ of }) => of === 'adapter'));
-  under('## Block-coordinate AdamW', all.find(({ of }) => of === 'blockCoordinate'));
-  under('## Groups', all.find(({ of }) => of === 'group'));
+  under('## Run', one('run'));
+  under('## Adapter', one('adapter'));
+  under('## Block-coordinate AdamW', one('blockCoordinate'));
+  under('## Groups', one('group'));
   for (const object of all.filter(({ tag }) => tag && tag !== 'linear')) {
     const heading = `### ${object.tag === 'cosine' ? 'cosine, linear' : object.tag}`;
-    if (!document.split('\n').includes(heading)) document = withSection(document, object.of === 'optimizer' ? '## Optimizers' : '## Schedules', heading);
+    if (!document.split('\n').includes(heading))
+      document = withSection(document, object.of === 'optimizer' ? '## Optimizers' : '## Schedules', heading);
     under(heading, object);
   }
   return document;
@@ -220,10 +246,24 @@ function settingsMd(document, { settings }) {
 
 function readmeMd(document, { settings, codes }) {
   const all = objects(settings);
-  for (const [heading, of] of [['### What a step computes', 'run'], ['### Adapters', 'adapter'], ['### Block-coordinate AdamW', 'blockCoordinate'], ['### Samples', 'sample']]) {
-    document = withTable(document, heading, tableOf(all.find((object) => object.of === of), { typescript: true }));
+  for (const [heading, of] of [
+    ['### What a step computes', 'run'],
+    ['### Adapters', 'adapter'],
+    ['### Block-coordinate AdamW', 'blockCoordinate'],
+    ['### Samples', 'sample'],
+  ]) {
+    document = withTable(
+      document,
+      heading,
+      tableOf(
+        all.find((object) => object.of === of),
+        { typescript: true },
+      ),
+    );
   }
-  const rows = codes.map(({ word, class: of, meaning }) => row([`\`${word}\``, of === 'WARNING' ? 'warning' : `\`${of}\``, inTable(meaning)]));
+  const rows = codes.map(({ word, class: of, meaning }) =>
+    row([`\`${word}\``, of === 'WARNING' ? 'warning' : `\`${of}\``, inTable(meaning)]),
+  );
   return withTable(document, '### Words', [row(['word', 'class', 'meaning']), '|---|---|---|', ...rows].join('\n'));
 }
 

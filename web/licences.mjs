@@ -21,7 +21,12 @@ const LICENCE_FILE = /^(un)?licen[cs]e|^copy(ing|right)|^notice/i;
 /** Parts that no lock file lists. */
 const BESIDES = [
   { name: 'Rust, its standard library', licence: 'MIT OR Apache-2.0', source: 'https://github.com/rust-lang/rust', texts: [] },
-  { name: 'gguf-py, code books of the IQ types', licence: 'MIT', source: 'https://github.com/ggml-org/llama.cpp', files: ['crate/src/formats/blocks/LICENSE.gguf'] },
+  {
+    name: 'gguf-py, code books of the IQ types',
+    licence: 'MIT',
+    source: 'https://github.com/ggml-org/llama.cpp',
+    files: ['crate/src/formats/blocks/LICENSE.gguf'],
+  },
 ];
 
 const HEAD = `tabtune contains software of others. Each line below names a package, its licence, and the number of the text of that licence.
@@ -40,7 +45,9 @@ function cargo(args) {
 
 /** The texts of the files with a licence in a folder. */
 function textsIn(folder) {
-  const files = readdirSync(folder).filter((name) => LICENCE_FILE.test(name)).map((name) => join(folder, name));
+  const files = readdirSync(folder)
+    .filter((name) => LICENCE_FILE.test(name))
+    .map((name) => join(folder, name));
   return files.filter((path) => statSync(path).isFile()).map((path) => readFileSync(path, 'utf8'));
 }
 
@@ -52,7 +59,11 @@ export function crates() {
   return packages
     .filter(({ name, version, source }) => source !== null && compiled.has(`${name} v${version}`))
     .map(({ name, version, license, repository, authors, manifest_path: manifest }) => ({
-      name: `${name} ${version}`, licence: license, source: repository ?? undefined, authors: authors.map((author) => author.replace(/ *<.*>$/, '')), texts: textsIn(dirname(manifest)),
+      name: `${name} ${version}`,
+      licence: license,
+      source: repository ?? undefined,
+      authors: authors.map((author) => author.replace(/ *<.*>$/, '')),
+      texts: textsIn(dirname(manifest)),
     }));
 }
 
@@ -61,7 +72,9 @@ export function npmPackages(folders) {
   const { packages } = json(join(root, 'package-lock.json'));
   const entry = (name) => packages[`node_modules/${name}`];
   const sources = folders.flatMap((folder) => filesOf(join(root, folder))).filter((path) => path.endsWith('.ts'));
-  const imported = sources.flatMap((path) => [...readFileSync(path, 'utf8').matchAll(/(?:\bfrom |\bimport\(|\bimport )'((?:@[\w.-]+\/)?[\w.-]+)/g)].map(([, name]) => name));
+  const imported = sources.flatMap((path) =>
+    [...readFileSync(path, 'utf8').matchAll(/(?:\bfrom |\bimport\(|\bimport )'((?:@[\w.-]+\/)?[\w.-]+)/g)].map(([, name]) => name),
+  );
   const names = new Set(imported.filter(entry));
   for (const name of names) Object.keys(entry(name).dependencies ?? {}).forEach((each) => names.add(each));
   return [...names].sort().map((name) => {
@@ -83,7 +96,10 @@ export function listed(packages) {
   };
   const lines = packages.map(({ name, licence, source, authors = [], texts }) => {
     const found = [...new Set(texts.map(numberOf))];
-    const where = found.length > 0 ? `text ${found.join(', ')}` : `no text in the package${authors.length > 0 ? `; authors: ${authors.join(', ')}` : ''}`;
+    const where =
+      found.length > 0
+        ? `text ${found.join(', ')}`
+        : `no text in the package${authors.length > 0 ? `; authors: ${authors.join(', ')}` : ''}`;
     return `${name}: ${licence}; ${where}${source ? `; ${source}` : ''}`;
   });
   const rule = '-'.repeat(80);
@@ -92,7 +108,10 @@ export function listed(packages) {
 
 /** The licences of what is made of the sources in `folders` and of the core. @param {string[]} folders */
 export function notices(folders) {
-  const besides = BESIDES.map(({ files = [], ...each }) => ({ texts: files.map((path) => readFileSync(join(root, path), 'utf8')), ...each }));
+  const besides = BESIDES.map(({ files = [], ...each }) => ({
+    texts: files.map((path) => readFileSync(join(root, path), 'utf8')),
+    ...each,
+  }));
   return HEAD + listed([...npmPackages(folders), ...besides, ...crates()]);
 }
 

@@ -38,12 +38,16 @@ export function takePackagedCore(inputs, folder) {
     const recorded = existsSync(record) ? JSON.parse(readFileSync(record, 'utf8')) : undefined;
     if (recorded?.inputs !== inputs) {
       // A person who names a package expects it to be used.
-      if (process.env.TABTUNE_PACKAGE) console.log(`TABTUNE_PACKAGE: ${process.env.TABTUNE_PACKAGE} was ${recorded ? 'made of other sources' : 'packed without a core to take'}`);
+      if (process.env.TABTUNE_PACKAGE)
+        console.log(
+          `TABTUNE_PACKAGE: ${process.env.TABTUNE_PACKAGE} was ${recorded ? 'made of other sources' : 'packed without a core to take'}`,
+        );
       return false;
     }
     const wasm = join(from, 'dist', 'tabtune_bg.wasm');
     const found = createHash('sha256').update(readFileSync(wasm)).digest('hex');
-    if (found !== recorded.sha256) throw new Error(`${wasm}: expected the SHA-256 ${recorded.sha256} of its build.json, found ${found}. Install the package again.`);
+    if (found !== recorded.sha256)
+      throw new Error(`${wasm}: expected the SHA-256 ${recorded.sha256} of its build.json, found ${found}. Install the package again.`);
     rmSync(folder, { recursive: true, force: true });
     cpSync(join(from, AROUND), folder, { recursive: true });
     cpSync(wasm, join(folder, 'tabtune_bg.wasm'));

@@ -67,7 +67,11 @@ async function installBindgen(stages) {
   mkdirSync(toolsDir, { recursive: true });
   await oncePer(filesOf(source), join(toolsDir, 'wasm-bindgen.digest'), stages, 'wasm-bindgen', advice, async (onLine) => {
     const args = ['install', '--path', source, '--locked', '--root', toolsDir, '--force', '--debug', '--bin', 'wasm-bindgen'];
-    await run('cargo', args, { quiet: true, onLine, env: { CARGO_TARGET_DIR: join(cacheDir, 'tools-target'), CARGO_PROFILE_DEV_DEBUG: '0' } });
+    await run('cargo', args, {
+      quiet: true,
+      onLine,
+      env: { CARGO_TARGET_DIR: join(cacheDir, 'tools-target'), CARGO_PROFILE_DEV_DEBUG: '0' },
+    });
     const [found, expected] = [(await read('wasm-bindgen', ['--version']))?.split(/\s+/)[1], wasmBindgenVersion()];
     if (found !== expected) throw new Error(`web/bindgen/Cargo.toml: expected version ${expected}, as in Cargo.lock, found ${found}`);
   });

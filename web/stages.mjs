@@ -128,7 +128,8 @@ export class Stages {
     const expected = stage.last?.seconds ?? stage.usual?.seconds;
     this.#running.set(name, stage);
     this.#timer ??= setInterval(() => this.#show(), this.#rewrites ? TERMINAL_MILLIS : LOG_MILLIS);
-    if (!this.#rewrites) this.#print(`${label}${expected === undefined ? '' : `: about ${clock(expected)}${stage.last ? ', as last time' : ''}`}`);
+    if (!this.#rewrites)
+      this.#print(`${label}${expected === undefined ? '' : `: about ${clock(expected)}${stage.last ? ', as last time' : ''}`}`);
     const seconds = () => (Date.now() - stage.started) / 1000;
     try {
       const result = await work((line, progress) => {

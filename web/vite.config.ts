@@ -16,7 +16,8 @@ const { version } = JSON.parse(readFileSync(at('../package.json'), 'utf8')) as {
 /** The policy inside the built page too, for hosts that cannot send headers; it does not reach the worker. */
 const policyInPage: Plugin = {
   name: 'policy-in-page',
-  transformIndexHtml: (_, { server }) => (server ? [] : [{ tag: 'meta', attrs: { 'http-equiv': 'Content-Security-Policy', content: POLICY }, injectTo: 'head-prepend' }]),
+  transformIndexHtml: (_, { server }) =>
+    server ? [] : [{ tag: 'meta', attrs: { 'http-equiv': 'Content-Security-Policy', content: POLICY }, injectTo: 'head-prepend' }],
 };
 
 /** The licences of others, to which the page links: a file of the built page, made on request while it is served from its sources. */

@@ -12,7 +12,11 @@ export async function installWasmPack(onLine) {
   if ((await versionFound()) === VERSION) return;
   mkdirSync(toolsDir, { recursive: true });
   const args = ['install', 'wasm-pack', '--version', VERSION, '--locked', '--root', toolsDir, '--force', '--debug'];
-  await run('cargo', args, { quiet: true, onLine, env: { CARGO_TARGET_DIR: join(cacheDir, 'tools-target'), CARGO_PROFILE_DEV_DEBUG: '0' } });
+  await run('cargo', args, {
+    quiet: true,
+    onLine,
+    env: { CARGO_TARGET_DIR: join(cacheDir, 'tools-target'), CARGO_PROFILE_DEV_DEBUG: '0' },
+  });
   const found = await versionFound();
   if (found !== VERSION) throw new Error(`wasm-pack: expected version ${VERSION}, found ${found ?? 'none'}`);
 }

@@ -64,11 +64,12 @@ const byRow = (body) => `
 const clear = (array, rows) => byRow((s) => `${array}[${rows}${s}[r] + c] = vec4<f32>();`);
 
 /** Loads row r of the other eight into `name`, and adds its products with the rows `own` to the scores `low` and `high`. */
-const score = (r, name, array, rows, own, low, high) => [
-  `let ${name}${r} = ${array}[${of(rows, r)} + c];`,
-  `${low}${r} += dots(${name}${r}, ${own}0, ${own}1, ${own}2, ${own}3);`,
-  `${high}${r} += dots(${name}${r}, ${own}4, ${own}5, ${own}6, ${own}7);`,
-].join(' ');
+const score = (r, name, array, rows, own, low, high) =>
+  [
+    `let ${name}${r} = ${array}[${of(rows, r)} + c];`,
+    `${low}${r} += dots(${name}${r}, ${own}0, ${own}1, ${own}2, ${own}3);`,
+    `${high}${r} += dots(${name}${r}, ${own}4, ${own}5, ${own}6, ${own}7);`,
+  ].join(' ');
 
 /** Adds the rows `name` of the other eight, each times its score with r, to the previous value of row r of eight. */
 const addRows = (r, array, rows, before, low, high, name) => `
@@ -88,7 +89,9 @@ ${bindings(PARAMETERS, ...vectors('q', 'k', 'v'), 'starts: u32', ...vectors('y')
 
 const LOWEST: f32 = -3.4028234e38;
 ${DOTS}
-${main(32, `
+${main(
+  32,
+  `
   ${ownEight('t', 'len', 'heads')}
   let keys = params.offset + th.w + 1u;
   let end = min(keys, params.end);
@@ -139,7 +142,8 @@ ${main(32, `
     ${overWidth(byRow((s) => `y[q${s}[r] + c] /= select(1.0, sum${s}[r], ${s === 'l' ? 't' : 't + 4u'} + r < len);`))}
     ${halves((s) => `top${s} += log(sum${s}); sum${s} = vec4<f32>();`)}
   }
-  ${byRow((s) => `${stats(s)} stats[s${s}] = top${s}[r]; stats[s${s} + 1u] = sum${s}[r];`)}`)}`;
+  ${byRow((s) => `${stats(s)} stats[s${s}] = top${s}[r]; stats[s${s} + 1u] = sum${s}[r];`)}`,
+)}`;
 
 export const attention_backward_query_block = `
 // dq = scale Σ_j ds_j k_j with p_j = exp(scale q k_j − lse), ds_j = p_j (dy v_j − delta), delta = dy y.
@@ -149,7 +153,9 @@ export const attention_backward_query_block = `
 // Twin: ops/attention/kernels.rs
 ${bindings(PARAMETERS, ...vectors('q', 'k', 'v', 'y', 'dy'), 'stats: f32', ...vectors('dq'))}
 ${DOTS}
-${main(32, `
+${main(
+  32,
+  `
   ${ownEight('t', 'len', 'heads')}
   let end = min(params.offset + th.w + 1u, params.end);
   if (params.first >= end) {
@@ -175,16 +181,22 @@ ${main(32, `
     ${overWidth(`
       ${load('a', 'q', 'q')}
       ${load('g', 'dy', 'q')}
-      ${each(8, (r) => `${score(r, 'b', 'k', 'k', 'a', 'l', 'h')}
-        ${score(r, 'v', 'v', 'k', 'g', 'm', 'n')}`)}`)}
-    ${each(8, (r) => halves((s) => {
-      const p = `select(vec4<f32>(), exp(${s}${r} * params.scale - lse${s}), from${s} + ${r}u <= seen${s})`;
-      return `${s}${r} = ${p} * (${s === 'l' ? 'm' : 'n'}${r} - delta${s}) * params.scale;`;
-    }))}
+      ${each(
+        8,
+        (r) => `${score(r, 'b', 'k', 'k', 'a', 'l', 'h')}
+        ${score(r, 'v', 'v', 'k', 'g', 'm', 'n')}`,
+      )}`)}
+    ${each(8, (r) =>
+      halves((s) => {
+        const p = `select(vec4<f32>(), exp(${s}${r} * params.scale - lse${s}), from${s} + ${r}u <= seen${s})`;
+        return `${s}${r} = ${p} * (${s === 'l' ? 'm' : 'n'}${r} - delta${s}) * params.scale;`;
+      }),
+    )}
     ${overWidth(`
       ${load('b', 'k', 'k')}
       ${load('y', 'dq', 'q')}
-      ${each(8, (r) => addRows(r, 'dq', 'q', 'y', 'l', 'h', 'b'))}`)}`)}`)}`;
+      ${each(8, (r) => addRows(r, 'dq', 'q', 'y', 'l', 'h', 'b'))}`)}`)}`,
+)}`;
 
 export const attention_backward_key_value_block = `
 // dv_j = Σ_t p dy_t, dk_j = scale Σ_t ds q_t over the queries t ≥ j − offset of all heads that share the key; p, ds as
@@ -195,7 +207,9 @@ export const attention_backward_key_value_block = `
 // Twin: ops/attention/kernels.rs
 ${bindings(PARAMETERS, ...vectors('q', 'k', 'v', 'dy'), 'stats: f32', ...vectors('dk', 'dv'))}
 ${DOTS}
-${main(32, `
+${main(
+  32,
+  `
   ${ownEight('j', 'all', 'kv_heads')}
   ${halves((s) => `let k${s} = ((b * all + j${s}) * kv_heads + head) * width4;`)}
   if (params.first == 0u) {
@@ -225,8 +239,11 @@ ${main(32, `
       ${overWidth(`
         ${load('a', 'k', 'k')}
         ${load('g', 'v', 'k')}
-        ${each(8, (r) => `${score(r, 'b', 'q', 'q', 'a', 'l', 'h')}
-          ${score(r, 'd', 'dy', 'q', 'g', 'm', 'n')}`)}`)}
+        ${each(
+          8,
+          (r) => `${score(r, 'b', 'q', 'q', 'a', 'l', 'h')}
+          ${score(r, 'd', 'dy', 'q', 'g', 'm', 'n')}`,
+        )}`)}
       ${each(8, (r) => {
         const p = (s) => `select(vec4<f32>(), exp(${s}${r} * params.scale - e${r}), j${s} - ${of('first', r)} < u${r})`;
         return `
@@ -240,7 +257,11 @@ ${main(32, `
       ${overWidth(`
         ${each(8, (r) => `let a${r} = q[${of('q', r)} + c]; let b${r} = dy[${of('q', r)} + c];`, 2)}
         ${each(8, (r) => `let y${r} = dk[${of('k', r)} + c]; let z${r} = dv[${of('k', r)} + c];`, 2)}
-        ${each(8, (r) => `${addRows(r, 'dk', 'k', 'y', 'm', 'n', 'a')}
-          ${addRows(r, 'dv', 'k', 'z', 'l', 'h', 'b')}`)}`)}
+        ${each(
+          8,
+          (r) => `${addRows(r, 'dk', 'k', 'y', 'm', 'n', 'a')}
+          ${addRows(r, 'dv', 'k', 'z', 'l', 'h', 'b')}`,
+        )}`)}
     }
-  }`)}`;
+  }`,
+)}`;

@@ -21,7 +21,10 @@ export const shared = (...tiles) => `
 export const PARTIAL = 'var<workgroup> partial: array<vec4<f32>, 64>;';
 
 /** The entry point; `place` computes the rows of the workgroup, `span` the beginning and end of the others, in the first thread. */
-export const walking = (count, place, span, prologue, body, epilogue) => main(64, `
+export const walking = (count, place, span, prologue, body, epilogue) =>
+  main(
+    64,
+    `
   ${fromParams('heads', 'len', 'width4')}
   let all = params.offset + len;
   let tile = group_index(group, groups);
@@ -44,7 +47,8 @@ export const walking = (count, place, span, prologue, body, epilogue) => main(64
   if (bounds.y == 0u) {
     return;
   }
-  ${epilogue}`);
+  ${epilogue}`,
+  );
 
 /** Products of the own rows of one array with the other rows of another, in `name`0 … 3, 16 columns at a time. */
 export const products = (name, mine, theirs) => `
@@ -62,9 +66,12 @@ export const products = (name, mine, theirs) => `
     for (var i = 0u; i < 4u; i++) {
       ${each(4, (a) => `let p${a} = own[${after('ty * 5u + i', 40 * a)}];`, 2)}
       ${LANES.map((e) => `let p${e} = ${four((a) => `p${a}.${e}`)};`).join('\n')}
-      ${each(4, (b) => `
+      ${each(
+        4,
+        (b) => `
         let q${b} = other[${after('tx * 5u + i', 40 * b)}];
-        ${name}${b} = ${LANES.reduce((sum, e) => `fma(p${e}, vec4<f32>(q${b}.${e}), ${sum})`, `${name}${b}`)};`)}
+        ${name}${b} = ${LANES.reduce((sum, e) => `fma(p${e}, vec4<f32>(q${b}.${e}), ${sum})`, `${name}${b}`)};`,
+      )}
     }
     workgroupBarrier();
   }`;
@@ -83,10 +90,16 @@ export const addRow = (count, p, array, at, prefix = '') => `
   ${each(4, (a) => each(count, (c) => `${prefix}${ROWS[a]}${c} = fma(vec4<f32>(${p}.${LANES[a]}), ${array}${c}, ${prefix}${ROWS[a]}${c});`, 2))}`;
 
 /** Writes the sums to the rows of an array; `last` is the final operation on each. */
-export const store = (count, array, at, skip, last, prefix = '') => each(4, (a) => each(count, (c) => `
+export const store = (count, array, at, skip, last, prefix = '') =>
+  each(4, (a) =>
+    each(
+      count,
+      (c) => `
   if (${at}.${LANES[a]} != NONE && ${after(`${skip}tx`, 8 * c)} < width4) {
     ${array}[${at}.${LANES[a]} * width4 + ${after(`${skip}tx`, 8 * c)}] = ${prefix}${ROWS[a]}${c}${last(LANES[a])};
-  }`));
+  }`,
+    ),
+  );
 
 /** Adds (or takes the maximum of) the values of the eight threads of a row in `partial`. */
 export const reduced = (into, merge) => each(8, (o) => `${into} = ${merge(into, `partial[${after('8u * ty', o)}]`)};`, 2);

@@ -3,7 +3,24 @@
 // A workgroup of 64 threads walks over the tiles that its own 32 rows (queries, or keys) see. A thread has tx and ty below 8: its own rows are ty, ty
 // + 8, ty + 16, ty + 24, the lanes of a vector; the other rows are tx … tx + 24, to which s0 … s3 belong. Sums of a row are variables a0, a1 (the
 // first row, columns tx and tx + 8, in vec4), b0, b1 … d1; heads wider than 64 have four for each row.
-import { place, seen, PARAMETERS, ROWS, four, shared, PARTIAL, walking, products, element, columns, sums, addRow, store, reduced, plus } from './attention_parts.mjs';
+import {
+  place,
+  seen,
+  PARAMETERS,
+  ROWS,
+  four,
+  shared,
+  PARTIAL,
+  walking,
+  products,
+  element,
+  columns,
+  sums,
+  addRow,
+  store,
+  reduced,
+  plus,
+} from './attention_parts.mjs';
 import { LANES, bindings, each, list, vectors } from './layout.mjs';
 
 /** The 32 queries of this workgroup, in descending order because the last ones see the most keys. */
@@ -60,16 +77,21 @@ const LOWEST = -3.4028234e38;
 ${shared('scores')}
 ${PARTIAL}
 
-${walking(TOTAL, QUERIES, `
+${walking(
+  TOTAL,
+  QUERIES,
+  `
   var begin = 0u;
   if (params.documents != 0u) {
     begin = min(starts[b * len + top_row], params.offset + top_row);
   }
-  let end = min(params.offset + top_row + 32u, all);`, `
+  let end = min(params.offset + top_row + 32u, all);`,
+  `
   ${columns(count)}
   ${sums(count)}
   var top = vec4<f32>(LOWEST);
-  var total = vec4<f32>();`, `
+  var total = vec4<f32>();`,
+  `
   ${products('s', query('q'), key('k'))}
   ${FIRST_OF_STARTS}
   ${each(4, seen)}
@@ -85,7 +107,8 @@ ${walking(TOTAL, QUERIES, `
   ${each(4, (b) => `scores[${place(b)}] = s${b};`, 2)}
   ${each(4, (a) => list(count, (c) => `${ROWS[a]}${c} *= old.${LANES[a]};`, ' '))}
   workgroupBarrier();
-  ${overKeys(count, 'v')}`, `
+  ${overKeys(count, 'v')}`,
+  `
   ${OWN_QUERIES}
   ${FIRST_OF_STARTS}
   partial[lane] = total;
@@ -94,14 +117,17 @@ ${walking(TOTAL, QUERIES, `
   ${reduced('total', plus)}
   ${store(count, 'y', 'at', '', (lane) => ` / total.${lane}`)}
   let lse = top + log(total);
-  ${LANES.map((e) => `
+  ${LANES.map(
+    (e) => `
     if (tx == 0u && at.${e} != NONE) {
       stats[2u * at.${e}] = lse.${e};
       stats[2u * at.${e} + 1u] = 0.0;
       if (params.documents != 0u && head == 0u) {
         stats[2u * params.batch * len * heads + b * len + t.${e}] = f32(first.${e});
       }
-    }`).join('\n')}`)}`;
+    }`,
+  ).join('\n')}`,
+)}`;
 
 export const attention_forward_tile = forward(2);
 export const attention_forward_tile_wide = forward(4);
@@ -116,12 +142,16 @@ ${bindings(PARAMETERS, ...vectors('q', 'k', 'v', 'y', 'dy'), 'stats: f32', 'dq: 
 ${shared('scores')}
 ${PARTIAL}
 
-${walking(TOTAL, QUERIES, `
+${walking(
+  TOTAL,
+  QUERIES,
+  `
   var begin = 0u;
   if (params.documents != 0u) {
     begin = u32(stats[2u * params.batch * len * heads + b * len + top_row]);
   }
-  let end = min(params.offset + top_row + 32u, all);`, `
+  let end = min(params.offset + top_row + 32u, all);`,
+  `
   ${columns(count)}
   // The deltas of the own rows, which stay in workgroup memory.
   var delta = vec4<f32>();
@@ -139,7 +169,8 @@ ${walking(TOTAL, QUERIES, `
   ${reduced('delta', plus)}
   workgroupBarrier();
   partial[lane] = delta;
-  ${sums(count)}`, `
+  ${sums(count)}`,
+  `
   ${products('s', query('q'), key('k'))}
   ${seenKeys(`
     let token = vec4<u32>(2u * params.batch * len * heads + b * len) + own_t;
@@ -152,13 +183,17 @@ ${walking(TOTAL, QUERIES, `
   // Each thread reads back what it wrote itself.
   ${each(4, (b) => `scores[${place(b)}] *= (g${b} - partial[lane]) * params.scale;`)}
   workgroupBarrier();
-  ${overKeys(count, 'k')}`, `
+  ${overKeys(count, 'k')}`,
+  `
   ${OWN_QUERIES}
   ${store(count, 'dq', 'at', '', () => '')}
-  ${LANES.map((e) => `
+  ${LANES.map(
+    (e) => `
     if (tx == 0u && at.${e} != NONE) {
       stats[2u * at.${e} + 1u] = partial[lane].${e};
-    }`).join('\n')}`)}`;
+    }`,
+  ).join('\n')}`,
+)}`;
 
 export const attention_backward_query_tile = backwardQuery(2);
 export const attention_backward_query_tile_wide = backwardQuery(4);
@@ -191,7 +226,10 @@ ${bindings(PARAMETERS, ...vectors('q', 'k', 'v', 'dy'), 'stats: f32', ...vectors
 
 ${shared('scores', 'slopes')}
 
-${walking('params.batch * heads * ((all + 31u) / 32u) * ((width4 + 15u) / 16u)', KEYS, `
+${walking(
+  'params.batch * heads * ((all + 31u) / 32u) * ((width4 + 15u) / 16u)',
+  KEYS,
+  `
   let begin = min(max(top_row, params.offset) - params.offset, len - 1u);
   var end = len;
   if (params.documents != 0u) {
@@ -203,10 +241,12 @@ ${walking('params.batch * heads * ((all + 31u) / 32u) * ((width4 + 15u) / 16u)',
       }
     }
     end = begin + max(count, 1u);
-  }`, `
+  }`,
+  `
   ${columns(2, 'left + ')}
   ${sums(2, 'k')}
-  ${sums(2, 'v')}`, `
+  ${sums(2, 'v')}`,
+  `
   ${products('s', ownKey('k'), otherQuery('q'))}
   // The tiles of the other queries, read where they are needed, since registers are few.
   let j = vec4<u32>(top_row + ty) + vec4<u32>(0u, 8u, 16u, 24u);
@@ -238,8 +278,10 @@ ${walking('params.batch * heads * ((all + 31u) / 32u) * ((width4 + 15u) / 16u)',
     ${addRow(2, 'p', 'dy', 'row', 'v')}
     let g = slopes[8u * i + ty];
     ${addRow(2, 'g', 'q', 'row', 'k')}
-  }`, `
+  }`,
+  `
   let own_j = vec4<u32>(top_row + ty) + vec4<u32>(0u, 8u, 16u, 24u);
   let at = select(vec4<u32>(NONE), (vec4<u32>(b * all) + own_j) * heads + vec4<u32>(head), own_j < vec4<u32>(all));
   ${store(2, 'dk', 'at', 'left + ', () => '', 'k')}
-  ${store(2, 'dv', 'at', 'left + ', () => '', 'v')}`)}`;
+  ${store(2, 'dv', 'at', 'left + ', () => '', 'v')}`,
+)}`;

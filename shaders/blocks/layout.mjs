@@ -14,7 +14,9 @@ export const DOTS = `
 
 /** `part(0)`, `part(1)` … `part(count - 1)`, with `perLine` of them on a line. */
 export function each(count, part, perLine = 1) {
-  return Array.from({ length: count }, (_, i) => part(i) + ((i + 1) % perLine === 0 ? '\n' : ' ')).join('').trimEnd();
+  return Array.from({ length: count }, (_, i) => part(i) + ((i + 1) % perLine === 0 ? '\n' : ' '))
+    .join('')
+    .trimEnd();
 }
 
 /** `part(0), part(1)` … `part(count - 1)`, separated by `separator`. */
@@ -83,7 +85,10 @@ export function fromParams(...names) {
 export function layout(name, template) {
   const lines = ['// Made by shaders/blocks.mjs'];
   let depth = 0;
-  for (const text of template.trim().split('\n').map((line) => line.trim())) {
+  for (const text of template
+    .trim()
+    .split('\n')
+    .map((line) => line.trim())) {
     if (text === '' && (depth > 0 || lines.at(-1) === '')) continue;
     const code = text.startsWith('//') ? '' : text;
     const line = '  '.repeat(depth - (/^[)}]*/.exec(code)?.[0] ?? '').length) + text;

@@ -13,7 +13,9 @@ fn places(row: u32, column: u32, n: u32, m: u32) -> vec4<u32> {
   let columns = vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u);
   return (params.first + min(row, n - 1u)) * m + min(columns, vec4<u32>(m - 1u));
 }
-${main(8, `
+${main(
+  8,
+  `
   ${fromParams('n', 'm', 'stride4', 'first4')}
   let columns = (m + 15u) / 16u;
   let block = grid_index(group, groups, lane, 8u);
@@ -27,9 +29,12 @@ ${main(8, `
   ${zeros(32, 'abcd')}
   for (var i = 0u; i < params.k4; i++) {
     ${each(16, (c) => `let q${c} = weight4(min(${after('column', c)}, m - 1u), i);`, 2)}
-    ${each(32, (r) => `let p${r} = x[min(${after('row', r)}, n - 1u) * stride4 + first4 + i];
+    ${each(
+      32,
+      (r) => `let p${r} = x[min(${after('row', r)}, n - 1u) * stride4 + first4 + i];
       a${r} += dots(p${r}, q0, q1, q2, q3); b${r} += dots(p${r}, q4, q5, q6, q7);
-      c${r} += dots(p${r}, q8, q9, q10, q11); d${r} += dots(p${r}, q12, q13, q14, q15);`)}
+      c${r} += dots(p${r}, q8, q9, q10, q11); d${r} += dots(p${r}, q12, q13, q14, q15);`,
+    )}
   }
   ${kept.array(32, 'abcd')}
   ${kept.put(32, 'abcd')}
@@ -43,4 +48,5 @@ ${main(8, `
   for (var sum = 0u; sum < 128u; sum++) {
     let at = places(row + sum / 4u, column + sum % 4u * 4u, n, m);
     ${LANES.map((e) => `y[at.${e}] = sums[sum].${e};`).join(' ')}
-  }`)}`;
+  }`,
+)}`;

@@ -42,7 +42,9 @@ export const linear_forward_any_block = `
 // y [n, m]. One thread: 16 rows by 8 columns of y. Twin: ops/linear/kernels.rs
 ${bindings(['n', 'm', 'k', 'plane'], 'w', 'x: f32', 'y: f32')}
 ${store('n', 'm', (at, sum) => `y[${at}] = ${sum};`)}
-${main(32, `
+${main(
+  32,
+  `
   ${fromParams('n', 'm', 'k')}
   let columns = (m + 7u) / 8u;
   let block = grid_index(group, groups, lane, 32u);
@@ -52,8 +54,14 @@ ${main(32, `
     return;
   }
   ${clampedAny('n', 'm', ' * k')}
-  ${loopAny('0u', 'k', (r) => `x[r${r} + i]`, (column) => `weight1(${column}, i)`)}
-  ${storeAny()}`)}`;
+  ${loopAny(
+    '0u',
+    'k',
+    (r) => `x[r${r} + i]`,
+    (column) => `weight1(${column}, i)`,
+  )}
+  ${storeAny()}`,
+)}`;
 
 export const linear_backward_input_any_block = `
 // dx = dy W for any shape with many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k],
@@ -61,7 +69,9 @@ export const linear_backward_input_any_block = `
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
 ${bindings(['n', 'm', 'k', 'slice', 'plane'], 'w', 'dy: f32', 'dx: f32')}
 ${store('n', 'k', (at, sum) => `dx[${at}] = ${sum};`, ', above: u32', '(above + row)')}
-${main(32, `
+${main(
+  32,
+  `
   ${fromParams('n', 'm', 'k')}
   let columns = (k + 7u) / 8u;
   let block = grid_index(group, groups, lane, 32u);
@@ -75,8 +85,14 @@ ${main(32, `
   }
   let end = min(start + params.slice, m);
   ${clampedAny('n', 'k', ' * m')}
-  ${loopAny('start', 'end', (r) => `dy[r${r} + i]`, (column) => `weight1(i, ${column})`)}
-  ${storeAny(', above')}`)}`;
+  ${loopAny(
+    'start',
+    'end',
+    (r) => `dy[r${r} + i]`,
+    (column) => `weight1(i, ${column})`,
+  )}
+  ${storeAny(', above')}`,
+)}`;
 
 export const linear_backward_weight_any_block = `
 // dW (+)= dyᵀ x for any shape: dw[c, i] = Σ_r dy[r, c] x[r, i], added to the values in dw if add is 1. dy [n, m],
@@ -87,7 +103,9 @@ fn put(at: u32, sum: f32) {
   dw[at] = select(0.0, dw[at], params.add == 1u) + sum;
 }
 ${store('m', 'k', (at, sum) => `put(${at}, ${sum});`)}
-${main(32, `
+${main(
+  32,
+  `
   ${fromParams('n', 'm', 'k')}
   let columns = (k + 7u) / 8u;
   let block = grid_index(group, groups, lane, 32u);
@@ -97,5 +115,11 @@ ${main(32, `
     return;
   }
   ${clampedAny('m', 'k')}
-  ${loopAny('0u', 'n', (r) => `dy[i * m + r${r}]`, (column) => `x[i * k + ${column}]`)}
-  ${storeAny()}`)}`;
+  ${loopAny(
+    '0u',
+    'n',
+    (r) => `dy[i * m + r${r}]`,
+    (column) => `x[i * k + ${column}]`,
+  )}
+  ${storeAny()}`,
+)}`;

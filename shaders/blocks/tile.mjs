@@ -24,7 +24,8 @@ export const brought = ({ sides, loads }, left, right, advance) => {
   const numbered = (e) => (skip) => (e === 0 ? '' : ` + ${skip * e}u`);
   const ahead = (word) => each(loads, (e) => `${word}l${e} = ${left.vector(numbered(e))};\n${word}r${e} = ${right.vector(numbered(e))};`);
   const one = (by, l, r) => `${left.into(by)} = ${l};\n${right.into(by)} = ${r};`;
-  if (sides === 1) return { begin: ahead('var '), bring: each(loads, (e) => one(numbered(e), `l${e}`, `r${e}`)), next: `${advance}\n${ahead('')}` };
+  if (sides === 1)
+    return { begin: ahead('var '), bring: each(loads, (e) => one(numbered(e), `l${e}`, `r${e}`)), next: `${advance}\n${ahead('')}` };
   const by = (skip) => ` + ${skip}u * e`;
   const bring = `for (var e = 0u; e < ${loads}u; e++) {
     ${one(by, left.vector(by), right.vector(by))}
@@ -36,19 +37,24 @@ export const brought = ({ sides, loads }, left, right, advance) => {
 export const sums = ({ rows, sides }, part) => each(rows, (row) => each(sides, (side) => part(row, side, `${SIDES[side]}${row}`)));
 
 /** The sums of all rows: row by row, the products of four elements of `rows` with vectors that were read before. */
-const chains = ({ rows, sides }, array) => each(rows, (row) => `
+const chains = ({ rows, sides }, array) =>
+  each(
+    rows,
+    (row) => `
   ${row === 0 ? 'var ' : ''}p = ${array}[${after('ty * 5u + i', 40 * row)}];
   ${each(sides, (side) => {
     const [sum, other] = [`${SIDES[side]}${row}`, `${SIDES[side]}q`];
     return `${sum} = ${LANES.reduce((sofar, e, i) => `fma(vec4<f32>(p.${e}), ${other}${i}, ${sofar})`, sum)};`;
-  })}`);
+  })}`,
+  );
 
-const forward = (of) => brought(
-  of,
-  { vector: (by) => `input4(top + row${by(16)}, i4)`, into: (by) => `xs[into${by(80)}]` },
-  { vector: (by) => `matrix4(left + row${by(16)}, i4)`, into: (by) => `ws[into${by(80)}]` },
-  'i4 += 4u;',
-);
+const forward = (of) =>
+  brought(
+    of,
+    { vector: (by) => `input4(top + row${by(16)}, i4)`, into: (by) => `xs[into${by(80)}]` },
+    { vector: (by) => `matrix4(left + row${by(16)}, i4)`, into: (by) => `ws[into${by(80)}]` },
+    'i4 += 4u;',
+  );
 
 export const forwardTile = (size, { rows, sides } = shape(size), { begin, bring, next } = forward(shape(size))) => `
 // The entry point of products by tiles: y[r, c] = Σ_i x[r, i] w[c, i], c < m, which the stem puts in their place, and
@@ -85,12 +91,17 @@ fn matrix4(row: u32, i: u32) -> vec4<f32> {
 
 // Four values of y from a row's sums on, eight columns apart.
 fn store(row: u32, column: u32, sums: vec4<f32>) {
-  ${each(4, (i) => `
+  ${each(
+    4,
+    (i) => `
   if (row < params.n && ${after('column', 8 * i)} < params.m) {
     put(row, ${after('column', 8 * i)}, sums.${LANES[i]});
-  }`)}
+  }`,
+  )}
 }
-${main(64, `
+${main(
+  64,
+  `
   let across = (params.m + ${size - 1}u) / ${size}u;
   let tile = group_index(group, groups);
   let top = tile / across * ${size}u;
@@ -118,14 +129,16 @@ ${main(64, `
     }
     workgroupBarrier();
   }
-  ${sums({ rows, sides }, (row, side, sum) => `store(${after('top + ty', 8 * row)}, ${after('left + tx', 32 * side)}, ${sum});`)}`)}`;
+  ${sums({ rows, sides }, (row, side, sum) => `store(${after('top + ty', 8 * row)}, ${after('left + tx', 32 * side)}, ${sum});`)}`,
+)}`;
 
-const input = (of) => brought(
-  of,
-  { vector: (by) => `left4(row${by(16)}, c, first, own, all)`, into: (by) => `left[into${by(80)}]` },
-  { vector: (by) => `right4(r${by(64 / of.across)}, i4, first, own, all)`, into: (by) => `right[lane${by(64)}]` },
-  'c += 4u; r += 16u;',
-);
+const input = (of) =>
+  brought(
+    of,
+    { vector: (by) => `left4(row${by(16)}, c, first, own, all)`, into: (by) => `left[into${by(80)}]` },
+    { vector: (by) => `right4(r${by(64 / of.across)}, i4, first, own, all)`, into: (by) => `right[lane${by(64)}]` },
+    'c += 4u; r += 16u;',
+  );
 
 export const inputTile = (size, { rows, sides, across } = shape(size), { begin, bring, next } = input(shape(size))) => `
 // Input gradients by tiles: dx[r, i] = Σ_c dy[r, c] w[c, i] in slices of dy's columns, to which the first slice adds

@@ -17,7 +17,11 @@ const GRADIENTS = {
 // sum at a time in workgroup memory. Twin: ops/linear/kernels.rs`,
     bound: bindings(
       ['n', 'm', 'm4', 'k4', 'slice4', 'input', 'add', '// Factor of dW.\nscale: f32', 'plane'],
-      'w', 'dy: vec4<f32>', 'x: vec4<f32>', 'dx: vec4<f32>', 'dw: vec4<f32>',
+      'w',
+      'dy: vec4<f32>',
+      'x: vec4<f32>',
+      'dx: vec4<f32>',
+      'dw: vec4<f32>',
     ),
     outputs: 'params.m',
     output4: 'return dy[row * params.m4 + c];',
@@ -56,14 +60,17 @@ const GRADIENTS = {
   },
 };
 
-const weight = (of) => brought(
-  of,
-  { vector: (by) => `outputs4(at${by(64 / of.across)}, top + v)`, into: (by) => `left[lane${by(64)}]` },
-  { vector: (by) => `inputs4(at${by(64 / of.across)}, column + v)`, into: (by) => `right[lane${by(64)}]` },
-  'at += 16u;',
-);
+const weight = (of) =>
+  brought(
+    of,
+    { vector: (by) => `outputs4(at${by(64 / of.across)}, top + v)`, into: (by) => `left[lane${by(64)}]` },
+    { vector: (by) => `inputs4(at${by(64 / of.across)}, column + v)`, into: (by) => `right[lane${by(64)}]` },
+    'at += 16u;',
+  );
 
-const backwardTile = (of) => (size, { rows, sides, across } = shape(size), { begin, bring, next } = weight(shape(size))) => `
+const backwardTile =
+  (of) =>
+  (size, { rows, sides, across } = shape(size), { begin, bring, next } = weight(shape(size))) => `
 ${of.head(size).trim()}
 ${of.bound}
 
@@ -139,7 +146,9 @@ fn weight_gradient(tile: u32, lane: u32, rounds: u32) {
   let row = 4u * (top + ty);
   ${sums({ rows, sides }, (at, side, sum) => `store_weight(${after('row', at < 4 ? at : 28 + at)}, ${after('column + tx', 8 * side)}, ${sum});`)}
 }
-${main(64, `
+${main(
+  64,
+  `
   let tile = group_index(group, groups);
   if (lane == 0u) {
     let before = tile < params.input;
@@ -150,7 +159,8 @@ ${main(64, `
     input_gradient(tile, lane, chosen.y);
   } else {
     weight_gradient(tile - params.input, lane, chosen.y);
-  }`)}`;
+  }`,
+)}`;
 
 export const linearBackwardTile = backwardTile(GRADIENTS.one);
 export const linearBackwardThreeTile = backwardTile(GRADIENTS.three);

@@ -5,9 +5,26 @@ import { Arena } from '../torture/arena.mjs';
 const TYPES = ['f16', 'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q4_k', 'q6_k'];
 const steps = Number(process.argv[2] ?? 5);
 /** Rows of whole blocks of 256. */
-const shape = { hiddenSize: 256, numHiddenLayers: 3, numAttentionHeads: 8, numKeyValueHeads: 4, intermediateSize: 768, maxPositionEmbeddings: 256 };
-const text = 'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. Why not? '.repeat(40);
-const options = { steps: 1000, batchSize: 1, seqLen: 256, learningRate: 2e-4, autosave: false, adapter: { r: 16, alpha: 32, targetModules: 'all-linear' } };
+const shape = {
+  hiddenSize: 256,
+  numHiddenLayers: 3,
+  numAttentionHeads: 8,
+  numKeyValueHeads: 4,
+  intermediateSize: 768,
+  maxPositionEmbeddings: 256,
+};
+const text =
+  'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. Why not? '.repeat(
+    40,
+  );
+const options = {
+  steps: 1000,
+  batchSize: 1,
+  seqLen: 256,
+  learningRate: 2e-4,
+  autosave: false,
+  adapter: { r: 16, alpha: 32, targetModules: 'all-linear' },
+};
 
 /**
  * Runs in the page: returns milliseconds of each step by storage, and the losses.
@@ -39,7 +56,9 @@ try {
   console.log('| storage | step, ms | beside f32, ms | ratio | losses |\n|---|---|---|---|---|');
   for (const type of TYPES) {
     const ask = { setting: { shape, text, type, options }, steps };
-    const [stored, wide] = await arena.with((subject) => subject.do(`async (s, given) => (${measured})(s, await import('/torture/adapters.mjs'), given)`, ask));
+    const [stored, wide] = await arena.with((subject) =>
+      subject.do(`async (s, given) => (${measured})(s, await import('/torture/adapters.mjs'), given)`, ask),
+    );
     const [packed, f32] = [middle(stored.ms), middle(wide.ms)];
     const same = JSON.stringify(stored.losses) === JSON.stringify(wide.losses) ? 'equal' : 'OTHER';
     console.log(`| ${type} | ${packed.toFixed(0)} | ${f32.toFixed(0)} | ${(packed / f32).toFixed(2)} | ${same} |`);

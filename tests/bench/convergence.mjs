@@ -18,7 +18,13 @@ const WINDOW = 10;
  */
 const RULES = [
   { name: 'AdamW', colour: '#1b6ca8', rates: [5e-4, 1e-3, 2e-3, 4e-3], optimizer: { type: 'adamw' } },
-  { name: 'AdamW, a block at a time', colour: '#5b8fb9', rates: [5e-4, 1e-3, 2e-3, 4e-3], optimizer: { type: 'adamw' }, more: { block_coordinate: { blocks: 1, interval: 15 } } },
+  {
+    name: 'AdamW, a block at a time',
+    colour: '#5b8fb9',
+    rates: [5e-4, 1e-3, 2e-3, 4e-3],
+    optimizer: { type: 'adamw' },
+    more: { block_coordinate: { blocks: 1, interval: 15 } },
+  },
   { name: 'APOLLO', colour: '#2e8b57', rates: [1e-3, 2e-3, 4e-3, 8e-3], optimizer: { type: 'apollo' } },
   { name: 'APOLLO-Mini', colour: '#8a9a2b', rates: [1e-3, 2e-3, 4e-3, 8e-3], optimizer: { type: 'apollo', mini: true } },
   { name: 'SGD, momentum 0.9', colour: '#7a4fa3', rates: [0.03, 0.1, 0.3, 1], optimizer: { type: 'sgd', momentum: 0.9 } },
@@ -34,9 +40,17 @@ const ABLATIONS = [
   { name: 'no growth limit', rates: [1e-3, 2e-3, 4e-3, 8e-3], optimizer: { type: 'apollo', growth_limit: null } },
   { name: 'scale 1', rates: [2e-3, 4e-3, 8e-3, 1.6e-2], optimizer: { type: 'apollo', scale: 1 } },
   { name: 'every matrix projected', rates: [5e-4, 1e-3, 2e-3, 4e-3], optimizer: { type: 'apollo', projected: 'all' } },
-  { name: 'AdamW at a quarter of the rate', rates: [2e-3, 4e-3, 8e-3, 1.6e-2], optimizer: { type: 'apollo', adamw_learning_rate_scale: 0.25 } },
+  {
+    name: 'AdamW at a quarter of the rate',
+    rates: [2e-3, 4e-3, 8e-3, 1.6e-2],
+    optimizer: { type: 'apollo', adamw_learning_rate_scale: 0.25 },
+  },
   { name: 'rank 16', rates: [1e-3, 2e-3, 4e-3, 8e-3], optimizer: { type: 'apollo', rank: 16 } },
-  { name: 'rank 16, scale 1, every matrix projected', rates: [1e-3, 2.5e-3, 5e-3, 1e-2], optimizer: { type: 'apollo', rank: 16, scale: 1, projected: 'all' } },
+  {
+    name: 'rank 16, scale 1, every matrix projected',
+    rates: [1e-3, 2.5e-3, 5e-3, 1e-2],
+    optimizer: { type: 'apollo', rank: 16, scale: 1, projected: 'all' },
+  },
   { name: '8 micro-batches, 100 steps', rates: [2e-3, 4e-3, 8e-3], optimizer: { type: 'apollo' }, more: ACCUMULATED },
   { name: '8 micro-batches, 100 steps, AdamW', rates: [1e-3, 2e-3, 4e-3], optimizer: { type: 'adamw' }, more: ACCUMULATED },
 ];
@@ -51,8 +65,24 @@ function train(model, text, runner, settings) {
   try {
     const file = join(folder, 'train.json');
     writeFileSync(file, JSON.stringify(settings));
-    const args = ['train', '--model', model, '--data', text, '--train-config', file, '--device', 'wgpu', '--eval-every', String(settings.steps), '--json'];
-    const lines = execFileSync(runner, args, { encoding: 'utf8', maxBuffer: 2 ** 26, stdio: ['ignore', 'pipe', 'inherit'] }).trim().split('\n').map((line) => JSON.parse(line));
+    const args = [
+      'train',
+      '--model',
+      model,
+      '--data',
+      text,
+      '--train-config',
+      file,
+      '--device',
+      'wgpu',
+      '--eval-every',
+      String(settings.steps),
+      '--json',
+    ];
+    const lines = execFileSync(runner, args, { encoding: 'utf8', maxBuffer: 2 ** 26, stdio: ['ignore', 'pipe', 'inherit'] })
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
     const losses = lines.filter((line) => 'grad_norm' in line).map(({ loss }) => loss);
     return { validation: Number(lines.find((line) => 'eval_loss' in line).eval_loss.toFixed(4)), curve: means(losses) };
   } finally {
@@ -64,7 +94,19 @@ function train(model, text, runner, settings) {
 function settingsOf({ optimizer, more = {} }, learning_rate, precision) {
   const steps = more.steps ?? STEPS;
   const schedule = { type: 'cosine', total_steps: steps, warmup_steps: Math.round(steps / 20) };
-  return { optimizer, schedule, learning_rate, precision, max_grad_norm: 1, batch_size: 4, seq_len: 64, steps, validation_fraction: 0.05, seed: 5, ...more };
+  return {
+    optimizer,
+    schedule,
+    learning_rate,
+    precision,
+    max_grad_norm: 1,
+    batch_size: 4,
+    seq_len: 64,
+    steps,
+    validation_fraction: 0.05,
+    seed: 5,
+    ...more,
+  };
 }
 
 const keyOf = (rate, precision) => `${precision} ${rate}`;
@@ -107,7 +149,12 @@ function drawCurves(results) {
   const curves = RULES.flatMap((row) => {
     const { name, colour } = row;
     const rate = bestRate(row, results);
-    return PRECISIONS.map((precision, dashed) => ({ name: `${name} ${precision}`, colour, dashed: dashed === 1, curve: results[name]?.[keyOf(rate, precision)]?.curve }));
+    return PRECISIONS.map((precision, dashed) => ({
+      name: `${name} ${precision}`,
+      colour,
+      dashed: dashed === 1,
+      curve: results[name]?.[keyOf(rate, precision)]?.curve,
+    }));
   }).filter(({ curve }) => curve !== undefined);
   if (curves.length === 0) return;
   const [width, height, left, top, right, bottom] = [760, 460, 50, 20, 170, 40];
@@ -117,16 +164,23 @@ function drawCurves(results) {
   const y = (loss) => top + ((height - top - bottom) * (high - loss)) / (high - low);
   const parts = [`<rect width="${width}" height="${height}" fill="#fff"/>`];
   for (let loss = low; loss <= high + 1e-9; loss += 0.2) {
-    parts.push(`<path d="M${left} ${y(loss).toFixed(1)}H${width - right}" stroke="#ddd"/><text x="${left - 8}" y="${(y(loss) + 4).toFixed(1)}" text-anchor="end">${loss.toFixed(1)}</text>`);
+    parts.push(
+      `<path d="M${left} ${y(loss).toFixed(1)}H${width - right}" stroke="#ddd"/><text x="${left - 8}" y="${(y(loss) + 4).toFixed(1)}" text-anchor="end">${loss.toFixed(1)}</text>`,
+    );
   }
-  for (let step = 0; step <= STEPS; step += 50) parts.push(`<text x="${x(step)}" y="${height - bottom + 18}" text-anchor="middle">${step}</text>`);
-  parts.push(`<text x="${(left + width - right) / 2}" y="${height - 6}" text-anchor="middle">step</text><text x="12" y="14">loss, nats, mean of ${WINDOW} steps</text>`);
+  for (let step = 0; step <= STEPS; step += 50)
+    parts.push(`<text x="${x(step)}" y="${height - bottom + 18}" text-anchor="middle">${step}</text>`);
+  parts.push(
+    `<text x="${(left + width - right) / 2}" y="${height - 6}" text-anchor="middle">step</text><text x="12" y="14">loss, nats, mean of ${WINDOW} steps</text>`,
+  );
   curves.forEach(({ name, colour, dashed, curve }, index) => {
     const dash = dashed ? ' stroke-dasharray="5 4"' : '';
     const points = curve.map((loss, at) => `${x(Math.min((at + 1) * WINDOW, STEPS)).toFixed(1)},${y(loss).toFixed(1)}`).join(' ');
     const line = top + 10 + 20 * index;
     parts.push(`<polyline points="${points}" fill="none" stroke="${colour}" stroke-width="1.5"${dash}/>`);
-    parts.push(`<path d="M${width - right + 10} ${line}h24" stroke="${colour}" stroke-width="1.5"${dash}/><text x="${width - right + 40}" y="${line + 4}">${name}</text>`);
+    parts.push(
+      `<path d="M${width - right + 10} ${line}h24" stroke="${colour}" stroke-width="1.5"${dash}/><text x="${width - right + 40}" y="${line + 4}">${name}</text>`,
+    );
   });
   const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="sans-serif" font-size="11">`;
   writeFileSync(new URL('convergence.svg', import.meta.url), `${head}\n${parts.join('\n')}\n</svg>\n`);
@@ -141,7 +195,9 @@ function print(results) {
     const rate = bestRate(row, results);
     if (rate === undefined) continue;
     const [f32, bf16] = PRECISIONS.map((precision) => of(row, rate, precision));
-    console.log(`| ${row.name} | ${grid(row)} | ${rate} | ${f32.toFixed(4)} | ${bf16?.toFixed(4) ?? ''} | ${bf16 === undefined ? '' : (bf16 - f32).toFixed(4)} |`);
+    console.log(
+      `| ${row.name} | ${grid(row)} | ${rate} | ${f32.toFixed(4)} | ${bf16?.toFixed(4) ?? ''} | ${bf16 === undefined ? '' : (bf16 - f32).toFixed(4)} |`,
+    );
   }
   console.log('\n| APOLLO with | rates | best rate | f32 |\n|---|---|---|---|');
   for (const row of ABLATIONS) {

@@ -98,7 +98,9 @@ try {
   await browser.close();
   await site.close();
 }
-console.log('| type | file, MB | export, s | encode and export, MB/s of f32 | decode, MB/s of f32 | verify, MB/s of the file | import, s | import, MB/s of the file |');
+console.log(
+  '| type | file, MB | export, s | encode and export, MB/s of f32 | decode, MB/s of f32 | verify, MB/s of the file | import, s | import, MB/s of the file |',
+);
 console.log('|---|---|---|---|---|---|---|---|');
 for (const type of types) {
   const runs = found.filter((run) => run.type === type);

@@ -38,7 +38,14 @@ try {
   const { page, record } = await browser.open(`${site.url}/`);
   page.on('console', (message) => message.type() === 'log' && console.log(message.text()));
   const gpuBytes = await page.evaluate(train, { names, text: readFileSync(textFile, 'utf8'), options: JSON.parse(options) });
-  console.log(JSON.stringify({ model: join(basename(folder), names.length === 1 ? names[0] : ''), gpu_bytes_reserved: gpuBytes, resident_bytes_peak: peak, errors: record.errors }));
+  console.log(
+    JSON.stringify({
+      model: join(basename(folder), names.length === 1 ? names[0] : ''),
+      gpu_bytes_reserved: gpuBytes,
+      resident_bytes_peak: peak,
+      errors: record.errors,
+    }),
+  );
 } finally {
   clearInterval(watch);
   await browser.close();

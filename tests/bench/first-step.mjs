@@ -9,13 +9,24 @@ import { Browser } from '../browser/chromium.mjs';
 import { serve } from '../browser/site.mjs';
 import { pagesDir, preparePage } from './peers.mjs';
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { before: { type: 'string' }, rounds: { type: 'string', default: '4' } } });
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { before: { type: 'string' }, rounds: { type: 'string', default: '4' } },
+});
 const size = positionals[0] ?? 'tiny';
 const seconds = (millis) => (millis / 1000).toFixed(2);
 /** A shader as it is compiled: without comments and empty lines (shaders/build.rs). */
-const compiledText = (text) => text.split('\n').map((line) => line.split('//')[0].trimEnd()).filter((line) => line !== '').join('\n');
+const compiledText = (text) =>
+  text
+    .split('\n')
+    .map((line) => line.split('//')[0].trimEnd())
+    .filter((line) => line !== '')
+    .join('\n');
 const stems = readdirSync(join(root, 'shaders')).filter((name) => name.endsWith('.wgsl') && name !== 'common.wgsl');
-const shaders = stems.map((name) => ({ name: name.replace('.wgsl', ''), text: compiledText(readFileSync(join(root, 'shaders', name), 'utf8')) }));
+const shaders = stems.map((name) => ({
+  name: name.replace('.wgsl', ''),
+  text: compiledText(readFileSync(join(root, 'shaders', name), 'utf8')),
+}));
 
 /** Runs in the page: asks the worker's probe. */
 const texts = () =>
@@ -83,13 +94,17 @@ async function parts(browser, site) {
   await page.close();
   const empty = await browser.open(`${site.url}/`);
   const times = await empty.page.evaluate(`(${compiled})(${JSON.stringify(codes)})`);
-  const kernels = codes.map((code, i) => ({ name: shaders.find(({ text }) => code.includes(text))?.name ?? 'of CubeCL', millis: times[i] }));
+  const kernels = codes.map((code, i) => ({
+    name: shaders.find(({ text }) => code.includes(text))?.name ?? 'of CubeCL',
+    millis: times[i],
+  }));
   const sum = times.reduce((all, each) => all + each, 0);
   console.log(`| ${size}, from navigation to the loss of the first step | ${seconds(firstStepMs)} s |\n|---|---|`);
   console.log(`| page, package, core, device, model and trainer | ${seconds(builtMs)} s |`);
   console.log(`| ${kernels.length} kernels, compiled one by one | ${seconds(sum)} s |`);
   console.log(`| a later step | ${seconds(stepMs)} s |\n`);
-  for (const { name, millis } of kernels.toSorted((a, b) => b.millis - a.millis).slice(0, 12)) console.log(`${Math.round(millis)} ms ${name}`);
+  for (const { name, millis } of kernels.toSorted((a, b) => b.millis - a.millis).slice(0, 12))
+    console.log(`${Math.round(millis)} ms ${name}`);
 }
 
 await (values.before ? inTurns() : inParts());

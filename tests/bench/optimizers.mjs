@@ -13,7 +13,10 @@ const REPETITIONS = 9;
 
 const args = ['run', '--locked', '-q', '--bin', 'tabtune-dev', '--', 'bench', 'optimizers', '--elements', elements, '--json'];
 const output = execFileSync('cargo', args, { cwd: root, env: environment, encoding: 'utf8', maxBuffer: 1 << 26 });
-const rows = output.trim().split('\n').map((line) => JSON.parse(line));
+const rows = output
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line));
 const source = (name) => readFileSync(join(root, 'shaders', `${name}.wgsl`), 'utf8');
 const sources = Object.assign({ u32_copy: source('common') + source('u32_copy') }, ...rows.map(({ texts }) => texts));
 
@@ -72,7 +75,10 @@ async function time({ lists, sources, repetitions }) {
     }
   }
   const { vendor, architecture, device: name } = adapter.info;
-  return { adapter: [vendor, architecture, name].filter(Boolean).join(' '), times: times.map((list) => list.toSorted((a, b) => a - b)[list.length >> 1]) };
+  return {
+    adapter: [vendor, architecture, name].filter(Boolean).join(' '),
+    times: times.map((list) => list.toSorted((a, b) => a - b)[list.length >> 1]),
+  };
 }
 
 const copies = rows.map(({ bytes }) => {
@@ -84,7 +90,9 @@ const browser = await Browser.launch();
 try {
   const { page, record } = await browser.open(`${site.url}/`);
   const steps = rows.flatMap((row, index) => [row.launches, copies[index]]);
-  const kernels = rows.flatMap(({ optimizer, precision, launches }) => launches.length > 1 ? launches.map((launch) => [`${optimizer} ${precision}`, launch]) : []);
+  const kernels = rows.flatMap(({ optimizer, precision, launches }) =>
+    launches.length > 1 ? launches.map((launch) => [`${optimizer} ${precision}`, launch]) : [],
+  );
   const lists = [...steps, ...kernels.map(([, launch]) => [launch])];
   const { adapter, times } = await page.evaluate(time, { lists, sources, repetitions: REPETITIONS });
   if (record.errors.length > 0) throw new Error(record.errors.join('\n'));
@@ -93,10 +101,13 @@ try {
   for (const [index, { optimizer, precision, bytes, dispatches }] of rows.entries()) {
     const [own, copy] = [times[2 * index], times[2 * index + 1]];
     const rate = (ms) => (bytes / ms / 1e6).toFixed(2);
-    console.log(`| ${optimizer} ${precision} | ${dispatches} | ${(bytes / 1e6).toFixed(1)} | ${own.toFixed(0)} | ${rate(own)} | ${rate(copy)} | ${(copy / own).toFixed(3)} |`);
+    console.log(
+      `| ${optimizer} ${precision} | ${dispatches} | ${(bytes / 1e6).toFixed(1)} | ${own.toFixed(0)} | ${rate(own)} | ${rate(copy)} | ${(copy / own).toFixed(3)} |`,
+    );
   }
   console.log('\n| optimizer | kernel | time alone, ms |\n|---|---|---|');
-  for (const [index, [optimizer, [name]]] of kernels.entries()) console.log(`| ${optimizer} | ${name} | ${times[steps.length + index].toFixed(1)} |`);
+  for (const [index, [optimizer, [name]]] of kernels.entries())
+    console.log(`| ${optimizer} | ${name} | ${times[steps.length + index].toFixed(1)} |`);
 } finally {
   await browser.close();
   await site.close();

@@ -13,8 +13,18 @@ const STEPS = 6;
 const FIRST = 3;
 const SHAPE = { hiddenSize: 128, numHiddenLayers: 3, numAttentionHeads: 4 };
 const CONFIG = {
-  model_type: 'llama', hidden_act: 'silu', hidden_size: 128, intermediate_size: 344, num_hidden_layers: 3, num_attention_heads: 4, num_key_value_heads: 4,
-  max_position_embeddings: 1024, rms_norm_eps: 1e-5, rope_theta: 10000, tie_word_embeddings: true, vocab_size: 1,
+  model_type: 'llama',
+  hidden_act: 'silu',
+  hidden_size: 128,
+  intermediate_size: 344,
+  num_hidden_layers: 3,
+  num_attention_heads: 4,
+  num_key_value_heads: 4,
+  max_position_embeddings: 1024,
+  rms_norm_eps: 1e-5,
+  rope_theta: 10000,
+  tie_word_embeddings: true,
+  vocab_size: 1,
 };
 
 /** Returns 2000 rows of 40 to 300 characters, each of which is a token. */
@@ -60,15 +70,36 @@ try {
   writeFileSync(data, text);
   writeFileSync(config, JSON.stringify(CONFIG));
   const native = (packing) => {
-    const args = ['train', '--json', '--config', config, '--data', data, '--device', 'wgpu', '--steps', String(STEPS), '--batch-size', '4', '--seq-len', '512', '--seed', '1'];
-    const lines = execFileSync(process.env.TABTUNE ?? 'tabtune', [...args, ...(packing ? [] : ['--no-packing'])], { encoding: 'utf8' }).trim().split('\n');
+    const args = [
+      'train',
+      '--json',
+      '--config',
+      config,
+      '--data',
+      data,
+      '--device',
+      'wgpu',
+      '--steps',
+      String(STEPS),
+      '--batch-size',
+      '4',
+      '--seq-len',
+      '512',
+      '--seed',
+      '1',
+    ];
+    const lines = execFileSync(process.env.TABTUNE ?? 'tabtune', [...args, ...(packing ? [] : ['--no-packing'])], { encoding: 'utf8' })
+      .trim()
+      .split('\n');
     return rate(lines.map((line) => JSON.parse(line)).filter(({ grad_norm }) => grad_norm !== undefined));
   };
   const { page } = await browser.open(`${site.url}/`);
   const tab = async (packing) => rate(await page.evaluate(inPage, { text, shape: SHAPE, packing, steps: STEPS }));
   for (const [where, measure] of Object.entries({ native, Chromium: tab })) {
     const [apart, packed] = [await measure(false), await measure(true)];
-    console.log(`${where}: ${apart.toFixed(0)} learned tokens a second apart, ${packed.toFixed(0)} packed, ${(packed / apart).toFixed(2)} times as many`);
+    console.log(
+      `${where}: ${apart.toFixed(0)} learned tokens a second apart, ${packed.toFixed(0)} packed, ${(packed / apart).toFixed(2)} times as many`,
+    );
   }
 } finally {
   await browser.close();

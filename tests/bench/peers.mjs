@@ -13,7 +13,11 @@ export const PEERS = {
   jax: { packages: { '@jax-js/jax': '0.1.25' } },
   tfjs: { packages: { '@tensorflow/tfjs': '4.22.0', '@tensorflow/tfjs-backend-webgpu': '4.22.0' } },
   stock: { built: true },
-  nanogpt: { packages: { '@genai-fi/nanogpt': '1.3.0' }, alias: { nanogpt: '@genai-fi/nanogpt/dist' }, other: 'GELU instead of SwiGLU, as many parameters; own initial weights' },
+  nanogpt: {
+    packages: { '@genai-fi/nanogpt': '1.3.0' },
+    alias: { nanogpt: '@genai-fi/nanogpt/dist' },
+    other: 'GELU instead of SwiGLU, as many parameters; own initial weights',
+  },
 };
 
 function versionIn(folder, name) {
@@ -29,7 +33,9 @@ async function install(peer) {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"private":true}\n');
   const list = wanted.map(([name, version]) => `${name}@${version}`);
-  await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock', '--save-exact', ...list], { cwd: folder });
+  await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock', '--save-exact', ...list], {
+    cwd: folder,
+  });
   return folder;
 }
 
@@ -51,7 +57,9 @@ async function buildStock() {
 export async function preparePage(peer) {
   const { alias: own = {}, built } = PEERS[peer];
   const folder = built ? await buildStock() : await install(peer);
-  const alias = built ? [['tabtune-bench', join(folder, 'tabtune_bench.js')]] : Object.entries(own).map(([name, path]) => [name, join(folder, 'node_modules', path)]);
+  const alias = built
+    ? [['tabtune-bench', join(folder, 'tabtune_bench.js')]]
+    : Object.entries(own).map(([name, path]) => [name, join(folder, 'node_modules', path)]);
   await build({
     entryPoints: [fileURLToPath(new URL(`./pages/${peer}.mjs`, import.meta.url))],
     outfile: join(pagesDir, `${peer}.js`),
@@ -63,5 +71,8 @@ export async function preparePage(peer) {
     alias: Object.fromEntries(alias),
   });
   const script = `<script type="module" src="./${peer}.js"></script>`;
-  writeFileSync(join(pagesDir, `${peer}.html`), `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>${peer} benchmark</title>${script}\n`);
+  writeFileSync(
+    join(pagesDir, `${peer}.html`),
+    `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>${peer} benchmark</title>${script}\n`,
+  );
 }

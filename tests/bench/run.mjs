@@ -21,10 +21,18 @@ const MB = 1e6;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { peers: { type: 'string' }, before: { type: 'string' }, rounds: { type: 'string', default: '5' }, write: { type: 'boolean', default: false } },
+  options: {
+    peers: { type: 'string' },
+    before: { type: 'string' },
+    rounds: { type: 'string', default: '5' },
+    write: { type: 'boolean', default: false },
+  },
 });
 const sizes = positionals.length > 0 ? positionals : Object.keys(spec.SIZES);
-const peers = values.peers === undefined ? Object.keys(PEERS).filter((name) => !PEERS[name].built) : values.peers.split(',').filter((name) => name !== 'none');
+const peers =
+  values.peers === undefined
+    ? Object.keys(PEERS).filter((name) => !PEERS[name].built)
+    : values.peers.split(',').filter((name) => name !== 'none');
 const rounds = Number(values.rounds);
 const unknown = [...sizes.filter((name) => !spec.SIZES[name]), ...peers.filter((name) => !PEERS[name])];
 if (unknown.length > 0 || !(rounds >= 1)) throw new Error(`unknown: ${unknown.join(', ') || `--rounds ${values.rounds}`}`);
@@ -117,7 +125,9 @@ async function measure(size, browser, site) {
       const first = await subject.call(0);
       Object.assign(subject, { params: first.params, firstStepMs: first.firstStepMs, tokens: first.tokens, sameInit: first.sameInit });
       subjects.push(subject);
-      console.log(`${size} ${name}: first step ${(first.firstStepMs / 1000).toFixed(2)} s, loss ${first.losses[0].toFixed(6)}, ${first.params} parameters`);
+      console.log(
+        `${size} ${name}: first step ${(first.firstStepMs / 1000).toFixed(2)} s, loss ${first.losses[0].toFixed(6)}, ${first.params} parameters`,
+      );
     } catch (error) {
       console.log(`${size} ${name}: ${error.message}\n${record.errors.join('\n')}`);
       subjects.push(Object.assign(subject, { failed: error.message.split('\n')[0] }));
@@ -147,7 +157,10 @@ function faults(subjects) {
       if (!ours.losses.has(step)) continue;
       const error = Math.abs(ours.losses.get(step) / loss - 1);
       const bound = step === 1 ? FIRST_LOSS : LATER_LOSS;
-      if (!(error <= bound)) list.push(`step ${step}: loss ${ours.losses.get(step)} of tabtune, ${loss} of ${peer.name}: off by ${error.toExponential(1)}, bound ${bound}`);
+      if (!(error <= bound))
+        list.push(
+          `step ${step}: loss ${ours.losses.get(step)} of tabtune, ${loss} of ${peer.name}: off by ${error.toExponential(1)}, bound ${bound}`,
+        );
     }
   }
   return list;
@@ -165,9 +178,27 @@ function table(size, subjects) {
     const ratio = ours ? step / (median(ours.windows) / 1000) : NaN;
     const counted = [Math.round(s.dispatches), (s.gpuBytes / MB).toFixed(0), (s.peakHeap / MB).toFixed(0)];
     const losses = `${s.losses.get(first).toFixed(4)} → ${s.losses.get(last).toFixed(4)} (${last})`;
-    return [s.name, (s.firstStepMs / 1000).toFixed(1), `${step.toFixed(2)} (${range})`, ((T * B) / step).toFixed(0), ratio.toFixed(2), ...counted, losses];
+    return [
+      s.name,
+      (s.firstStepMs / 1000).toFixed(1),
+      `${step.toFixed(2)} (${range})`,
+      ((T * B) / step).toFixed(0),
+      ratio.toFixed(2),
+      ...counted,
+      losses,
+    ];
   });
-  const head = ['library', 'first step, s', 'step, s (range)', 'tokens/s', 'tabtune is faster ×', 'dispatches', 'GPU peak, MB', 'heap peak, MB', 'loss, first → last (step)'];
+  const head = [
+    'library',
+    'first step, s',
+    'step, s (range)',
+    'tokens/s',
+    'tabtune is faster ×',
+    'dispatches',
+    'GPU peak, MB',
+    'heap peak, MB',
+    'loss, first → last (step)',
+  ];
   return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
 }
 

@@ -64,8 +64,15 @@ export function layout(size) {
   const [std, residual] = [0.02, 0.02 / Math.sqrt(2 * layers)];
   const square = (name, deviation = std) => [name, [d, d], deviation];
   const block = [
-    ['n1', [d], null], square('wq'), square('wk'), square('wv'), square('wo', residual),
-    ['n2', [d], null], ['wg', [d, ffn], std], ['wu', [d, ffn], std], ['wd', [ffn, d], residual],
+    ['n1', [d], null],
+    square('wq'),
+    square('wk'),
+    square('wv'),
+    square('wo', residual),
+    ['n2', [d], null],
+    ['wg', [d, ffn], std],
+    ['wu', [d, ffn], std],
+    ['wd', [ffn, d], residual],
   ];
   const blocks = Array.from({ length: layers }, (_, layer) => block.map(([name, ...rest]) => [`l${layer}.${name}`, ...rest]));
   return [['emb', [vocab, d], std], ...blocks.flat(), ['norm', [d], null]];

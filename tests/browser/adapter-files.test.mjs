@@ -10,16 +10,30 @@ import { Arena, TINY } from '../torture/arena.mjs';
 const GOLDEN = join(root, 'tests', 'golden');
 const expected = JSON.parse(readFileSync(join(GOLDEN, 'adapters', 'extracted.json'), 'utf8'));
 /** Rows of whole blocks of 32. */
-const SHAPE = { hiddenSize: 32, numHiddenLayers: 1, numAttentionHeads: 2, numKeyValueHeads: 1, intermediateSize: 64, maxPositionEmbeddings: 16, initializerRange: 0.2 };
+const SHAPE = {
+  hiddenSize: 32,
+  numHiddenLayers: 1,
+  numAttentionHeads: 2,
+  numKeyValueHeads: 1,
+  intermediateSize: 64,
+  maxPositionEmbeddings: 16,
+  initializerRange: 0.2,
+};
 const OPTIONS = { ...TINY.options, steps: 6, learningRate: 1e-2, gradientAccumulationSteps: 1, gradientCheckpointing: true };
-const SETTING = { shape: SHAPE, text: TINY.text, type: 'q4_0', options: { ...OPTIONS, adapter: { r: 2, targetModules: 'all-linear', modulesToSave: ['model.norm'] } } };
+const SETTING = {
+  shape: SHAPE,
+  text: TINY.text,
+  type: 'q4_0',
+  options: { ...OPTIONS, adapter: { r: 2, targetModules: 'all-linear', modulesToSave: ['model.norm'] } },
+};
 
 let arena;
 before(async () => (arena = await Arena.start({ folders: { '/golden/': 'tests/golden/models' } })));
 after(() => arena?.end());
 
 /** Runs `work(s, a, setting)` in a new page, where `a` has the helpers that tests of adapters share. */
-const inPage = (work, setting) => arena.with((subject) => subject.do(`async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`, setting));
+const inPage = (work, setting) =>
+  arena.with((subject) => subject.do(`async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`, setting));
 
 test('an adapter of two models has the bytes of the terminal program, wherever it goes', async () => {
   const { sums, report, written, shape, rank, names } = await inPage(async (s) => {
@@ -35,14 +49,23 @@ test('an adapter of two models has the bytes of the terminal program, wherever i
     const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('extracted', { create: true });
     await make({ target: folder });
     const written = {};
-    for await (const [name, handle] of folder.entries()) written[name] = await s.digest(await /** @type {FileSystemFileHandle} */ (handle).getFile());
+    for await (const [name, handle] of folder.entries())
+      written[name] = await s.digest(await /** @type {FileSystemFileHandle} */ (handle).getFile());
     const other = new File([await (await fetch('/golden/qwen2.gguf')).blob()], 'qwen2.gguf');
     const stop = new AbortController();
     stop.abort();
     return {
-      sums, report, written,
+      sums,
+      report,
+      written,
       shape: await s.settled(make({ base: other })),
-      rank: [await s.settled(make({ r: 0 })), await s.settled(make({ r: 4000 })), await s.settled(make({ targetModules: ['no_such'] })), await s.settled(make({ rank: 3 })), await s.settled(make({ signal: stop.signal }))],
+      rank: [
+        await s.settled(make({ r: 0 })),
+        await s.settled(make({ r: 4000 })),
+        await s.settled(make({ targetModules: ['no_such'] })),
+        await s.settled(make({ rank: 3 })),
+        await s.settled(make({ signal: stop.signal })),
+      ],
       names: [...new Set(progress.map(([phase]) => phase))],
     };
   });
@@ -51,12 +74,21 @@ test('an adapter of two models has the bytes of the terminal program, wherever i
   assert.ok(receipt);
   assert.deepEqual(written, sums);
   assert.equal(report.error, expected.error);
-  assert.deepEqual([report.rank, Object.keys(report.tensors).length, Object.keys(report.uncovered).length], [3, expected.tensors, expected.uncovered]);
+  assert.deepEqual(
+    [report.rank, Object.keys(report.tensors).length, Object.keys(report.uncovered).length],
+    [3, expected.tensors, expected.uncovered],
+  );
   assert.deepEqual([shape.code, shape.word], ['BAD_MODEL_FILE', 'extract.shape']);
-  assert.deepEqual(rank.map(({ code, word, name }) => [code, word, name]), [
-    ['BAD_OPTION', 'option.invalid', 'TabtuneError'], ['BAD_OPTION', 'config.invalid', 'TabtuneError'], ['BAD_OPTION', 'adapter.target.unmatched', 'TabtuneError'],
-    ['BAD_OPTION', 'option.invalid', 'TabtuneError'], ['ABORTED', 'call.aborted', 'AbortError'],
-  ]);
+  assert.deepEqual(
+    rank.map(({ code, word, name }) => [code, word, name]),
+    [
+      ['BAD_OPTION', 'option.invalid', 'TabtuneError'],
+      ['BAD_OPTION', 'config.invalid', 'TabtuneError'],
+      ['BAD_OPTION', 'adapter.target.unmatched', 'TabtuneError'],
+      ['BAD_OPTION', 'option.invalid', 'TabtuneError'],
+      ['ABORTED', 'call.aborted', 'AbortError'],
+    ],
+  );
   for (const phase of ['read', 'export']) assert.ok(names.includes(phase), names);
 });
 
@@ -90,9 +122,15 @@ test('a model whose adapter is set to null is its base again, for every call aft
     const after = [model.info.adapter, model.exports.some(({ ok }) => ok), model.contract !== undefined, weights.length > 2];
     return { plain, beside, before, wrong, now, norm, after, again: await told(model) };
   }, SETTING);
-  assert.deepEqual(found.wrong.map(({ code, word }) => [code, word]), Array(3).fill(['BAD_OPTION', 'option.invalid']));
+  assert.deepEqual(
+    found.wrong.map(({ code, word }) => [code, word]),
+    Array(3).fill(['BAD_OPTION', 'option.invalid']),
+  );
   assert.deepEqual([found.before, found.now, found.after], [[2, 0], null, [null, true, true, true]]);
-  assert.ok(found.norm.every((value) => value === 1), `${found.norm}`);
+  assert.ok(
+    found.norm.every((value) => value === 1),
+    `${found.norm}`,
+  );
   assert.equal(found.beside.adapter.r, 2);
   assert.ok(Math.abs(found.beside.loss / found.plain.loss - 1) > 1e-4, `${found.beside.loss} and ${found.plain.loss}`);
   assert.deepEqual(found.again, found.plain);
@@ -171,7 +209,13 @@ test('a base that was given as a handle or a URL is found again in another page,
   assert.deepEqual(second.forked, second.losses.slice(0, 1));
   assert.deepEqual(second.next, first.next);
   assert.ok(second.merged.includes('model.safetensors'), `${second.merged}`);
-  assert.deepEqual(second.refused.map(({ code, word }) => [code, word]), [['INTEGRITY', 'checkpoint.base.mismatch'], ['CHECKPOINT_MISMATCH', 'checkpoint.base.missing']]);
+  assert.deepEqual(
+    second.refused.map(({ code, word }) => [code, word]),
+    [
+      ['INTEGRITY', 'checkpoint.base.mismatch'],
+      ['CHECKPOINT_MISMATCH', 'checkpoint.base.missing'],
+    ],
+  );
   assert.equal(second.loose, 'header');
   assert.ok(third >= 2);
 });

@@ -4,19 +4,31 @@ import { after, before, test } from 'node:test';
 import { Arena, TINY } from '../torture/arena.mjs';
 
 /** Rows of whole blocks of 32. */
-const SHAPE = { hiddenSize: 32, numHiddenLayers: 2, numAttentionHeads: 2, numKeyValueHeads: 1, intermediateSize: 64, maxPositionEmbeddings: 16, initializerRange: 0.2 };
+const SHAPE = {
+  hiddenSize: 32,
+  numHiddenLayers: 2,
+  numAttentionHeads: 2,
+  numKeyValueHeads: 1,
+  intermediateSize: 64,
+  maxPositionEmbeddings: 16,
+  initializerRange: 0.2,
+};
 const ADAPTER = { r: 3, alpha: 6, targetModules: 'all-linear', modulesToSave: ['model.norm'] };
 const OPTIONS = { ...TINY.options, steps: 6, learningRate: 1e-2 };
 const SETTING = { shape: SHAPE, text: TINY.text, type: 'q4_0', options: { ...OPTIONS, adapter: ADAPTER } };
 /** Settings with more state for a resume to restore in addition to the factors: rounding, masks, sums of micro-batches. */
-const HARD = { ...SETTING, options: { ...OPTIONS, precision: 'bf16', gradientAccumulationSteps: 2, adapter: { ...ADAPTER, dropout: 0.3 } } };
+const HARD = {
+  ...SETTING,
+  options: { ...OPTIONS, precision: 'bf16', gradientAccumulationSteps: 2, adapter: { ...ADAPTER, dropout: 0.3 } },
+};
 
 let arena;
 before(async () => (arena = await Arena.start()));
 after(() => arena?.end());
 
 /** Runs `work(s, a, setting)` in a new page, where `a` has the helpers that these tests share. */
-const inPage = (work, setting) => arena.with((subject) => subject.do(`async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`, setting));
+const inPage = (work, setting) =>
+  arena.with((subject) => subject.do(`async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`, setting));
 
 test('a run that goes on in another process is the unbroken one, bit for bit, and asks for its base', async () => {
   const whole = await inPage(async (s, a, setting) => {
@@ -40,50 +52,68 @@ test('a run that goes on in another process is the unbroken one, bit for bit, an
   assert.ok(first.bytes <= 3 * first.adapter.bytes + (1 << 20), `${first.bytes} bytes`);
   assert.equal(first.adapter.r, 3);
   assert.equal(first.adapter.targets.length, 14);
-  assert.deepEqual(first.of.files.map(({ name, bytes }) => [name, bytes]), [['base.gguf', first.size]]);
+  assert.deepEqual(
+    first.of.files.map(({ name, bytes }) => [name, bytes]),
+    [['base.gguf', first.size]],
+  );
   assert.deepEqual(first.of.storage, { Q4_0: 15 });
 
   await arena.browser.restart();
-  const second = await inPage(async (s, a, { run, setting }) => {
-    const base = await a.base(setting);
-    const refused = [];
-    for (const given of [undefined, await a.flipped(base), await a.base({ ...setting, seed: 8 })]) {
-      refused.push(await s.settled(s.tabtune.Trainer.resume({ run, ...(given && { base: given }), worker: s.workers() }).catch((error) => {
-        throw Object.assign(error, { message: error.detail.want });
-      })));
-    }
-    await s.resume({ run, base: new File([base], 'moved and renamed.gguf') });
-    const losses = await s.step(3);
-    const ended = { refused, losses, files: await a.adapter(), evaluated: (await s.current().evaluate()).loss };
-    // From this point on the page knows it.
-    await s.current().dispose();
-    await s.resume({ run });
-    await s.current().dispose();
-    return ended;
-  }, { run: first.run, setting: HARD });
+  const second = await inPage(
+    async (s, a, { run, setting }) => {
+      const base = await a.base(setting);
+      const refused = [];
+      for (const given of [undefined, await a.flipped(base), await a.base({ ...setting, seed: 8 })]) {
+        refused.push(
+          await s.settled(
+            s.tabtune.Trainer.resume({ run, ...(given && { base: given }), worker: s.workers() }).catch((error) => {
+              throw Object.assign(error, { message: error.detail.want });
+            }),
+          ),
+        );
+      }
+      await s.resume({ run, base: new File([base], 'moved and renamed.gguf') });
+      const losses = await s.step(3);
+      const ended = { refused, losses, files: await a.adapter(), evaluated: (await s.current().evaluate()).loss };
+      // From this point on the page knows it.
+      await s.current().dispose();
+      await s.resume({ run });
+      await s.current().dispose();
+      return ended;
+    },
+    { run: first.run, setting: HARD },
+  );
   assert.deepEqual([...first.losses, ...second.losses], whole.losses);
   assert.equal(second.evaluated, whole.evaluated);
   assert.deepEqual(second.files, whole.files);
-  assert.deepEqual(second.refused.map(({ code, word }) => [code, word]), [
-    ['CHECKPOINT_MISMATCH', 'checkpoint.base.missing'], ['INTEGRITY', 'checkpoint.base.mismatch'], ['INTEGRITY', 'checkpoint.base.mismatch'],
-  ]);
+  assert.deepEqual(
+    second.refused.map(({ code, word }) => [code, word]),
+    [
+      ['CHECKPOINT_MISMATCH', 'checkpoint.base.missing'],
+      ['INTEGRITY', 'checkpoint.base.mismatch'],
+      ['INTEGRITY', 'checkpoint.base.mismatch'],
+    ],
+  );
   assert.equal(second.refused[0].message, 'base.gguf');
 });
 
 for (const type of ['q8_0', ...(process.env.TABTUNE_FULL === undefined ? [] : ['q4_0'])]) {
   test(`a base of ${type} that stays packed gives the bits of its decoded weights`, async () => {
-    const [stored, decoded] = await inPage(async (s, a, setting) => {
-      const base = await a.base(setting);
-      const ran = [];
-      for (const baseStorage of ['stored', 'f32']) {
-        await a.start(base, { ...setting, options: { ...setting.options, baseStorage } });
-        const losses = await s.step(3);
-        const { base: held } = await s.current().inspect();
-        ran.push({ losses, files: await a.adapter(), storage: Object.keys(held.storage), bytes: held.bytes });
-        await s.current().dispose();
-      }
-      return ran;
-    }, { ...SETTING, type });
+    const [stored, decoded] = await inPage(
+      async (s, a, setting) => {
+        const base = await a.base(setting);
+        const ran = [];
+        for (const baseStorage of ['stored', 'f32']) {
+          await a.start(base, { ...setting, options: { ...setting.options, baseStorage } });
+          const losses = await s.step(3);
+          const { base: held } = await s.current().inspect();
+          ran.push({ losses, files: await a.adapter(), storage: Object.keys(held.storage), bytes: held.bytes });
+          await s.current().dispose();
+        }
+        return ran;
+      },
+      { ...SETTING, type },
+    );
     assert.deepEqual([stored.storage, decoded.storage], [[type.toUpperCase()], ['F32']]);
     assert.ok(stored.bytes < decoded.bytes / 2, `${stored.bytes} and ${decoded.bytes}`);
     assert.deepEqual(stored.losses, decoded.losses);
@@ -138,12 +168,16 @@ test('the files of PEFT leave the tab and are trained on', async () => {
     const apart = await went(beside);
     const model = await open();
     const wrong = { from: files, r: 5, alpha: 1, dropout: 0.25 };
-    const refused = await s.settled(s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...rest, adapter: wrong }).catch((error) => {
-      throw Object.assign(error, { message: error.detail.refusals.map(({ code, subject }) => `${code} ${subject}`).join() });
-    }));
+    const refused = await s.settled(
+      s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...rest, adapter: wrong }).catch((error) => {
+        throw Object.assign(error, { message: error.detail.refusals.map(({ code, subject }) => `${code} ${subject}`).join() });
+      }),
+    );
     const from = await went(model, { from: files, r: 3, dropout: 0.25 });
     // Its files alone do not reproduce such a model.
-    const merged = await s.settled(s.tabtune.Trainer.create({ model: await open({ mergeAdapter: files }), data: { text: setting.text }, ...rest, adapter: { r: 2 } }));
+    const merged = await s.settled(
+      s.tabtune.Trainer.create({ model: await open({ mergeAdapter: files }), data: { text: setting.text }, ...rest, adapter: { r: 2 } }),
+    );
     return { merged, names: files.map(({ name }) => name).sort(), loss, info, estimate, apart, refused, from };
   }, SETTING);
   assert.deepEqual(found.names, ['README.md', 'adapter_config.json', 'adapter_model.safetensors']);
@@ -155,7 +189,10 @@ test('the files of PEFT leave the tab and are trained on', async () => {
   assert.deepEqual([found.merged.code, found.merged.word], ['BAD_OPTION', 'config.invalid']);
   assert.match(found.merged.message, /an adapter was merged into/);
   const { parts, needBytes } = found.estimate;
-  assert.equal(Object.values(parts).reduce((sum, part) => sum + part), needBytes);
+  assert.equal(
+    Object.values(parts).reduce((sum, part) => sum + part),
+    needBytes,
+  );
   assert.deepEqual([parts.weights, parts.adapter, parts.grads], [0, found.info.bytes, found.info.bytes]);
 });
 
@@ -195,7 +232,9 @@ test('settings that cannot be are refused together, and the model stays', async 
     const { adapter: _, ...rest } = setting.options;
     const refused = [];
     const make = async (adapter, of = model) => {
-      const { code, word, message } = await s.settled(s.tabtune.Trainer.create({ model: of, data: { text: setting.text }, ...rest, adapter }));
+      const { code, word, message } = await s.settled(
+        s.tabtune.Trainer.create({ model: of, data: { text: setting.text }, ...rest, adapter }),
+      );
       refused.push([code, word, message]);
     };
     await make({ rank: 3, targetModules: 7, dropout: 'high' });
@@ -213,16 +252,28 @@ test('settings that cannot be are refused together, and the model stays', async 
     const none = await s.current().inspect();
     await s.current().dispose();
     const needless = await s.settled(s.tabtune.Trainer.resume({ run, base, worker: s.workers() }));
-    return { refused, targets: adapter.targets, needless: [needless.code, needless.word], none: [none.adapter, none.base.files.length, none.base.bytes] };
+    return {
+      refused,
+      targets: adapter.targets,
+      needless: [needless.code, needless.word],
+      none: [none.adapter, none.base.files.length, none.base.bytes],
+    };
   }, SETTING);
   const [keys, values, unmatched, tied, fresh] = found.refused;
-  assert.deepEqual(found.refused.map(([code, word]) => [code, word]).slice(0, 2), [['BAD_OPTION', 'option.invalid'], ['BAD_OPTION', 'config.invalid']]);
+  assert.deepEqual(found.refused.map(([code, word]) => [code, word]).slice(0, 2), [
+    ['BAD_OPTION', 'option.invalid'],
+    ['BAD_OPTION', 'config.invalid'],
+  ]);
   for (const path of ['adapter.rank', 'adapter.targetModules', 'adapter.dropout']) assert.ok(keys[2].includes(path), keys[2]);
-  for (const path of ['adapter.r', 'adapter.alpha', 'adapter.dropout', 'adapter.layersPattern']) assert.ok(values[2].includes(path), values[2]);
+  for (const path of ['adapter.r', 'adapter.alpha', 'adapter.dropout', 'adapter.layersPattern'])
+    assert.ok(values[2].includes(path), values[2]);
   assert.deepEqual([unmatched[1], tied[1]], ['adapter.target.unmatched', 'adapter.target.tied']);
   assert.ok(unmatched[2].includes('no_such') && !unmatched[2].includes('q_proj'), unmatched[2]);
   assert.deepEqual([fresh[0], fresh[1]], ['BAD_OPTION', 'config.invalid']);
   assert.deepEqual(found.needless, ['BAD_OPTION', 'config.invalid']);
   assert.deepEqual(found.none, [null, 1, 0]);
-  assert.deepEqual(found.targets, ['q_proj', 'v_proj'].flatMap((end) => [0, 1].map((layer) => `model.layers.${layer}.self_attn.${end}`)).sort());
+  assert.deepEqual(
+    found.targets,
+    ['q_proj', 'v_proj'].flatMap((end) => [0, 1].map((layer) => `model.layers.${layer}.self_attn.${end}`)).sort(),
+  );
 });

@@ -2,7 +2,15 @@
 
 /** A template that writes tools by their names, and each message with the token that ends a turn. */
 const TEMPLATE = '{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{% for m in messages %}{{ m.content }}|{% endfor %}';
-const SHAPE = { hiddenSize: 32, numHiddenLayers: 2, numAttentionHeads: 2, numKeyValueHeads: 1, intermediateSize: 64, maxPositionEmbeddings: 64, initializerRange: 0.2 };
+const SHAPE = {
+  hiddenSize: 32,
+  numHiddenLayers: 2,
+  numAttentionHeads: 2,
+  numKeyValueHeads: 1,
+  intermediateSize: 64,
+  maxPositionEmbeddings: 64,
+  initializerRange: 0.2,
+};
 const TEXT = 'it is a truth | ok? add why not | '.repeat(8);
 
 let files;
@@ -11,7 +19,15 @@ let files;
 export async function talking(tabtune) {
   if (files) return files;
   const model = await tabtune.newModel(SHAPE, { text: TEXT });
-  const trainer = await tabtune.Trainer.create({ model, data: { text: TEXT }, steps: 1, batchSize: 1, seqLen: 8, seed: 3, autosave: false });
+  const trainer = await tabtune.Trainer.create({
+    model,
+    data: { text: TEXT },
+    steps: 1,
+    batchSize: 1,
+    seqLen: 8,
+    seed: 3,
+    autosave: false,
+  });
   const made = await trainer.exportFiles({ dtype: 'f32' });
   await trainer.dispose();
   const kept = made.filter(({ name }) => !/receipt|README|chat_template/.test(name));
@@ -37,7 +53,9 @@ export async function whole(answer) {
 }
 
 /** Rows of chats that all have the same answer. */
-export const ROWS = ['it is', 'why not', 'a truth', 'is it', 'not a'].map((said) => JSON.stringify({ messages: [user(said), assistant('ok')] })).join('\n');
+export const ROWS = ['it is', 'why not', 'a truth', 'is it', 'not a']
+  .map((said) => JSON.stringify({ messages: [user(said), assistant('ok')] }))
+  .join('\n');
 
 /** Returns the weights of the same files in the wasm module, and answers with the numbers of prompt tokens that are reused and computed. */
 export async function core(tabtune) {
@@ -45,7 +63,9 @@ export async function core(tabtune) {
   const { __wasm_call_ctors: construct } = await module.default();
   construct();
   await module.initDevice();
-  const read = await Promise.all((await talking(tabtune)).map(async (file) => ({ name: file.name, bytes: new Uint8Array(await file.arrayBuffer()) })));
+  const read = await Promise.all(
+    (await talking(tabtune)).map(async (file) => ({ name: file.name, bytes: new Uint8Array(await file.arrayBuffer()) })),
+  );
   const source = ({ name, bytes }) => ({ name, size: bytes.length, read: (offset, length) => bytes.subarray(offset, offset + length) });
   const answered = async (weights, messages, maxTokens, base = false) => {
     const stream = await weights.chat(JSON.stringify(messages), JSON.stringify({ max_tokens: maxTokens, temperature: 0 }), base);
@@ -56,5 +76,11 @@ export async function core(tabtune) {
     return { ids, prompt };
   };
   const model = module.ModelHandle.open(read.map(source), undefined, [], false, false);
-  return { module, model, answered, text: (ids) => model.detokenize(Uint32Array.from(ids)), data: source({ name: 'rows.jsonl', bytes: new TextEncoder().encode(ROWS) }) };
+  return {
+    module,
+    model,
+    answered,
+    text: (ids) => model.detokenize(Uint32Array.from(ids)),
+    data: source({ name: 'rows.jsonl', bytes: new TextEncoder().encode(ROWS) }),
+  };
 }

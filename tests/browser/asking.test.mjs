@@ -48,7 +48,10 @@ test('a model answers token by token, takes tools, and gives scores and texts', 
   assert.ok(Math.abs(mean - messages.loss) < 1e-12);
   // The tools that the template writes before the conversation change the probabilities.
   assert.notEqual(found.told.tokens[0].logprob, found.first.tokens[0].logprob);
-  assert.deepEqual(found.refused, [['BAD_OPTION', 'base'], ['BAD_OPTION', 'base']]);
+  assert.deepEqual(found.refused, [
+    ['BAD_OPTION', 'base'],
+    ['BAD_OPTION', 'base'],
+  ]);
   assert.equal(found.long[0], 'BAD_OPTION');
 });
 
@@ -79,10 +82,19 @@ test('a run answers with its weights as they are, and ends its answers where it 
   }`);
   assert.notDeepEqual(found.before.tokens[0].logprob, found.after.tokens[0].logprob);
   assert.deepEqual(found.after, found.alone);
-  assert.deepEqual(found.learned.map(({ text, end }) => [text, end]), Array(3).fill(['ok', 'stop']));
+  assert.deepEqual(
+    found.learned.map(({ text, end }) => [text, end]),
+    Array(3).fill(['ok', 'stop']),
+  );
   assert.equal(found.words, 'it is|ok|');
-  assert.ok(found.score.tokens.slice(-3).every(({ rank }) => rank === 1), JSON.stringify(found.score.tokens));
-  assert.deepEqual(found.rows, [1, 2, 3, 4, 5].map((line) => [line, 'ok|']));
+  assert.ok(
+    found.score.tokens.slice(-3).every(({ rank }) => rank === 1),
+    JSON.stringify(found.score.tokens),
+  );
+  assert.deepEqual(
+    found.rows,
+    [1, 2, 3, 4, 5].map((line) => [line, 'ok|']),
+  );
   assert.deepEqual([found.report.metric, found.report.values, found.report.accuracy, found.report.tokens], [1, [1, 1, 1, 1, 1], 1, 15]);
   assert.ok(found.report.loss > 0 && found.report.loss < 0.5, `${found.report.loss}`);
   assert.deepEqual(found.texts, ['BAD_OPTION', 'data']);
@@ -141,11 +153,23 @@ test('a second turn computes only what is new, until the weights change', async 
   }`);
   const { kept, alone, run, stepped } = found;
   // 'it is|', and then its answer, whose last token was not computed, '|why|'.
-  assert.deepEqual([kept.first.prompt, kept.second.prompt], [[0, 6], [9, 6]]);
+  assert.deepEqual(
+    [kept.first.prompt, kept.second.prompt],
+    [
+      [0, 6],
+      [9, 6],
+    ],
+  );
   assert.deepEqual([alone.prompt, alone.ids], [[0, 15], kept.second.ids]);
   assert.deepEqual([run.first.prompt, run.second], [[0, 6], kept.second]);
   // The first answer reuses what the last one computed; a step between the turns leaves nothing to reuse.
-  assert.deepEqual([stepped.first.prompt, stepped.second.prompt], [[5, 1], [0, 15]]);
+  assert.deepEqual(
+    [stepped.first.prompt, stepped.second.prompt],
+    [
+      [5, 1],
+      [0, 15],
+    ],
+  );
 });
 
 test('a sample that fails at step 4 leaves a run that ends and is saved', async () => {
@@ -167,5 +191,8 @@ test('a sample that fails at step 4 leaves a run that ends and is saved', async 
   const failed = found.warned.filter(({ code }) => code === 'run.sample');
   assert.equal(failed.length, 1);
   assert.ok(failed[0].step === 4 && /the sample failed: .*\[train\.non-finite\]/.test(failed[0].message), failed[0].message);
-  assert.ok(found.saved.some(([step, fault]) => step === 4 && fault === undefined), JSON.stringify(found.saved));
+  assert.ok(
+    found.saved.some(([step, fault]) => step === 4 && fault === undefined),
+    JSON.stringify(found.saved),
+  );
 });

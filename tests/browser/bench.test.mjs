@@ -28,7 +28,8 @@ after(async () => {
 test('the benchmark page trains the described model and goes on from call to call', async () => {
   const { page, record } = await browser.open(`${site.url}/tests/bench/tabtune.html`);
   await page.waitForFunction(() => globalThis.__bench !== undefined);
-  const call = (steps) => page.evaluate((ask) => globalThis.__bench(ask), { size: 'tiny', steps, specUrl: `${site.url}/tests/bench/spec.mjs` });
+  const call = (steps) =>
+    page.evaluate((ask) => globalThis.__bench(ask), { size: 'tiny', steps, specUrl: `${site.url}/tests/bench/spec.mjs` });
   const first = await call(0);
   const second = await call(2);
   await page.close();

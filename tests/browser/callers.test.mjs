@@ -34,7 +34,8 @@ test('a function of the caller that throws is reported, and nothing of the run i
     OPTIONS,
   );
   assert.deepEqual(seen.left, ['paused', 3, 2, 3, 2]);
-  for (const name of ['create', 'save', 'export', 'exportFile', 'load', 'importFile', 'resume', 'listener']) assert.ok(seen.reported.includes(name), name);
+  for (const name of ['create', 'save', 'export', 'exportFile', 'load', 'importFile', 'resume', 'listener'])
+    assert.ok(seen.reported.includes(name), name);
   assert.deepEqual(seen.factory.slice(0, 2), ['WORKER_CRASHED', 'worker']);
   assert.equal(seen.workers, 0);
 });

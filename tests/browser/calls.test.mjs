@@ -207,7 +207,10 @@ test('a prompt that no token writes costs the samples and not the run', async ()
     OPTIONS,
   );
   assert.equal(seen.steps, 2);
-  assert.ok(seen.told.some((told) => /^run\.sample: there will be no samples: samplePrompt/.test(told)), `${seen.told}`);
+  assert.ok(
+    seen.told.some((told) => /^run\.sample: there will be no samples: samplePrompt/.test(told)),
+    `${seen.told}`,
+  );
 });
 
 test('a storage and a GPU that do not answer are told, and stop nothing else', async () => {

@@ -30,12 +30,32 @@ function modelFiles() {
   const front = Buffer.from(JSON.stringify(header));
   const size = Buffer.alloc(8);
   size.writeBigUInt64LE(BigInt(front.length));
-  const config = { architectures: ['LlamaForCausalLM'], model_type: 'llama', hidden_act: 'silu', hidden_size: HIDDEN, intermediate_size: HIDDEN, head_dim: 4 };
-  Object.assign(config, { num_hidden_layers: 1, num_attention_heads: 2, num_key_value_heads: 2, max_position_embeddings: 2048, rms_norm_eps: 1e-5 });
+  const config = {
+    architectures: ['LlamaForCausalLM'],
+    model_type: 'llama',
+    hidden_act: 'silu',
+    hidden_size: HIDDEN,
+    intermediate_size: HIDDEN,
+    head_dim: 4,
+  };
+  Object.assign(config, {
+    num_hidden_layers: 1,
+    num_attention_heads: 2,
+    num_key_value_heads: 2,
+    max_position_embeddings: 2048,
+    rms_norm_eps: 1e-5,
+  });
   Object.assign(config, { rope_theta: 10000, vocab_size: vocabulary, tie_word_embeddings: true, torch_dtype: 'bfloat16' });
-  const texts = { 'config.json': config, 'tokenizer.json': document, 'tokenizer_config.json': { bos_token: '<s>', eos_token: '</s>', unk_token: '<unk>' } };
+  const texts = {
+    'config.json': config,
+    'tokenizer.json': document,
+    'tokenizer_config.json': { bos_token: '<s>', eos_token: '</s>', unk_token: '<unk>' },
+  };
   const files = Object.entries(texts).map(([name, value]) => [name, Buffer.from(JSON.stringify(value))]);
-  return [...files, ['model.safetensors', Buffer.concat([size, front, Buffer.alloc(length)])]].map(([name, bytes]) => [name, bytes.toString('base64')]);
+  return [...files, ['model.safetensors', Buffer.concat([size, front, Buffer.alloc(length)])]].map(([name, bytes]) => [
+    name,
+    bytes.toString('base64'),
+  ]);
 }
 
 test('each kind of template teaches the answers', async () => {

@@ -26,7 +26,9 @@ function processes() {
       try {
         const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
         const [, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-        return [{ pid: Number(name), group: Number(group), command: `${readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ')} ` }];
+        return [
+          { pid: Number(name), group: Number(group), command: `${readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ')} ` },
+        ];
       } catch {
         return []; // ended in the meantime
       }
@@ -87,7 +89,7 @@ export class Browser {
     if (group === undefined || group <= 1) throw new Error('the browser has no process group of its own');
     process.kill(-group, 'SIGKILL');
     await this.#context.close().catch(() => undefined);
-    for (const until = Date.now() + 10_000; this.#processes().group !== undefined; ) {
+    for (const until = Date.now() + 10_000; this.#processes().group !== undefined;) {
       if (Date.now() > until) throw new Error('the browser outlived kill -9');
       await new Promise((done) => setTimeout(done, 20));
     }

@@ -55,7 +55,10 @@ test('data are shown by their contents, and a run learns what was shown', async 
     }`,
     { weights: MODEL, run: RUN },
   );
-  assert.deepEqual([found.summary.form, found.summary.rows, found.summary.columns, found.summary.shapes], ['csv', 40, ['question', 'answer', 'note'], { faulty: 40 }]);
+  assert.deepEqual(
+    [found.summary.form, found.summary.rows, found.summary.columns, found.summary.shapes],
+    ['csv', 40, ['question', 'answer', 'note'], { faulty: 40 }],
+  );
   assert.deepEqual(found.refused.code, ['BAD_OPTION', 'data.shape']);
   assert.match(found.refused.message, /"prompt": "question", "completion": "answer"/);
   assert.equal(new Set(found.digests).size, 1, 'each form gives the same examples');
@@ -65,7 +68,10 @@ test('data are shown by their contents, and a run learns what was shown', async 
   assert.ok(found.large > 40e6 && found.part[0].rows > 1000 && found.part[0].rows < 6000, 'only the beginning of a large file is read');
   assert.ok(found.partSecs < 20, `${found.partSecs} s`);
   const { report, steps } = found;
-  assert.deepEqual(report.warnings.map(({ code, message }) => [code, /note \(40\)/.test(message)]).filter(([code]) => code === 'data.columns.unused'), [['data.columns.unused', true]]);
+  assert.deepEqual(
+    report.warnings.map(({ code, message }) => [code, /note \(40\)/.test(message)]).filter(([code]) => code === 'data.columns.unused'),
+    [['data.columns.unused', true]],
+  );
   assert.deepEqual([report.shapes, report.examples, report.tokens.learned], [{ completion: 40 }, 40, found.learned]);
   assert.equal(steps.length, found.data.stepsPerEpoch, 'one epoch was trained');
   assert.equal(steps.slice(0, 20).length > 1 && steps.every((tokens) => tokens > 0), true);
@@ -114,7 +120,10 @@ test('several files, parts of a mixture, data of their own to evaluate on, and P
     }`,
     { weights: MODEL, parquet: PARQUET, run: RUN },
   );
-  assert.deepEqual(found.summaries, [['a.jsonl', 30], ['b.jsonl', 30]]);
+  assert.deepEqual(found.summaries, [
+    ['a.jsonl', 30],
+    ['b.jsonl', 30],
+  ]);
   assert.deepEqual(found.both, ['a.jsonl 30,b.jsonl 30', 60, 5, 60]);
   assert.deepEqual(found.mixed, ['a.jsonl 30,b.jsonl 30', 60, 0, 75]);
   assert.deepEqual(found.drawn, ['a.jsonl 30,b.jsonl 30', 45, 15, 45]);

@@ -23,7 +23,8 @@ after(async () => {
   await site?.close();
 });
 
-const stateIs = (page, state) => page.waitForFunction((wanted) => document.querySelector('#main').dataset.state === wanted, state, { timeout: 120_000 });
+const stateIs = (page, state) =>
+  page.waitForFunction((wanted) => document.querySelector('#main').dataset.state === wanted, state, { timeout: 120_000 });
 
 test('demo trains an adapter, and asks for its base by name when the run goes on', async () => {
   const { page, record } = await browser.open(`${site.url}/demo/`);
@@ -35,14 +36,22 @@ test('demo trains an adapter, and asks for its base by name when the run goes on
   const all = await page.textContent('#memory-total');
   await page.check('input[name="trained"][value="adapter"]');
   for (const [id, value] of Object.entries(NUMBERS)) await page.fill(id, value);
-  await page.waitForFunction((before) => document.querySelector('#memory-total').textContent !== before && /adapter/.test(document.querySelector('#memory-parts').textContent), all, { timeout: 30_000 });
+  await page.waitForFunction(
+    (before) =>
+      document.querySelector('#memory-total').textContent !== before && /adapter/.test(document.querySelector('#memory-parts').textContent),
+    all,
+    { timeout: 30_000 },
+  );
   await page.waitForFunction(() => document.querySelector('#s-rate').valueAsNumber === 0.0002, undefined, { timeout: 10_000 });
   const [adapter, weights] = await Promise.all(['#t-adapter', '#t-all'].map((id) => page.textContent(id)));
   assert.equal(adapter, await page.textContent('#memory-total'));
   assert.notEqual(adapter, weights);
   await page.click('#start');
   await stateIs(page, 'done');
-  assert.match(await page.textContent('#run-base'), /^Adapter of rank 2: .* 14 matrices, on tiny\.gguf \(76 kB, header [0-9a-f]{12}\), .* on the GPU\.$/);
+  assert.match(
+    await page.textContent('#run-base'),
+    /^Adapter of rank 2: .* 14 matrices, on tiny\.gguf \(76 kB, header [0-9a-f]{12}\), .* on the GPU\.$/,
+  );
 
   await page.reload();
   await page.waitForSelector('#goon:not([hidden])', { timeout: 60_000 });

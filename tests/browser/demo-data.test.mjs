@@ -24,9 +24,13 @@ const coded = ({ name, buffer }) => ({ name, base64: buffer.toString('base64') }
 
 test('every word of the account of data reaches the package before a run and the run itself', async () => {
   const cases = CASES.map(({ code, data, model, options }) => ({
-    code, data: coded(data), model: model.map(coded), options: Object.fromEntries(Object.entries(options).map(([key, value]) => [camel(key), value])),
+    code,
+    data: coded(data),
+    model: model.map(coded),
+    options: Object.fromEntries(Object.entries(options).map(([key, value]) => [camel(key), value])),
   }));
-  const found = await inPage(`async (tabtune, cases) => {
+  const found = await inPage(
+    `async (tabtune, cases) => {
     const file = ({ name, base64 }) => new File([Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))], name);
     const settled = (work) => work.then((done) => done, ({ detail, message }) => ({ code: detail.code, message }));
     const told = [];
@@ -39,7 +43,9 @@ test('every word of the account of data reaches the package before a run and the
       opened.dispose();
     }
     return told;
-  }`, cases);
+  }`,
+    cases,
+  );
   for (const [at, { code, inspected, run }] of found.entries()) {
     const { refused, lines, data } = CASES[at];
     if (refused) {
@@ -53,7 +59,11 @@ test('every word of the account of data reaches the package before a run and the
     }
     assert.deepEqual(run, inspected);
     const warning = inspected.find((each) => each.code === code);
-    assert.deepEqual(warning?.rows.map(({ line }) => line), lines, `${code}: ${JSON.stringify(inspected)}`);
+    assert.deepEqual(
+      warning?.rows.map(({ line }) => line),
+      lines,
+      `${code}: ${JSON.stringify(inspected)}`,
+    );
   }
 });
 
@@ -70,9 +80,17 @@ test('the page shows every word that a choice of files can raise, with its rows'
       const element = document.querySelector(selector);
       return element.checkVisibility() && element.textContent.includes(text.trim()) ? element.textContent : null;
     };
-    const text = await (await page.waitForFunction(told, [place, lines.length > 0 || !refused ? wanted : code === 'data.too-short' ? 'too short' : data.name], { timeout: 60_000 })).jsonValue().catch(async (thrown) => {
-      throw new Error(`${code}: ${await page.textContent('#lesson')} ${await page.textContent('#setup-fault')}`, { cause: thrown });
-    });
+    const text = await (
+      await page.waitForFunction(
+        told,
+        [place, lines.length > 0 || !refused ? wanted : code === 'data.too-short' ? 'too short' : data.name],
+        { timeout: 60_000 },
+      )
+    )
+      .jsonValue()
+      .catch(async (thrown) => {
+        throw new Error(`${code}: ${await page.textContent('#lesson')} ${await page.textContent('#setup-fault')}`, { cause: thrown });
+      });
     if (refused) assert.match(text, /expected|empty|too short|not a file|cut or damaged/, code);
     else if (lines.length > 0) assert.match(text, /Lines? \d/, code);
   }
@@ -83,9 +101,14 @@ test('the page shows every word that a choice of files can raise, with its rows'
 test('the sequence length follows the rows, and comes back for a text', async () => {
   const { page, record } = await open(`${address()}/demo/`);
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
-  const lengthIs = (length) => page.waitForFunction((wanted) => document.querySelector('#s-length').valueAsNumber === wanted, length, { timeout: 60_000 });
+  const lengthIs = (length) =>
+    page.waitForFunction((wanted) => document.querySelector('#s-length').valueAsNumber === wanted, length, { timeout: 60_000 });
   const before = await page.$eval('#s-length', (input) => input.valueAsNumber);
-  const rows = { name: 'rows.jsonl', mimeType: '', buffer: Buffer.from(`${JSON.stringify({ prompt: 'a', completion: 'bc '.repeat(150) })}\n`.repeat(40)) };
+  const rows = {
+    name: 'rows.jsonl',
+    mimeType: '',
+    buffer: Buffer.from(`${JSON.stringify({ prompt: 'a', completion: 'bc '.repeat(150) })}\n`.repeat(40)),
+  };
   // 451 characters without an end token are 450 pairs.
   await page.setInputFiles('#data-file', rows);
   await lengthIs(512);
@@ -95,11 +118,21 @@ test('the sequence length follows the rows, and comes back for a text', async ()
   await lengthIs(before);
   await page.fill('#s-length', '100');
   await page.setInputFiles('#data-file', rows);
-  await page.waitForFunction(() => /data\.long/.test(document.querySelector('#lesson-warnings').textContent), undefined, { timeout: 60_000 });
+  await page.waitForFunction(() => /data\.long/.test(document.querySelector('#lesson-warnings').textContent), undefined, {
+    timeout: 60_000,
+  });
   await lengthIs(100);
   // Only the beginning of a large file is inspected, before the model has read all of it.
-  await page.setInputFiles('#data-file', { name: 'large.jsonl', mimeType: '', buffer: Buffer.from(`${JSON.stringify({ text: 'it is a truth '.repeat(8) })}\n`.repeat(20_000)) });
-  await page.waitForFunction(() => /^Of the first 1\.0 MB of 2\.5 MB/.test(document.querySelector('#lesson-facts').textContent), undefined, { timeout: 60_000 });
+  await page.setInputFiles('#data-file', {
+    name: 'large.jsonl',
+    mimeType: '',
+    buffer: Buffer.from(`${JSON.stringify({ text: 'it is a truth '.repeat(8) })}\n`.repeat(20_000)),
+  });
+  await page.waitForFunction(
+    () => /^Of the first 1\.0 MB of 2\.5 MB/.test(document.querySelector('#lesson-facts').textContent),
+    undefined,
+    { timeout: 60_000 },
+  );
   assert.deepEqual(record.errors, []);
   await page.close();
 });

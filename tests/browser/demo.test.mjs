@@ -36,14 +36,23 @@ async function shown(page) {
   return page.evaluate(() => {
     const words = (id) => document.querySelector(id).textContent;
     const samples = [...document.querySelectorAll('#samples li')].map((item) => item.textContent);
-    return { step: parseInt(words('#f-step').replace(/\D/, ''), 10), loss: words('#f-loss'), summary: words('#loss-summary'), samples: samples.length, newest: samples[0] };
+    return {
+      step: parseInt(words('#f-step').replace(/\D/, ''), 10),
+      loss: words('#f-loss'),
+      summary: words('#loss-summary'),
+      samples: samples.length,
+      newest: samples[0],
+    };
   });
 }
 
 /** Returns the steps in the log that the page offers. */
 async function loggedSteps(page) {
   const [file] = await Promise.all([page.waitForEvent('download'), page.evaluate(() => document.querySelector('#log').click())]);
-  const lines = readFileSync(await file.path(), 'utf8').trim().split('\n').slice(1);
+  const lines = readFileSync(await file.path(), 'utf8')
+    .trim()
+    .split('\n')
+    .slice(1);
   return lines.map((line) => Number(line.split(',')[0]));
 }
 
@@ -100,7 +109,9 @@ test('demo measures this GPU before any run, and gives the figures as JSON', asy
   assert.deepEqual([fma, copy, linear], ['fma', 'u32_copy', 'linear_block']);
   assert.ok(report.software && report.timing === 'device' && report.adapter !== '', JSON.stringify(report));
   assert.match(await page.textContent('#gpu-facts'), /at most \S+ GFLOP\/s in f32 and \S+ GB\/s, by the GPU’s timestamps/);
-  console.log(`measured in the demo: ${report.kernels.map(({ name, shape, ms, fraction }) => `${name} ${shape} ${ms.toFixed(2)} ms ${fraction.toFixed(2)}`).join('; ')}`);
+  console.log(
+    `measured in the demo: ${report.kernels.map(({ name, shape, ms, fraction }) => `${name} ${shape} ${ms.toFixed(2)} ms ${fraction.toFixed(2)}`).join('; ')}`,
+  );
   assert.deepEqual(record.errors, []);
   await page.close();
 });
@@ -108,7 +119,8 @@ test('demo measures this GPU before any run, and gives the figures as JSON', asy
 test('demo suggests a rate for each rule until one is typed', async () => {
   const { page, record } = await browser.open(`${site.url}/demo/`);
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
-  const rateIs = (rate) => page.waitForFunction((wanted) => document.querySelector('#s-rate').valueAsNumber === wanted, rate, { timeout: 10_000 });
+  const rateIs = (rate) =>
+    page.waitForFunction((wanted) => document.querySelector('#s-rate').valueAsNumber === wanted, rate, { timeout: 10_000 });
   await rateIs(0.002);
   await page.selectOption('#s-optimizer', 'sgd');
   await rateIs(0.5);
@@ -126,7 +138,13 @@ test('demo suggests a rate for each rule until one is typed', async () => {
 test('a reload brings back curve, samples and form; the run goes on, also after a lost GPU, and its steps rise', async () => {
   const { page, record } = await browser.open(`${site.url}/demo/`);
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
-  for (const [id, value] of [['#s-seed', '7'], ['#s-sample', '4'], ['#s-batch', '1'], ['#s-length', '16']]) await page.fill(id, value);
+  for (const [id, value] of [
+    ['#s-seed', '7'],
+    ['#s-sample', '4'],
+    ['#s-batch', '1'],
+    ['#s-length', '16'],
+  ])
+    await page.fill(id, value);
   await page.click('#start');
   await untilStep(page, 5);
   await stop(page);
@@ -147,7 +165,10 @@ test('a reload brings back curve, samples and form; the run goes on, also after 
   await stop(page);
   const { step } = await shown(page);
   const logged = await loggedSteps(page);
-  assert.deepEqual(logged, Array.from({ length: step }, (_, index) => index + 1));
+  assert.deepEqual(
+    logged,
+    Array.from({ length: step }, (_, index) => index + 1),
+  );
   await page.close();
 });
 
@@ -156,7 +177,12 @@ test('going on with another run asks before the one that goes on is ended', asyn
   await page.waitForSelector('#goon:not([hidden])', { timeout: 180_000 });
   const runs = await page.locator('#checkpoints > li').count();
   await page.locator('#checkpoints > li > details > summary').first().click();
-  await page.locator('#checkpoints > li').first().getByRole('button', { name: /^Fork / }).first().click();
+  await page
+    .locator('#checkpoints > li')
+    .first()
+    .getByRole('button', { name: /^Fork / })
+    .first()
+    .click();
   await page.waitForFunction((count) => document.querySelectorAll('#checkpoints > li').length === count, runs + 1, { timeout: 60_000 });
   await page.click('#goon');
   await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'running', undefined, { timeout: 180_000 });
@@ -164,7 +190,11 @@ test('going on with another run asks before the one that goes on is ended', asyn
   await untilStep(page, begun + 1);
   const title = await page.textContent('#run-title');
   assert.equal(await page.locator('#checkpoints > li').filter({ hasText: 'open in this page' }).count(), 1);
-  const other = page.locator('#checkpoints > li').filter({ hasNotText: 'open in this page' }).getByRole('button', { name: /^Resume/ }).first();
+  const other = page
+    .locator('#checkpoints > li')
+    .filter({ hasNotText: 'open in this page' })
+    .getByRole('button', { name: /^Resume/ })
+    .first();
   const go = async () => {
     await other.click();
     await page.waitForSelector('#ask[open]', { timeout: 10_000 });
@@ -195,10 +225,26 @@ test('demo without WebGPU says so in words; what is stored can be downloaded and
   const count = await runs.count();
   assert.equal(await page.getByRole('button', { name: /^Resume/ }).count(), 0);
   assert.match(await page.textContent('#kept-help'), /Without a GPU/);
-  const [file] = await Promise.all([page.waitForEvent('download'), runs.first().getByRole('button', { name: /^Download / }).first().click()]);
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    runs
+      .first()
+      .getByRole('button', { name: /^Download / })
+      .first()
+      .click(),
+  ]);
   assert.match(file.suggestedFilename(), /\.tabtune$/);
-  assert.equal(readFileSync(await file.path()).subarray(0, 8).toString(), 'TABTUNE1');
-  await runs.first().locator('> .acts').getByRole('button', { name: /^Delete / }).click();
+  assert.equal(
+    readFileSync(await file.path())
+      .subarray(0, 8)
+      .toString(),
+    'TABTUNE1',
+  );
+  await runs
+    .first()
+    .locator('> .acts')
+    .getByRole('button', { name: /^Delete / })
+    .click();
   await page.locator('#ask').getByRole('button', { name: 'Delete' }).click();
   await page.waitForFunction((left) => document.querySelectorAll('#checkpoints > li').length === left, count - 1, { timeout: 30_000 });
   await page.close();
@@ -213,7 +259,11 @@ test('the policy binds the worker too: it cannot ask another address, and the Ab
     await page.click('#about-open');
     await page.waitForFunction(() => document.querySelector('#policy').textContent !== '', undefined, { timeout: 10_000 });
     assert.match(await page.textContent('#policy'), /^The browser sees to it: .* both talk to this address only/);
-    const asked = (url) => fetch(url).then(({ status }) => status, ({ name }) => name);
+    const asked = (url) =>
+      fetch(url).then(
+        ({ status }) => status,
+        ({ name }) => name,
+      );
     const [worker] = page.workers();
     assert.equal(await worker.evaluate(asked, `${site.url}/demo/`), 200);
     assert.equal(await worker.evaluate(asked, `${elsewhere.url}/`), 'TypeError');

@@ -22,8 +22,10 @@ function callsOf(path) {
     calls[name] = `${where}(${node.parameters.length}) => ${node.type?.getText().startsWith('Promise') ? 'a promise' : 'a value'}`;
   };
   ts.forEachChild(file, (node) => {
-    if (ts.isFunctionDeclaration(node)) add(node.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.DefaultKeyword) ? 'default' : node.name?.text, node);
-    if (ts.isClassDeclaration(node)) for (const member of node.members) if (ts.isMethodDeclaration(member)) add(`${node.name?.text}.${member.name.getText()}`, member);
+    if (ts.isFunctionDeclaration(node))
+      add(node.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.DefaultKeyword) ? 'default' : node.name?.text, node);
+    if (ts.isClassDeclaration(node))
+      for (const member of node.members) if (ts.isMethodDeclaration(member)) add(`${node.name?.text}.${member.name.getText()}`, member);
   });
   return calls;
 }

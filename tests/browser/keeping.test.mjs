@@ -21,7 +21,14 @@ async function bundledWorker(place) {
   // A copy: with a link the bundler would consult another package.json about which modules have side effects.
   cpSync(join(root, built.package), join(installed, 'dist'), { recursive: true });
   writeFileSync(join(place, 'mine.js'), "import 'tabtune/worker';\n");
-  await build({ entryPoints: [join(place, 'mine.js')], outfile: join(place, 'bundle', 'worker.js'), bundle: true, format: 'esm', minify: true, logLevel: 'error' });
+  await build({
+    entryPoints: [join(place, 'mine.js')],
+    outfile: join(place, 'bundle', 'worker.js'),
+    bundle: true,
+    format: 'esm',
+    minify: true,
+    logLevel: 'error',
+  });
   copyFileSync(join(root, built.package, 'tabtune_bg.wasm'), join(place, 'bundle', 'tabtune_bg.wasm'));
 }
 
@@ -116,10 +123,13 @@ test('dispose gives the GPU memory of a trainer back', async () => {
     await new Promise((done) => setTimeout(done, 500));
     const empty = arena.browser.gpuBytes();
     const sizes = { vocab: 32768, hidden: 256, intermediate: 512, layers: 1, heads: 4, kvHeads: 4 };
-    await subject.do(async (s, setting) => {
-      await s.create(setting);
-      await s.step(1);
-    }, { ...TINY, sizes, options: { ...TINY.options, validationFraction: 0, gradientAccumulationSteps: 1 } });
+    await subject.do(
+      async (s, setting) => {
+        await s.create(setting);
+        await s.step(1);
+      },
+      { ...TINY, sizes, options: { ...TINY.options, validationFraction: 0, gradientAccumulationSteps: 1 } },
+    );
     const full = arena.browser.gpuBytes();
     await subject.do((s) => s.current().dispose());
     let left = Infinity;

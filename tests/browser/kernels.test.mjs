@@ -11,7 +11,10 @@ import { serve } from './site.mjs';
 
 const folder = process.env.TABTUNE_CASES;
 const names = folder && existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')) : [];
-const manifests = names.map((name) => ({ name: name.slice(0, -'.json'.length), ...JSON.parse(readFileSync(join(String(folder), name), 'utf8')) }));
+const manifests = names.map((name) => ({
+  name: name.slice(0, -'.json'.length),
+  ...JSON.parse(readFileSync(join(String(folder), name), 'utf8')),
+}));
 const full = process.env.TABTUNE_FULL !== undefined;
 
 let site;
@@ -34,7 +37,10 @@ test('every shader has recorded cases', () => {
   assert.ok(names.length > 0, 'run node tests/run.mjs rust browser: the Rust tests record the cases');
   const recorded = new Set(manifests.map(({ kernel }) => kernel));
   const shaders = readdirSync(join(root, 'shaders')).filter((name) => name.endsWith('.wgsl') && name !== 'common.wgsl');
-  assert.deepEqual(shaders.map((name) => name.slice(0, -'.wgsl'.length)).filter((stem) => !recorded.has(stem)), []);
+  assert.deepEqual(
+    shaders.map((name) => name.slice(0, -'.wgsl'.length)).filter((stem) => !recorded.has(stem)),
+    [],
+  );
 });
 
 const checks = manifests.filter(({ again, unproven }) => full || unproven || !again).sort((a, b) => (a.name < b.name ? -1 : 1));

@@ -15,7 +15,13 @@ const sources = (paths) => Promise.all(paths.map(source));
 const TEXT_BYTES = 160_000;
 const norm = (values) => Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
 const hex = (digest) => [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
-const digestOf = async (tensors) => hex(await crypto.subtle.digest('SHA-256', await new Blob(tensors.flatMap(([name, shape, values]) => [name, String(shape), values])).arrayBuffer()));
+const digestOf = async (tensors) =>
+  hex(
+    await crypto.subtle.digest(
+      'SHA-256',
+      await new Blob(tensors.flatMap(([name, shape, values]) => [name, String(shape), values])).arrayBuffer(),
+    ),
+  );
 
 /** Returns the values that the case computes with the base in this storage, and their digest. The core throws plain objects. */
 export const run = (ask) => computed(ask).catch((thrown) => Promise.reject(new Error(thrown.message)));
@@ -26,8 +32,15 @@ async function computed({ test, files, adapter, text, baseStorage }) {
   const { kind, steps = [[0]], length = test.count, micro_batches: parts = 1, optimizer = {}, groups = [] } = test;
   const { kind: type = 'adamw', learning_rate = 1e-3, max_grad_norm = 0, ...rule } = optimizer;
   const settings = {
-    steps: steps.length, batch_size: steps[0].length / parts, gradient_accumulation_steps: parts, seq_len: length, learning_rate, max_grad_norm,
-    optimizer: { type, ...rule }, groups, base_storage: baseStorage,
+    steps: steps.length,
+    batch_size: steps[0].length / parts,
+    gradient_accumulation_steps: parts,
+    seq_len: length,
+    learning_rate,
+    max_grad_norm,
+    optimizer: { type, ...rule },
+    groups,
+    base_storage: baseStorage,
   };
   const data = { name: 'ids.tokens', size: ids.byteLength, read: (offset, count) => new Uint8Array(ids.buffer, offset, count) };
   const session = await core.Session.create(model, { files: [data], validation: [] }, JSON.stringify(settings), false);
@@ -42,7 +55,9 @@ async function computed({ test, files, adapter, text, baseStorage }) {
     const losses = [];
     for (let place = 0; place < length; place++) losses.push(await evaluated([test.start], place));
     const first_ids = [...ids.slice(test.start, test.start + test.expect.first_ids.length)];
-    return ended({ first_ids, mean: await evaluated([test.start]), first: losses[0], last: losses.at(-1) }, [['losses', [length], Float32Array.from(losses)]]);
+    return ended({ first_ids, mean: await evaluated([test.start]), first: losses[0], last: losses.at(-1) }, [
+      ['losses', [length], Float32Array.from(losses)],
+    ]);
   }
   if (kind === 'lora_grad') {
     const loss = await evaluated(test.starts);

@@ -41,14 +41,24 @@ function sentencePiece() {
   const { metadata, tensors } = opened(golden('models/llama3.gguf'));
   const kept = [...metadata].filter(([key]) => !key.startsWith('tokenizer.') && key !== 'llama.vocab_size');
   const words = {
-    'llama.vocab_size': ofU32(tokens.length), 'tokenizer.ggml.model': ofText('llama'), 'tokenizer.ggml.tokens': ofTexts(tokens), 'tokenizer.ggml.scores': ofF32s(scores),
-    'tokenizer.ggml.token_type': ofI32s(types), 'tokenizer.ggml.bos_token_id': ofU32(1), 'tokenizer.ggml.eos_token_id': ofU32(2), 'tokenizer.ggml.unknown_token_id': ofU32(0),
+    'llama.vocab_size': ofU32(tokens.length),
+    'tokenizer.ggml.model': ofText('llama'),
+    'tokenizer.ggml.tokens': ofTexts(tokens),
+    'tokenizer.ggml.scores': ofF32s(scores),
+    'tokenizer.ggml.token_type': ofI32s(types),
+    'tokenizer.ggml.bos_token_id': ofU32(1),
+    'tokenizer.ggml.eos_token_id': ofU32(2),
+    'tokenizer.ggml.unknown_token_id': ofU32(0),
     'tokenizer.ggml.add_space_prefix': ofTruth(true),
   };
   const grown = tensors.map((tensor) => {
     if (tensor.name !== 'token_embd.weight' && tensor.name !== 'output.weight') return tensor;
     const width = tensor.dims[0];
-    return { ...tensor, dims: [width, tokens.length], bytes: Buffer.from(Float32Array.from({ length: width * tokens.length }, (_, at) => ((at * 37) % 101) / 400).buffer) };
+    return {
+      ...tensor,
+      dims: [width, tokens.length],
+      bytes: Buffer.from(Float32Array.from({ length: width * tokens.length }, (_, at) => ((at * 37) % 101) / 400).buffer),
+    };
   });
   return together(new Map([...kept, ...Object.entries(words)]), grown);
 }
@@ -56,7 +66,8 @@ function sentencePiece() {
 before(async () => {
   made = mkdtempSync(join(tmpdir(), 'tabtune-formats-'));
   makeModels(made);
-  for (const [name, bytes] of Object.entries({ doubled: doubled(), other: renamed(), pieces: sentencePiece() })) writeFileSync(join(made, `${name}.gguf`), bytes);
+  for (const [name, bytes] of Object.entries({ doubled: doubled(), other: renamed(), pieces: sentencePiece() }))
+    writeFileSync(join(made, `${name}.gguf`), bytes);
   arena = await Arena.start({ folders: { '/models/': 'tests/golden/models', '/adapters/': 'tests/golden/adapters', '/made/': made } });
 });
 after(async () => {
@@ -77,7 +88,11 @@ test('a_patch_without_a_change_is_its_base_byte_for_byte__line_38', async () => 
       }
       const llama = await e.fetched('/models', ['llama3.gguf']);
       const refusals = {};
-      for (const [folder, name] of [['/models', 'qwen2.gguf'], ['/models', 'gpt2.gguf'], ['/made', 'other.gguf']]) {
+      for (const [folder, name] of [
+        ['/models', 'qwen2.gguf'],
+        ['/models', 'gpt2.gguf'],
+        ['/made', 'other.gguf'],
+      ]) {
         const base = await e.fetched(folder, [name]);
         refusals[name] = (await e.withModel(llama, (model) => e.summed(model, { format: 'gguf', base }))).refused;
       }
@@ -97,52 +112,66 @@ test('a_patch_of_one_tensor_changes_its_bytes_alone_and_a_head_that_stands_twice
   ];
   for (const [folder, name, changed, stored] of cases) {
     const text = await arena.with((subject) =>
-      subject.do(async (_, { folder, name, changed }) => {
-        const e = await import('/torture/exports.mjs');
-        const base = await e.fetched(folder, [name]);
-        // The tensor's first value gets the opposite sign.
-        const files = await e.withModel(base, (model) => e.folderOf(model));
-        const turned = await Promise.all(
-          files.map(async (file) => {
-            if (file.name !== 'model.safetensors') return file;
-            const bytes = new Uint8Array(await file.arrayBuffer());
-            const header = 8 + Number(new DataView(bytes.buffer).getBigUint64(0, true));
-            const { [changed]: { data_offsets: [begin] } } = JSON.parse(new TextDecoder().decode(bytes.subarray(8, header)));
-            bytes[header + begin + 3] ^= 0x80;
-            return new File([bytes], file.name);
-          }),
-        );
-        const patched = await e.withModel(turned, (model) => e.exportedAs('patched.gguf', model, { format: 'gguf', base }));
-        return btoa(String.fromCharCode(...new Uint8Array(await patched.arrayBuffer())));
-      }, { folder, name, changed }),
+      subject.do(
+        async (_, { folder, name, changed }) => {
+          const e = await import('/torture/exports.mjs');
+          const base = await e.fetched(folder, [name]);
+          // The tensor's first value gets the opposite sign.
+          const files = await e.withModel(base, (model) => e.folderOf(model));
+          const turned = await Promise.all(
+            files.map(async (file) => {
+              if (file.name !== 'model.safetensors') return file;
+              const bytes = new Uint8Array(await file.arrayBuffer());
+              const header = 8 + Number(new DataView(bytes.buffer).getBigUint64(0, true));
+              const {
+                [changed]: {
+                  data_offsets: [begin],
+                },
+              } = JSON.parse(new TextDecoder().decode(bytes.subarray(8, header)));
+              bytes[header + begin + 3] ^= 0x80;
+              return new File([bytes], file.name);
+            }),
+          );
+          const patched = await e.withModel(turned, (model) => e.exportedAs('patched.gguf', model, { format: 'gguf', base }));
+          return btoa(String.fromCharCode(...new Uint8Array(await patched.arrayBuffer())));
+        },
+        { folder, name, changed },
+      ),
     );
     const [found, base] = [Buffer.from(text, 'base64'), readFileSync(folder === '/made' ? join(made, name) : join(GOLDEN, 'models', name))];
     const spans = taken(base).tensors.filter((tensor) => stored.includes(tensor.name));
     assert.equal(spans.length, stored.length);
     const differing = [...base.keys()].filter((at) => found[at] !== base[at]);
     assert.equal(found.length, base.length);
-    assert.deepEqual(differing, spans.map(({ begin }) => begin + 3), `${name}: the sign of one value in each copy`);
+    assert.deepEqual(
+      differing,
+      spans.map(({ begin }) => begin + 3),
+      `${name}: the sign of one value in each copy`,
+    );
   }
 });
 
 test('a_folder_through_an_f32_gguf_file_has_the_same_weights__line_39', async () => {
   const found = await arena.with((subject) =>
-    subject.do(async (_, names) => {
-      const e = await import('/torture/exports.mjs');
-      const all = {};
-      for (const name of ['llama-3', 'llama-tied', 'qwen2', 'qwen3', 'qwen3-tied', 'gpt2']) {
-        const { before, gguf, ids } = await e.withModel(await e.fetched(`/made/${name}`, names.documents), async (model) => ({
-          before: (await e.receiptOf(model)).digests.weights,
-          gguf: await e.exportedAs('m.gguf', model, { format: 'gguf', type: 'f32' }),
-          ids: await model.tokenize(names.text),
-        }));
-        all[name] = await e.withModel([gguf], async (model) => {
-          const { digests } = await e.receiptOf(model);
-          return { before, after: digests.weights, ids, again: await model.tokenize(names.text) };
-        });
-      }
-      return all;
-    }, { documents: DOCUMENTS, text: TEXT }),
+    subject.do(
+      async (_, names) => {
+        const e = await import('/torture/exports.mjs');
+        const all = {};
+        for (const name of ['llama-3', 'llama-tied', 'qwen2', 'qwen3', 'qwen3-tied', 'gpt2']) {
+          const { before, gguf, ids } = await e.withModel(await e.fetched(`/made/${name}`, names.documents), async (model) => ({
+            before: (await e.receiptOf(model)).digests.weights,
+            gguf: await e.exportedAs('m.gguf', model, { format: 'gguf', type: 'f32' }),
+            ids: await model.tokenize(names.text),
+          }));
+          all[name] = await e.withModel([gguf], async (model) => {
+            const { digests } = await e.receiptOf(model);
+            return { before, after: digests.weights, ids, again: await model.tokenize(names.text) };
+          });
+        }
+        return all;
+      },
+      { documents: DOCUMENTS, text: TEXT },
+    ),
   );
   for (const [name, { before, after, ids, again }] of Object.entries(found)) {
     assert.match(before, /^[0-9a-f]{64}$/);
@@ -154,36 +183,61 @@ test('a_folder_through_an_f32_gguf_file_has_the_same_weights__line_39', async ()
 
 test('the_rules_of_a_tokenizer_are_found_by_trying_and_unknown_ones_refuse__line_39', async () => {
   const { pres, ids, lower, characters } = await arena.with((subject) =>
-    subject.do(async (s, { names, text, setting }) => {
-      const e = await import('/torture/exports.mjs');
-      const header = async (file) => btoa(String.fromCharCode(...new Uint8Array(await file.slice(0, 32 << 10).arrayBuffer())));
-      const pres = {};
-      for (const name of ['gpt2', 'llama-tied', 'llama-3', 'qwen2']) {
-        pres[name] = await e.withModel(await e.fetched(`/made/${name}`, names), async (model) => header(await e.exportedAs('m.gguf', model, { format: 'gguf', type: 'q8_0' })));
-      }
-      const pieces = await e.withModel(await e.fetched('/made', ['pieces.gguf']), async (model) => ({ ids: await model.tokenize(text), folder: await e.folderOf(model) }));
-      const again = await e.withModel(pieces.folder, async (model) => ({ ids: await model.tokenize(text), gguf: await e.exportedAs('m.gguf', model, { format: 'gguf', type: 'f16' }) }));
-      pres.pieces = await header(again.gguf);
-      const last = await e.withModel([again.gguf], (model) => model.tokenize(text));
-      // A tokenizer that makes everything lower case, as none of the known ones does.
-      const files = await e.fetched('/made/qwen2', names);
-      const at = files.findIndex(({ name }) => name === 'tokenizer.json');
-      files[at] = new File([JSON.stringify({ ...JSON.parse(await files[at].text()), normalizer: { type: 'Lowercase' } })], 'tokenizer.json');
-      const lower = await e.withModel(files, async (model) => [(await e.summed(model, { format: 'gguf', type: 'f16' })).refused, model.exports.find(({ type }) => type === 'f16').ok]);
-      // The characters of a run.
-      await s.create(setting);
-      await s.step(1);
-      const gguf = await e.exportedAs('m.gguf', s.current(), { format: 'gguf', type: 'f16' });
-      const folder = await e.folderOf(s.current());
-      await s.current().dispose();
-      const characters = [];
-      for (const files of [[gguf], folder]) characters.push(await e.withModel(files, async (model) => [model.info.tokenizer.kind, await model.tokenize(setting.text.slice(0, 128))]));
-      return { pres, ids: [pieces.ids, again.ids, last], lower, characters };
-    }, { names: DOCUMENTS, text: TEXT, setting: TINY }),
+    subject.do(
+      async (s, { names, text, setting }) => {
+        const e = await import('/torture/exports.mjs');
+        const header = async (file) => btoa(String.fromCharCode(...new Uint8Array(await file.slice(0, 32 << 10).arrayBuffer())));
+        const pres = {};
+        for (const name of ['gpt2', 'llama-tied', 'llama-3', 'qwen2']) {
+          pres[name] = await e.withModel(await e.fetched(`/made/${name}`, names), async (model) =>
+            header(await e.exportedAs('m.gguf', model, { format: 'gguf', type: 'q8_0' })),
+          );
+        }
+        const pieces = await e.withModel(await e.fetched('/made', ['pieces.gguf']), async (model) => ({
+          ids: await model.tokenize(text),
+          folder: await e.folderOf(model),
+        }));
+        const again = await e.withModel(pieces.folder, async (model) => ({
+          ids: await model.tokenize(text),
+          gguf: await e.exportedAs('m.gguf', model, { format: 'gguf', type: 'f16' }),
+        }));
+        pres.pieces = await header(again.gguf);
+        const last = await e.withModel([again.gguf], (model) => model.tokenize(text));
+        // A tokenizer that makes everything lower case, as none of the known ones does.
+        const files = await e.fetched('/made/qwen2', names);
+        const at = files.findIndex(({ name }) => name === 'tokenizer.json');
+        files[at] = new File(
+          [JSON.stringify({ ...JSON.parse(await files[at].text()), normalizer: { type: 'Lowercase' } })],
+          'tokenizer.json',
+        );
+        const lower = await e.withModel(files, async (model) => [
+          (await e.summed(model, { format: 'gguf', type: 'f16' })).refused,
+          model.exports.find(({ type }) => type === 'f16').ok,
+        ]);
+        // The characters of a run.
+        await s.create(setting);
+        await s.step(1);
+        const gguf = await e.exportedAs('m.gguf', s.current(), { format: 'gguf', type: 'f16' });
+        const folder = await e.folderOf(s.current());
+        await s.current().dispose();
+        const characters = [];
+        for (const files of [[gguf], folder])
+          characters.push(
+            await e.withModel(files, async (model) => [model.info.tokenizer.kind, await model.tokenize(setting.text.slice(0, 128))]),
+          );
+        return { pres, ids: [pieces.ids, again.ids, last], lower, characters };
+      },
+      { names: DOCUMENTS, text: TEXT, setting: TINY },
+    ),
   );
-  const stated = (text) => ['model', 'pre'].map((key) => taken(Buffer.from(text, 'base64')).metadata.get(`tokenizer.ggml.${key}`)?.[1].subarray(8).toString());
+  const stated = (text) =>
+    ['model', 'pre'].map((key) => taken(Buffer.from(text, 'base64')).metadata.get(`tokenizer.ggml.${key}`)?.[1].subarray(8).toString());
   assert.deepEqual(Object.fromEntries(Object.entries(pres).map(([name, text]) => [name, stated(text)])), {
-    gpt2: ['gpt2', 'gpt-2'], 'llama-tied': ['gpt2', 'smollm'], 'llama-3': ['gpt2', 'llama-bpe'], qwen2: ['gpt2', 'qwen2'], pieces: ['llama', undefined],
+    gpt2: ['gpt2', 'gpt-2'],
+    'llama-tied': ['gpt2', 'smollm'],
+    'llama-3': ['gpt2', 'llama-bpe'],
+    qwen2: ['gpt2', 'qwen2'],
+    pieces: ['llama', undefined],
   });
   assert.ok(ids[0].length > 10);
   assert.deepEqual(ids.slice(1), [ids[0], ids[0]]);
@@ -191,5 +245,8 @@ test('the_rules_of_a_tokenizer_are_found_by_trying_and_unknown_ones_refuse__line
   // In the order of their code points.
   const known = [...new Set(TINY.text)].sort();
   const expected = [...TINY.text.slice(0, 128)].map((character) => known.indexOf(character));
-  assert.deepEqual(characters, [['characters', expected], ['characters', expected]]);
+  assert.deepEqual(characters, [
+    ['characters', expected],
+    ['characters', expected],
+  ]);
 });

@@ -19,7 +19,12 @@ let folder;
 function headed(path) {
   const header = {};
   const bytes = 512;
-  for (let index = 0; index < 1200; index++) header[`blocks.${String(index).padStart(4, '0')}.weight`] = { dtype: 'F32', shape: [bytes / 4], data_offsets: [index * bytes, (index + 1) * bytes] };
+  for (let index = 0; index < 1200; index++)
+    header[`blocks.${String(index).padStart(4, '0')}.weight`] = {
+      dtype: 'F32',
+      shape: [bytes / 4],
+      data_offsets: [index * bytes, (index + 1) * bytes],
+    };
   const text = JSON.stringify(header);
   const padded = text.padEnd(Math.ceil(text.length / 8) * 8);
   const front = Buffer.alloc(8);
@@ -56,11 +61,16 @@ test('files_are_told_as_what_they_are_and_what_is_refused_of_them_is_an_answer',
   assert.deepEqual(whole.refusals, []);
   assert.ok(whole.tensors.length > 10 && whole.tensors.every(({ name, dtype, shape }) => name && dtype && Array.isArray(shape)));
   assert.deepEqual([whole.trainable.ok, whole.trainable.reason], [true, undefined]);
-  const sizes = whole.trainable.options.filter(({ optimizer, precision }) => optimizer === 'adamw' && precision === 'f32').map(({ bytes }) => bytes);
+  const sizes = whole.trainable.options
+    .filter(({ optimizer, precision }) => optimizer === 'adamw' && precision === 'f32')
+    .map(({ bytes }) => bytes);
   assert.ok(sizes.length === 1 && sizes[0] > 0, JSON.stringify(whole.trainable.options));
   const folderOf = whole.exports.find(({ format }) => format === 'safetensors');
   assert.ok(folderOf.ok && folderOf.bytes > 0, JSON.stringify(whole.exports));
-  assert.ok(whole.exports.every(({ ok, reason }) => ok || reason), 'what is not possible has a reason');
+  assert.ok(
+    whole.exports.every(({ ok, reason }) => ok || reason),
+    'what is not possible has a reason',
+  );
   assert.ok(whole.contract.contract_digest);
   assert.equal(read.kind, 'model');
   assert.equal(adapterless.kind, 'adapter');
@@ -83,7 +93,11 @@ test('a_url_costs_its_header_rounded_up_to_64_kib__line_31', async () => {
   );
   assert.deepEqual([file.ok, file.tensors], [true, 1200]);
   const asked = arena.site.ranges.filter(([path]) => path === '/headed/model.safetensors');
-  assert.equal(asked.reduce((sum, [, , bytes]) => sum + bytes, 0), Math.ceil(front / PIECE) * PIECE, JSON.stringify(asked));
+  assert.equal(
+    asked.reduce((sum, [, , bytes]) => sum + bytes, 0),
+    Math.ceil(front / PIECE) * PIECE,
+    JSON.stringify(asked),
+  );
   assert.ok(front > PIECE);
   assert.deepEqual([failed.ok, failed.word], [false, 'source.download']);
 });
@@ -117,7 +131,21 @@ test('a_model_goes_into_a_folder_and_comes_back_and_one_changed_byte_is_seen', a
       const written = JSON.parse(String(await others.find((each) => each.name === receiptName)?.text()));
       await home.removeEntry(target.name, { recursive: true });
       const equal = before.values.length === after.values.length && before.values.every((value, index) => value === after.values[index]);
-      return { exports, opened, absent, receipt, names, sum, verified, given, flipped, equal, count: before.values.length, shape: before.shape, written };
+      return {
+        exports,
+        opened,
+        absent,
+        receipt,
+        names,
+        sum,
+        verified,
+        given,
+        flipped,
+        equal,
+        count: before.values.length,
+        shape: before.shape,
+        written,
+      };
     }, RECEIPT),
   );
   assert.ok(found.exports.some(({ format, ok }) => format === 'safetensors' && ok));
@@ -128,7 +156,10 @@ test('a_model_goes_into_a_folder_and_comes_back_and_one_changed_byte_is_seen', a
   assert.equal(found.receipt.outputs.find(({ name }) => name === 'model.safetensors').sha256, found.sum);
   assert.ok(found.verified.ok && found.given.ok, JSON.stringify([found.verified, found.given]));
   assert.equal(found.flipped.ok, false);
-  assert.ok(found.flipped.checks.some(({ result }) => result === 'differs'), JSON.stringify(found.flipped));
+  assert.ok(
+    found.flipped.checks.some(({ result }) => result === 'differs'),
+    JSON.stringify(found.flipped),
+  );
   assert.ok(found.equal && found.count === found.shape.reduce((product, size) => product * size, 1));
 });
 
@@ -141,7 +172,14 @@ test('a_trained_model_goes_into_a_folder_a_file_and_a_stream_with_equal_bytes', 
       const home = await navigator.storage.getDirectory();
       const target = await home.getDirectoryHandle(`run-${crypto.randomUUID()}`, { create: true });
       const receipt = await trainer.exportTo(target);
-      const folder = Object.fromEntries(await Promise.all((await trainer.exportFiles()).map(async ({ name, blob }) => [name, [await s.digest(blob), await s.digest(await (await target.getFileHandle(name)).getFile())]])));
+      const folder = Object.fromEntries(
+        await Promise.all(
+          (await trainer.exportFiles()).map(async ({ name, blob }) => [
+            name,
+            [await s.digest(blob), await s.digest(await (await target.getFileHandle(name)).getFile())],
+          ]),
+        ),
+      );
       const handle = await home.getFileHandle(`${crypto.randomUUID()}.gguf`, { create: true });
       await trainer.exportTo(handle, { format: 'gguf', type: 'f16' });
       const chunks = [];
@@ -162,7 +200,10 @@ test('a_trained_model_goes_into_a_folder_a_file_and_a_stream_with_equal_bytes', 
   assert.equal(new Set(sums).size, 1, JSON.stringify(sums));
   for (const [name, [gathered, written]] of Object.entries(folder)) assert.equal(written, gathered, name);
   assert.equal(reopened, trained);
-  assert.ok(exports.some(({ format, type, ok }) => format === 'gguf' && type === 'f16' && ok), JSON.stringify(exports));
+  assert.ok(
+    exports.some(({ format, type, ok }) => format === 'gguf' && type === 'f16' && ok),
+    JSON.stringify(exports),
+  );
 });
 
 test('an_export_that_is_aborted_leaves_no_receipt_and_the_run_goes_on', async () => {

@@ -40,7 +40,9 @@ after(async () => {
 const inPage = (name, argument) =>
   opened.page.evaluate(async ({ name, argument }) => (await import('/browser/wasm-page.mjs'))[name](argument), { name, argument });
 
-const whole = OPTIMIZERS.flatMap((optimizer) => ['f32', 'bf16'].flatMap((precision) => SCHEDULES.map((schedule) => ({ optimizer, precision, schedule, decay: false }))));
+const whole = OPTIMIZERS.flatMap((optimizer) =>
+  ['f32', 'bf16'].flatMap((precision) => SCHEDULES.map((schedule) => ({ optimizer, precision, schedule, decay: false }))),
+);
 // Less common rules under one schedule, and a decay that is started manually after the first step.
 const both = (optimizer, schedule, decay = false) => ['f32', 'bf16'].map((precision) => ({ optimizer, precision, schedule, decay }));
 const more = [
@@ -69,14 +71,29 @@ test('what APOLLO leaves to AdamW is named', async () => {
   const apollo = await inPage('fallbacks', { ...config, optimizer: { type: 'apollo', rank: 8 } });
   const layer = (name) => `model.layers.0.${name}.weight`;
   const projections = ['self_attn.k_proj', 'self_attn.v_proj'].map(layer);
-  assert.deepEqual(apollo, ['model.embed_tokens.weight', layer('input_layernorm'), layer('post_attention_layernorm'), ...projections, 'model.norm.weight']);
+  assert.deepEqual(apollo, [
+    'model.embed_tokens.weight',
+    layer('input_layernorm'),
+    layer('post_attention_layernorm'),
+    ...projections,
+    'model.norm.weight',
+  ]);
   assert.deepEqual(await inPage('fallbacks', { ...config, optimizer: { type: 'adamw' } }), []);
 });
 
 test('reports that are read together are those of steps one by one, and one that is not finite changes nothing', async () => {
   const together = (count, config) =>
     opened.page.evaluate(async ([count, config]) => (await import('/browser/wasm-page.mjs')).together(count, config), [count, config]);
-  const config = { steps: 40, batch_size: 2, seq_len: 8, learning_rate: 1e-2, seed: 7, max_grad_norm: 0.5, optimizer: { type: 'adamw' }, precision: 'bf16' };
+  const config = {
+    steps: 40,
+    batch_size: 2,
+    seq_len: 8,
+    learning_rate: 1e-2,
+    seed: 7,
+    max_grad_norm: 0.5,
+    optimizer: { type: 'adamw' },
+    precision: 'bf16',
+  };
   const alone = await together(17, { ...config, report_every: 1 });
   const found = await together(17, { ...config, report_every: 8 });
   assert.deepEqual([alone.losses.length, alone.most, found.most], [17, 0, 9]);
@@ -94,7 +111,15 @@ test('reports that are read together are those of steps one by one, and one that
 });
 
 test('a loss that is not finite changes nothing at each of seventeen steps', async () => {
-  const config = { steps: 40, report_every: 8, learning_rate: 1e-2, seed: 7, max_grad_norm: 0.5, optimizer: { type: 'adamw' }, precision: 'bf16' };
+  const config = {
+    steps: 40,
+    report_every: 8,
+    learning_rate: 1e-2,
+    seed: 7,
+    max_grad_norm: 0.5,
+    optimizer: { type: 'adamw' },
+    precision: 'bf16',
+  };
   const faults = await opened.page.evaluate(async (config) => (await import('/browser/wasm-page.mjs')).refusedAt(17, config), config);
   assert.deepEqual(faults, []);
 });
@@ -102,13 +127,25 @@ test('a loss that is not finite changes nothing at each of seventeen steps', asy
 /** Measures the host's work in a step, in an open page. */
 async function costsTheHost(t, { page }, shape, precision, { submits, steps, masked = false }) {
   // Tiles compute 32 rows and more.
-  const config = { steps: 60, batch_size: 4, seq_len: 8, report_every: 8, seed: 7, max_grad_norm: 0.5, optimizer: { type: 'adamw' }, precision };
+  const config = {
+    steps: 60,
+    batch_size: 4,
+    seq_len: 8,
+    report_every: 8,
+    seed: 7,
+    max_grad_norm: 0.5,
+    optimizer: { type: 'adamw' },
+    precision,
+  };
   const given = [steps, shape, config, masked];
   const work = await page.evaluate(async (given) => (await import('/browser/wasm-page.mjs')).hostWork(...given), given);
   t.diagnostic(JSON.stringify(work));
   assert.deepEqual([work.createBindGroup, work.writeBuffer], [0, 1]);
   // Mapped buffers are created when two reads overlap.
-  assert.ok(work.createBuffer <= 1 / 8 && work.mapAsync <= 1 / 8 && work.submit <= submits, `${work.mapAsync} reads and ${work.submit} submits a step`);
+  assert.ok(
+    work.createBuffer <= 1 / 8 && work.mapAsync <= 1 / 8 && work.submit <= submits,
+    `${work.mapAsync} reads and ${work.submit} submits a step`,
+  );
   assert.ok(work.javascript <= 4 * work.dispatchWorkgroups, `${work.javascript} calls for ${work.dispatchWorkgroups} dispatches`);
   return work;
 }

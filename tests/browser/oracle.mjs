@@ -39,13 +39,26 @@ async function runCase({ test, files, adapter, text }) {
       if (found.length < ids.length - 8) length += ids.length - 8 - found.length;
     }
     const data = { text: text.slice(0, length - 1) };
-    const trainer = await tabtune.Trainer.create({ model, data, batchSize: 1, seqLen: test.count, steps: 1, learningRate: 1e-9, optimizer: { type: 'sgd' } });
+    const trainer = await tabtune.Trainer.create({
+      model,
+      data,
+      batchSize: 1,
+      seqLen: test.count,
+      steps: 1,
+      learningRate: 1e-9,
+      optimizer: { type: 'sgd' },
+    });
     const [step] = await trainer.step(1);
     await trainer.dispose();
     return { ids: ids.slice(0, test.expect.first_ids.length), loss: step.loss, tokens: step.tokens };
   }
   const ids = await model.tokenize(test.prompt);
-  const trainer = await tabtune.Trainer.create({ model, data: { text: 'A text to make a trainer with. '.repeat(8) }, batchSize: 1, seqLen: 4 });
+  const trainer = await tabtune.Trainer.create({
+    model,
+    data: { text: 'A text to make a trainer with. '.repeat(8) },
+    batchSize: 1,
+    seqLen: 4,
+  });
   const tokens = [];
   const options = { maxTokens: test.count ?? 1, temperature: 0, topLogprobs: 5 };
   for await (const token of trainer.sample(test.prompt, options)) tokens.push(token);
@@ -65,8 +78,14 @@ function judge({ kind, expect }, found) {
     return { ok: wrong === 0, error: wrong, bound: 0 };
   }
   const top = found.tokens[0].top;
-  const error = Math.max(...expect.top5.map(({ id, prob }, index) => (top[index]?.id === id ? Math.abs(top[index].prob - prob) : Infinity)));
-  return { ok: same(found.ids, expect.ids) && error <= PROBABILITY, error: Number.isFinite(error) ? error : String(error), bound: PROBABILITY };
+  const error = Math.max(
+    ...expect.top5.map(({ id, prob }, index) => (top[index]?.id === id ? Math.abs(top[index].prob - prob) : Infinity)),
+  );
+  return {
+    ok: same(found.ids, expect.ids) && error <= PROBABILITY,
+    error: Number.isFinite(error) ? error : String(error),
+    bound: PROBABILITY,
+  };
 }
 
 const site = await serve({ '/dist/': 'dist', '/assets/': resolve(assets) });
@@ -79,7 +98,10 @@ try {
     let result;
     try {
       const text = test.text ? readFileSync(join(assets, test.text), 'utf8').slice(0, 16_000) : undefined;
-      result = judge(test, await page.evaluate(runCase, { test, files: filesOf(test.model), adapter: test.lora && filesOf(test.lora), text }));
+      result = judge(
+        test,
+        await page.evaluate(runCase, { test, files: filesOf(test.model), adapter: test.lora && filesOf(test.lora), text }),
+      );
     } catch (error) {
       result = { ok: false, message: error.message };
     }

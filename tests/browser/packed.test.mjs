@@ -36,20 +36,28 @@ function blocks(language) {
 const page = (head) => `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>book</title><body>${head}`;
 const write = (name, text) => writeFileSync(join(app, name), text);
 const beside = (place) => ['book.txt', 'index.html'].forEach((name) => copyFileSync(join(app, name), join(app, place, name)));
-const shell = (command, args) => execFileSync(command, args, { cwd: app, env: environment, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+const shell = (command, args) =>
+  execFileSync(command, args, { cwd: app, env: environment, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), 'tabtune-packed-'));
   app = join(folder, 'app');
   mkdirSync(join(app, 'public'), { recursive: true });
-  const [tarball] = JSON.parse(execFileSync('npm', ['pack', '--json', '--pack-destination', folder], { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+  const [tarball] = JSON.parse(
+    execFileSync('npm', ['pack', '--json', '--pack-destination', folder], {
+      cwd: root,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }),
+  );
   packed = new Set(tarball.files.map(({ path }) => path));
   write('package.json', JSON.stringify({ private: true, type: 'module' }));
   shell('npm', ['install', '--offline', join(folder, tarball.filename)]);
   write('main.js', PROGRAM.replace(/steps: \d+/, SHORT));
   write('index.html', page('<script type="module" src="./main.js"></script>'));
   write('map.html', page(IMPORT_MAP));
-  for (const name of ['book.txt', 'public/book.txt']) copyFileSync(join(root, 'web', 'demo', 'assets', 'pride-and-prejudice.txt'), join(app, name));
+  for (const name of ['book.txt', 'public/book.txt'])
+    copyFileSync(join(root, 'web', 'demo', 'assets', 'pride-and-prejudice.txt'), join(app, name));
   // The page contains an import map, so the policy has to include its hash.
   const map = /<script type="importmap">(.*?)<\/script>/s.exec(IMPORT_MAP)?.[1] ?? '';
   const hash = createHash('sha256').update(map).digest('base64');
@@ -82,7 +90,10 @@ async function trained(url) {
   assert.deepEqual(record.errors, []);
   await page.close();
   const steps = printed.map((line) => line.split(' ').map(Number));
-  assert.deepEqual(steps.map(([step]) => step), Array.from({ length: STEPS }, (_, index) => index + 1));
+  assert.deepEqual(
+    steps.map(([step]) => step),
+    Array.from({ length: STEPS }, (_, index) => index + 1),
+  );
   return steps.map(([, loss]) => loss);
 }
 
@@ -98,7 +109,18 @@ test('packed: the program compiles against the types of the package', () => {
   write('main.ts', PROGRAM);
   const libraries = 'es2023,esnext.disposable,dom,dom.iterable,dom.asynciterable';
   try {
-    shell(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', '--lib', libraries, 'main.ts']);
+    shell(process.execPath, [
+      join(root, 'node_modules', 'typescript', 'bin', 'tsc'),
+      '--noEmit',
+      '--strict',
+      '--target',
+      'es2022',
+      '--module',
+      'nodenext',
+      '--lib',
+      libraries,
+      'main.ts',
+    ]);
   } catch (thrown) {
     assert.fail(thrown.stdout);
   } finally {
@@ -127,7 +149,13 @@ test('packed: what Vite builds trains', async () => {
 test('packed: what webpack builds trains', async () => {
   // Minification takes most of the time, and does not affect which files are found.
   /** @type {import('webpack').Configuration} */
-  const settings = { context: app, mode: 'production', entry: './main.js', output: { path: join(app, 'webpack') }, optimization: { minimize: false } };
+  const settings = {
+    context: app,
+    mode: 'production',
+    entry: './main.js',
+    output: { path: join(app, 'webpack') },
+    optimization: { minimize: false },
+  };
   /** @type {import('webpack').Stats} */
   const stats = await new Promise((done, failed) => void webpack(settings, (error, stats) => (stats ? done(stats) : failed(error))));
   assert.ok(!stats.hasErrors(), stats.toString());
@@ -150,17 +178,25 @@ test('packed: the licences of what it contains of others', () => {
 });
 
 test('packed: links of its documents lead to files and headings of the package', () => {
-  const anchors = (text) => [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading.toLowerCase().replace(/[^\w -]/g, '').replaceAll(' ', '-'));
+  const anchors = (text) =>
+    [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\w -]/g, '')
+        .replaceAll(' ', '-'),
+    );
   const documents = [...packed].filter((path) => path.endsWith('.md'));
   assert.ok(documents.includes('README.md') && documents.length > 2, `${documents}`);
   const dead = documents.flatMap((path) => {
     const text = readFileSync(join(app, 'node_modules', 'tabtune', path), 'utf8');
     const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map((match) => match[1]).filter((link) => !/^[a-z]+:/.test(link));
-    return links.filter((link) => {
-      const [target, anchor] = link.split('#');
-      const file = target === '' ? path : normalize(join(dirname(path), target));
-      return !packed.has(file) || (anchor !== undefined && !anchors(readFileSync(join(root, file), 'utf8')).includes(anchor));
-    }).map((link) => `${path}: ${link}`);
+    return links
+      .filter((link) => {
+        const [target, anchor] = link.split('#');
+        const file = target === '' ? path : normalize(join(dirname(path), target));
+        return !packed.has(file) || (anchor !== undefined && !anchors(readFileSync(join(root, file), 'utf8')).includes(anchor));
+      })
+      .map((link) => `${path}: ${link}`);
   });
   assert.deepEqual(dead, []);
 });

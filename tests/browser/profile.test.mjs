@@ -30,8 +30,14 @@ test('profile lists every launch of a step with its time and changes no bit', as
   assert.deepEqual(timed, losses);
   assert.deepEqual([profile.steps, profile.timing, completed], [2, 'device', 3]);
   const ours = profile.kernels.filter(({ kernel }) => !kernel.startsWith('Burn: '));
-  assert.deepEqual(ours.map(({ kernel }) => kernel).filter((kernel) => !stems.has(kernel)), []);
-  assert.equal(ours.reduce((sum, { launches }) => sum + launches, 0), profile.dispatches);
+  assert.deepEqual(
+    ours.map(({ kernel }) => kernel).filter((kernel) => !stems.has(kernel)),
+    [],
+  );
+  assert.equal(
+    ours.reduce((sum, { launches }) => sum + launches, 0),
+    profile.dispatches,
+  );
   // The table of letters, 9 of each of 2 layers, the last norm; and two micro-batches per step.
   const launches = (name) => ours.find(({ kernel }) => kernel === name)?.launches;
   assert.deepEqual([launches('adamw_wide'), launches('swiglu_forward_wide'), launches('loss_sum')], [20, 4, 2]);
@@ -40,7 +46,9 @@ test('profile lists every launch of a step with its time and changes no bit', as
   assert.ok(ms > 1 && Math.abs(ms - profile.ms) < 1e-6, `${ms} ms of ${profile.ms}`);
   assert.ok(profile.kernels[0].ms > 0 && profile.kernels.every((row) => row.ms >= 0));
   assert.ok(Math.abs(profile.kernels.reduce((sum, row) => sum + row.share, 0) - 1) < 1e-9);
-  console.log(`profile: ${profile.ms.toFixed(1)} ms a step, ${profile.unmeasured} launches without a time, dearest ${JSON.stringify(profile.kernels.slice(0, 3))}`);
+  console.log(
+    `profile: ${profile.ms.toFixed(1)} ms a step, ${profile.unmeasured} launches without a time, dearest ${JSON.stringify(profile.kernels.slice(0, 3))}`,
+  );
 });
 
 test('a run whose reports are read eight at a time pauses, and stops, within three steps', async () => {
@@ -65,5 +73,8 @@ test('a run whose reports are read eight at a time pauses, and stops, within thr
     }`,
     { shape: SHAPE, text: TEXT, options: { ...RUN, steps: 1000, gradientAccumulationSteps: 1, reportEvery: 8 } },
   );
-  assert.ok(begun.every((steps) => steps >= 0 && steps <= 3), begun.join());
+  assert.ok(
+    begun.every((steps) => steps >= 0 && steps <= 3),
+    begun.join(),
+  );
 });

@@ -174,7 +174,11 @@ test('skip passes over the batches of a step that is not finite, and the run goe
       const { text } = argument;
       return { dtype: entry.dtype, stopped: await run(text, 'stop'), skipped: await run(text, 'skip'), without: await run(text.slice(0, 128) + text.slice(192), 'stop') };
     }`,
-    { shape: { ...SHAPE, tieWordEmbeddings: false }, text, options: { ...RUN, dataOrder: 'sequential', validationFraction: 0, logEvery: 1 } },
+    {
+      shape: { ...SHAPE, tieWordEmbeddings: false },
+      text,
+      options: { ...RUN, dataOrder: 'sequential', validationFraction: 0, logEvery: 1 },
+    },
   );
   assert.equal(result.dtype, 'F32');
   assert.equal(result.stopped.steps.length, 2);

@@ -15,7 +15,7 @@ function difference(found, expected) {
   let finite = 0;
   for (const word of expected) {
     const value = floatOf(word);
-    if (Number.isFinite(value)) (squares += value * value), finite++;
+    if (Number.isFinite(value)) ((squares += value * value), finite++);
   }
   const rms = Math.max(Math.sqrt(squares / Math.max(finite, 1)), 1e-30);
   let largest = 0;
@@ -92,7 +92,10 @@ async function open() {
  * those of its mutant from the case that caught it natively up to the one that catches it here, and GPU errors.
  */
 export async function replay(name, mutated) {
-  const [manifest, bytes] = await Promise.all([fetch(`/cases/${name}.json`).then((found) => found.json()), fetch(`/cases/${name}.bin`).then((found) => found.arrayBuffer())]);
+  const [manifest, bytes] = await Promise.all([
+    fetch(`/cases/${name}.json`).then((found) => found.json()),
+    fetch(`/cases/${name}.bin`).then((found) => found.arrayBuffer()),
+  ]);
   const words = new Uint32Array(bytes);
   const wordsOf = ({ start, length }) => words.subarray(start, start + length);
   const device = await (opened ??= open());
@@ -102,7 +105,9 @@ export async function replay(name, mutated) {
   const { kernel, bound, caught, again, cases } = manifest;
   const [source, mutant] = /** @type {number[][]} */ ([[], []]);
   // Two compilers at once.
-  const [original, changed] = await Promise.all([manifest.source, ...(mutated ? [manifest.mutant] : [])].map((code) => pipelineOf(device, code)));
+  const [original, changed] = await Promise.all(
+    [manifest.source, ...(mutated ? [manifest.mutant] : [])].map((code) => pipelineOf(device, code)),
+  );
   for (const test of again ? [cases[caught]] : cases) source.push(await runCase(device, original, test, wordsOf));
   for (const test of mutated ? [...cases.slice(caught), ...cases.slice(0, caught)] : []) {
     mutant.push(await runCase(device, changed, test, wordsOf));

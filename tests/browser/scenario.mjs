@@ -6,8 +6,18 @@ import { built } from '../../web/core-kind.mjs';
 import { serve } from './site.mjs';
 
 export const SHAPE = { hiddenSize: 32, numHiddenLayers: 2, numAttentionHeads: 4, numKeyValueHeads: 2, maxPositionEmbeddings: 32 };
-export const RUN = { steps: 6, batchSize: 2, seqLen: 16, gradientAccumulationSteps: 2, learningRate: 1e-2, warmupSteps: 2, seed: 7, validationFraction: 0.1 };
-export const TEXT = 'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(20);
+export const RUN = {
+  steps: 6,
+  batchSize: 2,
+  seqLen: 16,
+  gradientAccumulationSteps: 2,
+  learningRate: 1e-2,
+  warmupSteps: 2,
+  seed: 7,
+  validationFraction: 0.1,
+};
+export const TEXT =
+  'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(20);
 
 /** Creates a model and a trainer from scratch, in the page. */
 export const create = `async (tabtune, { shape, text, options }) => {

@@ -33,7 +33,11 @@ export function serve(folders = { '/dist/': built.package, '/demo/': built.demo 
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://localhost');
     // As on package servers, which let browsers cache large files, together with their compiled code.
-    const headers = { 'cache-control': pathname.endsWith('.wasm') ? 'max-age=3600' : 'no-store', 'cross-origin-resource-policy': 'same-origin', ...more };
+    const headers = {
+      'cache-control': pathname.endsWith('.wasm') ? 'max-age=3600' : 'no-store',
+      'cross-origin-resource-policy': 'same-origin',
+      ...more,
+    };
     if (policy !== null) headers['content-security-policy'] = policy;
     if (pathname === '/') {
       response.writeHead(200, { ...headers, 'content-type': TYPES['.html'] }).end(EMPTY);
@@ -42,7 +46,11 @@ export function serve(folders = { '/dist/': built.package, '/demo/': built.demo 
     const script = scripts[pathname];
     if (script) {
       const { text, millis = 0, bare = false } = script;
-      const own = { 'content-type': TYPES[extname(pathname)], 'content-length': Buffer.byteLength(text), 'content-security-policy': policy ?? '' };
+      const own = {
+        'content-type': TYPES[extname(pathname)],
+        'content-length': Buffer.byteLength(text),
+        'content-security-policy': policy ?? '',
+      };
       setTimeout(() => response.writeHead(200, bare ? own : { ...headers, ...own }).end(text), millis);
       return;
     }
@@ -58,12 +66,20 @@ export function serve(folders = { '/dist/': built.package, '/demo/': built.demo 
     if (from !== undefined && Number(from) < stat.size) {
       const [start, end] = [Number(from), Math.min(Number(to), stat.size - 1)];
       ranges.push([pathname, start, end - start + 1]);
-      const part = { 'content-range': `bytes ${start}-${end}/${stat.size}`, 'content-length': end - start + 1, etag: `"${stat.size}-${stat.mtimeMs}"` };
+      const part = {
+        'content-range': `bytes ${start}-${end}/${stat.size}`,
+        'content-length': end - start + 1,
+        etag: `"${stat.size}-${stat.mtimeMs}"`,
+      };
       response.writeHead(206, { ...headers, ...part, 'content-type': 'application/octet-stream' });
       createReadStream(file, { start, end }).pipe(response);
       return;
     }
-    response.writeHead(200, { ...headers, 'content-type': TYPES[extname(file)] ?? 'application/octet-stream', 'content-length': stat.size });
+    response.writeHead(200, {
+      ...headers,
+      'content-type': TYPES[extname(file)] ?? 'application/octet-stream',
+      'content-length': stat.size,
+    });
     if (request.method === 'HEAD') response.end();
     else createReadStream(file).pipe(response);
   });

@@ -102,7 +102,10 @@ test('a worker that the policy forbids is told as that', async () => {
 
 test('a worker without the isolation of its page, and one that is not there, are told as that', async () => {
   const isolated = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
-  const opened = await pageOf({ ...isolated, scripts: { '/bare.js': { text: "import '/dist/worker.js';", bare: true }, '/page.js': { text: '<p>a page', bare: false } } });
+  const opened = await pageOf({
+    ...isolated,
+    scripts: { '/bare.js': { text: "import '/dist/worker.js';", bare: true }, '/page.js': { text: '<p>a page', bare: false } },
+  });
   assert.equal(await inside(opened, TRAINS), 1);
   const scenario = `async (tabtune, { shape, text }, failure) => {
     const told = {};
@@ -184,9 +187,15 @@ test('what is disposed gives its base back, but for what a resume needs, and tha
     await devtools.send('HeapProfiler.collectGarbage');
     return opened.page.evaluate(() => globalThis.gone.length);
   };
-  for (const until = Date.now() + 10_000; (await gone()) < 5 && Date.now() < until; ) await new Promise((done) => setTimeout(done, 100));
+  for (const until = Date.now() + 10_000; (await gone()) < 5 && Date.now() < until;) await new Promise((done) => setTimeout(done, 100));
   // The first is the worker of all saved runs.
-  assert.deepEqual((await opened.page.evaluate(() => globalThis.gone)).sort(), ['saved 1', 'saved 2', 'unsaved 0', 'unsaved 1', 'unsaved 2']);
+  assert.deepEqual((await opened.page.evaluate(() => globalThis.gone)).sort(), [
+    'saved 1',
+    'saved 2',
+    'unsaved 0',
+    'unsaved 1',
+    'unsaved 2',
+  ]);
 });
 
 test('a page says what it can while a browser looks for its GPU, and then that there is none', () => hanging);

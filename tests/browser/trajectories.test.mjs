@@ -28,7 +28,10 @@ const inPage = (name, argument) =>
 test('recorded trajectories replay in the browser', async () => {
   const names = readdirSync(join(root, 'tests/golden/vectors')).filter((name) => name.endsWith('.json'));
   const reports = await inPage('replayAll', names);
-  assert.deepEqual(reports.filter((report) => !report.ok), []);
+  assert.deepEqual(
+    reports.filter((report) => !report.ok),
+    [],
+  );
   const kinds = new Set(reports.filter((report) => !report.skipped).map((report) => report.kind));
   assert.deepEqual([...kinds].sort(), ['noise', 'optimizer', 'projector', 'rounding', 'schedule']);
   assert.ok(reports.filter((report) => !report.skipped).length >= 18);

@@ -6,11 +6,18 @@ const { instantiateStreaming } = WebAssembly;
 WebAssembly.instantiateStreaming = (source, imports) => {
   const counted = (member) => (typeof member !== 'function' ? member : (...given) => (calls.javascript++, member(...given)));
   const each = (object, map) => Object.fromEntries(Object.entries(object).map(([name, member]) => [name, map(member)]));
-  return instantiateStreaming(source, each(imports, (module) => each(module, counted)));
+  return instantiateStreaming(
+    source,
+    each(imports, (module) => each(module, counted)),
+  );
 };
 /** @type {[{ prototype: object }, string][]} */
 const METHODS = [
-  [GPUDevice, 'createBindGroup'], [GPUDevice, 'createBuffer'], [GPUQueue, 'writeBuffer'], [GPUQueue, 'submit'], [GPUBuffer, 'mapAsync'],
+  [GPUDevice, 'createBindGroup'],
+  [GPUDevice, 'createBuffer'],
+  [GPUQueue, 'writeBuffer'],
+  [GPUQueue, 'submit'],
+  [GPUBuffer, 'mapAsync'],
   [GPUComputePassEncoder, 'dispatchWorkgroups'],
 ];
 let dispatches = true;
@@ -29,10 +36,18 @@ const { __wasm_call_ctors: construct } = await core.default();
 construct();
 await core.initDevice();
 
-const TEXT = 'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(5);
+const TEXT =
+  'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(5);
 const SHAPE = {
-  model_type: 'llama', hidden_size: 16, intermediate_size: 24, num_hidden_layers: 1, num_attention_heads: 2, num_key_value_heads: 1,
-  max_position_embeddings: 16, rms_norm_eps: 1e-5, tie_word_embeddings: true,
+  model_type: 'llama',
+  hidden_size: 16,
+  intermediate_size: 24,
+  num_hidden_layers: 1,
+  num_attention_heads: 2,
+  num_key_value_heads: 1,
+  max_position_embeddings: 16,
+  rms_norm_eps: 1e-5,
+  tie_word_embeddings: true,
 };
 
 function source(name, bytes) {
@@ -57,7 +72,10 @@ async function save(session) {
 }
 
 async function digests(session) {
-  const named = (await save(session)).map(async ({ name, bytes }) => [name, [...new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))].join()]);
+  const named = (await save(session)).map(async ({ name, bytes }) => [
+    name,
+    [...new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))].join(),
+  ]);
   return Object.fromEntries(await Promise.all(named));
 }
 
@@ -88,7 +106,9 @@ const text = new TextEncoder().encode(TEXT);
 const dataOf = (...files) => ({ files, validation: [] });
 const data = dataOf(source('text.txt', text));
 /** Rows with different numbers of learned tokens. */
-const LINES = Array.from({ length: 40 }, (_, row) => JSON.stringify({ prompt: TEXT.slice(row, row + 5), completion: TEXT.slice(row + 5, row + 8 + (row % 5)) })).join('\n');
+const LINES = Array.from({ length: 40 }, (_, row) =>
+  JSON.stringify({ prompt: TEXT.slice(row, row + 5), completion: TEXT.slice(row + 5, row + 8 + (row % 5)) }),
+).join('\n');
 const rows = dataOf(source('rows.jsonl', new TextEncoder().encode(LINES)));
 
 /** Returns losses and digests of a run of four steps that is saved after two and continues, and of the one resumed from that save. */
@@ -97,7 +117,14 @@ export async function resume({ decay, ...config }) {
   const before = await go(session, 2, decay);
   const files = await save(session);
   const live = await finish(session, before, 2);
-  const again = await core.Session.resume(files.map(({ name, bytes }) => source(name, bytes)), data, undefined, [], [], false);
+  const again = await core.Session.resume(
+    files.map(({ name, bytes }) => source(name, bytes)),
+    data,
+    undefined,
+    [],
+    [],
+    false,
+  );
   return { live, resumed: await finish(again, [], 2) };
 }
 
@@ -136,10 +163,14 @@ export async function together(count, config) {
 /** Returns the bytes of a safetensors file with NaN in the first rows of a tensor of f32. */
 function poisoned(bytes, name, rows) {
   const length = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
-  const { data_offsets: [first, end], shape } = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + length)))[name];
+  const {
+    data_offsets: [first, end],
+    shape,
+  } = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + length)))[name];
   const copy = bytes.slice();
   const from = 8 + length + first + (rows * (end - first)) / shape[0];
-  for (let at = from; at < 8 + length + first + ((rows + 1) * (end - first)) / shape[0]; at += 4) new DataView(copy.buffer).setUint32(at, 0x7fc00000, true);
+  for (let at = from; at < 8 + length + first + ((rows + 1) * (end - first)) / shape[0]; at += 4)
+    new DataView(copy.buffer).setUint32(at, 0x7fc00000, true);
   return copy;
 }
 
@@ -159,8 +190,11 @@ export async function refusedAt(count, config) {
   const made = await start(settings, rare(1), shape);
   const files = (await save(made)).filter(({ name }) => !/checkpoint|optimizer/.test(name));
   made.free();
-  const bad = files.map(({ name, bytes }) => source(name, name === 'model.safetensors' ? poisoned(bytes, 'model.embed_tokens.weight', 0) : bytes));
-  const begin = (text, more) => core.Session.create(core.ModelHandle.open(bad, undefined, [], false, false), text, JSON.stringify({ ...settings, ...more }), true);
+  const bad = files.map(({ name, bytes }) =>
+    source(name, name === 'model.safetensors' ? poisoned(bytes, 'model.embed_tokens.weight', 0) : bytes),
+  );
+  const begin = (text, more) =>
+    core.Session.create(core.ModelHandle.open(bad, undefined, [], false, false), text, JSON.stringify({ ...settings, ...more }), true);
   const weights = async (session) => {
     const { 'model.safetensors': model, 'optimizer.safetensors': optimizer } = await digests(session);
     return `${model} ${optimizer}`;
@@ -178,8 +212,10 @@ export async function refusedAt(count, config) {
     /** @type {{ kind: string, step: number, tensor: string } | undefined} */
     let refused;
     while (!refused) await session.step().catch((error) => (refused = error));
-    if (refused?.kind !== 'NON_FINITE' || refused.step !== step || refused.tensor !== 'loss') faults.push(`step ${step}: ${JSON.stringify(refused)}`);
-    if ((await weights(session)) !== before[step - 1] || session.info().completedSteps !== step - 1) faults.push(`step ${step} has changed something`);
+    if (refused?.kind !== 'NON_FINITE' || refused.step !== step || refused.tensor !== 'loss')
+      faults.push(`step ${step}: ${JSON.stringify(refused)}`);
+    if ((await weights(session)) !== before[step - 1] || session.info().completedSteps !== step - 1)
+      faults.push(`step ${step} has changed something`);
     session.skipBatch();
     await go(session, 2);
     await session.settle();

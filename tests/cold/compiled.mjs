@@ -34,10 +34,13 @@ export function crateTables(crates) {
     const total = of.reduce((sum, { cpu }) => sum + cpu, 0);
     lines.push(`**Crates for ${target}**: ${of.length} calls of the compiler, ${Math.round(total)} s of CPU.`, '');
     lines.push('| crate | kind | opt-level | CPU seconds | wall |', '|---|---|---|---|---|');
-    for (const { name, kind, level, cpu, wall } of of.slice(0, ROWS)) lines.push(`| ${name} | ${kind} | ${level} | ${cpu.toFixed(1)} | ${wall.toFixed(1)} |`);
+    for (const { name, kind, level, cpu, wall } of of.slice(0, ROWS))
+      lines.push(`| ${name} | ${kind} | ${level} | ${cpu.toFixed(1)} | ${wall.toFixed(1)} |`);
     lines.push('');
   }
   const twice = duplicates(crates);
-  lines.push(`Crates of Burn, CubeCL and CubeK compiled more than once for a target: ${twice.length}${twice.length > 0 ? ` (${twice.join(', ')})` : ''}.`);
+  lines.push(
+    `Crates of Burn, CubeCL and CubeK compiled more than once for a target: ${twice.length}${twice.length > 0 ? ` (${twice.join(', ')})` : ''}.`,
+  );
   return lines;
 }

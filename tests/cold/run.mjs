@@ -49,7 +49,10 @@ function coldEnvironment() {
   const home = join(place, 'home');
   const cargo = process.env.CARGO_HOME ?? join(homedir(), '.cargo');
   // The configuration for reaching the registries is not a cache.
-  for (const [from, to] of [[join(homedir(), '.npmrc'), '.npmrc'], [join(cargo, 'config.toml'), '.cargo/config.toml']]) {
+  for (const [from, to] of [
+    [join(homedir(), '.npmrc'), '.npmrc'],
+    [join(cargo, 'config.toml'), '.cargo/config.toml'],
+  ]) {
     mkdirSync(join(home, '.cargo'), { recursive: true });
     if (existsSync(from)) copyFileSync(from, join(home, to));
   }
@@ -157,7 +160,8 @@ try {
     options: { at: { type: 'string', default: 'HEAD' }, busy: { type: 'boolean' }, once: { type: 'boolean' }, out: { type: 'string' } },
   });
   const [what, ...more] = positionals;
-  if (!['start', 'test'].includes(what) || more.length > 0) throw new Error(`expected start or test, found ${positionals.join(' ') || 'nothing'}`);
+  if (!['start', 'test'].includes(what) || more.length > 0)
+    throw new Error(`expected start or test, found ${positionals.join(' ') || 'nothing'}`);
   if (values.busy) children.add(spawn(process.execPath, ['-e', 'for (;;);'], { detached: true, stdio: 'ignore' }));
   await measure(what, values);
   const { text, good } = report(values);

@@ -20,7 +20,10 @@ const CALLS = {
 const SMOLLM2 = { ...TINY, sizes: { vocab: 49152, hidden: 576, intermediate: 1536, layers: 2, heads: 9, kvHeads: 3 } };
 
 /** The same widths with the letters of the text as vocabulary: samples need a tokenizer. */
-const LETTERS = { ...TINY, shape: { ...TINY.shape, hiddenSize: 576, intermediateSize: 1536, numHiddenLayers: 2, numAttentionHeads: 9, numKeyValueHeads: 3 } };
+const LETTERS = {
+  ...TINY,
+  shape: { ...TINY.shape, hiddenSize: 576, intermediateSize: 1536, numHiddenLayers: 2, numAttentionHeads: 9, numKeyValueHeads: 3 },
+};
 
 export async function abort(arena, tally, { delays, large = false }) {
   const { sample, ...others } = CALLS;
@@ -43,8 +46,9 @@ async function during(arena, tally, setting, calls, steps, delays, more) {
     }, setting);
     for (const [name, call] of Object.entries(calls)) {
       for (const delay of delays) {
-        const result = await subject.do(
-          `async (s, { delay }) => {
+        const result = await subject
+          .do(
+            `async (s, { delay }) => {
             const call = ${call};
             const controller = new AbortController();
             let asked;
@@ -56,14 +60,16 @@ async function during(arena, tally, setting, calls, steps, delays, more) {
             const [loss] = await s.step(1);
             return { how, ms, before, loss };
           }`,
-          { delay },
-        ).catch((error) => ({ failed: error.message.split('\n')[0] }));
+            { delay },
+          )
+          .catch((error) => ({ failed: error.message.split('\n')[0] }));
         const fault = `abort of ${name}`;
         if (result.failed) {
           tally.add(fault, [result.failed]);
           continue;
         }
-        const wrong = result.how.ok || result.how.name === 'AbortError' ? [] : [`${result.how.code} ${result.how.word} ${result.how.message}`];
+        const wrong =
+          result.how.ok || result.how.name === 'AbortError' ? [] : [`${result.how.code} ${result.how.word} ${result.how.message}`];
         wrong.push(...differences(`loss of step ${result.before + 1}`, result.loss, truth.losses[result.before + 1]));
         tally.add(fault, wrong, result.ms, BOUND_MS + microBatchMs);
       }
@@ -113,7 +119,8 @@ async function starts(subject, tally, setting, truth, delays, microBatchMs) {
         }`,
         { delay, setting, run: made.run },
       );
-      const wrong = result.how.ok || result.how.name === 'AbortError' ? [] : [`${result.how.code} ${result.how.word} ${result.how.message}`];
+      const wrong =
+        result.how.ok || result.how.name === 'AbortError' ? [] : [`${result.how.code} ${result.how.word} ${result.how.message}`];
       wrong.push(...differences('the same again', result.again, true));
       tally.add(`abort of ${name}`, wrong, result.ms, BOUND_MS + microBatchMs);
     }

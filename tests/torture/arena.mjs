@@ -10,8 +10,20 @@ import { built } from '../../web/core-kind.mjs';
 const OLD = process.env.TABTUNE_OLD === '1';
 export const TINY = {
   shape: { hiddenSize: 16, numHiddenLayers: 1, numAttentionHeads: 2, numKeyValueHeads: 1, maxPositionEmbeddings: 16 },
-  text: 'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. Why not? '.repeat(20),
-  options: { steps: 4000, batchSize: 2, seqLen: 3, gradientAccumulationSteps: 2, learningRate: 3e-3, seed: 7, validationFraction: 0.1, logEvery: 1, ...(OLD ? {} : { autosave: false }) },
+  text: 'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. Why not? '.repeat(
+    20,
+  ),
+  options: {
+    steps: 4000,
+    batchSize: 2,
+    seqLen: 3,
+    gradientAccumulationSteps: 2,
+    learningRate: 3e-3,
+    seed: 7,
+    validationFraction: 0.1,
+    logEvery: 1,
+    ...(OLD ? {} : { autosave: false }),
+  },
 };
 
 /** Reproducible random numbers: mulberry32 of a seed. */
@@ -166,7 +178,9 @@ export class Arena {
           await s.current().dispose();
           return { losses, digests };
         },
-        setting === TINY ? { setting, count: Math.max(count, TINY_STEPS), at: [...new Set([...at, ...TINY_DIGESTS])] } : { setting, count, at },
+        setting === TINY
+          ? { setting, count: Math.max(count, TINY_STEPS), at: [...new Set([...at, ...TINY_DIGESTS])] }
+          : { setting, count, at },
       ),
     );
     truths.set(key, made);
@@ -176,7 +190,10 @@ export class Arena {
   /** Returns browser and adapter, for the table. */
   async machine() {
     const adapter = await this.with((subject) => subject.do(async (s) => (await s.tabtune.support()).adapter));
-    return { browser: this.browser.version, adapter: adapter?.description || [adapter?.vendor, adapter?.architecture].filter(Boolean).join(' ') };
+    return {
+      browser: this.browser.version,
+      adapter: adapter?.description || [adapter?.vendor, adapter?.architecture].filter(Boolean).join(' '),
+    };
   }
 
   async end() {

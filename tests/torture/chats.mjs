@@ -33,7 +33,19 @@ async function trained({ template, row, length }, folder) {
   writeFileSync(data, `${row}\n`);
   rmSync(out, { recursive: true, force: true });
   const model = join(work, 'models', template);
-  const settings = ['--device', 'cpu', '--steps', '1', '--batch-size', '1', '--seq-len', String(length), '--learning-rate', '1e-6', ...dated];
+  const settings = [
+    '--device',
+    'cpu',
+    '--steps',
+    '1',
+    '--batch-size',
+    '1',
+    '--seq-len',
+    String(length),
+    '--learning-rate',
+    '1e-6',
+    ...dated,
+  ];
   try {
     await called(binary, ['train', '--model', model, '--data', data, '--out', out, '--json', ...settings], { maxBuffer: 64 << 20 });
   } catch (error) {
@@ -50,7 +62,11 @@ try {
   // A program that accepts a date uses it; otherwise templates that ask for the date find no clock.
   const { stdout } = await called(binary, ['train', '--help']);
   if (stdout.includes('--chat-date')) dated = ['--chat-date', DAY];
-  const { stdout: made } = await called(peer, [join(root, 'tests', 'torture', 'chats', 'cases.py'), work, ...(dated.length > 0 ? ['--date', DAY] : [])]);
+  const { stdout: made } = await called(peer, [
+    join(root, 'tests', 'torture', 'chats', 'cases.py'),
+    work,
+    ...(dated.length > 0 ? ['--date', DAY] : []),
+  ]);
   console.log(made.trim());
   const all = JSON.parse(readFileSync(join(work, 'cases.json'), 'utf8'));
   const cases = all.filter(({ template }) => words.length === 0 || words.some((word) => template.includes(word)));
@@ -69,12 +85,18 @@ const kinds = [...new Set(rows.map(({ kind }) => kind))].sort((a, b) => ORDER.in
 const columns = ['what was found', 'cases', 'templates', 'explained'];
 const cells = kinds.map((kind) => {
   const of = rows.filter((row) => row.kind === kind);
-  return [kind, String(of.length), String(new Set(of.map(({ template }) => template)).size), of.every(({ explained }) => explained) ? 'yes' : 'no'];
+  return [
+    kind,
+    String(of.length),
+    String(new Set(of.map(({ template }) => template)).size),
+    of.every(({ explained }) => explained) ? 'yes' : 'no',
+  ];
 });
 console.log(`\n== ${rows.length} cases (${((Date.now() - started) / 1000).toFixed(0)} s)`);
 for (const row of [columns, ...cells]) console.log(row.join(' | '));
 const title = `${rows.length} cases in ${new Set(rows.map(({ template }) => template)).size} templates`;
-const day = dated.length > 0 ? `The day of \`strftime_now\` is ${DAY}.` : 'There is no day for `strftime_now`: templates that ask are told so.';
+const day =
+  dated.length > 0 ? `The day of \`strftime_now\` is ${DAY}.` : 'There is no day for `strftime_now`: templates that ask are told so.';
 if (words.length === 0) writtenInto(join(root, 'tests', 'torture', 'CHATS.md'), HEAD, ['rows'], 'rows', title, day, columns, cells);
 for (const { template, name, kind, detail } of faults) console.log(`FAILED ${template}, ${name}: ${kind}${detail ? `: ${detail}` : ''}`);
 console.log(`${faults.length} failures`);

@@ -11,7 +11,10 @@ const CLOSE = 1e-3; // two adapters over ten steps
 /** Returns the losses that the native program prints for the next steps. */
 function trained(binary, from, data, out, count, first) {
   const given = ['train', '--json', '--resume', from, '--data', data, '--out', out, '--stop-at', String(first + count)];
-  const lines = execFileSync(binary, given, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim().split('\n').map((line) => JSON.parse(line));
+  const lines = execFileSync(binary, given, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
   return lines.filter(({ loss, step }) => loss !== undefined && step > first).map(({ loss }) => loss);
 }
 
@@ -55,7 +58,12 @@ export async function crossing(_, tally, { short }) {
     const picked = mkdtempSync(join(folder, 'picked-'));
     for (const [name, bytes] of made.files) writeFileSync(join(picked, name), Buffer.from(bytes, 'base64'));
     // In the short form the folder that the native program writes is imported, but the one that the browser wrote is not exported.
-    for (const [how, from] of short ? [['.tabtune', file]] : [['.tabtune', file], ['folder', picked]]) {
+    for (const [how, from] of short
+      ? [['.tabtune', file]]
+      : [
+          ['.tabtune', file],
+          ['folder', picked],
+        ]) {
       const fault = `browser → ${how} → native → browser`;
       try {
         const back = join(folder, `native-${how.replace('.', '')}`);
@@ -68,20 +76,28 @@ export async function crossing(_, tally, { short }) {
         }
         const losses = trained(binary, from, data, join(folder, `further-${how.replace('.', '')}`), 10, 3);
         for (const [index, loss] of made.losses.entries()) {
-          if (!(Math.abs(losses[index] / loss - 1) <= CLOSE)) wrong.push(`step ${4 + index}: ${losses[index]} natively, ${loss} in the browser`);
+          if (!(Math.abs(losses[index] / loss - 1) <= CLOSE))
+            wrong.push(`step ${4 + index}: ${losses[index]} natively, ${loss} in the browser`);
         }
         const names = readdirSync(back);
         const returned = await arena.with((subject) =>
-          subject.do(async (s, { base, names, text }) => {
-            const files = await Promise.all(names.map(async (name) => new File([await (await fetch(`${base}/${name}`)).blob()], name)));
-            const { run } = await (await s.runs()).importFile(files);
-            const from = await s.resume({ run, data: { text } });
-            const losses = await s.step(10);
-            await s.current().dispose();
-            return { from, losses };
-          }, { base: `/crossing/native-${how.replace('.', '')}`, names, text: TINY.text }).catch((error) => ({ failed: error.message.split('\n')[0] })),
+          subject
+            .do(
+              async (s, { base, names, text }) => {
+                const files = await Promise.all(names.map(async (name) => new File([await (await fetch(`${base}/${name}`)).blob()], name)));
+                const { run } = await (await s.runs()).importFile(files);
+                const from = await s.resume({ run, data: { text } });
+                const losses = await s.step(10);
+                await s.current().dispose();
+                return { from, losses };
+              },
+              { base: `/crossing/native-${how.replace('.', '')}`, names, text: TINY.text },
+            )
+            .catch((error) => ({ failed: error.message.split('\n')[0] })),
         );
-        wrong.push(...(returned.failed ? [returned.failed] : differences('back in the browser', returned, { from: 3, losses: made.losses })));
+        wrong.push(
+          ...(returned.failed ? [returned.failed] : differences('back in the browser', returned, { from: 3, losses: made.losses })),
+        );
         tally.add(fault, wrong);
       } catch (error) {
         tally.add(fault, [error.message.slice(0, 400)]);

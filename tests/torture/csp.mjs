@@ -6,7 +6,9 @@ export async function csp(arena, tally) {
   await arena.with(async (subject) => {
     const found = await subject.do(async (s, setting) => {
       const seen = [];
-      document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => seen.push(`${violatedDirective} ${blockedURI}`));
+      document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
+        seen.push(`${violatedDirective} ${blockedURI}`),
+      );
       const header = (await fetch('/torture/worker.mjs')).headers.get('content-security-policy');
       const run = await s.create(setting);
       await s.step(2);
@@ -28,8 +30,15 @@ export async function csp(arena, tally) {
     tally.add(fault, [
       ...differences('violations', [found.seen, found.inWorker], [[], []]),
       ...(found.header ? [] : ['the worker is served without a policy']),
-      ...differences('origins', [...subject.record.origins].filter((origin) => !origin.includes('localhost')), [arena.site.url]),
+      ...differences(
+        'origins',
+        [...subject.record.origins].filter((origin) => !origin.includes('localhost')),
+        [arena.site.url],
+      ),
     ]);
-    tally.add('foreign fetch in the worker refused', [...differences('fetch', found.foreign, 'TypeError'), ...(found.violations.some((each) => each.startsWith('connect-src')) ? [] : [`violations: ${found.violations}`])]);
+    tally.add('foreign fetch in the worker refused', [
+      ...differences('fetch', found.foreign, 'TypeError'),
+      ...(found.violations.some((each) => each.startsWith('connect-src')) ? [] : [`violations: ${found.violations}`]),
+    ]);
   });
 }

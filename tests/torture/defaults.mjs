@@ -15,7 +15,10 @@ async function firstStep(arena, tally, truth) {
       const end = await s.settled(s.step(4));
       return { end: end.ok || `${end.code} ${end.word}`, recovered: s.timeline.some(({ state }) => state === 'recovering') };
     }, DEFAULT);
-    tally.add('GPU lost in the first step of a default run', [...differences('end', done, { end: true, recovered: true }), ...(await lossFaults(subject, truth, 4))]);
+    tally.add('GPU lost in the first step of a default run', [
+      ...differences('end', done, { end: true, recovered: true }),
+      ...(await lossFaults(subject, truth, 4)),
+    ]);
   });
 }
 
@@ -43,7 +46,14 @@ async function history(arena, tally) {
       return history;
     }, run),
   );
-  const plain = (entries) => entries.map((entry) => Object.fromEntries(Object.keys(entry).sort().map((key) => [key, entry[key]])));
+  const plain = (entries) =>
+    entries.map((entry) =>
+      Object.fromEntries(
+        Object.keys(entry)
+          .sort()
+          .map((key) => [key, entry[key]]),
+      ),
+    );
   tally.add(fault, differences('history', plain(found), plain(heard)));
 }
 
@@ -59,7 +69,10 @@ async function between(arena, tally, { times, seed, secs }) {
     await subject.until((timeline) => ['checkpoint', 'step'].every((wanted) => timeline.some(({ type }) => type === wanted)));
     // Long enough for one save by time, and part of the interval to the next.
     await new Promise((done) => setTimeout(done, 1000 * secs * (1.3 + chance.next())));
-    const heard = await subject.do((s) => ({ run: s.current().runId, timeline: s.timeline.filter(({ type }) => type === 'step' || type === 'checkpoint') }));
+    const heard = await subject.do((s) => ({
+      run: s.current().runId,
+      timeline: s.timeline.filter(({ type }) => type === 'step' || type === 'checkpoint'),
+    }));
     const devtools = await subject.page.context().newCDPSession(subject.page);
     void devtools.send('Page.crash').catch(() => undefined);
     await Promise.race([new Promise((done) => subject.page.once('crash', done)), new Promise((done) => setTimeout(done, 5000))]);
@@ -76,7 +89,10 @@ async function between(arena, tally, { times, seed, secs }) {
     const lost = steps.at(-1).at - (kept?.at ?? steps[0].at);
     const slowest = Math.max(...saves.map(({ secs }) => secs * 1000));
     // Losses that the tab itself had computed for the next steps before it died.
-    const next = steps.filter(({ step }) => step > found.resumed.value).slice(0, 2).map(({ loss }) => loss);
+    const next = steps
+      .filter(({ step }) => step > found.resumed.value)
+      .slice(0, 2)
+      .map(({ loss }) => loss);
     const wrong = differences('next losses', found.losses.slice(0, next.length), next);
     const bound = Math.max(secs * 1000, 10 * slowest) + 2 * slowest + 500;
     if (lost > bound) wrong.push(`${Math.round(lost)} ms of work lost, bound ${Math.round(bound)} ms (seed ${seed})`);

@@ -8,7 +8,12 @@ const folders = (...dtypes) => dtypes.map((dtype) => ({ dtype }));
 
 /** Conversions of the dense model, the one of blocks and the merged one. */
 const FULL = {
-  dense: [...folders('stored', 'f32', 'bf16', 'f16'), ...gguf('as-base', 'f32', 'f16', 'bf16', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q4_k', 'q6_k', 'q4_k_m'), { format: 'json', encoding: 'base64' }, ...gguf('q8_0')],
+  dense: [
+    ...folders('stored', 'f32', 'bf16', 'f16'),
+    ...gguf('as-base', 'f32', 'f16', 'bf16', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q4_k', 'q6_k', 'q4_k_m'),
+    { format: 'json', encoding: 'base64' },
+    ...gguf('q8_0'),
+  ],
   blocks: [...folders('f32'), ...gguf('as-base', 'f16'), { format: 'gguf', type: 'as-base', base: true }],
   merged: [...folders('stored', 'bf16'), ...gguf('f32', 'q8_0', 'q4_k_m')],
 };
@@ -47,10 +52,14 @@ export async function exports(arena, tally, { sizes, bound, short }) {
         // A JSON document of this size is refused before anything is written.
         const expected = call.startsWith('json') ? 'export.json.too-large' : undefined;
         if (refused !== expected) wrong.push(`refused as ${refused}`);
-        if (call !== 'open' && (bytes !== told || (bytes > 0) !== (expected === undefined))) wrong.push(`${bytes} bytes written, ${told} in the receipt`);
+        if (call !== 'open' && (bytes !== told || bytes > 0 !== (expected === undefined)))
+          wrong.push(`${bytes} bytes written, ${told} in the receipt`);
         tally.add(fault, wrong, ms);
         const rate = bytes ? `, ${(bytes / 1e6).toFixed(0)} MB at ${(bytes / 1e3 / ms).toFixed(0)} MB/s` : '';
-        tally.note(fault, `wasm memory +${(grown / MIB).toFixed(1)} MiB since the start, largest read ${(reads / MIB).toFixed(1)} MiB, largest Blob ${(blobs / MIB).toFixed(1)} MiB${rate}`);
+        tally.note(
+          fault,
+          `wasm memory +${(grown / MIB).toFixed(1)} MiB since the start, largest read ${(reads / MIB).toFixed(1)} MiB, largest Blob ${(blobs / MIB).toFixed(1)} MiB${rate}`,
+        );
       }
     }
   });

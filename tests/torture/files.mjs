@@ -36,7 +36,9 @@ function bytesOf(part) {
 
 /** Returns a shard of one F32 value per tensor. */
 function shard(tensors) {
-  const header = Object.fromEntries(tensors.map((name, index) => [name, { dtype: 'F32', shape: [1], data_offsets: [4 * index, 4 * index + 4] }]));
+  const header = Object.fromEntries(
+    tensors.map((name, index) => [name, { dtype: 'F32', shape: [1], data_offsets: [4 * index, 4 * index + 4] }]),
+  );
   const json = Buffer.from(JSON.stringify(header));
   const front = Buffer.alloc(8);
   front.writeBigUInt64LE(BigInt(json.length));
@@ -64,7 +66,12 @@ function laidOut(folder) {
 function canonical(value) {
   if (Array.isArray(value)) return value.map(canonical);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.keys(value).sort().filter((key) => value[key] !== undefined && value[key] !== null).map((key) => [key, canonical(value[key])]));
+  return Object.fromEntries(
+    Object.keys(value)
+      .sort()
+      .filter((key) => value[key] !== undefined && value[key] !== null)
+      .map((key) => [key, canonical(value[key])]),
+  );
 }
 
 async function hostile(binary, tally, short) {
@@ -74,7 +81,10 @@ async function hostile(binary, tally, short) {
   try {
     await arena.with(async (subject) => {
       const answers = await subject.do(async (s, cases) => {
-        const fetched = async ({ id, names }) => Promise.all(names.map(async (name) => new File([await (await fetch(`/hostile/${id}/${encodeURIComponent(name)}`)).blob()], name)));
+        const fetched = async ({ id, names }) =>
+          Promise.all(
+            names.map(async (name) => new File([await (await fetch(`/hostile/${id}/${encodeURIComponent(name)}`)).blob()], name)),
+          );
         // One call for all files of a format, whose names differ; a file with accompanying files is inspected separately.
         const groups = [...Map.groupBy(cases, ({ id, format, names }) => (names.length > 1 ? id : format)).values()];
         const all = {};
@@ -94,7 +104,9 @@ async function hostile(binary, tally, short) {
         return all;
       }, cases);
       for (const { id, format, names } of cases) {
-        const printed = execFileSync(binary, ['inspect', '--json', '--read', '--as', format, join(folder, id, names[0])], { encoding: 'utf8' });
+        const printed = execFileSync(binary, ['inspect', '--json', '--read', '--as', format, join(folder, id, names[0])], {
+          encoding: 'utf8',
+        });
         const expected = canonical(JSON.parse(printed.trim().split('\n')[0]));
         tally.add(FAULT, differences(id, canonical(answers[id].found), expected), answers[id].ms, short ? undefined : BOUND_MS);
       }

@@ -32,7 +32,9 @@ export async function flips(arena, tally, { times, resumes, seed = 2 }) {
             const from = s.timeline.length;
             await s.resume({ run: where.run });
             losses = [s.current().completedSteps, ...(await s.step(2))];
-            warned = s.timeline.slice(from).some(({ type, code }) => type === 'warning' && /CHECKPOINT_CORRUPT|checkpoint\.chunk\.hash/.test(code));
+            warned = s.timeline
+              .slice(from)
+              .some(({ type, code }) => type === 'warning' && /CHECKPOINT_CORRUPT|checkpoint\.chunk\.hash/.test(code));
             await s.current().dispose();
           }
           await s.flip(where);
@@ -41,12 +43,20 @@ export async function flips(arena, tally, { times, resumes, seed = 2 }) {
         },
         { where, resume: time < resumes },
       );
-      const wrong = differences('the answer', [result.named.ok, result.named.code, result.named.word], [false, 'CHECKPOINT_CORRUPT', 'checkpoint.chunk.hash']);
+      const wrong = differences(
+        'the answer',
+        [result.named.ok, result.named.code, result.named.word],
+        [false, 'CHECKPOINT_CORRUPT', 'checkpoint.chunk.hash'],
+      );
       if (!result.older) wrong.push('the older generation does not serve');
       if (!result.mended) wrong.push('flipped back it is not whole');
       if (result.losses) wrong.push(...differences('resumed', result.losses, [2, truth.losses[3], truth.losses[4]]));
       if (result.warned === false) wrong.push('the fall to the older one was not said');
-      tally.add(FAULT, wrong.map((each) => `${each} (seed ${seed}, piece ${index}, bit ${bit})`), result.named.ms);
+      tally.add(
+        FAULT,
+        wrong.map((each) => `${each} (seed ${seed}, piece ${index}, bit ${bit})`),
+        result.named.ms,
+      );
     }
   });
 }

@@ -22,8 +22,16 @@ export const ofF32 = (value) => [6, Buffer.from(Float32Array.of(value).buffer)];
 export const ofTruth = (value) => [7, Buffer.from([value ? 1 : 0])];
 const array = (kind, items) => [ARRAY, Buffer.concat([u32(kind), u64(items.length), ...items])];
 export const ofTexts = (values) => array(TEXT, values.map(text));
-export const ofI32s = (values) => array(5, [Buffer.from(Int32Array.from(values).buffer)].flatMap((all) => values.map((_, at) => all.subarray(4 * at, 4 * at + 4))));
-export const ofF32s = (values) => array(6, [Buffer.from(Float32Array.from(values).buffer)].flatMap((all) => values.map((_, at) => all.subarray(4 * at, 4 * at + 4))));
+export const ofI32s = (values) =>
+  array(
+    5,
+    [Buffer.from(Int32Array.from(values).buffer)].flatMap((all) => values.map((_, at) => all.subarray(4 * at, 4 * at + 4))),
+  );
+export const ofF32s = (values) =>
+  array(
+    6,
+    [Buffer.from(Float32Array.from(values).buffer)].flatMap((all) => values.map((_, at) => all.subarray(4 * at, 4 * at + 4))),
+  );
 
 const aligned = (part) => Buffer.concat([part, Buffer.alloc(padded(part.length) - part.length)]);
 
@@ -41,6 +49,9 @@ export function beginning(metadata, tensors) {
 
 /** Returns a GGUF file of these parts; a tensor is `{ name, kind, dims, bytes }`. */
 export function together(metadata, tensors) {
-  const head = beginning(metadata, tensors.map(({ bytes, ...tensor }) => ({ ...tensor, length: bytes.length })));
+  const head = beginning(
+    metadata,
+    tensors.map(({ bytes, ...tensor }) => ({ ...tensor, length: bytes.length })),
+  );
   return Buffer.concat([head, ...tensors.map(({ bytes }) => aligned(bytes))]);
 }

@@ -21,7 +21,10 @@ async function behindFourGiB(arena, tally, bound) {
       );
     const plain = await trained(0);
     const large = await trained(6_000_000_000);
-    const wrong = [...differences('losses', large.losses, plain.losses), ...differences('warnings', large.warnings, ['model.tensor.extra'])];
+    const wrong = [
+      ...differences('losses', large.losses, plain.losses),
+      ...differences('warnings', large.warnings, ['model.tensor.extra']),
+    ];
     if (large.grown > bound * 2 ** 20) wrong.push(`wasm memory grew by ${(large.grown / 2 ** 20).toFixed(1)} MiB, bound ${bound} MiB`);
     tally.add(fault, wrong);
     tally.note(fault, `wasm +${(large.grown / 2 ** 20).toFixed(1)} MiB, losses as without`);
@@ -40,12 +43,19 @@ async function beyondFourGiB(arena, tally) {
       front.setBigUint64(0, BigInt(header(length).length), true);
       const zeros = new Blob([new Uint8Array(64 << 20)]);
       // The last four bytes are a NaN, which only a reader that reaches the end can count.
-      const body = [...Array(Math.floor((length - 4) / zeros.size)).fill(zeros), zeros.slice(0, (length - 4) % zeros.size), new Uint8Array([0, 0, 192, 127])];
+      const body = [
+        ...Array(Math.floor((length - 4) / zeros.size)).fill(zeros),
+        zeros.slice(0, (length - 4) % zeros.size),
+        new Uint8Array([0, 0, 192, 127]),
+      ];
       const file = new File([front.buffer, header(length), ...body], 'large.safetensors');
       const { ok, value, message, ms } = await s.settled(s.tabtune.inspectFiles(file, { read: true }));
       return { size: file.size, report: ok ? JSON.stringify(value.files[0]) : message, ms };
     });
-    const wrong = [...differences('size', found.size, 2 ** 32 + 8), ...(found.report.includes('non-finite') ? [] : [`the last element was not seen: ${found.report.slice(0, 300)}`])];
+    const wrong = [
+      ...differences('size', found.size, 2 ** 32 + 8),
+      ...(found.report.includes('non-finite') ? [] : [`the last element was not seen: ${found.report.slice(0, 300)}`]),
+    ];
     tally.add(fault, wrong, found.ms);
   });
 }
@@ -78,15 +88,27 @@ export async function heap(arena, tally, { sizes, bound, optimizer, beyond = fal
         const trainer = await timed('create', () => s.tabtune.Trainer.create({ model, data: { tokens }, ...options }));
         s.adopt(trainer);
         await timed('step', () => trainer.step(1));
-        const saved = await timed('save', () => trainer.save(), ({ bytes }) => bytes);
+        const saved = await timed(
+          'save',
+          () => trainer.save(),
+          ({ bytes }) => bytes,
+        );
         await timed('export', () => trainer.exportFiles());
         const { blob } = await timed('export of the checkpoint', () => trainer.checkpoints.exportFile());
         const [next] = (await trainer.step(1)).map(({ loss }) => loss);
         const run = trainer.runId;
         await trainer.dispose();
-        await timed('resume', () => s.resume({ run }), () => saved.bytes);
+        await timed(
+          'resume',
+          () => s.resume({ run }),
+          () => saved.bytes,
+        );
         const [again] = await s.step(1);
-        const imported = await timed('import', () => s.current().checkpoints.importFile(blob), () => saved.bytes);
+        const imported = await timed(
+          'import',
+          () => s.current().checkpoints.importFile(blob),
+          () => saved.bytes,
+        );
         await s.current().dispose();
         const runs = await s.runs();
         await runs.remove(imported.run);
@@ -99,11 +121,17 @@ export async function heap(arena, tally, { sizes, bound, optimizer, beyond = fal
       const wrong = growth > bound * 2 ** 20 ? [`wasm memory grew by ${(growth / 2 ** 20).toFixed(1)} MiB, bound ${bound} MiB`] : [];
       if (call === 'resume' && found.next !== found.again) wrong.push('the resumed run is another');
       tally.add(`wasm memory: ${call}`, wrong, ms);
-      tally.note(`wasm memory: ${call}`, `+${(growth / 2 ** 20).toFixed(1)} MiB with a tensor of ${(sizes.vocab * sizes.hidden) / 2 ** 18} MiB, largest read ${(reads / 2 ** 20).toFixed(1)} MiB`);
+      tally.note(
+        `wasm memory: ${call}`,
+        `+${(growth / 2 ** 20).toFixed(1)} MiB with a tensor of ${(sizes.vocab * sizes.hidden) / 2 ** 18} MiB, largest read ${(reads / 2 ** 20).toFixed(1)} MiB`,
+      );
     }
     const [rate, hashed, stored] = found.rates.save;
     const perByte = hashed / stored;
     tally.add('bytes hashed per saved byte', perByte > 1.01 + (8 << 20) / stored || perByte < 0.99 ? [`${perByte.toFixed(3)}`] : []);
-    tally.note('bytes hashed per saved byte', `${perByte.toFixed(2)}; save ${rate.toFixed(0)} MB/s, resume ${found.rates.resume[0].toFixed(0)} MB/s, ${found.bytes} bytes`);
+    tally.note(
+      'bytes hashed per saved byte',
+      `${perByte.toFixed(2)}; save ${rate.toFixed(0)} MB/s, resume ${found.rates.resume[0].toFixed(0)} MB/s, ${found.bytes} bytes`,
+    );
   });
 }

@@ -31,9 +31,11 @@ export async function hidden(_, tally, { secs }) {
     const state = await page.do('document.visibilityState');
     // Not within 30 s of the last save, so the short form sees none.
     const hiddenAt = Date.now();
-    const savesAtHiding = async () => page.do(`s.timeline.filter(({ type, at }) => type === 'checkpoint' && at >= ${hiddenAt} - 2000).length`);
+    const savesAtHiding = async () =>
+      page.do(`s.timeline.filter(({ type, at }) => type === 'checkpoint' && at >= ${hiddenAt} - 2000).length`);
     if (long > SAVE_APART_SECS) {
-      for (const end = Date.now() + 10_000; (await savesAtHiding()) === 0 && Date.now() < end; ) await new Promise((done) => setTimeout(done, 100));
+      for (const end = Date.now() + 10_000; (await savesAtHiding()) === 0 && Date.now() < end;)
+        await new Promise((done) => setTimeout(done, 100));
       tally.add('saved when the tab was hidden', (await savesAtHiding()) > 0 ? [] : ['no checkpoint within 10 s'], Date.now() - hiddenAt);
     }
     const behind = await rate(secs);

@@ -36,12 +36,25 @@ async function shown(folder, count) {
 
 /** Returns the faults of one row. */
 function faultsOf(truth, { begin, end }, found) {
-  if (truth === null || found === undefined) return truth === null && found === undefined ? [] : [`refused by ${truth === null ? 'tokenizers' : 'tabtune'} alone`];
+  if (truth === null || found === undefined)
+    return truth === null && found === undefined ? [] : [`refused by ${truth === null ? 'tokenizers' : 'tabtune'} alone`];
   const ids = [...begin, ...truth.ids, end];
   const learned = [...begin.map(() => false), ...truth.learned, true].map((counts, at) => counts && at > 0);
   const wrong = [];
-  if (!same(found.map(({ id }) => id), ids)) wrong.push('other ids');
-  else if (!same(found.map((token) => token.learned), learned)) wrong.push('other tokens are learned');
+  if (
+    !same(
+      found.map(({ id }) => id),
+      ids,
+    )
+  )
+    wrong.push('other ids');
+  else if (
+    !same(
+      found.map((token) => token.learned),
+      learned,
+    )
+  )
+    wrong.push('other tokens are learned');
   return wrong;
 }
 
@@ -61,7 +74,16 @@ for (const name of names) {
     const { npm, pip } = TOKENIZERS[name];
     const kind = truth.kind === 'BPE' ? (truth.byte_level ? 'byte-level BPE' : "SentencePiece's BPE") : truth.kind;
     const equal = String(truth.rows.filter((row, at) => row !== null && wrong[at].length === 0).length);
-    rows.push([name, npm ?? pip, kind, String(truth.size), String(wrong.length), equal, count((row) => row?.crosses), count((row) => row === null)]);
+    rows.push([
+      name,
+      npm ?? pip,
+      kind,
+      String(truth.size),
+      String(wrong.length),
+      equal,
+      count((row) => row?.crosses),
+      count((row) => row === null),
+    ]);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -32,7 +32,8 @@ async function judge(arena, truth, acknowledged) {
     const runs = await s.runs();
     const list = await runs.list(run);
     const whole = [];
-    for (const { generation } of list) whole.push({ generation, ...(await s.settled(runs.exportFile(run, generation).then(({ blob }) => blob.size))) });
+    for (const { generation } of list)
+      whole.push({ generation, ...(await s.settled(runs.exportFile(run, generation).then(({ blob }) => blob.size))) });
     const step = await s.resume({ run, plans });
     const ms = performance.now() - started;
     return { list, whole, step, losses: await s.step(2), ms };
@@ -49,7 +50,10 @@ async function judge(arena, truth, acknowledged) {
 function tear({ profile }) {
   const folder = join(profile, 'Default', 'IndexedDB');
   const database = join(folder, readdirSync(folder).find((name) => name.endsWith('.leveldb')) ?? '');
-  const newest = readdirSync(database).filter((name) => /^\d+\.log$/.test(name)).sort().at(-1);
+  const newest = readdirSync(database)
+    .filter((name) => /^\d+\.log$/.test(name))
+    .sort()
+    .at(-1);
   appendFileSync(join(database, String(newest)), HALF_A_RECORD);
 }
 
@@ -88,7 +92,7 @@ export async function kills(arena, tally, { times, seed = 1, short }) {
       run = await subject.do((s, setting) => s.create(setting), setting);
     }
     const ended = subject.do(endless).catch(() => undefined);
-    for (const until = Date.now() + 60_000; subject.saved.length === 0; ) {
+    for (const until = Date.now() + 60_000; subject.saved.length === 0;) {
       if (Date.now() > until) throw new Error('no save was acknowledged');
       await new Promise((done) => setTimeout(done, 5));
     }
@@ -99,7 +103,11 @@ export async function kills(arena, tally, { times, seed = 1, short }) {
     const acknowledged = { run, ...subject.saved.at(-1) };
     await arena.browser.start();
     const after = await judge(arena, truth, acknowledged);
-    tally.add(FAULT, after.wrong.map((each) => `${each} (seed ${seed}, kill ${count + 1}, after ${delay} ms)`), after.ms);
+    tally.add(
+      FAULT,
+      after.wrong.map((each) => `${each} (seed ${seed}, kill ${count + 1}, after ${delay} ms)`),
+      after.ms,
+    );
     subject = after.subject;
     at = after.step;
   }

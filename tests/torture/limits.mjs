@@ -11,7 +11,10 @@ export async function limits(arena, tally, { steps }) {
     return { losses, profile, hidden: counts.hidden };
   };
   /** @type {[string, { hide?: string, minimum?: boolean }][]} */
-  const plans = [['timestamp-query hidden', { hide: 'timestamp-query' }], ['minimum limits (128 MiB, 256 MiB, 8 buffers, 16 KiB)', { minimum: true }]];
+  const plans = [
+    ['timestamp-query hidden', { hide: 'timestamp-query' }],
+    ['minimum limits (128 MiB, 256 MiB, 8 buffers, 16 KiB)', { minimum: true }],
+  ];
   for (const [fault, plan] of plans) {
     await arena.with(async (subject) => {
       const result = await subject.do(train, { setting: TINY, plan, steps }).catch((error) => ({ failed: error.message.split('\n')[0] }));

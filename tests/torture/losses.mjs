@@ -53,7 +53,13 @@ async function lose(arena, tally, truth, fault, work, argument, outside) {
       const told = heard(timeline);
       wrong = [...told.wrong, ...(result ?? []), ...(await lossFaults(subject, truth, LAST))];
       wrong.push(...differences('weights', await subject.do((s) => s.digests()), truth.digests[LAST]));
-      wrong.push(...differences('history', await subject.do(async (s) => (await s.current().history()).filter(({ type }) => type === 'step').map(({ loss }) => loss)), truth.losses.slice(1, LAST + 1)));
+      wrong.push(
+        ...differences(
+          'history',
+          await subject.do(async (s) => (await s.current().history()).filter(({ type }) => type === 'step').map(({ loss }) => loss)),
+          truth.losses.slice(1, LAST + 1),
+        ),
+      );
       tally.add(fault, wrong, told.ms, SEEN_MS);
     } catch (error) {
       tally.add(fault, [...wrong, error.message.split('\n')[0]], 0);
@@ -77,14 +83,18 @@ async function byHand(arena, tally) {
     await s.step(1);
     if (lossy) await s.tell('fire', { action: 'destroy' });
     await s.step(3);
-    const steps = Object.fromEntries(s.timeline.filter(({ type }) => type === 'step').map(({ step, loss, learningRate }) => [step, [loss, learningRate]]));
+    const steps = Object.fromEntries(
+      s.timeline.filter(({ type }) => type === 'step').map(({ step, loss, learningRate }) => [step, [loss, learningRate]]),
+    );
     const digests = await s.digests();
     await s.current().dispose();
     return { steps, digests };
   };
   const results = [];
   for (const lossy of [false, true]) {
-    results.push(await arena.with((subject) => subject.do(drive, { setting, lossy })).catch((error) => ({ error: error.message.split('\n')[0] })));
+    results.push(
+      await arena.with((subject) => subject.do(drive, { setting, lossy })).catch((error) => ({ error: error.message.split('\n')[0] })),
+    );
   }
   tally.add(fault, differences('steps and weights', results[1], results[0]));
 }
@@ -137,7 +147,12 @@ async function noAdapter(arena, tally) {
       return { ok, code, ms, whole: whole.ok };
     }, TINY);
     const { ms, ...found } = result;
-    tally.add('GPU lost and no adapter within 60 s: GPU_UNAVAILABLE', differences('end', found, { ok: false, code: 'GPU_UNAVAILABLE', whole: true }), ms, 75_000);
+    tally.add(
+      'GPU lost and no adapter within 60 s: GPU_UNAVAILABLE',
+      differences('end', found, { ok: false, code: 'GPU_UNAVAILABLE', whole: true }),
+      ms,
+      75_000,
+    );
   });
 }
 
@@ -153,15 +168,25 @@ export async function losses(arena, tally, { short, times = 1 }) {
     return;
   }
   for (let time = 0; time < times; time++) {
-    await lose(arena, tally, truth, 'GPU lost (destroy) in a forward pass', inAStep, { at: { submit: 1 + ((time * 7) % submits) }, action: 'destroy', maxSteps: time % 2 });
-    await lose(arena, tally, truth, 'GPU lost (destroy) in an update', inAStep, { at: { submit: update.submit + (time % 2) }, action: 'destroy' });
+    await lose(arena, tally, truth, 'GPU lost (destroy) in a forward pass', inAStep, {
+      at: { submit: 1 + ((time * 7) % submits) },
+      action: 'destroy',
+      maxSteps: time % 2,
+    });
+    await lose(arena, tally, truth, 'GPU lost (destroy) in an update', inAStep, {
+      at: { submit: update.submit + (time % 2) },
+      action: 'destroy',
+    });
     await lose(arena, tally, truth, 'GPU lost (destroy) during a read', inAStep, { at: { map: 1 + time }, action: 'destroy' });
     await lose(arena, tally, truth, 'GPU lost (destroy) in a save', inASave, { at: { map: 1 + (time % savingMaps) }, action: 'destroy' });
     await lose(arena, tally, truth, 'GPU lost (destroy) while paused', whilePaused, { action: 'destroy' });
     await lose(arena, tally, truth, 'GPU lost (destroy) while idle', whileIdle, { action: 'destroy' });
   }
   for (const call of ['evaluate', 'sample', 'export', 'load', 'exportFile']) {
-    await lose(arena, tally, truth, `GPU lost (destroy) in ${call}`, inACall, { call, at: call === 'load' ? { submit: 3 } : call === 'export' || call === 'exportFile' ? { map: 2 } : { submit: 4 } });
+    await lose(arena, tally, truth, `GPU lost (destroy) in ${call}`, inACall, {
+      call,
+      at: call === 'load' ? { submit: 3 } : call === 'export' || call === 'exportFile' ? { map: 2 } : { submit: 4 },
+    });
   }
   await byHand(arena, tally);
   await again(arena, tally);
@@ -176,21 +201,27 @@ async function processKills(tally, truth, times) {
       const arena = await Arena.start();
       try {
         const outside = async (subject) => {
-          const test = place === 'paused' ? (timeline) => timeline.some(({ state }) => state === 'paused') : (timeline) => timeline.some(({ step, type }) => type === 'step' && step >= 3);
+          const test =
+            place === 'paused'
+              ? (timeline) => timeline.some(({ state }) => state === 'paused')
+              : (timeline) => timeline.some(({ step, type }) => type === 'step' && step >= 3);
           await subject.until(test);
           const at = Date.now();
           arena.browser.killGpu();
           await subject.do((s, at) => void s.timeline.push({ at, type: 'fired' }), at);
         };
         const long = { ...truth };
-        const work = place === 'paused' ? whilePaused : async (s, { last }) => {
-          await s.step(2);
-          await s.current().save();
-          for (let step = 2; step < last; step++) {
-            await s.step(1);
-            await new Promise((done) => setTimeout(done, 150));
-          }
-        };
+        const work =
+          place === 'paused'
+            ? whilePaused
+            : async (s, { last }) => {
+                await s.step(2);
+                await s.current().save();
+                for (let step = 2; step < last; step++) {
+                  await s.step(1);
+                  await new Promise((done) => setTimeout(done, 150));
+                }
+              };
         await lose(arena, tally, long, `GPU process killed (kill -9), ${place}`, work, {}, outside);
       } finally {
         await arena.end();

@@ -7,8 +7,16 @@ import { learn, tokenizer } from './consumers/vocabulary.mjs';
 
 const MERGES = 160;
 const LLAMA = {
-  hidden_act: 'silu', hidden_size: 64, intermediate_size: 96, num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2,
-  max_position_embeddings: 256, rms_norm_eps: 1e-5, rope_theta: 10000.0, tie_word_embeddings: true,
+  hidden_act: 'silu',
+  hidden_size: 64,
+  intermediate_size: 96,
+  num_hidden_layers: 2,
+  num_attention_heads: 4,
+  num_key_value_heads: 2,
+  max_position_embeddings: 256,
+  rms_norm_eps: 1e-5,
+  rope_theta: 10000.0,
+  tie_word_embeddings: true,
 };
 const QWEN_SPECIAL = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'];
 /** @type {{ kind: string, special: string[], last: boolean, bos?: string, ends: string[], pad?: string }} */
@@ -21,24 +29,41 @@ const MODELS = {
   // Llama 3.1: its frequencies, an untied head, a token before every text.
   'llama-3': {
     config: {
-      model_type: 'llama', architectures: ['LlamaForCausalLM'], ...LLAMA, max_position_embeddings: 4096, rope_theta: 500000.0, tie_word_embeddings: false,
-      rope_scaling: { rope_type: 'llama3', factor: 8.0, low_freq_factor: 1.0, high_freq_factor: 4.0, original_max_position_embeddings: 2048 },
+      model_type: 'llama',
+      architectures: ['LlamaForCausalLM'],
+      ...LLAMA,
+      max_position_embeddings: 4096,
+      rope_theta: 500000.0,
+      tie_word_embeddings: false,
+      rope_scaling: {
+        rope_type: 'llama3',
+        factor: 8.0,
+        low_freq_factor: 1.0,
+        high_freq_factor: 4.0,
+        original_max_position_embeddings: 2048,
+      },
     },
     words: { kind: 'llama-bpe', special: LLAMA_SPECIAL, last: true, bos: LLAMA_SPECIAL[0], ends: LLAMA_SPECIAL.slice(1) },
   },
-  'llama-tied': {
-    config: { model_type: 'llama', architectures: ['LlamaForCausalLM'], ...LLAMA, num_key_value_heads: 1 },
-    words: SMOL,
-  },
+  'llama-tied': { config: { model_type: 'llama', architectures: ['LlamaForCausalLM'], ...LLAMA, num_key_value_heads: 1 }, words: SMOL },
   qwen2: {
     config: { model_type: 'qwen2', architectures: ['Qwen2ForCausalLM'], ...LLAMA, rms_norm_eps: 1e-6, rope_theta: 1000000.0 },
     words: QWEN,
     rows: 13,
-    template: "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}{% endfor %}",
+    template:
+      "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}{% endfor %}",
   },
   // Heads wider than their share of the model.
   qwen3: {
-    config: { model_type: 'qwen3', architectures: ['Qwen3ForCausalLM'], ...LLAMA, rms_norm_eps: 1e-6, rope_theta: 1000000.0, head_dim: 32, tie_word_embeddings: false },
+    config: {
+      model_type: 'qwen3',
+      architectures: ['Qwen3ForCausalLM'],
+      ...LLAMA,
+      rms_norm_eps: 1e-6,
+      rope_theta: 1000000.0,
+      head_dim: 32,
+      tie_word_embeddings: false,
+    },
     words: QWEN,
   },
   'qwen3-tied': {
@@ -47,16 +72,30 @@ const MODELS = {
   },
   gpt2: {
     config: {
-      model_type: 'gpt2', architectures: ['GPT2LMHeadModel'], activation_function: 'gelu_new', n_embd: 64, n_layer: 2, n_head: 4, n_positions: 256,
-      n_inner: 128, layer_norm_epsilon: 1e-5,
+      model_type: 'gpt2',
+      architectures: ['GPT2LMHeadModel'],
+      activation_function: 'gelu_new',
+      n_embd: 64,
+      n_layer: 2,
+      n_head: 4,
+      n_positions: 256,
+      n_inner: 128,
+      layer_norm_epsilon: 1e-5,
     },
     words: { kind: 'gpt-2', special: ['<|endoftext|>'], last: true, ends: ['<|endoftext|>'] },
   },
   // Rows of whole blocks of 256 for the K types; three layers, so that the mixture gives both of its types to ffn_down and attn_v.
   wide: {
     config: {
-      model_type: 'llama', architectures: ['LlamaForCausalLM'], ...LLAMA, hidden_size: 256, intermediate_size: 512, num_hidden_layers: 3, num_attention_heads: 8,
-      head_dim: 64, tie_word_embeddings: false,
+      model_type: 'llama',
+      architectures: ['LlamaForCausalLM'],
+      ...LLAMA,
+      hidden_size: 256,
+      intermediate_size: 512,
+      num_hidden_layers: 3,
+      num_attention_heads: 8,
+      head_dim: 64,
+      tie_word_embeddings: false,
     },
     words: SMOL,
   },
@@ -93,7 +132,8 @@ function* llamaShapes(config, rows) {
       yield [`${at}.self_attn.${name}.weight`, shape];
       if (config.model_type === 'qwen2' && name !== 'o_proj') yield [`${at}.self_attn.${name}.bias`, [shape[0]]];
     }
-    for (const [name, shape] of Object.entries({ gate_proj: [f, c], up_proj: [f, c], down_proj: [c, f] })) yield [`${at}.mlp.${name}.weight`, shape];
+    for (const [name, shape] of Object.entries({ gate_proj: [f, c], up_proj: [f, c], down_proj: [c, f] }))
+      yield [`${at}.mlp.${name}.weight`, shape];
     for (const name of ['input_layernorm', 'post_attention_layernorm']) yield [`${at}.${name}.weight`, [c]];
     if (config.model_type === 'qwen3') for (const name of ['q_norm', 'k_norm']) yield [`${at}.self_attn.${name}.weight`, [h]];
   }
@@ -106,7 +146,12 @@ function* gpt2Shapes({ n_embd: c, n_inner: f, n_layer: layers, n_positions: posi
   yield ['transformer.wte.weight', [rows, c]];
   yield ['transformer.wpe.weight', [positions, c]];
   for (let layer = 0; layer < layers; layer++) {
-    for (const [name, [input, out]] of Object.entries({ 'attn.c_attn': [c, 3 * c], 'attn.c_proj': [c, c], 'mlp.c_fc': [c, f], 'mlp.c_proj': [f, c] })) {
+    for (const [name, [input, out]] of Object.entries({
+      'attn.c_attn': [c, 3 * c],
+      'attn.c_proj': [c, c],
+      'mlp.c_fc': [c, f],
+      'mlp.c_proj': [f, c],
+    })) {
       yield [`transformer.h.${layer}.${name}.weight`, [input, out]];
       yield [`transformer.h.${layer}.${name}.bias`, [out]];
     }
@@ -166,10 +211,19 @@ function make(folder, { config, words, template, rows: beyond = 0 }, seed) {
   const begin = words.bos && ids[words.bos];
   const special = { bos_token: words.bos, eos_token: words.ends[0], pad_token: words.pad };
   mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, 'config.json'), json({ ...config, vocab_size: rows, torch_dtype: 'float32', bos_token_id: begin, eos_token_id: ends[0] }));
-  writeFileSync(join(folder, 'generation_config.json'), json({ bos_token_id: begin, eos_token_id: ends.length > 1 ? ends : ends[0], pad_token_id: words.pad && ids[words.pad] }));
+  writeFileSync(
+    join(folder, 'config.json'),
+    json({ ...config, vocab_size: rows, torch_dtype: 'float32', bos_token_id: begin, eos_token_id: ends[0] }),
+  );
+  writeFileSync(
+    join(folder, 'generation_config.json'),
+    json({ bos_token_id: begin, eos_token_id: ends.length > 1 ? ends : ends[0], pad_token_id: words.pad && ids[words.pad] }),
+  );
   writeFileSync(join(folder, 'tokenizer.json'), json(document));
-  writeFileSync(join(folder, 'tokenizer_config.json'), json({ tokenizer_class: 'PreTrainedTokenizerFast', clean_up_tokenization_spaces: false, ...special }));
+  writeFileSync(
+    join(folder, 'tokenizer_config.json'),
+    json({ tokenizer_class: 'PreTrainedTokenizerFast', clean_up_tokenization_spaces: false, ...special }),
+  );
   if (template) writeFileSync(join(folder, 'chat_template.jinja'), template);
   writeFileSync(join(folder, 'model.safetensors'), safetensors(tensors));
 }

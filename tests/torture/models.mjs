@@ -8,7 +8,10 @@ const FOLDER = 'tests/golden/models';
 
 /** Returns the GGUF files below the golden models; the parts of one model together, last part first. */
 function grouped() {
-  const found = readdirSync(join(root, FOLDER), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.gguf')).sort().reverse();
+  const found = readdirSync(join(root, FOLDER), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.gguf'))
+    .sort()
+    .reverse();
   const groups = new Map();
   for (const name of found) {
     const stem = name.replace(/(-\d{5}-of-\d{5})?\.gguf$/, '');
@@ -19,10 +22,13 @@ function grouped() {
 
 /** Opens, trains three steps, saves, trains two more; then another worker resumes and makes those two again. */
 async function goOn(s, { names, options, tokens, chat }) {
-  const files = () => Promise.all(names.map(async (name) => new File([await (await fetch(`/models/${name}`)).blob()], name.split('/').pop())));
+  const files = () =>
+    Promise.all(names.map(async (name) => new File([await (await fetch(`/models/${name}`)).blob()], name.split('/').pop())));
   const model = await s.tabtune.openModel(await files(), { worker: s.workers() });
   const { architecture, vocabSize, tokenizer } = model.info;
-  const data = chat ? new File([chat], 'chat.jsonl') : { tokens: Uint32Array.from({ length: tokens }, (_, i) => ((i * i + 3 * i) >> 1) % vocabSize) };
+  const data = chat
+    ? new File([chat], 'chat.jsonl')
+    : { tokens: Uint32Array.from({ length: tokens }, (_, i) => ((i * i + 3 * i) >> 1) % vocabSize) };
   s.adopt(await s.tabtune.Trainer.create({ model, data, ...options }));
   const run = s.current().runId;
   await s.step(3);
@@ -50,7 +56,13 @@ async function saidOf(s, { names, options, after }) {
   const files = await Promise.all(names.map(async (name) => new File([await (await fetch(`/models/${name}`)).blob()], name)));
   const model = await s.tabtune.openModel(files, { worker: s.workers() });
   const round = Object.values(after).flat();
-  s.adopt(await s.tabtune.Trainer.create({ model, data: { tokens: Uint32Array.from({ length: 40 * round.length }, (_, i) => round[i % round.length]) }, ...options }));
+  s.adopt(
+    await s.tabtune.Trainer.create({
+      model,
+      data: { tokens: Uint32Array.from({ length: 40 * round.length }, (_, i) => round[i % round.length]) },
+      ...options,
+    }),
+  );
   await s.step(60);
   const said = {};
   for (const letter of Object.keys(after)) {
@@ -91,11 +103,16 @@ export async function models(_, tally, { short = false }) {
     for (const [name, names] of chosen) {
       await arena.with(async (subject) => {
         const fault = `GGUF ${names.length > 1 ? `in ${names.length} parts ` : ''}opens, trains, resumes`;
-        const found = await subject.do(goOn, { names, options: TINY.options, tokens: 400 }).catch((error) => ({ failed: error.message.split('\n')[0] }));
+        const found = await subject
+          .do(goOn, { names, options: TINY.options, tokens: 400 })
+          .catch((error) => ({ failed: error.message.split('\n')[0] }));
         families.add(found.architecture);
         const wrong = found.failed ? [found.failed] : differences('losses after the resume', found.again, found.losses);
         if (!found.failed) wrong.push(...differences('end tokens after the resume', found.eosAfter, found.eos));
-        tally.add(fault, wrong.map((each) => `${name}: ${each}`));
+        tally.add(
+          fault,
+          wrong.map((each) => `${name}: ${each}`),
+        );
       });
     }
     await chats(arena, tally);

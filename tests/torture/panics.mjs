@@ -9,22 +9,31 @@ export async function panics(arena, tally, { times }) {
   const { submits } = await submitsOfAStep(arena);
   for (let time = 0; time < times; time++) {
     await arena.with(async (subject) => {
-      const result = await subject.do(
-        async (s, { setting, submit, last }) => {
-          await s.create(setting);
-          await s.step(1);
-          await s.current().save();
-          await s.tell('arm', { at: { submit, do: 'panic' } });
-          await s.step(last - 1);
-          const fired = s.timeline.find(({ type }) => type === 'fired');
-          const warning = s.timeline.find(({ type, at }) => type === 'warning' && at >= fired?.at - 1);
-          return { digests: await s.digests(), warning, ms: (warning?.at ?? Infinity) - fired?.at };
-        },
-        { setting: TINY, submit: 1 + ((time * 11) % (2 * submits)), last: LAST },
-      ).catch((error) => ({ failed: error.message.split('\n')[0] }));
+      const result = await subject
+        .do(
+          async (s, { setting, submit, last }) => {
+            await s.create(setting);
+            await s.step(1);
+            await s.current().save();
+            await s.tell('arm', { at: { submit, do: 'panic' } });
+            await s.step(last - 1);
+            const fired = s.timeline.find(({ type }) => type === 'fired');
+            const warning = s.timeline.find(({ type, at }) => type === 'warning' && at >= fired?.at - 1);
+            return { digests: await s.digests(), warning, ms: (warning?.at ?? Infinity) - fired?.at };
+          },
+          { setting: TINY, submit: 1 + ((time * 11) % (2 * submits)), last: LAST },
+        )
+        .catch((error) => ({ failed: error.message.split('\n')[0] }));
       if (result.failed) return tally.add('core panics in a step', [result.failed], 0);
-      const words = /panic/i.test(result.warning?.message ?? '') ? [] : [`the warning does not say what panicked: ${result.warning?.message}`];
-      tally.add('core panics in a step', [...words, ...differences('weights', result.digests, truth.digests[LAST]), ...(await lossFaults(subject, truth, LAST))], result.ms, 1000);
+      const words = /panic/i.test(result.warning?.message ?? '')
+        ? []
+        : [`the warning does not say what panicked: ${result.warning?.message}`];
+      tally.add(
+        'core panics in a step',
+        [...words, ...differences('weights', result.digests, truth.digests[LAST]), ...(await lossFaults(subject, truth, LAST))],
+        result.ms,
+        1000,
+      );
     });
   }
   await arena.with(async (subject) => {

@@ -31,13 +31,21 @@ export const PARTS = {
   flips: { work: flips, full: { times: 200, resumes: 20 }, short: { times: 32, resumes: 1 } },
   defaults: { work: defaults, full: { times: 10, long: 2 }, short: { times: 1 } },
   crossing: { work: crossing, full: {}, short: { short: true } },
-  files: { work: files, full: { sizes: { ...TWO_OF_256_MIB, tied: true }, bound: 96 }, short: { sizes: ONE_OF_64_MIB, bound: 48, short: true } },
+  files: {
+    work: files,
+    full: { sizes: { ...TWO_OF_256_MIB, tied: true }, bound: 96 },
+    short: { sizes: ONE_OF_64_MIB, bound: 48, short: true },
+  },
   models: { work: models, full: {}, short: { short: true } },
   tabs: { work: tabs, full: { times: 10 }, short: {} },
   limits: { work: limits, full: { steps: 50 }, short: { steps: 5 } },
   soak: { work: soak, full: { steps: 2000, cycles: 50 }, short: { steps: 200, cycles: 3 } },
   abort: { work: abort, full: { delays: [0, 50, 300, 1000, 3000], large: true }, short: { delays: [30] } },
   csp: { work: csp, full: {}, short: {} },
-  heap: { work: heap, full: { sizes: TWO_OF_256_MIB, bound: 96, optimizer: { type: 'adamw' }, beyond: true }, short: { sizes: ONE_OF_64_MIB, bound: 48, optimizer: { type: 'sgd', momentum: 0.9 } } },
+  heap: {
+    work: heap,
+    full: { sizes: TWO_OF_256_MIB, bound: 96, optimizer: { type: 'adamw' }, beyond: true },
+    short: { sizes: ONE_OF_64_MIB, bound: 48, optimizer: { type: 'sgd', momentum: 0.9 } },
+  },
   hidden: { work: hidden, full: { secs: 600 }, short: { secs: 5 } },
 };

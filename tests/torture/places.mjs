@@ -27,7 +27,8 @@ export const whilePaused = async (s, { last, action }) => {
     for await (const event of trainer.run({ maxSteps: last })) if (event.type === 'step' && event.step === 3) void trainer.pause();
   })();
   const until = async (test) => {
-    for (const end = performance.now() + 30_000; !test(); await new Promise((done) => setTimeout(done, 10))) if (performance.now() > end) throw new Error('waited in vain');
+    for (const end = performance.now() + 30_000; !test(); await new Promise((done) => setTimeout(done, 10)))
+      if (performance.now() > end) throw new Error('waited in vain');
   };
   await until(() => s.timeline.some(({ type, state }) => type === 'state' && state === 'paused'));
   const pausedAt = trainer.completedSteps;
@@ -58,7 +59,11 @@ export const inACall = async (s, { last, call, at }) => {
   const calls = {
     evaluate: () => trainer.evaluate().then(({ loss }) => loss),
     export: () => s.digests(),
-    exportFile: () => trainer.save().then(() => trainer.checkpoints.exportFile()).then(({ blob }) => blob.size > 0),
+    exportFile: () =>
+      trainer
+        .save()
+        .then(() => trainer.checkpoints.exportFile())
+        .then(({ blob }) => blob.size > 0),
     sample: async () => {
       let text = '';
       for await (const token of trainer.sample('It is', { maxTokens: 6, temperature: 0 })) text += token.text;
@@ -75,7 +80,8 @@ export const inACall = async (s, { last, call, at }) => {
   if (call === 'sample' && !broken.ok) {
     if (broken.code !== 'DEVICE_LOST' || broken.recovered !== true) wrong.push(`sample: ${broken.code}, recovered ${broken.recovered}`);
   } else if (!broken.ok) wrong.push(`${call}: ${broken.code} ${broken.word} ${broken.message}`);
-  else if (unbroken !== undefined && JSON.stringify(broken.value) !== JSON.stringify(unbroken)) wrong.push(`${call} gives something else after it`);
+  else if (unbroken !== undefined && JSON.stringify(broken.value) !== JSON.stringify(unbroken))
+    wrong.push(`${call} gives something else after it`);
   await s.step(last - trainer.completedSteps);
   return wrong;
 };

@@ -43,15 +43,23 @@ export class PlainBrowser {
     const { targetId } = await this.send('Target.createTarget', { url });
     const { sessionId } = await this.send('Target.attachToTarget', { targetId, flatten: true });
     const evaluate = async (expression) => {
-      const { result, exceptionDetails } = await this.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true }, sessionId);
+      const { result, exceptionDetails } = await this.send(
+        'Runtime.evaluate',
+        { expression, awaitPromise: true, returnByValue: true },
+        sessionId,
+      );
       if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
       return result.value;
     };
-    for (const end = Date.now() + 10_000; (await evaluate('document.readyState + location.href')) !== `complete${url}`; ) {
+    for (const end = Date.now() + 10_000; (await evaluate('document.readyState + location.href')) !== `complete${url}`;) {
       if (Date.now() > end) throw new Error(`${url} was not loaded`);
       await new Promise((done) => setTimeout(done, 20));
     }
-    return { do: evaluate, close: () => this.send('Target.closeTarget', { targetId }), front: () => this.send('Target.activateTarget', { targetId }) };
+    return {
+      do: evaluate,
+      close: () => this.send('Target.closeTarget', { targetId }),
+      front: () => this.send('Target.activateTarget', { targetId }),
+    };
   }
 
   async end() {

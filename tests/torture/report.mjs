@@ -19,10 +19,15 @@ run was back, as the fault's name says. \`npm test\` does most of it with smalle
 
 /** Replaces a part's rows in the table. */
 export function written(part, tally, { browser, adapter }) {
-  const old = existsSync(FILE) ? readFileSync(FILE, 'utf8').split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| part ')) : [];
+  const old = existsSync(FILE)
+    ? readFileSync(FILE, 'utf8')
+        .split('\n')
+        .filter((line) => line.startsWith('| ') && !line.startsWith('| part '))
+    : [];
   const date = new Date().toISOString().slice(0, 10);
   const fresh = [...tally.rows.values()].map(
-    ({ fault, times, held, worst, note }) => `| ${[part, fault, times, held, worst ? `${Math.round(worst)} ms` : '–', note ?? '', date, `Chromium ${browser}`, adapter].join(' | ')} |`,
+    ({ fault, times, held, worst, note }) =>
+      `| ${[part, fault, times, held, worst ? `${Math.round(worst)} ms` : '–', note ?? '', date, `Chromium ${browser}`, adapter].join(' | ')} |`,
   );
   const partOf = (line) => line.split('|')[1].trim();
   const rows = Object.keys(PARTS).flatMap((name) => (name === part ? fresh : old.filter((line) => partOf(line) === name)));

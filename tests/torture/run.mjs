@@ -32,7 +32,9 @@ for (const name of asked.length > 0 ? asked : Object.keys(PARTS)) {
   const secs = (Date.now() - started) / 1000;
   console.log(`\n== ${name} (${secs.toFixed(0)} s)`);
   for (const { fault, times, held, worst, note } of tally.rows.values()) {
-    console.log(`${held === times ? 'ok    ' : 'FAILED'} ${fault}: ${held} of ${times}${worst ? `, worst ${Math.round(worst)} ms` : ''}${note ? `; ${note}` : ''}`);
+    console.log(
+      `${held === times ? 'ok    ' : 'FAILED'} ${fault}: ${held} of ${times}${worst ? `, worst ${Math.round(worst)} ms` : ''}${note ? `; ${note}` : ''}`,
+    );
   }
   for (const words of tally.failures) console.log(`  ${words}`);
   failed += tally.failures.length;

@@ -16,7 +16,8 @@ export function survive(names) {
       }
       assert.deepEqual(tally.failures, []);
       assert.ok(tally.rows.size > 0);
-      for (const { fault, times, worst, note } of tally.rows.values()) console.log(`${fault}: ${times}${worst ? `, worst ${Math.round(worst)} ms` : ''}${note ? `; ${note}` : ''}`);
+      for (const { fault, times, worst, note } of tally.rows.values())
+        console.log(`${fault}: ${times}${worst ? `, worst ${Math.round(worst)} ms` : ''}${note ? `; ${note}` : ''}`);
     });
   }
 }

@@ -38,10 +38,14 @@ export async function soak(arena, tally, { steps, cycles }) {
     // Fewer bytes are not growth: unused pages are returned.
     const wrong = differences('wasm bytes', end.wasm, middle.wasm);
     if (end.gpu > early.gpu) wrong.push(`GPU bytes in the pool ${early.gpu}, then ${end.gpu}`);
-    if (end.buffers > early.buffers + ON_THEIR_WAY || end.bytes > 1.02 * early.bytes) wrong.push(`GPU buffers ${early.buffers} of ${early.bytes} bytes became ${end.buffers} of ${end.bytes}`);
+    if (end.buffers > early.buffers + ON_THEIR_WAY || end.bytes > 1.02 * early.bytes)
+      wrong.push(`GPU buffers ${early.buffers} of ${early.bytes} bytes became ${end.buffers} of ${end.bytes}`);
     if (end.heap > middle.heap + (2 << 20)) wrong.push(`the page's heap grew by ${end.heap - middle.heap} bytes`);
     tally.add(fault, wrong);
-    tally.note(fault, `GPU ${early.bytes} bytes in ${early.buffers} buffers at step 20, ${end.bytes} in ${end.buffers} at the end, wasm ${(end.wasm / 2 ** 20).toFixed(1)} MiB, heap ${((end.heap - middle.heap) / 1024).toFixed(0)} KiB more`);
+    tally.note(
+      fault,
+      `GPU ${early.bytes} bytes in ${early.buffers} buffers at step 20, ${end.bytes} in ${end.buffers} at the end, wasm ${(end.wasm / 2 ** 20).toFixed(1)} MiB, heap ${((end.heap - middle.heap) / 1024).toFixed(0)} KiB more`,
+    );
   });
   await cyclesOf(arena, tally, cycles);
 }
@@ -58,8 +62,12 @@ async function cyclesOf(arena, tally, cycles) {
           const model = await s.tabtune.newModel(setting.shape, { text: setting.text }, { worker: s.workers() });
           const controller = new AbortController();
           setTimeout(() => controller.abort(), delay);
-          const first = await s.settled(s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...setting.options, signal: controller.signal }));
-          const trainer = first.ok ? first.value : await s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...setting.options });
+          const first = await s.settled(
+            s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...setting.options, signal: controller.signal }),
+          );
+          const trainer = first.ok
+            ? first.value
+            : await s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...setting.options });
           const losses = (await trainer.step(2)).map(({ loss }) => loss);
           await trainer.dispose();
           const { value, ...how } = first;
@@ -79,6 +87,9 @@ async function cyclesOf(arena, tally, cycles) {
     if (last.heap > first.heap + (2 << 20)) wrong.push(`the page's heap grew by ${last.heap - first.heap} bytes`);
     if (last.gpu > first.gpu + (32 << 20)) wrong.push(`the GPU process grew from ${first.gpu} to ${last.gpu} bytes`);
     tally.add('nothing stays of disposed trainers', wrong);
-    tally.note('nothing stays of disposed trainers', `GPU process ${((last.gpu - first.gpu) / 2 ** 20).toFixed(1)} MiB, heap ${((last.heap - first.heap) / 1024).toFixed(0)} KiB more after ${cycles}`);
+    tally.note(
+      'nothing stays of disposed trainers',
+      `GPU process ${((last.gpu - first.gpu) / 2 ** 20).toFixed(1)} MiB, heap ${((last.heap - first.heap) / 1024).toFixed(0)} KiB more after ${cycles}`,
+    );
   });
 }

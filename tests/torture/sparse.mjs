@@ -24,9 +24,12 @@ async function told(arena, tally) {
     );
     const { ok, value, message, ms } = report;
     const wrong = ok ? differences('kind', [value.kind, value.refusals], ['model', []]) : [message];
-    const [folder, f16] = ok ? [value.exports.find(({ format }) => format === 'safetensors'), value.exports.find(({ type }) => type === 'f16')] : [];
+    const [folder, f16] = ok
+      ? [value.exports.find(({ format }) => format === 'safetensors'), value.exports.find(({ type }) => type === 'f16')]
+      : [];
     // Sizes of more than 32 bits.
-    if (ok && !(folder.bytes > size && folder.bytes < size + 1e6 && f16.bytes > size / 2 && f16.bytes < size / 2 + 1e6)) wrong.push(`${size} bytes: ${JSON.stringify([folder, f16])}`);
+    if (ok && !(folder.bytes > size && folder.bytes < size + 1e6 && f16.bytes > size / 2 && f16.bytes < size / 2 + 1e6))
+      wrong.push(`${size} bytes: ${JSON.stringify([folder, f16])}`);
     tally.add(fault, wrong, ms, BOUND_MS);
     tally.note(fault, `${size} bytes; worst includes the start of a worker`);
   }
@@ -44,16 +47,32 @@ async function converted(arena, tally) {
       return e.withModel(files, async (model) => {
         const { ok, value, message, ms } = await s.settled(model.exportTo(stream, { format: 'gguf', type: 'f32' }));
         const { wasm, wasmAtStart, blobs } = await s.tell('counts');
-        return { failed: ok ? undefined : message, told: value?.outputs[0].bytes, offered: model.exports.find(({ type }) => type === 'f32'), ...report(), grown: wasm - wasmAtStart, blobs, ms };
+        return {
+          failed: ok ? undefined : message,
+          told: value?.outputs[0].bytes,
+          offered: model.exports.find(({ type }) => type === 'f32'),
+          ...report(),
+          grown: wasm - wasmAtStart,
+          blobs,
+          ms,
+        };
       });
     }, SIX_GB);
     const { failed, bytes, words, expected, beyond, highest, grown, ms, wrong } = found;
-    const all = [...(failed ? [failed] : []), ...wrong, ...differences('words', [words, found.tensors], [expected, found.names]), ...differences('bytes', [bytes, highest], [found.told, found.told])];
+    const all = [
+      ...(failed ? [failed] : []),
+      ...wrong,
+      ...differences('words', [words, found.tensors], [expected, found.names]),
+      ...differences('bytes', [bytes, highest], [found.told, found.told]),
+    ];
     if (grown > BOUND_MIB * MIB) all.push(`wasm memory grew by ${(grown / MIB).toFixed(1)} MiB, bound ${BOUND_MIB} MiB`);
     if (found.blobs > 8 * MIB) all.push(`a Blob of ${found.blobs} bytes was made`);
     if (!(beyond > 5 && bytes > 6e9 && found.offered.bytes > bytes)) all.push(`${beyond} tensors begin beyond 2³² of ${bytes} bytes`);
     tally.add(fault, all, ms);
-    tally.note(fault, `${bytes} bytes, ${beyond} tensors begin beyond 2³²; wasm memory +${(grown / MIB).toFixed(1)} MiB, ${(bytes / 1e3 / ms).toFixed(0)} MB/s`);
+    tally.note(
+      fault,
+      `${bytes} bytes, ${beyond} tensors begin beyond 2³²; wasm memory +${(grown / MIB).toFixed(1)} MiB, ${(bytes / 1e3 / ms).toFixed(0)} MB/s`,
+    );
   });
 }
 

@@ -22,12 +22,14 @@ async function tabs(arena, tally, truth, { times, seed = 3 }) {
     for (const end of ['crashed', 'closed']) {
       const subject = await arena.subject();
       const run = await subject.do((s, setting) => s.create(setting), TINY);
-      void subject.do(async (s) => {
-        for (;;) {
-          await s.step(1);
-          await s.saveAloud();
-        }
-      }).catch(() => undefined);
+      void subject
+        .do(async (s) => {
+          for (;;) {
+            await s.step(1);
+            await s.saveAloud();
+          }
+        })
+        .catch(() => undefined);
       while (subject.saved.length === 0) await new Promise((done) => setTimeout(done, 5));
       const delay = chance.below(400);
       await new Promise((done) => setTimeout(done, delay));
@@ -53,25 +55,28 @@ async function inOne(arena, tally, truth, times) {
   for (let time = 0; time < times; time++) {
     for (const action of ['oversized', 'shader']) {
       await arena.with(async (subject) => {
-        const found = await subject.do(
-          async (s, { setting, action }) => {
-            const run = await s.create(setting);
-            await s.step(2);
-            const head = (await s.current().save()).generation;
-            await s.step(1);
-            await s.tell('fire', { action });
-            const saved = await s.settled(s.current().save());
-            const again = await s.settled(s.current().save());
-            const list = await s.settled(s.current().checkpoints.list());
-            await s.current().dispose();
-            return { head, saved, again, list, ...(await s.takenUp(run)) };
-          },
-          { setting: TINY, action },
-        ).catch((error) => ({ failed: error.message.split('\n')[0] }));
+        const found = await subject
+          .do(
+            async (s, { setting, action }) => {
+              const run = await s.create(setting);
+              await s.step(2);
+              const head = (await s.current().save()).generation;
+              await s.step(1);
+              await s.tell('fire', { action });
+              const saved = await s.settled(s.current().save());
+              const again = await s.settled(s.current().save());
+              const list = await s.settled(s.current().checkpoints.list());
+              await s.current().dispose();
+              return { head, saved, again, list, ...(await s.takenUp(run)) };
+            },
+            { setting: TINY, action },
+          )
+          .catch((error) => ({ failed: error.message.split('\n')[0] }));
         const fault = action === 'oversized' ? 'oversized buffer, then save' : 'broken shader, then save';
         if (found.failed) return tally.add(fault, [found.failed]);
         const wrong = judge(found, 2, truth);
-        for (const saved of [found.saved, found.again]) if (saved.ok || saved.code !== 'SHADER_FAILED') wrong.push(`save: ${saved.ok ? 'acknowledged' : `${saved.code} ${saved.word}`}`);
+        for (const saved of [found.saved, found.again])
+          if (saved.ok || saved.code !== 'SHADER_FAILED') wrong.push(`save: ${saved.ok ? 'acknowledged' : `${saved.code} ${saved.word}`}`);
         if (found.list.length !== 0 && found.list[0]?.generation > found.head) wrong.push('a wrong generation is the head');
         tally.add(fault, wrong);
       });
@@ -87,7 +92,10 @@ async function inOne(arena, tally, truth, times) {
         return { run, saved, losses: await s.step(1), list: (await s.current().checkpoints.list()).map(({ step }) => step) };
       }, TINY);
       const wrong = closed.saved.ok ? [] : [`save: ${closed.saved.code} ${closed.saved.word}`];
-      tally.add('connection to the database closed while open', [...wrong, ...differences('list and loss', [closed.list, closed.losses], [[2, 1], [truth.losses[3]]])]);
+      tally.add('connection to the database closed while open', [
+        ...wrong,
+        ...differences('list and loss', [closed.list, closed.losses], [[2, 1], [truth.losses[3]]]),
+      ]);
       await deleting(subject, tally, truth, closed.run);
     });
   }
@@ -102,11 +110,26 @@ async function deleting(subject, tally, truth, run) {
     const stranger = await s.settled(runs.remove(run));
     const own = await s.settled(s.current().checkpoints.remove(generation));
     const saved = await saving;
-    return { stranger, own, saved, list: await s.current().checkpoints.list(), losses: await s.step(1), whole: await s.settled(s.current().checkpoints.exportFile()) };
+    return {
+      stranger,
+      own,
+      saved,
+      list: await s.current().checkpoints.list(),
+      losses: await s.step(1),
+      whole: await s.settled(s.current().checkpoints.exportFile()),
+    };
   }, run);
   const wrong = differences('of another', [found.stranger.code, found.stranger.word], ['BUSY', 'run.locked']);
-  if (!found.own.ok || !found.saved.ok || !found.whole.ok) wrong.push(`remove ${found.own.code}, save ${found.saved.code} ${found.saved.word}, export ${found.whole.word}`);
-  wrong.push(...differences('left', found.list.map(({ step }) => step), [3, 1]), ...differences('loss', found.losses, [truth.losses[4]]));
+  if (!found.own.ok || !found.saved.ok || !found.whole.ok)
+    wrong.push(`remove ${found.own.code}, save ${found.saved.code} ${found.saved.word}, export ${found.whole.word}`);
+  wrong.push(
+    ...differences(
+      'left',
+      found.list.map(({ step }) => step),
+      [3, 1],
+    ),
+    ...differences('loss', found.losses, [truth.losses[4]]),
+  );
   tally.add('deleting during a save', wrong);
 }
 
@@ -115,14 +138,17 @@ async function deleted(arena, tally, truth) {
   const fault = 'database deleted while open';
   const { autosave, ...options } = TINY.options;
   await arena.with(async (subject) => {
-    const run = await subject.do(async (s, setting) => {
-      const made = await s.create(setting);
-      await s.step(3);
-      await s.current().save();
-      // The alternative storage is written when a run stops.
-      await s.current().stop();
-      return made;
-    }, { ...TINY, options });
+    const run = await subject.do(
+      async (s, setting) => {
+        const made = await s.create(setting);
+        await s.step(3);
+        await s.current().save();
+        // The alternative storage is written when a run stops.
+        await s.current().stop();
+        return made;
+      },
+      { ...TINY, options },
+    );
     const devtools = await subject.page.context().newCDPSession(subject.page);
     await devtools.send('Storage.clearDataForOrigin', { origin: arena.site.url, storageTypes: 'indexeddb' });
     const live = await subject.do(async (s) => {
@@ -131,7 +157,10 @@ async function deleted(arena, tally, truth) {
       await s.current().dispose();
       return { losses, saved };
     });
-    tally.add('a trainer whose database was deleted goes on', [...differences('loss', live.losses, [truth.losses[4]]), ...(live.saved.ok || live.saved.code?.startsWith('STORAGE') ? [] : [`save: ${live.saved.code}`])]);
+    tally.add('a trainer whose database was deleted goes on', [
+      ...differences('loss', live.losses, [truth.losses[4]]),
+      ...(live.saved.ok || live.saved.code?.startsWith('STORAGE') ? [] : [`save: ${live.saved.code}`]),
+    ]);
     await devtools.send('Storage.clearDataForOrigin', { origin: arena.site.url, storageTypes: 'indexeddb' });
     const found = await arena.with((next) => next.do((s, run) => s.takenUp(run), run));
     const wrong = judge(found, 3, truth);
@@ -178,14 +207,24 @@ async function fullDisk(tally, { seed = 9 }) {
     const truth = await arena.truth(large, 24);
     const subject = await arena.subject();
     const run = await subject.do((s, setting) => s.create(setting), large);
-    const save = () => subject.do(async (s) => {
-      const { ok, code, word, message, value } = await s.settled(s.current().save());
-      return { ok, code, word, message, generation: value?.generation, step: s.current().completedSteps };
-    });
+    const save = () =>
+      subject.do(async (s) => {
+        const { ok, code, word, message, value } = await s.settled(s.current().save());
+        return { ok, code, word, message, generation: value?.generation, step: s.current().completedSteps };
+      });
     await subject.do((s) => s.step(1));
     let head = await save();
     /** @type {[string, number][]} */
-    const disks = [['before', 0], ['before', 1], ['before', 6], ['before', 12], ['within', 0], ['within', 0], ['within', 0], ['within', 0]];
+    const disks = [
+      ['before', 0],
+      ['before', 1],
+      ['before', 6],
+      ['before', 12],
+      ['within', 0],
+      ['within', 0],
+      ['within', 0],
+      ['within', 0],
+    ];
     for (const [when, left] of disks) {
       await subject.do((s) => s.step(1));
       const delay = chance.below(150);
@@ -201,19 +240,32 @@ async function fullDisk(tally, { seed = 9 }) {
       answers[words] = (answers[words] ?? 0) + 1;
       const wrong = [];
       if (full.ok) head = full;
-      else if (!['QUOTA_EXCEEDED', 'STORAGE_FAILED', 'STORAGE_BLOCKED'].includes(full.code)) wrong.push(`save: ${full.code} ${full.word} ${full.message}`);
+      else if (!['QUOTA_EXCEEDED', 'STORAGE_FAILED', 'STORAGE_BLOCKED'].includes(full.code))
+        wrong.push(`save: ${full.code} ${full.word} ${full.message}`);
       if (full.ok && when === 'before') wrong.push('saved on a full disk');
       unfill(folder);
-      const found = await subject.do(async (s) => ({ list: await s.settled(s.current().checkpoints.list()), whole: await s.settled(s.current().checkpoints.exportFile()), losses: await s.step(1) }));
+      const found = await subject.do(async (s) => ({
+        list: await s.settled(s.current().checkpoints.list()),
+        whole: await s.settled(s.current().checkpoints.exportFile()),
+        losses: await s.step(1),
+      }));
       wrong.push(...differences('head', found.list.ok ? found.list.value[0]?.generation : found.list.word, head.generation));
       if (!found.whole.ok) wrong.push(`the head is torn: ${found.whole.code} ${found.whole.word}`);
       const again = await save();
       if (again.ok) head = again;
       else wrong.push(`with room again: ${again.code} ${again.word} ${again.message}`);
       wrong.push(...differences('loss', found.losses, [truth.losses[again.step]]));
-      tally.add(fault, wrong.map((each) => `${each} (${when}, ${left} MiB left, after ${delay} ms)`));
+      tally.add(
+        fault,
+        wrong.map((each) => `${each} (${when}, ${left} MiB left, after ${delay} ms)`),
+      );
     }
-    tally.note(fault, Object.entries(answers).map(([words, count]) => `${words} ${count} times`).join(', '));
+    tally.note(
+      fault,
+      Object.entries(answers)
+        .map(([words, count]) => `${words} ${count} times`)
+        .join(', '),
+    );
     await arena.browser.kill();
     await arena.browser.start();
     const found = await arena.with((next) => next.do((s, run) => s.takenUp(run), run));

@@ -13,11 +13,17 @@ export async function tabs(arena, tally, { times = 1 }) {
       return made;
     }, TINY);
     const busy = await second.do((s, run) => s.settled(s.resume({ run })), run);
-    tally.add('second tab is BUSY', differences('the answer', [busy.ok, busy.code, busy.word], [false, 'BUSY', 'run.locked']), busy.ms, 100);
+    tally.add(
+      'second tab is BUSY',
+      differences('the answer', [busy.ok, busy.code, busy.word], [false, 'BUSY', 'run.locked']),
+      busy.ms,
+      100,
+    );
     const devtools = await first.page.context().newCDPSession(first.page);
     const freed = second.do(async (_, run) => {
       const held = async () => (await navigator.locks.query()).held?.some(({ name }) => name?.includes(run));
-      for (const end = performance.now() + 10_000; (await held()) && performance.now() < end; ) await new Promise((done) => setTimeout(done, 5));
+      for (const end = performance.now() + 10_000; (await held()) && performance.now() < end;)
+        await new Promise((done) => setTimeout(done, 5));
       return Date.now();
     }, run);
     const crashed = Date.now();
@@ -46,17 +52,25 @@ async function swept(arena, tally) {
     return made;
   }, TINY);
   const millis = 300;
-  const sweep = sweeper.do(async (_, { run, millis }) => {
-    const hold = (name, work) => navigator.locks.request(name, { ifAvailable: true }, async (lock) => lock !== null && (await work()));
-    return hold(`tabtune-sweep:${run}`, () => hold(`tabtune:${run}`, () => new Promise((done) => setTimeout(done, millis, true))));
-  }, { run, millis });
+  const sweep = sweeper.do(
+    async (_, { run, millis }) => {
+      const hold = (name, work) => navigator.locks.request(name, { ifAvailable: true }, async (lock) => lock !== null && (await work()));
+      return hold(`tabtune-sweep:${run}`, () => hold(`tabtune:${run}`, () => new Promise((done) => setTimeout(done, millis, true))));
+    },
+    { run, millis },
+  );
   const found = await owner.do(async (s, run) => {
-    while (!(await navigator.locks.query()).held?.some(({ name }) => name === `tabtune:${run}`)) await new Promise((done) => setTimeout(done, 1));
+    while (!(await navigator.locks.query()).held?.some(({ name }) => name === `tabtune:${run}`))
+      await new Promise((done) => setTimeout(done, 1));
     const resumed = await s.settled(s.resume({ run }));
     if (resumed.ok) await s.current().dispose();
     return resumed;
   }, run);
-  tally.add('resume while another tab sweeps the run', differences('sweep and resume', [await sweep, found.ok, found.word ?? ''], [true, true, '']), found.ms);
+  tally.add(
+    'resume while another tab sweeps the run',
+    differences('sweep and resume', [await sweep, found.ok, found.word ?? ''], [true, true, '']),
+    found.ms,
+  );
   await Promise.all([owner.close(), sweeper.close()]);
 }
 
@@ -74,7 +88,10 @@ async function upgraded(arena, tally, subject, truth) {
   const found = await subject.do(async (s, from) => {
     const losses = await s.step(1);
     const saved = await s.settled(s.current().save());
-    const told = s.timeline.slice(from).filter(({ type }) => type === 'warning').map(({ code }) => code);
+    const told = s.timeline
+      .slice(from)
+      .filter(({ type }) => type === 'warning')
+      .map(({ code }) => code);
     return { losses, saved, told };
   }, from);
   const wrong = differences('loss', found.losses, [truth.losses[3]]);

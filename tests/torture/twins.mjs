@@ -18,7 +18,12 @@ const QWEN3_PARTS = [1, 2, 3].map((part) => `qwen3-0000${part}-of-00003.gguf`);
 const ggufOf = (types, more = {}) => types.map((type) => ({ format: 'gguf', type, ...more }));
 const folders = (dtypes) => dtypes.map((dtype) => ({ dtype }));
 const JSONS = ['numbers', 'base64'].map((encoding) => ({ format: 'json', encoding }));
-const SHARDED = { dtype: 'bf16', shardBytes: 100_000, manifest: true, card: { license: 'mit', baseModel: 'a/b', data: 'some words', text: 'More.' } };
+const SHARDED = {
+  dtype: 'bf16',
+  shardBytes: 100_000,
+  manifest: true,
+  card: { license: 'mit', baseModel: 'a/b', data: 'some words', text: 'More.' },
+};
 
 /** Copies the golden model of these files to a separate folder, since the native program takes all files of a folder. */
 function goldenIn(made, name, files) {
@@ -43,11 +48,19 @@ function models(made, short) {
     ...others.map((name) => ({ name, ask: [...ggufOf(types), ...folders(dtypes), SHARDED] })),
     { name: 'gguf', ask: [...JSONS, ...folders(dtypes), ...ggufOf(['as-base'], { base: ['llama3.gguf'] })] },
     { name: 'split', ask: [...ggufOf(['as-base'], { base: QWEN3_PARTS }), ...folders(dtypes)] },
-    { name: 'tiny', ask: [...JSONS, ...ggufOf(['as-base', 'q8_0'], { base: ['qwen2.gguf'] }), ...ggufOf(['as-base'], { base: ['llama3.gguf'] })] },
+    {
+      name: 'tiny',
+      ask: [...JSONS, ...ggufOf(['as-base', 'q8_0'], { base: ['qwen2.gguf'] }), ...ggufOf(['as-base'], { base: ['llama3.gguf'] })],
+    },
     {
       name: 'tiny',
       adapter: 'qwen2-patterns',
-      ask: [...ggufOf(short ? ['q8_0'] : types), ...ggufOf(short ? ['q4_k_m'] : types, { base: ['qwen2.gguf'] }), ...folders(short ? ['bf16'] : DTYPES), ...JSONS],
+      ask: [
+        ...ggufOf(short ? ['q8_0'] : types),
+        ...ggufOf(short ? ['q4_k_m'] : types, { base: ['qwen2.gguf'] }),
+        ...folders(short ? ['bf16'] : DTYPES),
+        ...JSONS,
+      ],
     },
   ];
 }
@@ -57,17 +70,40 @@ async function merged(binary, made, short) {
   const run = (...given) => promisify(execFile)(binary, given);
   const [wide, run1] = [join(made, 'wide'), join(made, 'run')];
   const settings = ['--steps', '2', '--batch-size', '1', '--seq-len', '16', '--learning-rate', '1e-2', '--seed', '1', '--device', 'cpu'];
-  await run('train', '--model', wide, '--lora', '--lora-r', '4', '--lora-targets', 'all-linear', '--data', join(root, 'LICENSE'), ...settings, '--out', run1);
+  await run(
+    'train',
+    '--model',
+    wide,
+    '--lora',
+    '--lora-r',
+    '4',
+    '--lora-targets',
+    'all-linear',
+    '--data',
+    join(root, 'LICENSE'),
+    ...settings,
+    '--out',
+    run1,
+  );
   await run('export', '--checkpoint', run1, '--format', 'peft', '--to', join(made, 'factors'));
   const bases = short ? ['q4_k_m'] : ['f32', 'f16', 'bf16', 'q8_0', 'q4_k_m'];
-  const outs = [...folders(short ? ['stored', 'f32'] : DTYPES), ...ggufOf(short ? ['as-base', 'q4_k_m'] : ['as-base', 'f32', 'f16', 'bf16', 'q8_0', 'q4_k_m'])];
+  const outs = [
+    ...folders(short ? ['stored', 'f32'] : DTYPES),
+    ...ggufOf(short ? ['as-base', 'q4_k_m'] : ['as-base', 'f32', 'f16', 'bf16', 'q8_0', 'q4_k_m']),
+  ];
   for (const base of bases) {
     const blocks = base.startsWith('q');
     const to = join(made, `wide-${base}`);
     if (blocks) mkdirSync(to);
-    await run('convert', '--model', wide, ...(blocks ? ['--format', 'gguf', '--type', base, '--to', join(to, 'model.gguf')] : ['--dtype', base, '--to', to]));
+    await run(
+      'convert',
+      '--model',
+      wide,
+      ...(blocks ? ['--format', 'gguf', '--type', base, '--to', join(to, 'model.gguf')] : ['--dtype', base, '--to', to]),
+    );
   }
-  for (const base of bases) for (const file of readdirSync(join(made, `wide-${base}`))) if (file.includes('receipt')) rmSync(join(made, `wide-${base}`, file));
+  for (const base of bases)
+    for (const file of readdirSync(join(made, `wide-${base}`))) if (file.includes('receipt')) rmSync(join(made, `wide-${base}`, file));
   return bases.map((base) => ({ name: `wide-${base}`, adapter: 'factors', ask: outs }));
 }
 
@@ -83,10 +119,34 @@ async function merged(binary, made, short) {
  * @param {{ model?: string, adapter?: string }} subject @param {Options & { format?: string }} options @param {string} to
  */
 function args({ model, adapter }, { format = 'safetensors', type, dtype, encoding, shardBytes, manifest, base = [], card = {} }, to) {
-  const pairs = { type, dtype, encoding, 'shard-bytes': shardBytes, license: card.license, 'base-model': card.baseModel, 'data-note': card.data, note: card.text, 'merge-adapter': adapter };
+  const pairs = {
+    type,
+    dtype,
+    encoding,
+    'shard-bytes': shardBytes,
+    license: card.license,
+    'base-model': card.baseModel,
+    'data-note': card.data,
+    note: card.text,
+    'merge-adapter': adapter,
+  };
   const given = Object.entries(pairs).flatMap(([key, value]) => (value === undefined ? [] : [`--${key}`, String(value)]));
   const files = base.map((name) => join(GOLDEN, 'models', name));
-  return ['convert', '--json', '--model', model, '--to', to, '--format', format, '--name', 'm', ...(files.length > 0 ? ['--base', ...files] : []), ...(manifest ? ['--manifest'] : []), ...given];
+  return [
+    'convert',
+    '--json',
+    '--model',
+    model,
+    '--to',
+    to,
+    '--format',
+    format,
+    '--name',
+    'm',
+    ...(files.length > 0 ? ['--base', ...files] : []),
+    ...(manifest ? ['--manifest'] : []),
+    ...given,
+  ];
 }
 
 /**
@@ -131,28 +191,42 @@ const inPage = (page, subject) =>
  * Compares exports of a run in the browser with those of its checkpoint natively: weights, optimizer, groups. The receipt has the run's own record.
  */
 async function trained(arena, binary, tally, out) {
-  const ways = [{ dtype: 'stored', optimizer: true, manifest: true }, { dtype: 'bf16' }, { format: 'gguf', type: 'f16' }, { format: 'gguf', type: 'q8_0' }];
+  const ways = [
+    { dtype: 'stored', optimizer: true, manifest: true },
+    { dtype: 'bf16' },
+    { format: 'gguf', type: 'f16' },
+    { format: 'gguf', type: 'q8_0' },
+  ];
   const { checkpoint, found } = await arena.with((page) =>
-    page.do(async (s, { setting, ways }) => {
-      const e = await import('/torture/exports.mjs');
-      await s.create(setting);
-      await s.step(2);
-      await s.current().save();
-      const place = await (await navigator.storage.getDirectory()).getDirectoryHandle('trained', { create: true });
-      await s.current().checkpoints.exportFolder(place);
-      const checkpoint = [];
-      const gather = async (handle) => {
-        for await (const entry of handle.values()) {
-          if (entry.kind === 'directory') await gather(entry);
-          else checkpoint.push([entry.name, Array.from(new Uint8Array(await (await entry.getFile()).arrayBuffer()), (byte) => byte.toString(16).padStart(2, '0')).join('')]);
-        }
-      };
-      await gather(place);
-      const found = [];
-      for (const way of ways) found.push(await e.summed(s.current(), { ...way, name: 'm', card: { name: 'm' } }));
-      await s.current().dispose();
-      return { checkpoint, found };
-    }, { setting: TINY, ways }),
+    page.do(
+      async (s, { setting, ways }) => {
+        const e = await import('/torture/exports.mjs');
+        await s.create(setting);
+        await s.step(2);
+        await s.current().save();
+        const place = await (await navigator.storage.getDirectory()).getDirectoryHandle('trained', { create: true });
+        await s.current().checkpoints.exportFolder(place);
+        const checkpoint = [];
+        const gather = async (handle) => {
+          for await (const entry of handle.values()) {
+            if (entry.kind === 'directory') await gather(entry);
+            else
+              checkpoint.push([
+                entry.name,
+                Array.from(new Uint8Array(await (await entry.getFile()).arrayBuffer()), (byte) => byte.toString(16).padStart(2, '0')).join(
+                  '',
+                ),
+              ]);
+          }
+        };
+        await gather(place);
+        const found = [];
+        for (const way of ways) found.push(await e.summed(s.current(), { ...way, name: 'm', card: { name: 'm' } }));
+        await s.current().dispose();
+        return { checkpoint, found };
+      },
+      { setting: TINY, ways },
+    ),
   );
   const folder = mkdtempSync(join(out, 'checkpoint-'));
   for (const [name, hex] of checkpoint) writeFileSync(join(folder, name), Buffer.from(hex, 'hex'));
@@ -161,20 +235,35 @@ async function trained(arena, binary, tally, out) {
   for (const [index, way] of ways.entries()) {
     const to = join(mkdtempSync(join(out, 'm-')), way.format ? 'm.gguf' : 'm');
     const options = args({}, way, to).slice(4);
-    const expected = await natively(binary, to, ['export', '--json', '--checkpoint', folder, ...(way.optimizer ? ['--optimizer'] : []), ...options]);
-    tally.add(FAULT, [...differences(`a run ${JSON.stringify(way)}`, own(found[index]), own(expected)), ...(expected.files ? [] : [expected.refused])]);
+    const expected = await natively(binary, to, [
+      'export',
+      '--json',
+      '--checkpoint',
+      folder,
+      ...(way.optimizer ? ['--optimizer'] : []),
+      ...options,
+    ]);
+    tally.add(FAULT, [
+      ...differences(`a run ${JSON.stringify(way)}`, own(found[index]), own(expected)),
+      ...(expected.files ? [] : [expected.refused]),
+    ]);
   }
 }
 
 export async function twins(binary, tally, { short }) {
   const made = mkdtempSync(join(tmpdir(), 'tabtune-twins-'));
   const out = mkdtempSync(join(tmpdir(), 'tabtune-twins-out-'));
-  const arena = await Arena.start({ folders: { '/made/': made, '/models/': join(GOLDEN, 'models'), '/adapters/': join(GOLDEN, 'adapters') } });
+  const arena = await Arena.start({
+    folders: { '/made/': made, '/models/': join(GOLDEN, 'models'), '/adapters/': join(GOLDEN, 'adapters') },
+  });
   try {
     /** @param {{ name: string, adapter?: string }} subject */
     const places = ({ name, adapter }) => {
       const own = adapter === 'factors';
-      const factors = adapter && { adapter: own ? join(made, adapter) : join(GOLDEN, 'adapters', adapter), served: `/${own ? 'made' : 'adapters'}/${adapter}` };
+      const factors = adapter && {
+        adapter: own ? join(made, adapter) : join(GOLDEN, 'adapters', adapter),
+        served: `/${own ? 'made' : 'adapters'}/${adapter}`,
+      };
       return { ...factors, model: join(made, name), names: readdirSync(join(made, name)) };
     };
     const listed = models(made, short);
@@ -192,7 +281,8 @@ export async function twins(binary, tally, { short }) {
       for (const subject of all) {
         const [found, expected] = await Promise.all([inPage(page, subject), natives(subject)]);
         for (const [index, options] of subject.ask.entries()) {
-          tally.add(FAULT, differences(`${subject.name} ${subject.adapter ?? ''} ${JSON.stringify(options)}`, sorted(found[index]), sorted(expected[index])));
+          const title = `${subject.name} ${subject.adapter ?? ''} ${JSON.stringify(options)}`;
+          tally.add(FAULT, differences(title, sorted(found[index]), sorted(expected[index])));
           if (expected[index].refused) refused += 1;
         }
       }

@@ -48,5 +48,8 @@ export function askToEnd(going: boolean, unsaved: number): Promise<'save' | 'dis
   const begin = going ? 'A run is going on, and it would end here. ' : '';
   if (unsaved === 0) return ask('End this run?', `${begin}All its steps are saved.`, { discard: 'End it' });
   const steps = unsaved === 1 ? 'The last step is' : `The last ${grouped(unsaved)} steps are`;
-  return ask('End this run?', `${begin}${steps} not saved yet.`, { save: 'Save, then end it', discard: unsaved === 1 ? 'Discard it' : 'Discard them' });
+  return ask('End this run?', `${begin}${steps} not saved yet.`, {
+    save: 'Save, then end it',
+    discard: unsaved === 1 ? 'Discard it' : 'Discard them',
+  });
 }

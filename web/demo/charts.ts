@@ -44,7 +44,12 @@ class Plot {
 
   #build(data: [number[], ...(number | null)[][]]): void {
     this.box.querySelector('.empty')?.remove();
-    const axis = { stroke: colour('soft'), grid: { stroke: colour('line'), width: 1 }, ticks: { stroke: colour('line'), width: 1 }, font: '12px system-ui, sans-serif' };
+    const axis = {
+      stroke: colour('soft'),
+      grid: { stroke: colour('line'), width: 1 },
+      ticks: { stroke: colour('line'), width: 1 },
+      font: '12px system-ui, sans-serif',
+    };
     const options: uPlot.Options = {
       width: this.box.clientWidth,
       height: this.height(),
@@ -78,7 +83,14 @@ export class Charts {
       () => [
         { ...thin, label: 'loss', stroke: `color-mix(in srgb, ${colour('accent')} 32%, transparent)`, width: 1 },
         { ...thin, label: 'smoothed', stroke: colour('accent'), width: 2.2 },
-        { spanGaps: true, label: 'validation', stroke: colour('second'), width: 2, dash: [7, 5], points: { show: true, size: 6, fill: colour('paper') } },
+        {
+          spanGaps: true,
+          label: 'validation',
+          stroke: colour('second'),
+          width: 2,
+          dash: [7, 5],
+          points: { show: true, size: 6, fill: colour('paper') },
+        },
       ],
       (value) => value.toFixed(1),
       () => this.#curve.losses(),

@@ -7,7 +7,10 @@ type Field = HTMLInputElement | HTMLSelectElement;
 
 function fields(): Field[] {
   const all = [...byId('setup', HTMLElement).querySelectorAll('input, select'), ...byId('sampler', HTMLElement).querySelectorAll('input')];
-  return all.filter((each): each is Field => (each instanceof HTMLInputElement && each.type !== 'file' && each.type !== 'radio') || each instanceof HTMLSelectElement);
+  return all.filter(
+    (each): each is Field =>
+      (each instanceof HTMLInputElement && each.type !== 'file' && each.type !== 'radio') || each instanceof HTMLSelectElement,
+  );
 }
 
 /** Restores the typed values; returns false if none were stored. */

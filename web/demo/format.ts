@@ -31,5 +31,6 @@ export function parameters(value: number): string {
   return grouped(value);
 }
 
-export const rate = (value: number): string => (value === 0 ? '0' : value < 1e-3 ? value.toExponential(2).replace(/\.?0+e/, 'e') : String(Number(value.toPrecision(3))));
+export const rate = (value: number): string =>
+  value === 0 ? '0' : value < 1e-3 ? value.toExponential(2).replace(/\.?0+e/, 'e') : String(Number(value.toPrecision(3)));
 export const when = (time: number): string => new Date(time).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });

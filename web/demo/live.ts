@@ -46,7 +46,10 @@ export class LiveRun {
   ) {
     this.#saved = trainer.completedSteps;
     // An idle trainer also has events, for example a lost GPU.
-    for (const type of TYPES) trainer.addEventListener(type, (event) => event instanceof TrainerMessage && this.#show(event.detail), { signal: this.#leaving.signal });
+    for (const type of TYPES)
+      trainer.addEventListener(type, (event) => event instanceof TrainerMessage && this.#show(event.detail), {
+        signal: this.#leaving.signal,
+      });
   }
 
   /** True if its worker or GPU is lost for good; the saved checkpoints are not. */
@@ -129,13 +132,19 @@ export class LiveRun {
     kernels.use(undefined);
     this.#lost = isFinal(thrown);
     if (!this.#lost) {
-      controls.show('failed', `${faultOf(thrown)}. The run is after step ${grouped(this.trainer.completedSteps)}: it can be saved, exported and resumed.`);
+      controls.show(
+        'failed',
+        `${faultOf(thrown)}. The run is after step ${grouped(this.trainer.completedSteps)}: it can be saved, exported and resumed.`,
+      );
       return;
     }
     samples.use(undefined);
     const step = grouped(this.#saved);
     controls.offer(this.#saved > 0 ? `Resume after step ${step}` : undefined);
-    controls.show('lost', `${faultOf(thrown)}. ${this.#saved > 0 ? `The checkpoint of step ${step} is on this device.` : 'Nothing was saved yet.'}`);
+    controls.show(
+      'lost',
+      `${faultOf(thrown)}. ${this.#saved > 0 ? `The checkpoint of step ${step} is on this device.` : 'Nothing was saved yet.'}`,
+    );
   }
 
   /** Ends the run; unsaved steps are lost. */

@@ -27,9 +27,29 @@ export class Log {
       if (entry.type !== 'step') return [];
       const { step, epoch, loss, gradNorm, learningRate, tokens, secs } = entry;
       const evaluation = evaluations.get(step);
-      return [[step, epoch, loss, gradNorm, learningRate, tokens, secs, evaluation?.loss ?? '', evaluation?.perplexity ?? '', evaluation?.accuracy ?? ''].join(',')];
+      return [
+        [
+          step,
+          epoch,
+          loss,
+          gradNorm,
+          learningRate,
+          tokens,
+          secs,
+          evaluation?.loss ?? '',
+          evaluation?.perplexity ?? '',
+          evaluation?.accuracy ?? '',
+        ].join(','),
+      ];
     });
-    return new Blob([['step,epoch,loss,grad_norm,learning_rate,tokens,secs,validation_loss,validation_perplexity,validation_accuracy', ...rows, ''].join('\n')], { type: 'text/csv' });
+    return new Blob(
+      [
+        ['step,epoch,loss,grad_norm,learning_rate,tokens,secs,validation_loss,validation_perplexity,validation_accuracy', ...rows, ''].join(
+          '\n',
+        ),
+      ],
+      { type: 'text/csv' },
+    );
   }
 
   /** Returns the same with the samples; `about` identifies the run. */

@@ -110,7 +110,10 @@ async function begin(): Promise<void> {
   }
   controls.enable('start', true);
   speed.enable();
-  const ready = adapter?.software === true ? 'Ready, in software.' : `Ready: ${[adapter?.vendor, adapter?.architecture].filter(Boolean).join(' ') || 'a GPU is here'}.`;
+  const ready =
+    adapter?.software === true
+      ? 'Ready, in software.'
+      : `Ready: ${[adapter?.vendor, adapter?.architecture].filter(Boolean).join(' ') || 'a GPU is here'}.`;
   controls.say(`${ready}${last}`);
   await setup.show();
   if (new URLSearchParams(location.search).has('run')) await run.start();

@@ -7,7 +7,11 @@ const dialogOf = (name: string): ((options: object) => Promise<unknown>) | undef
 export const picks = (what: 'Directory' | 'SaveFile'): boolean => dialogOf(`show${what}Picker`) !== undefined;
 
 /** Returns the user's choice; `undefined` if the dialog was closed. */
-async function picked<T extends FileSystemHandle>(what: 'Directory' | 'SaveFile', options: object, isKind: (found: unknown) => found is T): Promise<T | undefined> {
+async function picked<T extends FileSystemHandle>(
+  what: 'Directory' | 'SaveFile',
+  options: object,
+  isKind: (found: unknown) => found is T,
+): Promise<T | undefined> {
   try {
     const found = await dialogOf(`show${what}Picker`)?.(options);
     return isKind(found) ? found : undefined;

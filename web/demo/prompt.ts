@@ -8,7 +8,8 @@ const BYTES = 8192;
 const ROW_BYTES = 1 << 20;
 
 /** Returns the value of a field that was suggested, not typed. */
-export const suggestionOf = (field: HTMLElement): string | undefined => field.dataset['suggested'] ?? (field instanceof HTMLInputElement ? field.defaultValue : undefined);
+export const suggestionOf = (field: HTMLElement): string | undefined =>
+  field.dataset['suggested'] ?? (field instanceof HTMLInputElement ? field.defaultValue : undefined);
 
 /** Keys of a row whose values are no text to begin with. */
 const NO_TEXT = ['role', 'from', 'type', 'id', 'name', 'tools'];
@@ -16,7 +17,11 @@ const NO_TEXT = ['role', 'from', 'type', 'id', 'name', 'tools'];
 /** Returns the first text of a row: that of its first message, its prompt, or whatever else it begins with. */
 function firstText(row: unknown): string {
   if (typeof row === 'string') return row;
-  const parts: unknown[] = Array.isArray(row) ? row : typeof row === 'object' && row !== null ? Object.entries(row).flatMap(([key, value]): unknown[] => (NO_TEXT.includes(key) ? [] : [value])) : [];
+  const parts: unknown[] = Array.isArray(row)
+    ? row
+    : typeof row === 'object' && row !== null
+      ? Object.entries(row).flatMap(([key, value]): unknown[] => (NO_TEXT.includes(key) ? [] : [value]))
+      : [];
   for (const part of parts) {
     const text = firstText(part);
     if (text.trim() !== '') return text;
@@ -40,7 +45,12 @@ function ofExample(line: string): string {
 export function beginning(text: string): string {
   const line = text.split(/[\n\r\u2028\u2029]/).find((each) => each.trim() !== '') ?? '';
   const letters = Array.from(line.trim());
-  return letters.length <= LENGTH ? letters.join('') : letters.slice(0, LENGTH).join('').replace(/(\s)\S*$/, '$1');
+  return letters.length <= LENGTH
+    ? letters.join('')
+    : letters
+        .slice(0, LENGTH)
+        .join('')
+        .replace(/(\s)\S*$/, '$1');
 }
 
 /** Returns the prompt of samples: the typed one, or else the beginning of the text. */

@@ -64,22 +64,28 @@ export class Run {
       // Two models need not be open at once.
       this.panels.setup.leave();
       byId('run-title', HTMLElement).textContent = escaped(label) || 'A run without a name';
-      byId('run-story', HTMLElement).textContent = 'It continues where it was saved, with its own text and settings; the form below is for the next run.';
+      byId('run-story', HTMLElement).textContent =
+        'It continues where it was saved, with its own text and settings; the form below is for the next run.';
       return this.#withBase((base) => Trainer.resume({ workerUrl, run, generation, data, ...base, signal, onProgress: this.#onProgress }));
     });
   }
 
   /** Opens a run with the base model of its adapter, if it has one: if the page does not have the model's files, it asks for them by name. */
   async #withBase(open: (base: { base?: File[] }) => Promise<Trainer>): Promise<Trainer> {
-    for (let given: { base?: File[] } = {}; ; ) {
+    for (let given: { base?: File[] } = {}; ;) {
       try {
         return await open(given);
       } catch (thrown) {
         const { code, want } = thrown instanceof TabtuneError ? thrown.detail : {};
         if (code !== 'checkpoint.base.missing' && code !== 'checkpoint.base.mismatch') throw thrown;
         const missing = code === 'checkpoint.base.missing';
-        const words = missing ? `This run trains an adapter on a model that is not in its checkpoint: ${want ?? 'the files that it started with'}.` : 'These are not the bytes of the model that this adapter was trained on.';
-        const files = await askForFiles('Which model?', `${words} Choose it again; every byte of it is compared before the run continues; its name does not count.`);
+        const words = missing
+          ? `This run trains an adapter on a model that is not in its checkpoint: ${want ?? 'the files that it started with'}.`
+          : 'These are not the bytes of the model that this adapter was trained on.';
+        const files = await askForFiles(
+          'Which model?',
+          `${words} Choose it again; every byte of it is compared before the run continues; its name does not count.`,
+        );
         if (files === undefined) throw thrown;
         given = { base: files };
       }
@@ -90,7 +96,9 @@ export class Run {
   async #dataFor({ dataName }: CheckpointInfo): Promise<DataInput | undefined> {
     const { data, dataLabel } = this.panels.setup;
     const own = dataName === '' ? 'Its text is not kept with this run.' : `Its text, ${dataName}, is not kept with this run.`;
-    const answer = await ask('Which text?', `${own} It continues only with the same text. Chosen in the form below is ${dataLabel}.`, { go: `Resume with ${dataLabel}` });
+    const answer = await ask('Which text?', `${own} It continues only with the same text. Chosen in the form below is ${dataLabel}.`, {
+      go: `Resume with ${dataLabel}`,
+    });
     return answer === undefined ? undefined : data;
   }
 
@@ -141,7 +149,11 @@ export class Run {
     const stride = strideOf(totalSteps);
     const rates = await trainer.previewSchedule(totalSteps, stride).catch((thrown: unknown) => {
       if (!(thrown instanceof TabtuneError) || isFinal(thrown)) throw thrown;
-      warnings.add({ step: completedSteps, code: thrown.detail.code ?? thrown.code, message: `the planned learning rates are not shown: ${thrown.message}` });
+      warnings.add({
+        step: completedSteps,
+        code: thrown.detail.code ?? thrown.code,
+        message: `the planned learning rates are not shown: ${thrown.message}`,
+      });
       return [];
     });
     charts.plan({ rates, stride });
@@ -160,8 +172,11 @@ export class Run {
   #tellBase({ adapter, base }: SessionInfo): void {
     byId('run-base', HTMLElement).hidden = adapter === null;
     if (!adapter || !base) return;
-    const files = base.files.map(({ name, bytes: size, headerSha256 }) => `${escaped(name)} (${bytes(size)}, header ${headerSha256?.slice(0, 12) ?? 'without a sum'})`);
-    byId('run-base', HTMLElement).textContent = `Adapter of rank ${adapter.r}: ${parameters(adapter.parameters)} values in ${adapter.targets.length} matrices, on ${files.join(', ')}, ${bytes(base.bytes)} of it on the GPU.`;
+    const files = base.files.map(
+      ({ name, bytes: size, headerSha256 }) => `${escaped(name)} (${bytes(size)}, header ${headerSha256?.slice(0, 12) ?? 'without a sum'})`,
+    );
+    byId('run-base', HTMLElement).textContent =
+      `Adapter of rank ${adapter.r}: ${parameters(adapter.parameters)} values in ${adapter.targets.length} matrices, on ${files.join(', ')}, ${bytes(base.bytes)} of it on the GPU.`;
   }
 
   /** An arrow function, because it is passed as a callback. */

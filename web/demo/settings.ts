@@ -121,11 +121,26 @@ function scheduleOf(word: string, steps: number, peak: number): ScheduleOptions 
     case 'constant':
       return { type: word, warmupSteps };
     case 'wsd':
-      return { type: 'wsd', warmupSteps, decaySteps: fifth, decayStartStep: Math.max(warmupSteps, steps - fifth), decayType: 'one_minus_sqrt', minLearningRate: peak / 10 };
+      return {
+        type: 'wsd',
+        warmupSteps,
+        decaySteps: fifth,
+        decayStartStep: Math.max(warmupSteps, steps - fifth),
+        decayType: 'one_minus_sqrt',
+        minLearningRate: peak / 10,
+      };
     case 'infinite': {
       const cooldownSteps = Math.max(1, Math.round(steps / 4));
       const annealingStartStep = Math.max(warmupSteps + cooldownSteps, steps - fifth);
-      return { type: 'infinite', warmupSteps, cooldownSteps, constantLearningRate: peak / 2, annealingSteps: fifth, annealingStartStep, minLearningRate: peak / 20 };
+      return {
+        type: 'infinite',
+        warmupSteps,
+        cooldownSteps,
+        constantLearningRate: peak / 2,
+        annealingSteps: fifth,
+        annealingStartStep,
+        minLearningRate: peak / 20,
+      };
     }
     default:
       throw new Error(`the page offers no schedule ${word}`);
@@ -133,7 +148,9 @@ function scheduleOf(word: string, steps: number, peak: number): ScheduleOptions 
 }
 
 /** Returns the settings of an adapter in which every matrix of the blocks has factors. */
-const adapterOf = (): Pick<TrainOptions, 'adapter'> => ({ adapter: { r: numberOf('s-rank'), alpha: numberOf('s-alpha'), targetModules: 'all-linear' } });
+const adapterOf = (): Pick<TrainOptions, 'adapter'> => ({
+  adapter: { r: numberOf('s-rank'), alpha: numberOf('s-alpha'), targetModules: 'all-linear' },
+});
 
 export function trainOptions(trained: Trained): TrainOptions & { steps: number; seqLen: number } {
   const steps = numberOf('s-steps');
@@ -165,4 +182,7 @@ export function driveOptions(): DriveOptions {
   };
 }
 
-export const sampling = (): { temperature: number; seed: number } => ({ temperature: numberOf('temperature') || 0, seed: numberOf('s-seed') });
+export const sampling = (): { temperature: number; seed: number } => ({
+  temperature: numberOf('temperature') || 0,
+  seed: numberOf('s-seed'),
+});

@@ -19,7 +19,32 @@ export { EXPORT_FORMATS } from './protocol/generated/exports.js';
 export type { ExportFormat } from './protocol/generated/exports.js';
 export type * from './protocol/generated/rules.js';
 export type * from './protocol/generated/settings.js';
-export type { AdapterInfo, BaseInfo, CheckpointInfo, EvalReport, ExportChoice, FileReport, Finding, GpuReport, HistoryEntry, InspectReport, ModelDetails, ModelInfo, NamedFile, NamedTensor, Profile, Progress, Receipt, Refusal, SampledToken, SampleEnd, Score, SessionInfo, TrainerEvent, TrainerState } from './protocol/reports.js';
+export type {
+  AdapterInfo,
+  BaseInfo,
+  CheckpointInfo,
+  EvalReport,
+  ExportChoice,
+  FileReport,
+  Finding,
+  GpuReport,
+  HistoryEntry,
+  InspectReport,
+  ModelDetails,
+  ModelInfo,
+  NamedFile,
+  NamedTensor,
+  Profile,
+  Progress,
+  Receipt,
+  Refusal,
+  SampledToken,
+  SampleEnd,
+  Score,
+  SessionInfo,
+  TrainerEvent,
+  TrainerState,
+} from './protocol/reports.js';
 export type { DataInspection, DataPreview, DataReport, FileSummary } from './protocol/data-report.js';
 export type { Extraction, Verification } from './protocol/written.js';
 export { Checkpoints, openSavedRuns, SavedRuns } from './page/runs.js';

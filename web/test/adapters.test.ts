@@ -28,8 +28,14 @@ describe('an adapter', () => {
     expect(apart.contract).toMatchObject({ adapter: ['adapter_config.json', 'adapter_model.safetensors'] });
     using resized = await model({ mergeAdapter: FACTORS, resizeVocabulary: true });
     expect([merged.contract, resized.contract]).toMatchObject([{ resize: false }, { resize: true }]);
-    await expect(model({ adapter: FACTORS, resizeVocabulary: true })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'resizeVocabulary' } });
-    await expect(model({ adapter: FACTORS, mergeAdapter: FACTORS })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'adapter' } });
+    await expect(model({ adapter: FACTORS, resizeVocabulary: true })).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { path: 'resizeVocabulary' },
+    });
+    await expect(model({ adapter: FACTORS, mergeAdapter: FACTORS })).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { path: 'adapter' },
+    });
   });
   it('gives_the_base_again_to_every_call_after_null_was_assigned', async () => {
     using apart = await model({ adapter: FACTORS });
@@ -46,7 +52,9 @@ describe('an adapter', () => {
     await trainer.step(2);
     expect((await trainer.inspect()).model.adapter).toBeNull();
     const wrong = await model({ adapter: FACTORS });
-    expect(() => Reflect.set(wrong, 'adapter', undefined)).toThrow(expect.objectContaining({ code: 'BAD_OPTION', detail: expect.objectContaining({ path: 'adapter' }) as unknown }) as Error);
+    expect(() => Reflect.set(wrong, 'adapter', undefined)).toThrow(
+      expect.objectContaining({ code: 'BAD_OPTION', detail: expect.objectContaining({ path: 'adapter' }) as unknown }) as Error,
+    );
     expect(wrong.adapter?.r).toBe(8);
     wrong.dispose();
     wrong.adapter = null;
@@ -72,7 +80,10 @@ describe('an adapter', () => {
   it('begins_with_a_run', async () => {
     await using trainer = await trained();
     await trainer.save();
-    await expect(Trainer.resume({ run: trainer.runId, settings: { adapter: { from: FACTORS } } })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'settings.adapter.from' } });
+    await expect(Trainer.resume({ run: trainer.runId, settings: { adapter: { from: FACTORS } } })).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { path: 'settings.adapter.from' },
+    });
   });
 });
 
@@ -109,7 +120,10 @@ describe('its base', () => {
     await using again = await Trainer.resume({ run: trainer.runId, verify: 'header', worker });
     await again.checkpoints.load();
     expect(fake.bases).toEqual(['model.gguf header', 'model.gguf header']);
-    await expect(Trainer.resume({ run: trainer.runId, verify: 'none' as 'full', worker })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'verify' } });
+    await expect(Trainer.resume({ run: trainer.runId, verify: 'none' as 'full', worker })).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { path: 'verify' },
+    });
   });
   it('goes_with_what_an_adapter_is_merged_into_when_it_leaves', async () => {
     await using trainer = await trained();
@@ -118,7 +132,12 @@ describe('its base', () => {
       const said = await Promise.all(files.map(({ blob }) => blob.text()));
       return said.some((words) => words.includes('model.gguf') && words.includes('{'));
     };
-    expect([await given({}), await given({ format: 'gguf' }), await given({ format: 'peft' }), await given({ format: 'json' })]).toEqual([true, true, false, false]);
+    expect([await given({}), await given({ format: 'gguf' }), await given({ format: 'peft' }), await given({ format: 'json' })]).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
     await expect(trainer.exportFiles({ base: FILES })).resolves.toBeDefined();
     using whole = await model();
     await expect(whole.exportFiles({ base: FILES })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'base' } });
@@ -132,7 +151,10 @@ describe('its base', () => {
     using saved = await openSavedRuns({ worker });
     // Under an id that this page has not trained.
     const { run } = await saved.importFile(file.blob);
-    await expect(Trainer.resume({ run, worker })).rejects.toMatchObject({ code: 'CHECKPOINT_MISMATCH', detail: { code: 'checkpoint.base.missing', want: 'model.gguf' } });
+    await expect(Trainer.resume({ run, worker })).rejects.toMatchObject({
+      code: 'CHECKPOINT_MISMATCH',
+      detail: { code: 'checkpoint.base.missing', want: 'model.gguf' },
+    });
     const renamed = new File([...FILES], 'elsewhere.gguf');
     await (await Trainer.resume({ run, base: renamed, worker })).dispose();
     await (await Trainer.resume({ run, worker })).dispose();

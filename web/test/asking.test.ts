@@ -7,7 +7,10 @@ import { fake, refuse } from './fake-calls.js';
 import { fakeWorker } from './channel.js';
 import { SHAPE, TEXT, trainerOf } from './runs.js';
 
-const MESSAGES: ChatMessage[] = [{ role: 'system', content: 'Be brief.' }, { role: 'user', content: [{ type: 'text', text: '2+2?' }] }];
+const MESSAGES: ChatMessage[] = [
+  { role: 'system', content: 'Be brief.' },
+  { role: 'user', content: [{ type: 'text', text: '2+2?' }] },
+];
 const GGUF = (): File => new File([new TextEncoder().encode('GGUF')], 'tiny.gguf');
 const modelOf = (): Promise<Model> => openModel(GGUF(), { worker: fakeWorker });
 
@@ -55,19 +58,30 @@ describe.each<[string, () => Promise<(Model | Trainer) & AsyncDisposable>]>([
   it('a_score_has_every_token_and_the_loss', async () => {
     await using asked = await open();
     const { tokens, loss } = await asked.score('ab', { top: 1 });
-    expect(tokens).toEqual([{ id: 97, text: 'a', logprob: undefined, rank: undefined, top: [] }, { id: 98, text: 'b', logprob: -0.5, rank: 1, top: [{ id: 98, text: 'b', prob: 0.5 }] }]);
+    expect(tokens).toEqual([
+      { id: 97, text: 'a', logprob: undefined, rank: undefined, top: [] },
+      { id: 98, text: 'b', logprob: -0.5, rank: 1, top: [{ id: 98, text: 'b', prob: 0.5 }] },
+    ]);
     expect(loss).toBe(0.5);
     await asked.score(MESSAGES, { generation: true });
     await asked.score([97, 98]);
     await asked.score(Uint32Array.of(97));
     const conversation = { conversation: { messages: MESSAGES }, generation: true, options: {} };
-    expect(fake.asked).toEqual([{ text: 'ab', options: { top: 1 } }, conversation, { ids: [97, 98], options: {} }, { ids: [97], options: {} }]);
+    expect(fake.asked).toEqual([
+      { text: 'ab', options: { top: 1 } },
+      conversation,
+      { ids: [97, 98], options: {} },
+      { ids: [97], options: {} },
+    ]);
   });
   it('the_base_is_asked_where_it_is_wanted', async () => {
     await using asked = await open();
     await whole(asked.chat(MESSAGES, { maxTokens: 2, base: true }));
     await asked.score('ab', { base: true });
-    expect(fake.asked).toEqual([{ messages: MESSAGES, base: true }, { text: 'ab', options: {}, base: true }]);
+    expect(fake.asked).toEqual([
+      { messages: MESSAGES, base: true },
+      { text: 'ab', options: {}, base: true },
+    ]);
     expect(pathOf(() => asked.chat(MESSAGES, { base: wrong(1) }))).toBe('base');
     await expect(asked.score('ab', { base: wrong('yes') })).rejects.toMatchObject(refused('base'));
     await expect(asked.score([97, -1])).rejects.toMatchObject(refused('ids[1]'));
@@ -85,8 +99,13 @@ describe.each<[string, () => Promise<(Model | Trainer) & AsyncDisposable>]>([
     };
     const report = await asked.evaluateRows(rows, { metric, top: 1, lossOn: 'last' });
     expect(report).toEqual({ metric: 4, values: [2, 4, 6], loss: 0.5, accuracy: 1, tokens: 3 });
-    expect(seen.map(({ row, loss, accuracy }) => [row, loss, accuracy])).toEqual([1, 2, 3].map((line) => [{ file: 0, line, row: line }, 0.5, 1]));
-    expect(seen[0]?.tokens.map(({ id, learned, logprob }) => [id, learned, logprob])).toEqual([[97, false, undefined], [98, true, -0.5]]);
+    expect(seen.map(({ row, loss, accuracy }) => [row, loss, accuracy])).toEqual(
+      [1, 2, 3].map((line) => [{ file: 0, line, row: line }, 0.5, 1]),
+    );
+    expect(seen[0]?.tokens.map(({ id, learned, logprob }) => [id, learned, logprob])).toEqual([
+      [97, false, undefined],
+      [98, true, -0.5],
+    ]);
     const questions = [{ loss_on: 'last' }, ...[1, 2, 3].flatMap(() => [{ ids: [97, 98], options: { top: 1 } }, { messages: MESSAGES }])];
     expect(fake.asked).toEqual(questions);
     const broken = new Error('of the metric');

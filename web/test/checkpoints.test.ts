@@ -25,8 +25,13 @@ describe('checkpoints', () => {
     gpu.adapter = 'Another adapter';
     await using second = await Trainer.resume({ run: first.runId, worker: fakeWorker() });
     gpu.adapter = 'Fake adapter';
-    const told = await new Promise<TrainerEvent>((resolve) => second.addEventListener('warning', (event) => resolve(Reflect.get(event, 'detail') as TrainerEvent), { once: true }));
-    expect(told).toMatchObject({ code: 'checkpoint.environment', message: expect.stringMatching(/Fake adapter.*Another adapter/) as unknown });
+    const told = await new Promise<TrainerEvent>((resolve) =>
+      second.addEventListener('warning', (event) => resolve(Reflect.get(event, 'detail') as TrainerEvent), { once: true }),
+    );
+    expect(told).toMatchObject({
+      code: 'checkpoint.environment',
+      message: expect.stringMatching(/Fake adapter.*Another adapter/) as unknown,
+    });
   });
   it('resume_changes_only_what_override_names', async () => {
     const first = await trainerOf();
@@ -63,6 +68,9 @@ describe('checkpoints', () => {
     const bytes = new Uint8Array(await blob.arrayBuffer());
     bytes[bytes.length - 5] = (bytes[bytes.length - 5] ?? 0) ^ 1;
     await expect(runs.importFile(new Blob([bytes]))).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
-    await expect(runs.importFile(new Blob(['short']))).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT', detail: { code: 'checkpoint.container.magic' } });
+    await expect(runs.importFile(new Blob(['short']))).rejects.toMatchObject({
+      code: 'CHECKPOINT_CORRUPT',
+      detail: { code: 'checkpoint.container.magic' },
+    });
   });
 });

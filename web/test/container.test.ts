@@ -9,11 +9,18 @@ const data = new TextEncoder().encode('words to learn from');
 let run = '';
 let store = new CheckpointStore();
 let file = new Uint8Array();
-const history = [stepEntry(1), stepEntry(2, NaN), { type: 'eval', step: 2, loss: NaN, perplexity: Infinity, tokens: 3, accuracy: 0.5 } as const];
+const history = [
+  stepEntry(1),
+  stepEntry(2, NaN),
+  { type: 'eval', step: 2, loss: NaN, perplexity: Infinity, tokens: 3, accuracy: 0.5 } as const,
+];
 beforeEach(async () => {
   run = crypto.randomUUID();
   store = new CheckpointStore();
-  await store.registerRun({ run, label: 'mine', createdAt: 1, dataName: 'some.txt', driver: '{"logEvery":8}' }, { bytes: data.byteLength, next: async () => data });
+  await store.registerRun(
+    { run, label: 'mine', createdAt: 1, dataName: 'some.txt', driver: '{"logEvery":8}' },
+    { bytes: data.byteLength, next: async () => data },
+  );
   const request = requestOf(run, 2, { history, label: 'a/b: ..' });
   await store.save({ ...request, meta: { ...request.meta, loss: NaN, validationLoss: 3 } });
   file = new Uint8Array(await (await store.exportFile(run)).blob.arrayBuffer());
@@ -26,7 +33,9 @@ const everything = async (): Promise<unknown> => {
   return found;
 };
 /** Returns the file with another head. */
-function withHead(change: (head: { format: number; manifest: Record<string, unknown>; run: Record<string, unknown> }) => unknown): Uint8Array<ArrayBuffer> {
+function withHead(
+  change: (head: { format: number; manifest: Record<string, unknown>; run: Record<string, unknown> }) => unknown,
+): Uint8Array<ArrayBuffer> {
   const length = Number(new DataView(file.buffer).getBigUint64(8, true));
   const head: unknown = JSON.parse(new TextDecoder().decode(file.slice(16, 16 + length)));
   const text = new TextEncoder().encode(JSON.stringify(change(head as never) ?? head));
@@ -37,7 +46,8 @@ function withHead(change: (head: { format: number; manifest: Record<string, unkn
   made.set(file.slice(16 + length), 16 + text.byteLength);
   return made;
 }
-const flipped = (at: number): Uint8Array<ArrayBuffer> => file.map((byte, index) => (index === (at < 0 ? file.byteLength + at : at) ? byte ^ 1 : byte));
+const flipped = (at: number): Uint8Array<ArrayBuffer> =>
+  file.map((byte, index) => (index === (at < 0 ? file.byteLength + at : at) ? byte ^ 1 : byte));
 /** Returns the file with another byte where a text of its head begins. */
 function withByte(text: string, byte: number): Uint8Array<ArrayBuffer> {
   const at = new TextDecoder('latin1').decode(file).indexOf(text);
@@ -50,7 +60,17 @@ describe('a .tabtune', () => {
   it('brings_everything_back_under_the_same_id_where_it_is_free', async () => {
     await store.remove(run);
     const info = await store.importFile(new Blob([file]));
-    expect(info).toMatchObject({ run, generation: 1, step: 2, totalSteps: 9, label: 'a/b: ..', dataName: 'some.txt', hasData: true, validationLoss: 3, home: 'indexeddb' });
+    expect(info).toMatchObject({
+      run,
+      generation: 1,
+      step: 2,
+      totalSteps: 9,
+      label: 'a/b: ..',
+      dataName: 'some.txt',
+      hasData: true,
+      validationLoss: 3,
+      home: 'indexeddb',
+    });
     expect(info.loss).toBeNaN();
     expect(await modelOf(store, run)).toEqual([...bytesOf(2, 1000)]);
     expect(await store.history(run, 9)).toEqual(history);
@@ -68,7 +88,11 @@ describe('a .tabtune', () => {
   });
   it('with_an_id_that_is_none_comes_in_under_a_new_one', async () => {
     for (const id of ['', '..', 'a/b', 'x'.repeat(65), '__proto__/']) {
-      const info = await store.importFile(new Blob([withHead(({ manifest, run: record }) => void Object.assign(manifest, { run: id }, Object.assign(record, { run: id }) && {}))]));
+      const info = await store.importFile(
+        new Blob([
+          withHead(({ manifest, run: record }) => void Object.assign(manifest, { run: id }, Object.assign(record, { run: id }) && {})),
+        ]),
+      );
       expect(info.run).toMatch(/^[0-9a-f-]{36}$/);
     }
   });
@@ -88,9 +112,20 @@ describe('a .tabtune', () => {
     ['one byte more', 'checkpoint.container.length', () => Uint8Array.from([...file, 0])],
     ['a flipped bit of a file', 'checkpoint.container.chunk', () => flipped(-60)],
     ['a flipped bit of the data', 'checkpoint.container.chunk', () => flipped(-1)],
-    ['a sum that is none', 'checkpoint.container.chunk', () => withHead(({ manifest }) => void Object.assign(manifest, JSON.parse(JSON.stringify(manifest).replace(/"sha256":"../, '"sha256":"zz'))))],
+    [
+      'a sum that is none',
+      'checkpoint.container.chunk',
+      () =>
+        withHead(
+          ({ manifest }) => void Object.assign(manifest, JSON.parse(JSON.stringify(manifest).replace(/"sha256":"../, '"sha256":"zz'))),
+        ),
+    ],
     ...['', '.', '..', '../x', 'a/b', 'a\\b', 'a\0b', '/etc/passwd', 'C:x', 'checkpoint.json'].map(
-      (name): [string, string, () => Uint8Array<ArrayBuffer>] => [`a file called ${JSON.stringify(name)}`, 'checkpoint.container.name', () => named(name)],
+      (name): [string, string, () => Uint8Array<ArrayBuffer>] => [
+        `a file called ${JSON.stringify(name)}`,
+        'checkpoint.container.name',
+        () => named(name),
+      ],
     ),
   ];
   for (const [what, word, made] of refusals) {
@@ -102,8 +137,14 @@ describe('a .tabtune', () => {
     });
   }
   it('of_a_newer_format_is_checkpoint_version', async () => {
-    for (const made of [withHead((head) => void (head.format = 2)), withHead(({ manifest }) => void Object.assign(manifest, { format: 2 }))]) {
-      await expect(store.importFile(new Blob([made]))).rejects.toMatchObject({ code: 'CHECKPOINT_VERSION', detail: { code: 'checkpoint.version' } });
+    for (const made of [
+      withHead((head) => void (head.format = 2)),
+      withHead(({ manifest }) => void Object.assign(manifest, { format: 2 })),
+    ]) {
+      await expect(store.importFile(new Blob([made]))).rejects.toMatchObject({
+        code: 'CHECKPOINT_VERSION',
+        detail: { code: 'checkpoint.version' },
+      });
     }
   });
   it('can_be_aborted_and_leaves_nothing', async () => {
@@ -115,12 +156,18 @@ describe('a .tabtune', () => {
   });
   it('finds_no_room', async () => {
     Object.assign(origin.now, { quota: 1000, usage: 0 });
-    await expect(store.importFile(new Blob([file]))).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED', detail: { code: 'storage.quota', need: 1029, have: 1000 } });
+    await expect(store.importFile(new Blob([file]))).rejects.toMatchObject({
+      code: 'QUOTA_EXCEEDED',
+      detail: { code: 'storage.quota', need: 1029, have: 1000 },
+    });
   });
   it('says_how_far_it_is', async () => {
     const phases: unknown[] = [];
     await store.importFile(new Blob([file]), undefined, ({ phase, loaded, total }) => phases.push([phase, loaded, total]));
-    expect(phases).toEqual([['import', 1000, 1010], ['import', 1010, 1010]]);
+    expect(phases).toEqual([
+      ['import', 1000, 1010],
+      ['import', 1010, 1010],
+    ]);
   });
 });
 

@@ -3,13 +3,19 @@ import { describe, expect, it } from 'vitest';
 import { withStorage } from '../src/worker/data.js';
 import { bytesSource } from '../src/worker/sources.js';
 
-const of = (...bytes: number[]): Parameters<typeof withStorage>[0] => ({ files: [bytesSource('rows.jsonl', Uint8Array.from(bytes))], validation: [], passedOver: [] });
+const of = (...bytes: number[]): Parameters<typeof withStorage>[0] => ({
+  files: [bytesSource('rows.jsonl', Uint8Array.from(bytes))],
+  validation: [],
+  passedOver: [],
+});
 /** The end of a gzip file: its checksum, and the number of bytes in it. */
 const END = [0, 0, 0, 0, 255, 255, 255, 255];
 
 describe('data', () => {
   it('that_are_packed_take_the_room_that_they_state', async () => {
-    await expect(withStorage(of(31, 139, 8, 0, ...END))).rejects.toMatchObject({ detail: { code: 'source.too-large', need: 4 * (2 ** 32 - 1) } });
+    await expect(withStorage(of(31, 139, 8, 0, ...END))).rejects.toMatchObject({
+      detail: { code: 'source.too-large', need: 4 * (2 ** 32 - 1) },
+    });
     for (const bytes of [[32, 139, 8, 0, ...END], [31, 139], []]) expect((await withStorage(of(...bytes))).storage).toBeUndefined();
   });
 });

@@ -64,7 +64,9 @@ const tagged = (tag: number, label: string, ...parts: Uint8Array[]): Buffer => s
 const canonical = (value: Json): string => {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
-  const fields = Object.keys(value).sort().map((key) => `${JSON.stringify(key)}:${canonical(value[key] ?? null)}`);
+  const fields = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonical(value[key] ?? null)}`);
   return `{${fields.join(',')}}`;
 };
 
@@ -94,7 +96,8 @@ const ofTwo = { weights: weights(vector2.parameters), optimizer: optimizer(vecto
 // line 26
 describe('digests', () => {
   it('digests_of_tensors_and_weights', () => {
-    for (const tensor of [...vector1.tensors, ...vector2.parameters, ...vector2.state]) expect(leaf(tensor).toString('hex')).toBe(tensor.leaf);
+    for (const tensor of [...vector1.tensors, ...vector2.parameters, ...vector2.state])
+      expect(leaf(tensor).toString('hex')).toBe(tensor.leaf);
     expect(weights(vector1.tensors).toString('hex')).toBe(vector1.weights_digest);
     expect(weights([...vector1.tensors].reverse()).toString('hex')).toBe(vector1.weights_digest);
   });

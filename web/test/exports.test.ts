@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { newModel, openModel } from '../src/index.js';
 import type { ExportOptions, ExportTarget, Model } from '../src/index.js';
 import { fakeWorker } from './channel.js';
+import { collected, joined } from './collected.js';
 import { fake } from './fake-calls.js';
 import { Origin, StoredFile, StoredFolder } from './origin.js';
 import { SHAPE, TEXT, trainerOf } from './runs.js';
@@ -16,35 +17,40 @@ const asTarget = (value: unknown): ExportTarget => value as ExportTarget;
 const folder = (origin = new Origin()): StoredFolder => new StoredFolder('picked', origin);
 const content = (file: unknown): string => (file instanceof StoredFile ? new TextDecoder().decode(file.content) : '');
 
-/** Returns a stream that stores the chunks it receives; `take` may wait. */
-function collected(take: (chunk: Uint8Array) => unknown = () => undefined) {
-  const seen = { chunks: [] as Uint8Array[], closed: false, aborted: false };
-  const stream = new WritableStream<Uint8Array>({
-    write: async (chunk) => {
-      seen.chunks.push(chunk);
-      await take(chunk);
-    },
-    close: () => void (seen.closed = true),
-    abort: () => void (seen.aborted = true),
-  });
-  return { seen, stream };
-}
-const joined = (chunks: Uint8Array[]): Uint8Array => new Uint8Array(Buffer.concat(chunks));
-
 describe('options of an export', () => {
   it('go_to_the_core_under_its_names', async () => {
     using model = await opened();
     const card = { name: 'n', license: 'mit', baseModel: 'b', data: 'd', text: 't' };
-    const given: ExportOptions = { format: 'safetensors', dtype: 'bf16', shardBytes: 5, optimizer: true, manifest: false, requantise: true, allowNonFinite: false, name: 'mine', card };
+    const given: ExportOptions = {
+      format: 'safetensors',
+      dtype: 'bf16',
+      shardBytes: 5,
+      optimizer: true,
+      manifest: false,
+      requantise: true,
+      allowNonFinite: false,
+      name: 'mine',
+      card,
+    };
     const [config] = await model.exportFiles(given);
     expect(JSON.parse((await config?.blob.text()) ?? '')).toEqual({
-      ...{ format: 'safetensors', dtype: 'bf16', shard_bytes: 5, optimizer: true, manifest: false, requantise: true, allow_non_finite: false, name: 'mine' },
+      ...{
+        format: 'safetensors',
+        dtype: 'bf16',
+        shard_bytes: 5,
+        optimizer: true,
+        manifest: false,
+        requantise: true,
+        allow_non_finite: false,
+        name: 'mine',
+      },
       card: { name: 'n', license: 'mit', base_model: 'b', data: 'd', text: 't' },
     });
   });
   it('take_over_what_the_model_was_opened_with', async () => {
     using model = await openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker, allowNonFinite: true });
-    const written = async (options: ExportOptions): Promise<unknown> => JSON.parse((await (await model.exportFiles(options))[0]?.blob.text()) ?? '');
+    const written = async (options: ExportOptions): Promise<unknown> =>
+      JSON.parse((await (await model.exportFiles(options))[0]?.blob.text()) ?? '');
     expect(await written({})).toEqual({ allow_non_finite: true });
     expect(await written({ allowNonFinite: false })).toEqual({ allow_non_finite: false });
   });
@@ -77,17 +83,41 @@ describe('options of an export', () => {
 
 describe('a model', () => {
   it('has_what_the_core_tells_of_it', async () => {
-    using model = await openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker, request: { groupPolicy: 'weights_only', selection: { includePatterns: ['a.*'] }, keyRemap: { sourceToTarget: { fooBar: 'b' }, renameState: true } }, mergeAdapter: new File(['x'], 'adapter_model.safetensors') });
-    expect(model.exports.map(({ format, ok, needs, type }) => [format, ok, needs, type])).toEqual([['safetensors', true, undefined, undefined], ['gguf', true, 'base', 'as-base'], ['json', false, undefined, undefined]]);
-    const request = { group_policy: 'weights_only', selection: { include_patterns: ['a.*'] }, key_remap: { source_to_target: { fooBar: 'b' }, rename_state: true } };
-    expect([model.contract?.['adapter'], JSON.parse(String(model.contract?.['request']))]).toEqual([['adapter_model.safetensors'], request]);
+    using model = await openModel(new File(['GGUF....'], 'a.gguf'), {
+      worker: fakeWorker,
+      request: {
+        groupPolicy: 'weights_only',
+        selection: { includePatterns: ['a.*'] },
+        keyRemap: { sourceToTarget: { fooBar: 'b' }, renameState: true },
+      },
+      mergeAdapter: new File(['x'], 'adapter_model.safetensors'),
+    });
+    expect(model.exports.map(({ format, ok, needs, type }) => [format, ok, needs, type])).toEqual([
+      ['safetensors', true, undefined, undefined],
+      ['gguf', true, 'base', 'as-base'],
+      ['json', false, undefined, undefined],
+    ]);
+    const request = {
+      group_policy: 'weights_only',
+      selection: { include_patterns: ['a.*'] },
+      key_remap: { source_to_target: { fooBar: 'b' }, rename_state: true },
+    };
+    expect([model.contract?.['adapter'], JSON.parse(String(model.contract?.['request']))]).toEqual([
+      ['adapter_model.safetensors'],
+      request,
+    ]);
     expect([model.receipt, model.base]).toEqual([{ operation: 'import' }, { name: 'model' }]);
     using fresh = await newModel(SHAPE, TEXT, { worker: fakeWorker });
     expect([fresh.receipt, fresh.base]).toEqual([undefined, undefined]);
   });
   it('is_opened_with_a_request_whose_keys_are_known', async () => {
     const wrong = (request: object): Promise<Model> => openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker, request });
-    for (const [path, request] of [['request.select', { select: {} }], ['request.selection.includePatterns', { selection: { includePatterns: 'a' } }], ['request.keyRemap.sourceToTarget', { keyRemap: { sourceToTarget: { a: 1 } } }], ['request.names', { names: 'gguf' }]] as const) {
+    for (const [path, request] of [
+      ['request.select', { select: {} }],
+      ['request.selection.includePatterns', { selection: { includePatterns: 'a' } }],
+      ['request.keyRemap.sourceToTarget', { keyRemap: { sourceToTarget: { a: 1 } } }],
+      ['request.names', { names: 'gguf' }],
+    ] as const) {
       await expect(wrong(request)).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path } });
     }
   });
@@ -98,8 +128,17 @@ describe('a model', () => {
     await expect(model.tensor('absent')).rejects.toMatchObject({ detail: { code: 'plan.tensor.unknown' } });
   });
   it('is_read_from_a_folder_by_the_names_in_it', async () => {
-    const files = { async *entries() { for (const name of ['b.gguf', 'inner', 'a.gguf']) yield [name, { kind: name === 'inner' ? 'directory' : 'file' }]; }, kind: 'directory', getFileHandle: async (name: string) => ({ getFile: async () => new File(['GGUF'], name) }) };
-    using model = await openModel([asTarget(files) as FileSystemDirectoryHandle], { worker: fakeWorker, mergeAdapter: asTarget(files) as FileSystemDirectoryHandle });
+    const files = {
+      async *entries() {
+        for (const name of ['b.gguf', 'inner', 'a.gguf']) yield [name, { kind: name === 'inner' ? 'directory' : 'file' }];
+      },
+      kind: 'directory',
+      getFileHandle: async (name: string) => ({ getFile: async () => new File(['GGUF'], name) }),
+    };
+    using model = await openModel([asTarget(files) as FileSystemDirectoryHandle], {
+      worker: fakeWorker,
+      mergeAdapter: asTarget(files) as FileSystemDirectoryHandle,
+    });
     expect(model.contract?.['adapter']).toEqual(['a.gguf', 'b.gguf']);
   });
   it('in_training_has_what_the_core_tells_of_its_weights', async () => {
@@ -122,7 +161,10 @@ describe('an export', () => {
     expect(origin.flushed).toEqual(['config.json', 'model.safetensors', RECEIPT]);
     expect(stale).toEqual([false, false, true]);
     expect(JSON.parse(content(picked.at(RECEIPT)))).toEqual(receipt);
-    expect(receipt).toMatchObject({ operation: 'export', outputs: [{ name: 'config.json' }, { name: 'model.safetensors', bytes: 1_000_000 }] });
+    expect(receipt).toMatchObject({
+      operation: 'export',
+      outputs: [{ name: 'config.json' }, { name: 'model.safetensors', bytes: 1_000_000 }],
+    });
     expect(fake.streams).toBe(0);
   });
   it('into_a_file_is_the_single_file_or_a_zip', async () => {
@@ -132,7 +174,11 @@ describe('an export', () => {
     await model.exportTo(asTarget(file), { format: 'gguf', type: 'f16' });
     expect(content(file)).toBe('{"format":"gguf","type":"f16","allow_non_finite":false}');
     await model.exportTo(asTarget(file));
-    expect(Object.entries(unzipSync(file.content)).map(([name, { byteLength }]) => [name, byteLength])).toEqual([['config.json', 26], ['model.safetensors', 1_000_000], [RECEIPT, 125]]);
+    expect(Object.entries(unzipSync(file.content)).map(([name, { byteLength }]) => [name, byteLength])).toEqual([
+      ['config.json', 26],
+      ['model.safetensors', 1_000_000],
+      [RECEIPT, 125],
+    ]);
     expect(new Uint8Array(await (await model.export()).arrayBuffer())).toEqual(file.content);
   });
   it('into_a_private_file_of_a_browser_without_writables_is_written_in_place', async () => {
@@ -155,12 +201,15 @@ describe('an export', () => {
     });
     const sizes: number[] = [];
     const Plain = Blob;
-    vi.stubGlobal('Blob', class extends Plain {
-      constructor(parts?: BlobPart[], options?: BlobPropertyBag) {
-        super(parts, options);
-        sizes.push(this.size);
-      }
-    });
+    vi.stubGlobal(
+      'Blob',
+      class extends Plain {
+        constructor(parts?: BlobPart[], options?: BlobPropertyBag) {
+          super(parts, options);
+          sizes.push(this.size);
+        }
+      },
+    );
     await model.exportTo(stream, { format: 'json' });
     vi.unstubAllGlobals();
     expect(seen.chunks.map(({ byteLength }) => byteLength)).toEqual([PIECE, PIECE, 5]);
@@ -176,7 +225,12 @@ describe('an export', () => {
     expect(JSON.parse(new TextDecoder().decode(files[RECEIPT]))).toEqual(receipt);
     expect([progress.at(-1), seen.closed]).toEqual([1, true]);
   });
-  it.each([['folder', 'gguf'], ['folder', 'safetensors'], ['file', 'safetensors'], ['file', 'gguf']] as const)('into_a_%s_that_is_aborted_leaves_nothing_that_looks_whole_%s', async (kind, format) => {
+  it.each([
+    ['folder', 'gguf'],
+    ['folder', 'safetensors'],
+    ['file', 'safetensors'],
+    ['file', 'gguf'],
+  ] as const)('into_a_%s_that_is_aborted_leaves_nothing_that_looks_whole_%s', async (kind, format) => {
     fake.exportBytes = 3 * PIECE;
     await using trainer = await trainerOf();
     const origin = new Origin();
@@ -206,10 +260,14 @@ describe('an export', () => {
   it('that_the_target_refuses_is_sink_write_and_the_model_can_be_exported_again', async () => {
     using model = await opened();
     const origin = new Origin();
-    origin.onWrite = () => { throw new DOMException('the disk is full', 'QuotaExceededError'); };
+    origin.onWrite = () => {
+      throw new DOMException('the disk is full', 'QuotaExceededError');
+    };
     const refused = { code: 'STORAGE_FAILED', detail: { code: 'sink.write', reason: 'QuotaExceededError' } };
     await expect(model.exportTo(asTarget(folder(origin)))).rejects.toMatchObject(refused);
-    const { seen, stream } = collected(() => { throw new TypeError('gone'); });
+    const { seen, stream } = collected(() => {
+      throw new TypeError('gone');
+    });
     await expect(model.exportTo(stream)).rejects.toMatchObject({ detail: { code: 'sink.write', reason: 'TypeError' } });
     expect(seen.closed).toBe(false);
     expect((await model.exportFiles()).map(({ name }) => name)).toEqual(['config.json', 'model.safetensors', RECEIPT]);
@@ -218,7 +276,9 @@ describe('an export', () => {
   it('that_cannot_begin_tells_who_reads_the_stream', async () => {
     const model = await opened();
     const { seen, stream } = collected();
-    await expect(model.exportTo(stream, { format: 'gguf', base: new URL('https://nowhere.invalid/b.gguf') })).rejects.toMatchObject({ detail: { code: 'source.download' } });
+    await expect(model.exportTo(stream, { format: 'gguf', base: new URL('https://nowhere.invalid/b.gguf') })).rejects.toMatchObject({
+      detail: { code: 'source.download' },
+    });
     expect(seen.aborted).toBe(true);
     model.dispose();
     await expect(model.exportTo(asTarget(folder()))).rejects.toMatchObject({ detail: { code: 'model.taken' } });

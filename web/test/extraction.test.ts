@@ -9,11 +9,15 @@ import { Origin, StoredFolder } from './origin.js';
 
 describe('an adapter of two models', () => {
   const [tuned, base] = ['tuned.gguf', '__proto__'].map((name) => new File(['GGUF....'], name));
-  const made = (more: object = {}): ReturnType<typeof extractAdapter> => extractAdapter({ tuned: tuned as File, base: base as File, r: 3, worker: fakeWorker, ...more });
+  const made = (more: object = {}): ReturnType<typeof extractAdapter> =>
+    extractAdapter({ tuned: tuned as File, base: base as File, r: 3, worker: fakeWorker, ...more });
 
   it('comes_back_as_files_with_its_report', async () => {
     const heard: unknown[] = [];
-    const { files, receipt, report } = await made({ targetModules: ['q_proj'], onProgress: ({ phase, fraction }: Progress) => heard.push([phase, fraction]) });
+    const { files, receipt, report } = await made({
+      targetModules: ['q_proj'],
+      onProgress: ({ phase, fraction }: Progress) => heard.push([phase, fraction]),
+    });
     expect(JSON.parse((await files[0]?.blob.text()) ?? '')).toEqual({ r: 3, target_modules: ['q_proj'] });
     expect([Object.keys(report.tensors), report.rank, receipt?.['operation']]).toEqual([['tuned.gguf', '__proto__'], 3, 'export']);
     expect(heard).toContainEqual(['read', 0.5]);
@@ -24,7 +28,13 @@ describe('an adapter of two models', () => {
     const place = new StoredFolder('picked', new Origin()) as unknown as ExportTarget & StoredFolder;
     expect((await made({ target: place })).files).toEqual([]);
     expect(await place.getFileHandle('tabtune.receipt.json')).toBeDefined();
-    for (const [path, more] of [['r', { r: 0.5 }], ['target', { target: 'here' }], ['targetModules', { targetModules: 7 }], ['base', { base: [] }], ['rank', { rank: 3 }]] as const) {
+    for (const [path, more] of [
+      ['r', { r: 0.5 }],
+      ['target', { target: 'here' }],
+      ['targetModules', { targetModules: 7 }],
+      ['base', { base: [] }],
+      ['rank', { rank: 3 }],
+    ] as const) {
       await expect(made(more)).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path } });
     }
     const chunks: Uint8Array[] = [];

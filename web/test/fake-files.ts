@@ -42,7 +42,8 @@ export class FileStream {
     const current = this.#contents[this.#file];
     if (!current) return undefined;
     const [, stored] = current;
-    if (stored === undefined && this.#sums.length < this.#pieces) refuse('CHECKPOINT_CORRUPT', 'checkpoint.corrupt', `digests: ${this.#sums.length} of ${this.#pieces}`);
+    if (stored === undefined && this.#sums.length < this.#pieces)
+      refuse('CHECKPOINT_CORRUPT', 'checkpoint.corrupt', `digests: ${this.#sums.length} of ${this.#pieces}`);
     const bytes = stored ?? this.#encoded(this.#sums);
     const chunk = bytes.subarray(this.#at, this.#at + PIECE);
     this.#at += chunk.byteLength;
@@ -78,5 +79,11 @@ export function exportedAs(optionsJson: string, base: readonly { name: string }[
   const said = new TextEncoder().encode([optionsJson, ...base.map(({ name }) => name)].join(' '));
   if (options.format === 'gguf') return exportStream([['model.gguf', said]], 'export');
   if (options.format === 'json') return exportStream([['model.json', weights]], 'export');
-  return exportStream([['config.json', said], ['model.safetensors', weights]], 'export');
+  return exportStream(
+    [
+      ['config.json', said],
+      ['model.safetensors', weights],
+    ],
+    'export',
+  );
 }

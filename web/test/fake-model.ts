@@ -20,7 +20,15 @@ export interface Config {
 
 /** Completes settings with the core's defaults. */
 export const complete = (json: string): Config => ({
-  ...{ steps: 100, batch_size: 4, seq_len: 128, gradient_accumulation_steps: 1, gradient_release: false, gradient_checkpointing: false, precision: 'f32' },
+  ...{
+    steps: 100,
+    batch_size: 4,
+    seq_len: 128,
+    gradient_accumulation_steps: 1,
+    gradient_release: false,
+    gradient_checkpointing: false,
+    precision: 'f32',
+  },
   ...(JSON.parse(json) as Partial<Config>),
 });
 
@@ -38,7 +46,14 @@ export const sizeOf = ({ files, validation }: JsData): number => [...files, ...v
 
 /** Returns the report on a stream of this many tokens. */
 export const reported = (total: number): unknown => ({
-  ...{ files: [{ name: 'text.txt', form: 'text', rows: null }], shapes: {}, rules: {}, examples: 0, validation: 0, tokens: { total, learned: total - 1 } },
+  ...{
+    files: [{ name: 'text.txt', form: 'text', rows: null }],
+    shapes: {},
+    rules: {},
+    examples: 0,
+    validation: 0,
+    tokens: { total, learned: total - 1 },
+  },
   ...{ lengths: null, seqLen: 128, cut: 0, skipped: 0, windows: 1, packedFraction: 1, stepsPerEpoch: 1, end: [], warnings: [], digest: '' },
 });
 
@@ -57,19 +72,35 @@ export class ModelHandle {
     const magic = new TextDecoder('latin1').decode(first.read(0, Math.min(4, first.size)));
     if (magic !== 'GGUF' && !files.some((file) => file.name === 'config.json')) {
       const refusal = { code: 'bundle.unknown', stage: 'open', artifact: first.name };
-      return refuse('BAD_MODEL_FILE', 'bundle.unknown', `${first.name}: bundle.unknown, expected a GGUF file or config.json`, { refusal, refusals: [refusal, { ...refusal, code: 'bundle.second' }], path: first.name, offset: 4 });
+      return refuse('BAD_MODEL_FILE', 'bundle.unknown', `${first.name}: bundle.unknown, expected a GGUF file or config.json`, {
+        refusal,
+        refusals: [refusal, { ...refusal, code: 'bundle.second' }],
+        path: first.name,
+        offset: 4,
+      });
     }
-    return new ModelHandle({ hidden: 576, layers: 30, vocab: 49152, format: magic === 'GGUF' ? 'gguf' : 'hf-folder', parameters: 134_515_008 }, { hidden_size: 576 }, { request: requestJson, adapter: adapter.map(({ name }) => name), resize }, apart && adapter.length > 0 ? { ...FACTORS } : null);
+    return new ModelHandle(
+      { hidden: 576, layers: 30, vocab: 49152, format: magic === 'GGUF' ? 'gguf' : 'hf-folder', parameters: 134_515_008 },
+      { hidden_size: 576 },
+      { request: requestJson, adapter: adapter.map(({ name }) => name), resize },
+      apart && adapter.length > 0 ? { ...FACTORS } : null,
+    );
   }
   static fromScratch(configJson: string, _tokenizer: unknown, data: JsData, _settings: string, _partial: boolean): ModelHandle {
     const config = JSON.parse(configJson) as { hidden_size: number; num_hidden_layers: number };
     const vocab = new Set(data.files.map((file) => new TextDecoder().decode(file.read(0, file.size))).join('')).size;
     const { hidden_size: hidden, num_hidden_layers: layers } = config;
-    return new ModelHandle({ hidden, layers, vocab, format: 'scratch', parameters: vocab * hidden + layers * 12 * hidden * hidden }, config);
+    return new ModelHandle(
+      { hidden, layers, vocab, format: 'scratch', parameters: vocab * hidden + layers * 12 * hidden * hidden },
+      config,
+    );
   }
   async inspectData(data: JsData, _config: string, partial: boolean, show: number): Promise<unknown> {
     const text = data.files.map(({ name }) => name).join();
-    return { report: reported(sizeOf(data)), preview: Array.from({ length: show }, () => ({ row: null, segments: [{ text, tokens: [{ id: 1, text }], learned: !partial }] })) };
+    return {
+      report: reported(sizeOf(data)),
+      preview: Array.from({ length: show }, () => ({ row: null, segments: [{ text, tokens: [{ id: 1, text }], learned: !partial }] })),
+    };
   }
   async rows(data: JsData, configJson: string): Promise<unknown> {
     fake.asked.push(JSON.parse(configJson));
@@ -78,14 +109,31 @@ export class ModelHandle {
   info(): unknown {
     const { hidden, layers, vocab, format, parameters } = this.shape;
     const tensors = [{ name: 'model.embed_tokens.weight', dtype: 'F32', shape: [vocab, hidden] }];
-    for (let i = 0; i < layers; i++) tensors.push({ name: `model.layers.${i}.mlp.down_proj.weight`, dtype: 'F32', shape: [hidden, 4 * hidden] });
+    for (let i = 0; i < layers; i++)
+      tensors.push({ name: `model.layers.${i}.mlp.down_proj.weight`, dtype: 'F32', shape: [hidden, 4 * hidden] });
     const tokenizer = { kind: format === 'scratch' ? 'characters' : 'bpe', eos: [2], hasChatTemplate: format !== 'scratch' };
-    const warnings = format === 'gguf' ? [{ code: 'model.tensor.extra', subject: 'rope_freqs.weight', message: 'rope_freqs.weight is not used' }] : [];
-    return { architecture: 'llama', parameters, tensors, config: this.config, vocabSize: vocab, tokenizer, sourceFormat: format, adapter: this.beside, warnings };
+    const warnings =
+      format === 'gguf' ? [{ code: 'model.tensor.extra', subject: 'rope_freqs.weight', message: 'rope_freqs.weight is not used' }] : [];
+    return {
+      architecture: 'llama',
+      parameters,
+      tensors,
+      config: this.config,
+      vocabSize: vocab,
+      tokenizer,
+      sourceFormat: format,
+      adapter: this.beside,
+      warnings,
+    };
   }
   details(): unknown {
     const files = this.shape.format !== 'scratch';
-    return { exports: choices, contract: this.opened, receipt: files ? { operation: 'import' } : null, base: files ? { name: 'model' } : null };
+    return {
+      exports: choices,
+      contract: this.opened,
+      receipt: files ? { operation: 'import' } : null,
+      base: files ? { name: 'model' } : null,
+    };
   }
   tensor(name: string): unknown {
     if (name !== 'model.norm.weight') return refuse('BAD_OPTION', 'plan.tensor.unknown', `no tensor ${name}`);

@@ -43,14 +43,27 @@ export async function scoredAs(requestJson: string, base: boolean): Promise<unkn
   await called('score');
   fake.asked.push({ ...JSON.parse(requestJson), ...(base ? { base } : {}) });
   const top = [{ id: 98, text: 'b', prob: 0.5 }];
-  return { tokens: [{ id: 97, text: 'a', top: [] }, { id: 98, text: 'b', logprob: -0.5, rank: 1, top }], loss: 0.5 };
+  return {
+    tokens: [
+      { id: 97, text: 'a', top: [] },
+      { id: 98, text: 'b', logprob: -0.5, rank: 1, top },
+    ],
+    loss: 0.5,
+  };
 }
 
 /** Returns the rows of files: each line is an example of two tokens, the second of which is learned. */
 export function rowsOf({ files }: JsData): unknown {
   const lines = files.flatMap((file) => new TextDecoder().decode(file.read(0, file.size)).split('\n')).filter((line) => line !== '');
-  const segment = (id: number, learned: boolean): unknown => ({ text: String.fromCharCode(id), tokens: [{ id, text: String.fromCharCode(id) }], learned });
-  return lines.map((_, index) => ({ row: { file: 0, line: index + 1, row: index + 1 }, segments: [segment(97, false), segment(98, true)] }));
+  const segment = (id: number, learned: boolean): unknown => ({
+    text: String.fromCharCode(id),
+    tokens: [{ id, text: String.fromCharCode(id) }],
+    learned,
+  });
+  return lines.map((_, index) => ({
+    row: { file: 0, line: index + 1, row: index + 1 },
+    segments: [segment(97, false), segment(98, true)],
+  }));
 }
 
 /** Weights on the device. */

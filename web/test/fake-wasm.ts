@@ -14,6 +14,7 @@ import { FakeWindow } from './fake-window.js';
 export type { JsSource } from '../src/worker/wasm-api.js';
 export { estimate, ModelHandle, previewSchedule } from './fake-model.js';
 export { FileStream } from './fake-files.js';
+export { measureGpu } from './fake-measurement.js';
 export { fake } from './fake-calls.js';
 export { LoadedModel, TokenStream } from './fake-tokens.js';
 
@@ -26,7 +27,15 @@ export const setPanicHook = (onPanic: (message: string) => void): void => void (
 export const requestAbort = (): void => void (currentWorker().state.abortAsked = true);
 export const clearAbort = (): void => void (currentWorker().state.abortAsked = false);
 export const inspectData = ({ files }: JsData, _config: string, partial: boolean): unknown =>
-  files.map(({ name, size }) => ({ name, form: 'text', rows: null, shapes: {}, columns: [], characters: partial ? size - 1 : size, warnings: [] }));
+  files.map(({ name, size }) => ({
+    name,
+    form: 'text',
+    rows: null,
+    shapes: {},
+    columns: [],
+    characters: partial ? size - 1 : size,
+    warnings: [],
+  }));
 export const inspectFile = (file: JsSource, format: string | undefined, read: boolean, siblings: JsSource[] = []): unknown => ({
   ...{ file: file.name, format: format ?? 'gguf', ok: true, stage: read ? 'read' : 'ok', warnings: [], tensors: siblings.length },
   inventory: [{ name: new TextDecoder('latin1').decode(file.read(0, Math.min(4, file.size))), dtype: 'F32', shape: [file.size] }],
@@ -34,26 +43,36 @@ export const inspectFile = (file: JsSource, format: string | undefined, read: bo
 export function inspectModel(files: JsSource[], requestJson: string | undefined, adapter: JsSource[]): unknown {
   const seen = { request: requestJson, adapter: adapter.map(({ name }) => name) };
   const trainable = { ok: true, reason: null, options: [{ optimizer: 'adamw', precision: 'f32', bytes: 4096 }] };
-  return { kind: 'model', tensors: [], config: seen, tokenizer: null, base: null, contract: { rows: files.length }, plan: null, exports: choices, trainable, refusals: [], warnings: [], ...fake.inspection };
+  return {
+    kind: 'model',
+    tensors: [],
+    config: seen,
+    tokenizer: null,
+    base: null,
+    contract: { rows: files.length },
+    plan: null,
+    exports: choices,
+    trainable,
+    refusals: [],
+    warnings: [],
+    ...fake.inspection,
+  };
 }
 export const verifyFiles = (files: JsSource[], receiptJson: string | undefined): unknown => ({
   ok: receiptJson !== '{}',
   checks: files.map(({ name }) => ({ name, result: receiptJson === undefined ? 'skipped' : 'verified' })),
 });
-export async function extractAdapter(tuned: JsSource[], base: JsSource[], optionsJson: string, onProgress: (done: number, total: number) => void): Promise<{ report: unknown; warnings: unknown; stream: FileStream }> {
+export async function extractAdapter(
+  tuned: JsSource[],
+  base: JsSource[],
+  optionsJson: string,
+  onProgress: (done: number, total: number) => void,
+): Promise<{ report: unknown; warnings: unknown; stream: FileStream }> {
   onProgress(1, 2);
   await slices(4, 5);
   const tensors = Object.fromEntries([...tuned, ...base].map(({ name }) => [name, { error: 0.5, norm: 2 }]));
   const { r } = JSON.parse(optionsJson) as { r: number };
   return { report: { rank: r, error: 0.5, tensors, uncovered: {} }, warnings: [], stream: exportedAs(optionsJson, [], new Uint8Array(4)) };
-}
-
-export async function measureGpu(timestamps: boolean, onProgress: (done: number, total: number) => void): Promise<unknown> {
-  onProgress(1, 2);
-  await slices(4, fake.stepMillis);
-  const row = { name: 'linear forward', shape: '128 × 128 → 128', whole: false, kernels: ['linear_block'], ms: 2, gbPerSec: 0.1, inStep: 0 };
-  const kernels = [{ ...row, gflopPerSec: 2.1, fraction: 0.25, of: 'peak' }, { ...row, name: 'RMS norm forward', fraction: 0.5, of: 'copy' }];
-  return { adapter: '', driver: '', backend: 'webgpu', software: true, timing: timestamps ? 'device' : 'system', peakGflopPerSec: 8.4, copyGbPerSec: 1.5, kernels };
 }
 
 export async function initDevice(): Promise<unknown> {
@@ -96,26 +115,42 @@ export class Session {
     if (fake.stepMillis > 0) await slices(4, fake.stepMillis / 4);
     const config = complete(configJson);
     const seqLen = config.seq_len;
-    if (sizeOf(data) < seqLen + 1) return refuse('BAD_OPTION', 'data.too-short', `training data too short: need ${seqLen + 1} tokens, have ${sizeOf(data)}`, { need: seqLen + 1, have: sizeOf(data) });
+    if (sizeOf(data) < seqLen + 1)
+      return refuse('BAD_OPTION', 'data.too-short', `training data too short: need ${seqLen + 1} tokens, have ${sizeOf(data)}`, {
+        need: seqLen + 1,
+        have: sizeOf(data),
+      });
     if (fake.nonFinite && !allowNonFinite) return refuse('BAD_MODEL_FILE', 'model.non-finite', 'a weight is NaN');
     return new Session(model, config, sizeOf(data), { step: 0, batch: 0, weight: 1 });
   }
-  static async resume(files: JsSource[], data: JsData, changesJson: string | undefined, overrides: string[], base: JsSource[], header = false): Promise<Session> {
+  static async resume(
+    files: JsSource[],
+    data: JsData,
+    changesJson: string | undefined,
+    overrides: string[],
+    base: JsSource[],
+    header = false,
+  ): Promise<Session> {
     fake.overrides.push(overrides);
     await called('resume');
     if (fake.stepMillis > 0) await slices(4, fake.stepMillis / 4);
     const file = files.find(({ name }) => name === 'checkpoint.json');
     if (!file) return refuse('CHECKPOINT_CORRUPT', 'checkpoint.corrupt', 'checkpoint.json is missing', { path: 'checkpoint.json' });
     const stored = JSON.parse(new TextDecoder().decode(file.read(0, file.size))) as Checkpointed<Progress, Config>;
-    if (stored.config.adapter && base.length === 0) return refuse('CHECKPOINT_MISMATCH', 'checkpoint.base.missing', 'checkpoint.json: checkpoint.base.missing', { want: 'model.gguf' });
+    if (stored.config.adapter && base.length === 0)
+      return refuse('CHECKPOINT_MISMATCH', 'checkpoint.base.missing', 'checkpoint.json: checkpoint.base.missing', { want: 'model.gguf' });
     fake.bases.push(base.map(({ name, pieces = [] }) => `${name} ${header ? 'header' : pieces.length}`).join());
     const model = ModelHandle.fromScratch('{"hidden_size":128,"num_hidden_layers":4}', 'characters', data, '{}', false);
     const changes = JSON.parse(changesJson ?? '{}') as Partial<Config>;
     const refused = Object.keys(changes).filter((key) => !overrides.includes(key) && !overrides.includes('all'));
     if (stored.data !== sizeOf(data) && !overrides.includes('data')) refused.push('data');
     if (refused.length > 0) return refuse('CHECKPOINT_MISMATCH', 'optim.resume-mismatch', refused.join());
-    const session = new Session(model, { ...stored.config, ...changes }, sizeOf(data), { ...stored.progress, batch: overrides.includes('data') ? 0 : stored.progress.batch });
-    if (Object.hasOwn(changes, 'groups')) session.#warnings.push({ code: 'optim.state-dropped', message: 'the state of 1 parameter that is frozen now was dropped' });
+    const session = new Session(model, { ...stored.config, ...changes }, sizeOf(data), {
+      ...stored.progress,
+      batch: overrides.includes('data') ? 0 : stored.progress.batch,
+    });
+    if (Object.hasOwn(changes, 'groups'))
+      session.#warnings.push({ code: 'optim.state-dropped', message: 'the state of 1 parameter that is frozen now was dropped' });
     return session;
   }
   get adapting(): boolean {
@@ -138,7 +173,8 @@ export class Session {
       throw fake.failWith;
     }
     // A refused step leaves the data order where it is, as in the core.
-    if (fake.badBatches.includes(progress.batch + 1)) return refuse('NON_FINITE', 'train.non-finite', `step ${step}: loss is NaN; nothing was changed`);
+    if (fake.badBatches.includes(progress.batch + 1))
+      return refuse('NON_FINITE', 'train.non-finite', `step ${step}: loss is NaN; nothing was changed`);
     fake.batches.push(progress.batch + 1);
     const decayed = progress.decayStart === undefined ? 1 : 1 / (2 + step - progress.decayStart);
     const rate = (progress.rate ?? planned(config, step)) * decayed;
@@ -146,7 +182,15 @@ export class Session {
     const weight = progress.weight * (1 - rate) + Math.sin(progress.batch + 1) / 1000;
     this.progress = { ...progress, step, batch: progress.batch + 1, weight };
     this.#timed += 1;
-    return { step, epoch: step / 10, loss: 1.35 + Math.abs(progress.weight), gradNorm: 0.6 + 1 / step, learningRate: rate, tokens: batch * seq * micro, secs: fake.stepMillis / 1000 };
+    return {
+      step,
+      epoch: step / 10,
+      loss: 1.35 + Math.abs(progress.weight),
+      gradNorm: 0.6 + 1 / step,
+      learningRate: rate,
+      tokens: batch * seq * micro,
+      secs: fake.stepMillis / 1000,
+    };
   }
   skipBatch(): void {
     this.progress = { ...this.progress, batch: this.progress.batch + 1 };
@@ -155,11 +199,15 @@ export class Session {
     this.#timed = 0;
   }
   finishProfile(): unknown {
-    const kernels = [{ kernel: 'linear_forward', launches: 29, ms: 7.5, share: 0.75 }, { kernel: 'Burn: FullKernel', launches: 2, ms: 2.5, share: 0.25 }];
+    const kernels = [
+      { kernel: 'linear_forward', launches: 29, ms: 7.5, share: 0.75 },
+      { kernel: 'Burn: FullKernel', launches: 2, ms: 2.5, share: 0.25 },
+    ];
     return { steps: this.#timed, timing: 'device', ms: 10, dispatches: 29, unmeasured: 0, inUseBytes: 3e6, reservedBytes: 4e6, kernels };
   }
   checkEvaluation(): void {
-    if (fake.nothingKept) refuse('BAD_OPTION', 'data.no-validation', 'evaluation: expected at least 17 tokens of the data kept for it, found 0');
+    if (fake.nothingKept)
+      refuse('BAD_OPTION', 'data.no-validation', 'evaluation: expected at least 17 tokens of the data kept for it, found 0');
   }
   async evaluate(): Promise<unknown> {
     await called('evaluate', this.progress.step);
@@ -196,9 +244,24 @@ export class Session {
   info(): unknown {
     const { step, rate, decayStart } = this.progress;
     const { schedule } = this.config;
-    const scheduleStart = decayStart ?? (schedule?.decay_start_step === undefined || schedule.decay_start_step < 0 ? null : schedule.decay_start_step);
+    const scheduleStart =
+      decayStart ?? (schedule?.decay_start_step === undefined || schedule.decay_start_step < 0 ? null : schedule.decay_start_step);
     const fallbacks = this.config.optimizer?.type === 'apollo' ? ['model.norm.weight'] : [];
-    return { completedSteps: step, totalSteps: this.config.steps, config: this.config, model: this.model.info(), adapter: this.adapting ? FACTORS : null, base: null, dataTokens: this.dataTokens, data: reported(this.dataTokens), gpuBytes: fake.gpuBytes ?? null, fallbacks, warnings: this.#warnings, scheduleStart, manualLearningRate: rate ?? null };
+    return {
+      completedSteps: step,
+      totalSteps: this.config.steps,
+      config: this.config,
+      model: this.model.info(),
+      adapter: this.adapting ? FACTORS : null,
+      base: null,
+      dataTokens: this.dataTokens,
+      data: reported(this.dataTokens),
+      gpuBytes: fake.gpuBytes ?? null,
+      fallbacks,
+      warnings: this.#warnings,
+      scheduleStart,
+      manualLearningRate: rate ?? null,
+    };
   }
   rows(data: JsData, configJson: string): Promise<unknown> {
     return this.model.rows(data, configJson);
@@ -209,7 +272,13 @@ export class Session {
   checkpoint(adapter: string): FileStream {
     const { progress, config } = this;
     const weights = new Uint8Array(fake.checkpointBytes).map((_, i) => (i * 31 + progress.step) & 255);
-    const head = (pieces: string[]): Checkpointed<Progress, Config> => ({ progress, config, data: this.dataTokens, environment: { adapter }, pieces });
+    const head = (pieces: string[]): Checkpointed<Progress, Config> => ({
+      progress,
+      config,
+      data: this.dataTokens,
+      environment: { adapter },
+      pieces,
+    });
     return new FileStream([['model.safetensors', weights]], head);
   }
   details(): unknown {

@@ -20,7 +20,9 @@ describe('licences', () => {
     expect(text.match(/^Text \d+$/gm)).toEqual(['Text 1', 'Text 2', 'Text 3']);
   });
   it('a_package_without_a_text_names_its_authors', () => {
-    expect(listed([{ name: 'd 1.0.0', licence: 'MIT', texts: [], authors: ['D', 'E'] }])).toBe('d 1.0.0: MIT; no text in the package; authors: D, E\n');
+    expect(listed([{ name: 'd 1.0.0', licence: 'MIT', texts: [], authors: ['D', 'E'] }])).toBe(
+      'd 1.0.0: MIT; no text in the package; authors: D, E\n',
+    );
   });
   it('packages_are_those_that_the_sources_import', () => {
     const names = (folders: string[]): string[] => npmPackages(folders).map(({ name }) => name.replace(/ .*/, ''));

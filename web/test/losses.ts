@@ -23,9 +23,11 @@ export function loseIn(call: CallName, at = 0, how: Loss = 'lost', times = 1): {
   return count;
 }
 
-export const lossesOf = (events: readonly TrainerEvent[]): Map<number, number> => new Map(events.flatMap((event) => (event.type === 'step' ? [[event.step, event.loss] as const] : [])));
+export const lossesOf = (events: readonly TrainerEvent[]): Map<number, number> =>
+  new Map(events.flatMap((event) => (event.type === 'step' ? [[event.step, event.loss] as const] : [])));
 export const warningsOf = (events: TrainerEvent[]): string[] => events.flatMap((event) => (event.type === 'warning' ? [event.code] : []));
-export const statesOf = (events: TrainerEvent[]) => events.flatMap((event) => (event.type === 'state' && event.state !== 'ready' ? [[event.state, event.step]] : []));
+export const statesOf = (events: TrainerEvent[]) =>
+  events.flatMap((event) => (event.type === 'state' && event.state !== 'ready' ? [[event.state, event.step]] : []));
 /** Records the events that a trainer dispatches in addition to its loop. */
 export function listened(trainer: Trainer): TrainerEvent[] {
   const events: TrainerEvent[] = [];

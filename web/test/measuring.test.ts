@@ -10,9 +10,15 @@ import { gpu } from './fake-gpu.js';
 describe('measuring this GPU', () => {
   it('tells_its_name_and_how_far_it_is', async () => {
     const heard: unknown[] = [];
-    const { adapter, timing, kernels, peakGflopPerSec } = await measureGpu({ worker: fakeWorker, onProgress: ({ phase, loaded, total }: Progress) => heard.push([phase, loaded, total]) });
+    const { adapter, timing, kernels, peakGflopPerSec } = await measureGpu({
+      worker: fakeWorker,
+      onProgress: ({ phase, loaded, total }: Progress) => heard.push([phase, loaded, total]),
+    });
     expect([adapter, timing, peakGflopPerSec]).toEqual(['Fake adapter', 'device', 8.4]);
-    expect(kernels.map(({ gflopPerSec, fraction, of }) => [gflopPerSec, fraction, of])).toEqual([[2.1, 0.25, 'peak'], [undefined, 0.5, 'copy']]);
+    expect(kernels.map(({ gflopPerSec, fraction, of }) => [gflopPerSec, fraction, of])).toEqual([
+      [2.1, 0.25, 'peak'],
+      [undefined, 0.5, 'copy'],
+    ]);
     expect(heard).toEqual([['measure', 1, 2]]);
   });
   it('takes_the_host_clock_where_there_are_no_timestamps', async () => {
@@ -25,7 +31,10 @@ describe('measuring this GPU', () => {
     const going = measureGpu({ worker: fakeWorker, signal: controller.signal });
     setTimeout(() => controller.abort(), 5);
     await expect(going).rejects.toMatchObject({ name: 'AbortError' });
-    await expect(measureGpu({ worker: fakeWorker, quick: true } as object)).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'quick' } });
+    await expect(measureGpu({ worker: fakeWorker, quick: true } as object)).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { path: 'quick' },
+    });
     gpu.absent = true;
     await expect(measureGpu({ worker: fakeWorker })).rejects.toMatchObject({ code: 'NO_ADAPTER' });
   });

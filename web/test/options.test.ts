@@ -20,7 +20,17 @@ const pathOf = (options: object): string | undefined => {
 
 describe('options', () => {
   it('camel_case_becomes_rusts_words', () => {
-    const options = { steps: 20, batchSize: 2, gradientAccumulationSteps: 3, warmupSteps: 4, maxGradNorm: 0, lrScheduler: { type: 'cosine', minLearningRate: 1e-5 }, optimizer: { type: 'adamw', weightDecay: 0.1 }, precision: 'bf16', documentMask: true };
+    const options = {
+      steps: 20,
+      batchSize: 2,
+      gradientAccumulationSteps: 3,
+      warmupSteps: 4,
+      maxGradNorm: 0,
+      lrScheduler: { type: 'cosine', minLearningRate: 1e-5 },
+      optimizer: { type: 'adamw', weightDecay: 0.1 },
+      precision: 'bf16',
+      documentMask: true,
+    };
     expect(config(options)).toEqual({
       steps: 20,
       batch_size: 2,
@@ -38,41 +48,95 @@ describe('options', () => {
     expect(JSON.parse(trainSettings({}).driver.sample)).toEqual({});
   });
   it('resume_settings_are_what_was_given_and_nothing_else', () => {
-    expect(resumeSettings({ learningRate: 1e-4, warmupSteps: 2 }, ['learningRate', 'warmupSteps', 'lrScheduler.totalSteps', 'optimizer.weightDecay', 'all'])).toEqual({
+    expect(
+      resumeSettings({ learningRate: 1e-4, warmupSteps: 2 }, [
+        'learningRate',
+        'warmupSteps',
+        'lrScheduler.totalSteps',
+        'optimizer.weightDecay',
+        'all',
+      ]),
+    ).toEqual({
       config: '{"learning_rate":0.0001,"schedule":{"warmup_steps":2}}',
       override: ['learning_rate', 'schedule.warmup_steps', 'schedule.total_steps', 'optimizer.weight_decay', 'all'],
     });
     expect(resumeSettings({}, [])).toEqual({ config: '{}', override: [] });
   });
   it('groups_are_translated_with_their_optimizers', () => {
-    expect(config({ groups: [{ pattern: '*norm*', frozen: true }, { pattern: '*', optimizer: { type: 'apollo', rank: 1, updateSteps: 10 } }] })).toMatchObject({
-      groups: [{ pattern: '*norm*', frozen: true }, { pattern: '*', optimizer: { type: 'apollo', rank: 1, update_steps: 10 } }],
+    expect(
+      config({
+        groups: [
+          { pattern: '*norm*', frozen: true },
+          { pattern: '*', optimizer: { type: 'apollo', rank: 1, updateSteps: 10 } },
+        ],
+      }),
+    ).toMatchObject({
+      groups: [
+        { pattern: '*norm*', frozen: true },
+        { pattern: '*', optimizer: { type: 'apollo', rank: 1, update_steps: 10 } },
+      ],
     });
   });
   it('groups_may_be_the_preset_or_lie_over_the_runs_optimizer', () => {
     expect(config({ groups: 'no_decay' })).toMatchObject({ groups: 'no_decay' });
-    const groups: GroupOptions[] = [{ pattern: '*bias', optimizer: { weightDecay: 0, beta1: 0.8 } }, { pattern: '*', optimizer: { type: 'sgd', momentum: 0.9 } }];
-    expect(config({ groups })).toMatchObject({ groups: [{ pattern: '*bias', optimizer: { weight_decay: 0, beta1: 0.8 } }, { optimizer: { type: 'sgd', momentum: 0.9 } }] });
+    const groups: GroupOptions[] = [
+      { pattern: '*bias', optimizer: { weightDecay: 0, beta1: 0.8 } },
+      { pattern: '*', optimizer: { type: 'sgd', momentum: 0.9 } },
+    ];
+    expect(config({ groups })).toMatchObject({
+      groups: [{ pattern: '*bias', optimizer: { weight_decay: 0, beta1: 0.8 } }, { optimizer: { type: 'sgd', momentum: 0.9 } }],
+    });
   });
   it('adapters_keep_the_names_of_modules', () => {
-    const adapter = { r: 4, targetModules: ['q_proj'], layersToTransform: 1, rankPattern: { v_proj: 2, q_proj: 3 }, modulesToSave: ['norm'], init: true } as const;
+    const adapter = {
+      r: 4,
+      targetModules: ['q_proj'],
+      layersToTransform: 1,
+      rankPattern: { v_proj: 2, q_proj: 3 },
+      modulesToSave: ['norm'],
+      init: true,
+    } as const;
     const given = { ...adapter, targetModules: ['q_proj'], modulesToSave: ['norm'] };
     expect(config({ adapter: given, baseStorage: 'bf16' })).toEqual({
-      adapter: { r: 4, target_modules: ['q_proj'], layers_to_transform: 1, rank_pattern: { v_proj: 2, q_proj: 3 }, modules_to_save: ['norm'], init: true },
+      adapter: {
+        r: 4,
+        target_modules: ['q_proj'],
+        layers_to_transform: 1,
+        rank_pattern: { v_proj: 2, q_proj: 3 },
+        modules_to_save: ['norm'],
+        init: true,
+      },
       base_storage: 'bf16',
     });
-    expect(Object.keys((config({ adapter: given }) as { adapter: { rank_pattern: object } }).adapter.rank_pattern)).toEqual(['v_proj', 'q_proj']);
-    expect(config({ adapter: { targetModules: 'all-linear', layersToTransform: [0, 2], init: 'gaussian' } })).toMatchObject({ adapter: { target_modules: 'all-linear', init: 'gaussian' } });
+    expect(Object.keys((config({ adapter: given }) as { adapter: { rank_pattern: object } }).adapter.rank_pattern)).toEqual([
+      'v_proj',
+      'q_proj',
+    ]);
+    expect(config({ adapter: { targetModules: 'all-linear', layersToTransform: [0, 2], init: 'gaussian' } })).toMatchObject({
+      adapter: { target_modules: 'all-linear', init: 'gaussian' },
+    });
     expect(config({ adapter: null })).toEqual({ adapter: null });
   });
   it('block_coordinates_become_rusts_words', () => {
     const blockCoordinate = { blocks: 2, interval: 10, order: 'descending', embedding: true, norm: false, head: false } as const;
-    expect(config({ blockCoordinate })).toEqual({ block_coordinate: { blocks: 2, interval: 10, order: 'descending', embedding: true, norm: false, head: false } });
+    expect(config({ blockCoordinate })).toEqual({
+      block_coordinate: { blocks: 2, interval: 10, order: 'descending', embedding: true, norm: false, head: false },
+    });
     expect(config({ blockCoordinate: {} })).toEqual({ block_coordinate: {} });
-    expect(resumeSettings({ blockCoordinate: null }, ['blockCoordinate', 'blockCoordinate.interval'])).toEqual({ config: '{"block_coordinate":null}', override: ['block_coordinate', 'block_coordinate.interval'] });
+    expect(resumeSettings({ blockCoordinate: null }, ['blockCoordinate', 'blockCoordinate.interval'])).toEqual({
+      config: '{"block_coordinate":null}',
+      override: ['block_coordinate', 'block_coordinate.interval'],
+    });
   });
   it('everything_wrong_is_said_at_once', () => {
-    const options = { learningrate: 1, batchSize: 1.5, optimizer: { type: 'adamw', rank: 3, beta1: '2' }, saveEvery: -1, groups: [{ pattern: 1 }, { frozen: 1, optimizer: { type: 'no-such-rule' } }], sample: { temperatur: 1 } };
+    const options = {
+      learningrate: 1,
+      batchSize: 1.5,
+      optimizer: { type: 'adamw', rank: 3, beta1: '2' },
+      saveEvery: -1,
+      groups: [{ pattern: 1 }, { frozen: 1, optimizer: { type: 'no-such-rule' } }],
+      sample: { temperatur: 1 },
+    };
     let message = '';
     try {
       trainSettings(Object.assign({}, options as object));
@@ -81,7 +145,17 @@ describe('options', () => {
       expect([thrown.code, thrown.detail.path]).toEqual(['BAD_OPTION', 'learningrate']);
       ({ message } = thrown);
     }
-    expect(message.split('; ').map((fault) => fault.split(':')[0])).toEqual(['option learningrate', 'option batchSize', 'option optimizer.rank', 'option optimizer.beta1', 'option saveEvery', 'option groups[0].pattern', 'option groups[1].frozen', 'option groups[1].optimizer.type', 'option sample.temperatur']);
+    expect(message.split('; ').map((fault) => fault.split(':')[0])).toEqual([
+      'option learningrate',
+      'option batchSize',
+      'option optimizer.rank',
+      'option optimizer.beta1',
+      'option saveEvery',
+      'option groups[0].pattern',
+      'option groups[1].frozen',
+      'option groups[1].optimizer.type',
+      'option sample.temperatur',
+    ]);
   });
   it.each([
     [{ learningrate: 1 }, 'learningrate'],
@@ -135,12 +209,30 @@ describe('options', () => {
 
 describe('model shape', () => {
   it('fills_what_follows_from_the_rest', () => {
-    expect(JSON.parse(modelJson({ hiddenSize: 128, numHiddenLayers: 4, numAttentionHeads: 4 }))).toMatchObject({ head_dim: 32, intermediate_size: 344, num_key_value_heads: 4, model_type: 'llama', rms_norm_eps: 1e-5 });
+    expect(JSON.parse(modelJson({ hiddenSize: 128, numHiddenLayers: 4, numAttentionHeads: 4 }))).toMatchObject({
+      head_dim: 32,
+      intermediate_size: 344,
+      num_key_value_heads: 4,
+      model_type: 'llama',
+      rms_norm_eps: 1e-5,
+    });
   });
   it('gpt2_has_its_own_words', () => {
     const json: unknown = JSON.parse(modelJson({ architecture: 'gpt2', hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2 }));
-    expect(json).toEqual({ model_type: 'gpt2', activation_function: 'gelu_new', n_embd: 64, n_layer: 2, n_head: 2, n_inner: 256, n_positions: 256, layer_norm_epsilon: 1e-5, initializer_range: 0.02 });
-    expect(() => modelJson({ architecture: 'gpt2', hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2, ropeTheta: 1 })).toThrow('rope_theta');
+    expect(json).toEqual({
+      model_type: 'gpt2',
+      activation_function: 'gelu_new',
+      n_embd: 64,
+      n_layer: 2,
+      n_head: 2,
+      n_inner: 256,
+      n_positions: 256,
+      layer_norm_epsilon: 1e-5,
+      initializer_range: 0.02,
+    });
+    expect(() => modelJson({ architecture: 'gpt2', hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2, ropeTheta: 1 })).toThrow(
+      'rope_theta',
+    );
   });
   it('refuses_heads_that_do_not_divide', () => {
     expect(() => modelJson({ hiddenSize: 100, numHiddenLayers: 1, numAttentionHeads: 3 })).toThrow('multiple of numAttentionHeads');
@@ -155,7 +247,10 @@ describe('the core and the page know the same options', () => {
     expect(() => apollo({ scale: 'rank' })).toThrow("a finite number or 'auto'");
     expect(() => apollo({ growthLimit: Infinity })).toThrow('a finite number or null');
   });
-  const lists = [...Object.entries(OPTIMIZERS).map(([type, kinds]) => ['optimizer', type, kinds] as const), ...Object.entries(SCHEDULES).map(([type, kinds]) => ['lrScheduler', type, kinds] as const)];
+  const lists = [
+    ...Object.entries(OPTIMIZERS).map(([type, kinds]) => ['optimizer', type, kinds] as const),
+    ...Object.entries(SCHEDULES).map(([type, kinds]) => ['lrScheduler', type, kinds] as const),
+  ];
   it.each(lists)('%s %s', (option, type, kinds) => {
     expect(Object.keys(kinds).length).toBeGreaterThan(1);
     // A known key is refused for its value, an unknown one for its name.
@@ -168,6 +263,7 @@ describe('the core and the page know the same options', () => {
   it('run and groups', () => {
     for (const key of Object.keys(RUN)) expect(() => trainSettings({ [key]: null })).toThrow(/found null$/);
     for (const key of Object.keys(ADAPTER)) expect(() => trainSettings({ adapter: { [key]: null } })).toThrow(/found null$/);
-    for (const key of Object.keys(GROUP)) expect(() => trainSettings({ groups: [Object.assign({ pattern: '*' }, { [key]: null })] })).toThrow(/found null$/);
+    for (const key of Object.keys(GROUP))
+      expect(() => trainSettings({ groups: [Object.assign({ pattern: '*' }, { [key]: null })] })).toThrow(/found null$/);
   });
 });

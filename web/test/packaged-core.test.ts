@@ -34,7 +34,9 @@ afterEach(() => {
 describe('core of a package', () => {
   it('is_taken_from_a_tarball_of_the_same_inputs_and_from_its_folder', () => {
     const folder = packageWith('module');
-    const [packed] = JSON.parse(execFileSync('npm', ['pack', '--json'], { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })) as [{ filename: string }];
+    const [packed] = JSON.parse(
+      execFileSync('npm', ['pack', '--json'], { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }),
+    ) as [{ filename: string }];
     for (const named of [join(folder, packed.filename), folder]) {
       vi.stubEnv('TABTUNE_PACKAGE', named);
       expect(takePackagedCore('abc', taken)).toBe(true);

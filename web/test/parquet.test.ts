@@ -45,17 +45,24 @@ async function isRead(bytes: Uint8Array<ArrayBuffer>, what: string): Promise<boo
 }
 
 describe('files of Parquet', () => {
-  it('are read, or refused in words, whatever their bytes are', async () => {
-    const [random, mutated] = full ? [100_000, 20_000] : [300, 300];
-    for (let at = 0; at < random; at++) {
-      const draw = draws(at);
-      const bytes = Uint8Array.from({ length: draw(300) }, () => draw(256));
-      // A Parquet file begins and ends with this word.
-      if (at % 2 === 0 && bytes.length >= 12) for (const [i, letter] of ['P', 'A', 'R', '1'].entries()) bytes[i] = bytes[bytes.length - 4 + i] = letter.charCodeAt(0);
-      expect(await isRead(bytes, `random ${at}`)).toBe(false);
-    }
-    let read = 0;
-    for (const [seed, bytes] of SEEDS.entries()) for (let at = 0; at < mutated; at++) read += Number(await isRead(changed(bytes, draws(1_000_000 + at)), `file ${seed}, changed ${at}`));
-    expect(read).toBeGreaterThan(0);
-  }, 30 * 60_000);
+  it(
+    'are read, or refused in words, whatever their bytes are',
+    async () => {
+      const [random, mutated] = full ? [100_000, 20_000] : [300, 300];
+      for (let at = 0; at < random; at++) {
+        const draw = draws(at);
+        const bytes = Uint8Array.from({ length: draw(300) }, () => draw(256));
+        // A Parquet file begins and ends with this word.
+        if (at % 2 === 0 && bytes.length >= 12)
+          for (const [i, letter] of ['P', 'A', 'R', '1'].entries()) bytes[i] = bytes[bytes.length - 4 + i] = letter.charCodeAt(0);
+        expect(await isRead(bytes, `random ${at}`)).toBe(false);
+      }
+      let read = 0;
+      for (const [seed, bytes] of SEEDS.entries())
+        for (let at = 0; at < mutated; at++)
+          read += Number(await isRead(changed(bytes, draws(1_000_000 + at)), `file ${seed}, changed ${at}`));
+      expect(read).toBeGreaterThan(0);
+    },
+    30 * 60_000,
+  );
 });

@@ -25,7 +25,11 @@ const spans = (given: string | null): [number, number] => {
   const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(given ?? '') ?? [];
   return [Number(from), Math.min(Number(to) + 1, WHOLE.byteLength)];
 };
-const part: Answer = (from, to) => ({ status: 206, bytes: WHOLE.slice(from, to), headers: { 'content-range': `bytes ${from}-${to - 1}/${WHOLE.byteLength}`, ...TAG } });
+const part: Answer = (from, to) => ({
+  status: 206,
+  bytes: WHOLE.slice(from, to),
+  headers: { 'content-range': `bytes ${from}-${to - 1}/${WHOLE.byteLength}`, ...TAG },
+});
 const whole: Answer = () => ({ status: 200, bytes: WHOLE, headers: { 'content-length': String(WHOLE.byteLength), ...TAG } });
 
 /** Sets the server's replies: to the first request, then to those caused by the core's reads. */
@@ -38,35 +42,38 @@ function served(first: Answer, later: Answer = part): void {
     const { status, bytes, headers: more } = first(...spans(given.get('range'))) ?? { status: 404, bytes: new Uint8Array(), headers: {} };
     return new Response(bytes, { status, headers: more });
   });
-  vi.stubGlobal('XMLHttpRequest', class {
-    status = 0;
-    responseType = '';
-    response: unknown;
-    set withCredentials(value: boolean) {
-      withCredentials = value;
-    }
-    #headers = new Headers();
-    #given = new Headers();
-    open(method: string, url: string, waits: boolean): void {
-      expect([method, url, waits]).toEqual(['GET', SPEC.url, false]);
-    }
-    setRequestHeader(key: string, value: string): void {
-      this.#given.set(key, value);
-    }
-    send(): void {
-      asked.push(this.#given.get('range') ?? 'all');
-      sent = this.#given;
-      const reply = later(...spans(this.#given.get('range')));
-      if (!reply) throw new DOMException('no network', 'NetworkError');
-      this.status = reply.status;
-      this.#headers = new Headers(reply.headers);
-      expect(this.responseType).toBe('arraybuffer');
-      this.response = reply.bytes.buffer;
-    }
-    getResponseHeader(name: string): string | null {
-      return this.#headers.get(name);
-    }
-  });
+  vi.stubGlobal(
+    'XMLHttpRequest',
+    class {
+      status = 0;
+      responseType = '';
+      response: unknown;
+      set withCredentials(value: boolean) {
+        withCredentials = value;
+      }
+      #headers = new Headers();
+      #given = new Headers();
+      open(method: string, url: string, waits: boolean): void {
+        expect([method, url, waits]).toEqual(['GET', SPEC.url, false]);
+      }
+      setRequestHeader(key: string, value: string): void {
+        this.#given.set(key, value);
+      }
+      send(): void {
+        asked.push(this.#given.get('range') ?? 'all');
+        sent = this.#given;
+        const reply = later(...spans(this.#given.get('range')));
+        if (!reply) throw new DOMException('no network', 'NetworkError');
+        this.status = reply.status;
+        this.#headers = new Headers(reply.headers);
+        expect(this.responseType).toBe('arraybuffer');
+        this.response = reply.bytes.buffer;
+      }
+      getResponseHeader(name: string): string | null {
+        return this.#headers.get(name);
+      }
+    },
+  );
 }
 
 async function source(spec: Parameters<typeof rangedSource>[0] = { ...SPEC, headers: [['x-key', 'k']] }): Promise<RangedSource> {
@@ -101,7 +108,13 @@ describe('a ranged source', () => {
     expect(() => file.read(3, 8)).toThrow(expect.objectContaining({ detail: { code: 'source.read' } }));
   });
   it('is_none_where_the_server_has_no_ranges_or_hides_them', async () => {
-    const answers: Answer[] = [whole, (from, to) => ({ ...part(from, to), headers: TAG } as Reply), () => undefined, () => ({ status: 416, bytes: new Uint8Array(), headers: {} }), (from) => part(from, 100)];
+    const answers: Answer[] = [
+      whole,
+      (from, to) => ({ ...part(from, to), headers: TAG }) as Reply,
+      () => undefined,
+      () => ({ status: 416, bytes: new Uint8Array(), headers: {} }),
+      (from) => part(from, 100),
+    ];
     for (const answer of answers) {
       served(answer);
       expect(await rangedSource({ ...SPEC, headers: [] }, new AbortController().signal)).toBeUndefined();
@@ -112,13 +125,17 @@ describe('a ranged source', () => {
     await expect(rangedSource({ ...SPEC, headers: [] }, AbortSignal.abort())).rejects.toMatchObject({ name: 'AbortError' });
   });
   it.each<[string, Answer]>([
-    ['source.changed', (from, to) => ({ ...part(from, to), headers: { ...part(from, to)?.headers, etag: '"two"' } } as Reply)],
-    ['source.changed', (from, to) => ({ ...part(from, to), headers: { ...TAG, 'content-range': `bytes ${from}-${to - 1}/${WHOLE.byteLength + 1}` } } as Reply)],
+    ['source.changed', (from, to) => ({ ...part(from, to), headers: { ...part(from, to)?.headers, etag: '"two"' } }) as Reply],
+    [
+      'source.changed',
+      (from, to) =>
+        ({ ...part(from, to), headers: { ...TAG, 'content-range': `bytes ${from}-${to - 1}/${WHOLE.byteLength + 1}` } }) as Reply,
+    ],
     ['source.changed', () => ({ status: 416, bytes: new Uint8Array(), headers: TAG })],
     ['source.range', whole],
     ['source.range', (from, to) => part(from + 1, to)],
     ['source.range', (from, to) => part(from, to - 1)],
-    ['source.range', (from, to) => ({ ...part(from, to), bytes: WHOLE.slice(0, 3) } as Reply)],
+    ['source.range', (from, to) => ({ ...part(from, to), bytes: WHOLE.slice(0, 3) }) as Reply],
     ['source.download', () => ({ status: 503, bytes: new Uint8Array(), headers: {} })],
     ['source.download', () => undefined],
   ])('that_gets_something_else_is_%s', async (code, later) => {

@@ -16,7 +16,12 @@ describe('a lost gpu', () => {
     expect(lossesOf(events)).toEqual(whole);
     // Step 6 was read, step 5 is the last one followed by a read: both are repeated.
     expect(stepsOf(events)).toEqual([1, 2, 3, 4, 5, 6, 5, 6, 7, 8, 9, 10]);
-    expect(statesOf(events)).toEqual([['running', 0], ['recovering', 4], ['running', 5], ['done', 10]]);
+    expect(statesOf(events)).toEqual([
+      ['running', 0],
+      ['recovering', 4],
+      ['running', 5],
+      ['done', 10],
+    ]);
     expect(warningsOf(events)).toEqual([how === 'lost' ? 'device.lost' : 'core.panic', 'run.recovered']);
   });
   it('no_step_is_reported_between_the_fault_and_the_recovery', async () => {
@@ -32,7 +37,9 @@ describe('a lost gpu', () => {
     await using trainer = await trainerOf();
     const events = listened(trainer);
     await trainer.step(3);
-    const confirmed = new Promise<TrainerEvent>((resolve) => trainer.addEventListener('warning', (event) => resolve(Reflect.get(event, 'detail') as TrainerEvent), { once: true }));
+    const confirmed = new Promise<TrainerEvent>((resolve) =>
+      trainer.addEventListener('warning', (event) => resolve(Reflect.get(event, 'detail') as TrainerEvent), { once: true }),
+    );
     const begun = performance.now();
     present()?.device?.destroy();
     expect(await confirmed).toMatchObject({ code: 'device.lost' });
@@ -65,7 +72,15 @@ describe('a lost gpu', () => {
     fake.onCall = ({ call }) => (call === 'resume' ? held : undefined);
     present()?.device?.destroy();
     await vi.waitFor(() => expect(trainer.state).toBe('recovering'));
-    const calls = [trainer.inspect(), trainer.previewSchedule(2), trainer.checkpoints.list(), trainer.history(), trainer.setLearningRate(0.1), trainer.startDecay(), trainer.stop()];
+    const calls = [
+      trainer.inspect(),
+      trainer.previewSchedule(2),
+      trainer.checkpoints.list(),
+      trainer.history(),
+      trainer.setLearningRate(0.1),
+      trainer.startDecay(),
+      trainer.stop(),
+    ];
     go();
     expect((await Promise.allSettled(calls)).map(({ status }) => status)).toEqual(calls.map(() => 'fulfilled'));
   });
@@ -156,7 +171,12 @@ describe('a lost gpu', () => {
     const first = await trainerOf();
     await first.save();
     await first.dispose();
-    await using trainer = await Trainer.resume({ run: first.runId, settings: { learningRate: 0.5 }, override: ['learningRate'], worker: fakeWorker });
+    await using trainer = await Trainer.resume({
+      run: first.runId,
+      settings: { learningRate: 0.5 },
+      override: ['learningRate'],
+      worker: fakeWorker,
+    });
     loseIn('step', 2);
     await collect(trainer.run({ maxSteps: 3 }));
     await trainer.save();

@@ -9,16 +9,27 @@ import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
 describe('refusals', () => {
   it('non_finite_stops_with_a_typed_error', async () => {
     fake.failAt = 3;
-    fake.failWith = { kind: 'NON_FINITE', code: 'train.non-finite', message: 'step 3: loss is NaN; nothing was changed', step: 3, tensor: 'loss' };
+    fake.failWith = {
+      kind: 'NON_FINITE',
+      code: 'train.non-finite',
+      message: 'step 3: loss is NaN; nothing was changed',
+      step: 3,
+      tensor: 'loss',
+    };
     await using trainer = await trainerOf();
-    await expect(collect(trainer.run())).rejects.toMatchObject({ code: 'NON_FINITE', detail: { code: 'train.non-finite', step: 3, tensor: 'loss' } });
+    await expect(collect(trainer.run())).rejects.toMatchObject({
+      code: 'NON_FINITE',
+      detail: { code: 'train.non-finite', step: 3, tensor: 'loss' },
+    });
     expect(trainer.state).toBe('failed');
   });
   it('non_finite_can_be_skipped_with_a_warning', async () => {
     fake.badBatches = [3, 5, 6];
     await using trainer = await trainerOf({ onNonFinite: 'skip' });
     const events = await collect(trainer.run());
-    expect(events.flatMap((event) => (event.type === 'warning' ? [[event.step, event.code]] : []))).toEqual([2, 3, 3].map((step) => [step, 'train.non-finite']));
+    expect(events.flatMap((event) => (event.type === 'warning' ? [[event.step, event.code]] : []))).toEqual(
+      [2, 3, 3].map((step) => [step, 'train.non-finite']),
+    );
     expect(stepsOf(events)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     expect(fake.batches).toEqual([1, 2, 4, 7, 8, 9, 10, 11, 12, 13]);
   });
@@ -30,7 +41,8 @@ describe('refusals', () => {
     const batches = fake.batches.splice(0);
     await using together = await trainerOf({ ...options, reportEvery: 4, saveEvery: 3 });
     const events = await collect(together.run());
-    const told = (list: TrainerEvent[]): unknown[] => list.flatMap((event) => (event.type === 'step' || event.type === 'eval' ? [[event.type, event.step, event.loss]] : []));
+    const told = (list: TrainerEvent[]): unknown[] =>
+      list.flatMap((event) => (event.type === 'step' || event.type === 'eval' ? [[event.type, event.step, event.loss]] : []));
     expect(told(events)).toEqual(told(expected));
     expect(events.filter((event) => event.type === 'warning').length).toBe(3);
     expect(together.state).toBe('done');
@@ -74,7 +86,10 @@ describe('refusals', () => {
     await trainer.save();
     const run = trainer.runId;
     await trainer.dispose();
-    await expect(Trainer.resume({ run, data, override: ['data'], worker: fakeWorker() })).rejects.toMatchObject({ code: 'CHECKPOINT_MISMATCH', message: expect.stringContaining('data_weights') as string });
+    await expect(Trainer.resume({ run, data, override: ['data'], worker: fakeWorker() })).rejects.toMatchObject({
+      code: 'CHECKPOINT_MISMATCH',
+      message: expect.stringContaining('data_weights') as string,
+    });
     const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
     await expect(Trainer.create({ model, data, dataWeights: [1, 1] })).rejects.toMatchObject(refused('dataWeights'));
     await expect(Trainer.create({ model, data: [{ files: file(), weight: 0 }] })).rejects.toMatchObject(refused('data[0].weight'));
@@ -110,13 +125,21 @@ describe('refusals', () => {
   ])('a_prompt_that_gives_no_text_is_a_warning_and_costs_no_run', async (samplePrompt, words) => {
     await using trainer = await trainerOf({ steps: 4, sampleEvery: 2, samplePrompt });
     const events = await collect(trainer.run());
-    expect(events.filter((event) => event.type === 'warning')).toMatchObject([{ code: 'run.sample', message: expect.stringContaining(words) as string }]);
+    expect(events.filter((event) => event.type === 'warning')).toMatchObject([
+      { code: 'run.sample', message: expect.stringContaining(words) as string },
+    ]);
     expect([stepsOf(events), events.some((event) => event.type === 'sample')]).toEqual([[1, 2, 3, 4], false]);
   });
   it('unknown_options_and_bad_files_are_typed', async () => {
     const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
-    await expect(Trainer.create({ model, data: TEXT, ...{ lerningRate: 1 } })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'lerningRate' } });
-    await expect(openModel(new File(['nonsense'], 'x.bin'), { worker: fakeWorker() })).rejects.toMatchObject({ code: 'BAD_MODEL_FILE', detail: { code: 'bundle.unknown', refusal: { artifact: 'x.bin' } } });
+    await expect(Trainer.create({ model, data: TEXT, ...{ lerningRate: 1 } })).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { path: 'lerningRate' },
+    });
+    await expect(openModel(new File(['nonsense'], 'x.bin'), { worker: fakeWorker() })).rejects.toMatchObject({
+      code: 'BAD_MODEL_FILE',
+      detail: { code: 'bundle.unknown', refusal: { artifact: 'x.bin' } },
+    });
     await expect(trainerOf({ seqLen: 100_000 })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { code: 'data.too-short' } });
   });
 });

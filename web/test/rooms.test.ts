@@ -46,7 +46,10 @@ function faultsOfRooms(sources: Sources): string[] {
 
 /** Returns the files that import themselves indirectly. */
 function circles(sources: Sources): string[] {
-  const next = (path: string): string[] => importsOf(sources.get(path) ?? '').filter((imported) => imported.startsWith('.')).map((imported) => meant(path, imported));
+  const next = (path: string): string[] =>
+    importsOf(sources.get(path) ?? '')
+      .filter((imported) => imported.startsWith('.'))
+      .map((imported) => meant(path, imported));
   const reached = (start: string): Set<string> => {
     const seen = new Set<string>();
     const waiting = next(start);
@@ -62,8 +65,13 @@ function circles(sources: Sources): string[] {
 
 /** Returns imports of the demo that are neither its own files nor the public surface. */
 function demoFaults(sources: Sources): string[] {
-  const inner = (path: string, imported: string): boolean => (imported.startsWith('.') ? meant(path, imported).startsWith('..') : /^tabtune-|^tabtune\/(?!worker\?)/.test(imported));
-  return [...sources].flatMap(([path, source]) => importsOf(source).filter((imported) => inner(path, imported)).map((imported) => `${path} imports ${imported}`));
+  const inner = (path: string, imported: string): boolean =>
+    imported.startsWith('.') ? meant(path, imported).startsWith('..') : /^tabtune-|^tabtune\/(?!worker\?)/.test(imported);
+  return [...sources].flatMap(([path, source]) =>
+    importsOf(source)
+      .filter((imported) => inner(path, imported))
+      .map((imported) => `${path} imports ${imported}`),
+  );
 }
 
 describe('rooms', () => {
@@ -90,10 +98,19 @@ describe('rooms', () => {
     expect(faultsOfRooms(new Map([[path, source]]))).toHaveLength(1);
   });
   it('find_a_planted_circle', () => {
-    expect(circles(new Map([['page/a.ts', "import './b.js';"], ['page/b.ts', "import type { A } from './a.js';"], ['page/c.ts', "import './a.js';"]]))).toEqual(['page/a.ts', 'page/b.ts']);
+    expect(
+      circles(
+        new Map([
+          ['page/a.ts', "import './b.js';"],
+          ['page/b.ts', "import type { A } from './a.js';"],
+          ['page/c.ts', "import './a.js';"],
+        ]),
+      ),
+    ).toEqual(['page/a.ts', 'page/b.ts']);
   });
   it('find_a_planted_import_of_the_demo', () => {
-    const planted = "import '../../src/page/link.js'; import 'tabtune-wasm'; import 'tabtune'; import '../dom.js'; import 'tabtune/worker?worker&url';";
+    const planted =
+      "import '../../src/page/link.js'; import 'tabtune-wasm'; import 'tabtune'; import '../dom.js'; import 'tabtune/worker?worker&url';";
     expect(demoFaults(new Map([['panels/a.ts', planted]]))).toHaveLength(2);
   });
 });
@@ -101,9 +118,15 @@ describe('rooms', () => {
 /** Returns the package's declarations, by their paths below `dist`. */
 function declarations(): Sources {
   const config = join(web, 'tsconfig.package.json');
-  const { fileNames, options } = ts.parseJsonConfigFileContent(ts.readConfigFile(config, (path) => ts.sys.readFile(path)).config, ts.sys, web);
+  const { fileNames, options } = ts.parseJsonConfigFileContent(
+    ts.readConfigFile(config, (path) => ts.sys.readFile(path)).config,
+    ts.sys,
+    web,
+  );
   const written = new Map<string, string>();
-  ts.createProgram(fileNames, options).emit(undefined, (path, text) => written.set(path.slice(dirname(web).length).replace(/^\/?dist\//, ''), text));
+  ts.createProgram(fileNames, options).emit(undefined, (path, text) =>
+    written.set(path.slice(dirname(web).length).replace(/^\/?dist\//, ''), text),
+  );
   return written;
 }
 
@@ -121,7 +144,9 @@ describe('declarations', () => {
     expect(seen.size).toBeGreaterThan(10);
     const inner = ['page/link', 'page/rpc', 'page/starts', 'page/recovery', 'protocol/protocol', 'worker/'];
     expect([...seen.keys()].filter((path) => inner.some((start) => path.startsWith(start)))).toEqual([]);
-    const leaks = [...seen].filter(([path, text]) => path.startsWith('page/') && /^ {4}constructor\(|\b(Port|Connection|Link)\b/m.test(text));
+    const leaks = [...seen].filter(
+      ([path, text]) => path.startsWith('page/') && /^ {4}constructor\(|\b(Port|Connection|Link)\b/m.test(text),
+    );
     expect(leaks.map(([path]) => path)).toEqual([]);
   });
 });

@@ -24,7 +24,21 @@ export async function collect(events: AsyncIterable<TrainerEvent>): Promise<Trai
 export const stepsOf = (events: TrainerEvent[]): number[] => events.flatMap((event) => (event.type === 'step' ? [event.step] : []));
 
 beforeEach(() => {
-  Object.assign(fake, DEFAULTS, { stepMillis: 0, badBatches: [], batches: [], overrides: [], bases: [], checkpointBytes: 1000, sessions: 0, streams: 0, loaded: 0, asked: [], exportBytes: 1_000_000, cut: false, inspection: {} });
+  Object.assign(fake, DEFAULTS, {
+    stepMillis: 0,
+    badBatches: [],
+    batches: [],
+    overrides: [],
+    bases: [],
+    checkpointBytes: 1000,
+    sessions: 0,
+    streams: 0,
+    loaded: 0,
+    asked: [],
+    exportBytes: 1_000_000,
+    cut: false,
+    inspection: {},
+  });
   Object.assign(gpu, { absent: false, features: new Set(['timestamp-query']), requested: [] });
   started.length = 0;
 });

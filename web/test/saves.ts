@@ -5,7 +5,8 @@ import type { HistoryEntry } from '../src/protocol/reports.js';
 import { CHUNK_BYTES } from '../src/worker/storage/database.js';
 import type { CheckpointStore, SaveRequest } from '../src/worker/storage/checkpoints.js';
 
-export const bytesOf = (seed: number, length: number): Uint8Array<ArrayBuffer> => new Uint8Array(length).map((_, i) => (i * 7 + seed) & 255);
+export const bytesOf = (seed: number, length: number): Uint8Array<ArrayBuffer> =>
+  new Uint8Array(length).map((_, i) => (i * 7 + seed) & 255);
 
 export const registered = (store: CheckpointStore, run: string): Promise<void> =>
   store.registerRun({ run, label: 'label', createdAt: 1, dataName: 'some.txt', driver: '{}' });
@@ -29,7 +30,16 @@ export function requestOf(run: string, seed: number, more: Partial<SaveRequest> 
   return { run, label: 'label', ...streamed(contentsOf(seed, length)), meta, ...rest };
 }
 
-export const stepEntry = (step: number, loss = step / 10): HistoryEntry => ({ type: 'step', step, epoch: step / 10, loss, gradNorm: 1, learningRate: 1e-3, tokens: 64, secs: 0.1 });
+export const stepEntry = (step: number, loss = step / 10): HistoryEntry => ({
+  type: 'step',
+  step,
+  epoch: step / 10,
+  loss,
+  gradNorm: 1,
+  learningRate: 1e-3,
+  tokens: 64,
+  secs: 0.1,
+});
 
 /** Returns the model's bytes of a loaded generation. */
 export async function modelOf(store: CheckpointStore, run: string, generation?: number): Promise<number[]> {
@@ -44,7 +54,9 @@ export async function keysOf(run: string): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
   for (const store of STORES) {
     const keys = await database.getAllKeys(store);
-    found[store] = keys.filter((key) => (Array.isArray(key) ? key[0] : key) === run).map((key) => (Array.isArray(key) ? key.slice(1).map(Number).join('/') : ''));
+    found[store] = keys
+      .filter((key) => (Array.isArray(key) ? key[0] : key) === run)
+      .map((key) => (Array.isArray(key) ? key.slice(1).map(Number).join('/') : ''));
   }
   database.close();
   return found;

@@ -34,19 +34,33 @@ function reply(status: number, bytes: Uint8Array<ArrayBuffer>, headers: Record<s
   return new Response(body, { status, headers });
 }
 const TAG = { etag: '"one"' };
-const cut = (at: number, headers: Record<string, string> = TAG): Answer => () => reply(200, WHOLE.slice(0, at), { 'content-length': '100', ...headers });
-const rest = (from: number, to = 100, headers: Record<string, string> = TAG): Answer => () =>
-  reply(206, WHOLE.slice(from, to), { 'content-range': `bytes ${from}-99/100`, 'content-length': String(100 - from), ...headers });
+const cut =
+  (at: number, headers: Record<string, string> = TAG): Answer =>
+  () =>
+    reply(200, WHOLE.slice(0, at), { 'content-length': '100', ...headers });
+const rest =
+  (from: number, to = 100, headers: Record<string, string> = TAG): Answer =>
+  () =>
+    reply(206, WHOLE.slice(from, to), { 'content-range': `bytes ${from}-99/100`, 'content-length': String(100 - from), ...headers });
 
-async function fetched(onProgress: (progress: Progress) => void = () => undefined, signal = new AbortController().signal): Promise<Uint8Array> {
-  const source = await openSource({ kind: 'url', name: 'm', url: 'https://here/m', headers: [['x-key', 'k']], credentials: 'omit' }, signal, onProgress);
+async function fetched(
+  onProgress: (progress: Progress) => void = () => undefined,
+  signal = new AbortController().signal,
+): Promise<Uint8Array> {
+  const source = await openSource(
+    { kind: 'url', name: 'm', url: 'https://here/m', headers: [['x-key', 'k']], credentials: 'omit' },
+    signal,
+    onProgress,
+  );
   return source.read(0, source.size);
 }
 const refused = (code: string): object => ({ code: 'BAD_MODEL_FILE', detail: { code } });
 
 beforeEach(() => {
   // Delays are short here, but keep their order.
-  const timer = vi.spyOn(globalThis, 'setTimeout').mockImplementation(((work: () => void) => setImmediate(work)) as unknown as typeof setTimeout);
+  const timer = vi
+    .spyOn(globalThis, 'setTimeout')
+    .mockImplementation(((work: () => void) => setImmediate(work)) as unknown as typeof setTimeout);
   return () => {
     timer.mockRestore();
     vi.unstubAllGlobals();
@@ -64,7 +78,11 @@ describe('a download', () => {
   it('that_ends_early_goes_on_by_range', async () => {
     served(cut(40), rest(40, 60), rest(60));
     expect([...(await fetched())]).toEqual([...WHOLE]);
-    expect(asked.map((headers) => [headers.get('range'), headers.get('if-range'), headers.get('x-key')])).toEqual([[null, null, 'k'], ['bytes=40-', '"one"', 'k'], ['bytes=60-', '"one"', 'k']]);
+    expect(asked.map((headers) => [headers.get('range'), headers.get('if-range'), headers.get('x-key')])).toEqual([
+      [null, null, 'k'],
+      ['bytes=40-', '"one"', 'k'],
+      ['bytes=60-', '"one"', 'k'],
+    ]);
   });
   it('that_breaks_off_goes_on_by_range', async () => {
     served(() => reply(200, WHOLE.slice(0, 0), { 'content-length': '100', ...TAG }, true), rest(0));
@@ -85,7 +103,12 @@ describe('a download', () => {
     expect([...(await fetched())]).toEqual([...WHOLE]);
   });
   it('that_cannot_go_on_is_truncated', async () => {
-    for (const answers of [[cut(40, {})], [cut(40), cut(40)], [cut(40), () => reply(403, WHOLE, {})], [cut(40), () => Promise.reject(new TypeError('no network'))]]) {
+    for (const answers of [
+      [cut(40, {})],
+      [cut(40), cut(40)],
+      [cut(40), () => reply(403, WHOLE, {})],
+      [cut(40), () => Promise.reject(new TypeError('no network'))],
+    ]) {
       served(...answers);
       const failing = fetched();
       await expect(failing).rejects.toMatchObject(refused('source.truncated'));
@@ -95,14 +118,24 @@ describe('a download', () => {
   });
   it('of_another_file_is_changed', async () => {
     const other = { etag: '"two"' };
-    const answers: Answer[] = [cut(100, other), rest(40, 100, other), () => reply(416, WHOLE, {}), () => reply(206, WHOLE.slice(40), { 'content-range': 'bytes 40-199/200', ...TAG })];
+    const answers: Answer[] = [
+      cut(100, other),
+      rest(40, 100, other),
+      () => reply(416, WHOLE, {}),
+      () => reply(206, WHOLE.slice(40), { 'content-range': 'bytes 40-199/200', ...TAG }),
+    ];
     for (const answer of answers) {
       served(cut(40), answer);
       await expect(fetched()).rejects.toMatchObject(refused('source.changed'));
     }
   });
   it('with_a_reply_for_another_range_is_refused', async () => {
-    for (const answer of [rest(39), rest(41), () => reply(206, WHOLE.slice(40), { ...TAG }), () => reply(206, WHOLE.slice(40), { 'content-range': 'lines 3-4/5', ...TAG })]) {
+    for (const answer of [
+      rest(39),
+      rest(41),
+      () => reply(206, WHOLE.slice(40), { ...TAG }),
+      () => reply(206, WHOLE.slice(40), { 'content-range': 'lines 3-4/5', ...TAG }),
+    ]) {
       served(cut(40), answer);
       await expect(fetched()).rejects.toMatchObject(refused('source.range'));
     }
@@ -141,12 +174,21 @@ describe('a source', () => {
     expect(source.size).toBe(size);
     expect([...source.read(2 ** 32 + 3, 5)]).toEqual([...bytesOf(5, 5)]);
     expect(slices).toEqual([[2 ** 32 + 3, 2 ** 32 + 8]]);
-    expect(() => source.read(2 ** 32 + 3, 6)).toThrow(expect.objectContaining({ code: 'BAD_MODEL_FILE', detail: expect.objectContaining({ code: 'source.read' }) as object }));
+    expect(() => source.read(2 ** 32 + 3, 6)).toThrow(
+      expect.objectContaining({ code: 'BAD_MODEL_FILE', detail: expect.objectContaining({ code: 'source.read' }) as object }),
+    );
   });
   it('that_cannot_be_read_any_more_is_said_with_its_name_cut_and_escaped', () => {
-    const gone = { size: 8, slice: () => { throw new DOMException('it has changed', 'NotReadableError'); } };
+    const gone = {
+      size: 8,
+      slice: () => {
+        throw new DOMException('it has changed', 'NotReadableError');
+      },
+    };
     const name = `a\u202eb\n${'x'.repeat(100)}`;
-    expect(() => blobSource(name, gone as unknown as Blob).read(0, 4)).toThrow(expect.objectContaining({ code: 'BAD_MODEL_FILE', detail: expect.objectContaining({ code: 'source.read' }) as object }));
+    expect(() => blobSource(name, gone as unknown as Blob).read(0, 4)).toThrow(
+      expect.objectContaining({ code: 'BAD_MODEL_FILE', detail: expect.objectContaining({ code: 'source.read' }) as object }),
+    );
     expect(() => blobSource(name, gone as unknown as Blob).read(0, 4)).toThrow(/^cannot read a\\u\{202e\}b\\u\{a\}x{59}…: it has changed$/);
     expect(() => bytesSource(name, new Uint8Array(3)).read(1, 3)).toThrow(/bytes 1 to 4 asked of 3/);
   });

@@ -53,7 +53,8 @@ describe('stages', () => {
     expect(written).toMatch(/\[2\/3\] browser core: done in 1:05\n$/);
   });
   it('the_last_run_here_is_expected_of_the_next', async () => {
-    const run = (stages: Stages): Promise<void> => stages.run('demo server', { advice: ADVICE }, () => new Promise((resolve) => setTimeout(resolve, 130_000)));
+    const run = (stages: Stages): Promise<void> =>
+      stages.run('demo server', { advice: ADVICE }, () => new Promise((resolve) => setTimeout(resolve, 130_000)));
     for (const stages of [await fresh(), await fresh()]) {
       const ends = run(stages);
       await vi.advanceTimersByTimeAsync(130_000);
@@ -92,7 +93,9 @@ describe('stages', () => {
       throw new Error('cargo build: exit code 101');
     });
     await expect(failing).rejects.toThrow('browser core failed');
-    expect(written).toContain(`error[E0308]: mismatched types\n[2/3] browser core: FAILED after 0:00: cargo build: exit code 101\n  What to do: ${ADVICE}\n`);
+    expect(written).toContain(
+      `error[E0308]: mismatched types\n[2/3] browser core: FAILED after 0:00: cargo build: exit code 101\n  What to do: ${ADVICE}\n`,
+    );
     expect(() => readFileSync(join(cache, 'tabtune', 'stage-times.json'))).toThrow('ENOENT');
   });
   it('a_stage_that_ends_for_another_gives_no_advice_of_its_own', async () => {

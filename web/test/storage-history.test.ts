@@ -14,7 +14,8 @@ beforeEach(async () => {
   await registered(store, run);
 });
 /** Returns steps from `from` to `to`, with a loss that identifies the branch. */
-const steps = (from: number, to: number, branch = 0): HistoryEntry[] => Array.from({ length: to - from + 1 }, (_, i) => stepEntry(from + i, branch));
+const steps = (from: number, to: number, branch = 0): HistoryEntry[] =>
+  Array.from({ length: to - from + 1 }, (_, i) => stepEntry(from + i, branch));
 const save = (step: number, history: HistoryEntry[]): Promise<unknown> =>
   store.save({ ...requestOf(run, step, { history }), meta: { ...requestOf(run, step).meta, step, saveTotalLimit: 9 } });
 const branchesOf = (entries: HistoryEntry[]): number[] => entries.map((entry) => (entry.type === 'step' ? entry.loss : NaN));
@@ -23,7 +24,10 @@ describe('history', () => {
   it('comes_back_equal_in_its_order', async () => {
     const evaluation: HistoryEntry = { type: 'eval', step: 2, loss: NaN, perplexity: Infinity, tokens: 5, accuracy: 0.25 };
     const sample: HistoryEntry = { type: 'sample', step: 3, prompt: 'a', text: 'NaN', end: 'length' };
-    const [first, second] = [[...steps(1, 2), evaluation], [sample, ...steps(3, 4)]];
+    const [first, second] = [
+      [...steps(1, 2), evaluation],
+      [sample, ...steps(3, 4)],
+    ];
     await save(2, first);
     await save(4, second);
     expect(await new CheckpointStore().history(run, 4)).toEqual([...first, ...second]);

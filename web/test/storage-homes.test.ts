@@ -13,7 +13,10 @@ beforeEach(async () => {
   vi.stubGlobal('indexedDB', new IDBFactory());
   run = crypto.randomUUID();
   store = new CheckpointStore();
-  await store.registerRun({ run, label: 'mine', createdAt: 1, dataName: 'some.txt', driver: '{"logEvery":8}' }, { bytes: data.byteLength, next: async () => data });
+  await store.registerRun(
+    { run, label: 'mine', createdAt: 1, dataName: 'some.txt', driver: '{"logEvery":8}' },
+    { bytes: data.byteLength, next: async () => data },
+  );
   await store.save(requestOf(run, 3, { history: [stepEntry(1), stepEntry(2), stepEntry(3, NaN)] }));
 });
 const folder = (): string[] => {
@@ -31,7 +34,11 @@ describe('the second home', () => {
     expect(await store.mirror(run, false)).toBe(true);
     expect(folder()).toEqual(['1', 'data']);
     const inner = origin.now.files.at('tabtune', run, '1');
-    expect(inner instanceof StoredFolder && [...inner.entries.keys()].sort()).toEqual(['checkpoint.json', 'model.safetensors', 'tabtune.json']);
+    expect(inner instanceof StoredFolder && [...inner.entries.keys()].sort()).toEqual([
+      'checkpoint.json',
+      'model.safetensors',
+      'tabtune.json',
+    ]);
     expect(origin.now.flushed.at(-1)).toBe('checkpoint.json');
     const model = origin.now.files.at('tabtune', run, '1', 'model.safetensors');
     expect(model instanceof StoredFile && [...model.content]).toEqual([...bytesOf(3, 1000)]);
@@ -69,11 +76,19 @@ describe('the second home', () => {
   it('brings_a_run_back_when_the_database_is_gone', async () => {
     await store.mirror(run, true);
     const fresh = forget();
-    expect(await fresh.list()).toMatchObject([{ run, generation: 1, step: 3, label: 'label', home: 'opfs', hasData: true, dataName: 'some.txt' }]);
+    expect(await fresh.list()).toMatchObject([
+      { run, generation: 1, step: 3, label: 'label', home: 'opfs', hasData: true, dataName: 'some.txt' },
+    ]);
     await fresh.sweep();
     const loaded = await fresh.load(run);
-    expect(loaded).toMatchObject({ home: 'opfs', manifest: { generation: 1, step: 3 }, warnings: [{ code: 'CHECKPOINT_CORRUPT', detail: { code: 'checkpoint.none' } }] });
-    expect([...new Uint8Array((await loaded.files.get('model.safetensors')?.arrayBuffer()) ?? new ArrayBuffer(0))]).toEqual([...bytesOf(3, 1000)]);
+    expect(loaded).toMatchObject({
+      home: 'opfs',
+      manifest: { generation: 1, step: 3 },
+      warnings: [{ code: 'CHECKPOINT_CORRUPT', detail: { code: 'checkpoint.none' } }],
+    });
+    expect([...new Uint8Array((await loaded.files.get('model.safetensors')?.arrayBuffer()) ?? new ArrayBuffer(0))]).toEqual([
+      ...bytesOf(3, 1000),
+    ]);
     expect(await (await fresh.runData(run))?.text()).toBe('words to learn from');
     expect(await fresh.runRecord(run)).toMatchObject({ label: 'mine', driver: '{"logEvery":8}' });
     expect(await fresh.history(run, 3)).toEqual([stepEntry(1), stepEntry(2), stepEntry(3, NaN)]);
@@ -90,7 +105,11 @@ describe('the second home', () => {
     await flip(run, 1, 0);
     await flip(run, 2, 0);
     const { home, manifest, warnings } = await store.load(run);
-    expect([home, manifest.generation, warnings.map(({ detail }) => detail.code)]).toEqual(['opfs', 1, ['checkpoint.chunk.hash', 'checkpoint.chunk.hash']]);
+    expect([home, manifest.generation, warnings.map(({ detail }) => detail.code)]).toEqual([
+      'opfs',
+      1,
+      ['checkpoint.chunk.hash', 'checkpoint.chunk.hash'],
+    ]);
   });
   it('is_used_when_the_database_cannot_be_opened', async () => {
     await store.mirror(run, true);
@@ -101,7 +120,10 @@ describe('the second home', () => {
     });
     const fresh = new CheckpointStore();
     expect(await fresh.list()).toMatchObject([{ run, home: 'opfs' }]);
-    expect(await fresh.load(run)).toMatchObject({ home: 'opfs', warnings: [{ code: 'STORAGE_FAILED', detail: { code: 'storage.failed' } }] });
+    expect(await fresh.load(run)).toMatchObject({
+      home: 'opfs',
+      warnings: [{ code: 'STORAGE_FAILED', detail: { code: 'storage.failed' } }],
+    });
     expect((await fresh.runRecord(run)).label).toBe('mine');
     expect(await (await fresh.runData(run))?.text()).toBe('words to learn from');
     expect(await fresh.history(run, 2)).toEqual([stepEntry(1), stepEntry(2)]);

@@ -32,14 +32,19 @@ describe('loading', () => {
     ['checkpoint.chunk.missing', () => put('chunks', 'text', [run, 2, 1])],
     ['checkpoint.manifest', () => put('manifests', { format: 1, run }, [run, 2])],
     ['checkpoint.manifest', async () => put('manifests', await manifestOf(1), [run, 2])],
-    ['checkpoint.file.length', async () => put('manifests', { ...(await manifestOf(2)), files: [{ name: 'a', bytes: 5, chunks: [] }] }, [run, 2])],
+    [
+      'checkpoint.file.length',
+      async () => put('manifests', { ...(await manifestOf(2)), files: [{ name: 'a', bytes: 5, chunks: [] }] }, [run, 2]),
+    ],
   ];
   for (const [word, damage] of damages) {
     it(`falls_back_and_says_${word}`, async () => {
       await damage();
       const { manifest, files, warnings, home } = await store.load(run);
       expect([manifest.generation, home]).toEqual([1, 'indexeddb']);
-      expect([...new Uint8Array((await files.get('model.safetensors')?.arrayBuffer()) ?? new ArrayBuffer(0))]).toEqual([...bytesOf(1, 1000)]);
+      expect([...new Uint8Array((await files.get('model.safetensors')?.arrayBuffer()) ?? new ArrayBuffer(0))]).toEqual([
+        ...bytesOf(1, 1000),
+      ]);
       expect(warnings).toMatchObject([{ code: 'CHECKPOINT_CORRUPT', detail: { code: word } }]);
       await expect(store.load(run, 2)).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT', detail: { code: word } });
     });
@@ -52,7 +57,8 @@ describe('loading', () => {
     // eslint-disable-next-line @typescript-eslint/unbound-method -- called on its object below
     const get = IDBObjectStore.prototype.get;
     const spy = vi.spyOn(IDBObjectStore.prototype, 'get').mockImplementation(function (this: IDBObjectStore, key) {
-      if (this.name === 'chunks' && Array.isArray(key) && key[1] === 2) throw new DOMException('Failed to read large IndexedDB value', 'NotReadableError');
+      if (this.name === 'chunks' && Array.isArray(key) && key[1] === 2)
+        throw new DOMException('Failed to read large IndexedDB value', 'NotReadableError');
       return get.call(this, key);
     });
     expect(await words()).toEqual(['checkpoint.chunk.missing']);
@@ -73,13 +79,19 @@ describe('loading', () => {
     await put('runs', other, run);
     await expect(store.runRecord(run)).rejects.toMatchObject({ detail: { code: 'checkpoint.run' } });
     await put('runs', { run }, run);
-    expect((await store.list(run)).map(({ fault, generation }) => [fault, generation])).toEqual([['checkpoint.run', 2], ['checkpoint.run', 1]]);
+    expect((await store.list(run)).map(({ fault, generation }) => [fault, generation])).toEqual([
+      ['checkpoint.run', 2],
+      ['checkpoint.run', 1],
+    ]);
     await expect(store.runRecord(run)).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT', detail: { code: 'checkpoint.run' } });
     expect(await modelOf(store, run)).toEqual([...bytesOf(2, 1000)]);
   });
   it('a_damaged_manifest_is_listed_as_such', async () => {
     await put('manifests', 7, [run, 2]);
-    expect((await store.list(run)).map(({ fault, generation }) => [fault, generation])).toEqual([[undefined, 1], ['checkpoint.manifest', 2]]);
+    expect((await store.list(run)).map(({ fault, generation }) => [fault, generation])).toEqual([
+      [undefined, 1],
+      ['checkpoint.manifest', 2],
+    ]);
   });
   it('without_a_generation_is_checkpoint_none', async () => {
     await store.remove(run);

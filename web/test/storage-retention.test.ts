@@ -20,7 +20,11 @@ describe('retention', () => {
   });
   it('leaves_the_two_newest_the_kept_and_the_best', () => {
     expect(nextToGo(at(0, 1))).toBeUndefined();
-    const all = at(0, 1, 2, 3, 4).map((each) => ({ ...each, kept: each.generation === 2, validationLoss: [3, 2, 1, 2, NaN][each.generation - 1] }));
+    const all = at(0, 1, 2, 3, 4).map((each) => ({
+      ...each,
+      kept: each.generation === 2,
+      validationLoss: [3, 2, 1, 2, NaN][each.generation - 1],
+    }));
     expect(beyondLimit(all, 2)).toEqual([1]);
     expect(beyondLimit(all, 4)).toEqual([1]);
     expect(beyondLimit(all, 5)).toEqual([]);
@@ -68,7 +72,13 @@ describe('retention in storage', () => {
     await store.keep(run, 3, true);
     for (const seed of [4, 5, 6]) await save(seed, { validationLoss: 2 });
     expect(await left()).toEqual(['1', '2', '3', '5', '6']);
-    expect((await store.list(run)).map(({ generation, kept }) => [generation, kept])).toEqual([[6, false], [5, false], [3, true], [2, true], [1, false]]);
+    expect((await store.list(run)).map(({ generation, kept }) => [generation, kept])).toEqual([
+      [6, false],
+      [5, false],
+      [3, true],
+      [2, true],
+      [1, false],
+    ]);
     await store.keep(run, 3, false);
     await save(7);
     expect(await left()).toEqual(['1', '2', '6', '7']);
@@ -76,10 +86,15 @@ describe('retention in storage', () => {
   });
   it('never_takes_one_of_a_newer_format', async () => {
     await save(1);
-    await tamper(async (database) => database.put('manifests', { ...((await database.get('manifests', [run, 1])) as object), format: 99 }, [run, 1]));
+    await tamper(async (database) =>
+      database.put('manifests', { ...((await database.get('manifests', [run, 1])) as object), format: 99 }, [run, 1]),
+    );
     for (const seed of [2, 3, 4]) await save(seed);
     expect(await left()).toEqual(['1', '3', '4']);
-    expect((await store.list(run)).find(({ generation }) => generation === 1)).toMatchObject({ fault: 'checkpoint.version', label: 'label' });
+    expect((await store.list(run)).find(({ generation }) => generation === 1)).toMatchObject({
+      fault: 'checkpoint.version',
+      label: 'label',
+    });
   });
   it('counts_no_generation_that_a_load_found_damaged', async () => {
     await save(1);

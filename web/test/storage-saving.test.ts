@@ -57,20 +57,25 @@ describe('a save', () => {
       events.push('hashed');
       return result;
     });
-    const contents: [string, Uint8Array][] = [['model.safetensors', bytesOf(1, 2 * CHUNK_BYTES + 5)], ['checkpoint.json', bytesOf(2, 9)]];
+    const contents: [string, Uint8Array][] = [
+      ['model.safetensors', bytesOf(1, 2 * CHUNK_BYTES + 5)],
+      ['checkpoint.json', bytesOf(2, 9)],
+    ];
     const { files, next } = streamed(contents);
     const sums: string[] = [];
-    const manifest = await store.save(requestOf(run, 1, {
-      files,
-      next: async () => {
-        events.push('next');
-        return next();
-      },
-      hashed: (sum) => {
-        sums.push(sum);
-        events.push('told');
-      },
-    }));
+    const manifest = await store.save(
+      requestOf(run, 1, {
+        files,
+        next: async () => {
+          events.push('next');
+          return next();
+        },
+        hashed: (sum) => {
+          sums.push(sum);
+          events.push('told');
+        },
+      }),
+    );
     spy.mockRestore();
     const readBack = hashedBytes - (2 * CHUNK_BYTES + 14);
     expect([CHUNK_BYTES, 5, 9]).toContain(readBack);
@@ -100,7 +105,10 @@ describe('a save', () => {
   it('is_refused_when_what_it_wrote_is_not_read_back', async () => {
     await store.save(requestOf(run, 1));
     for (const damage of [() => flip(run, 2, 0), () => tamper((database) => database.put('chunks', new ArrayBuffer(3), [run, 2, 0]))]) {
-      const contents: [string, Uint8Array][] = [['model.safetensors', bytesOf(2, 50)], ['checkpoint.json', new Uint8Array()]];
+      const contents: [string, Uint8Array][] = [
+        ['model.safetensors', bytesOf(2, 50)],
+        ['checkpoint.json', new Uint8Array()],
+      ];
       let asked = 0;
       const inner = streamed(contents);
       const get = vi.spyOn(Math, 'random').mockReturnValue(0);
@@ -108,7 +116,10 @@ describe('a save', () => {
         asked += 1;
         await damage();
       };
-      await expect(store.save(requestOf(run, 2, { ...inner, hashed }))).rejects.toMatchObject({ code: 'STORAGE_FAILED', detail: { code: 'storage.failed' } });
+      await expect(store.save(requestOf(run, 2, { ...inner, hashed }))).rejects.toMatchObject({
+        code: 'STORAGE_FAILED',
+        detail: { code: 'storage.failed' },
+      });
       get.mockRestore();
       expect(asked).toBe(1);
       await oldHeadStands();
@@ -117,10 +128,16 @@ describe('a save', () => {
   it('ends_as_vanished_when_the_run_or_a_chunk_went_away', async () => {
     await store.save(requestOf(run, 1));
     const chunkGone = (): Promise<void> => tamper((database) => database.delete('chunks', [run, 2, 1]));
-    await expect(store.save(requestOf(run, 2, { confirm: chunkGone }))).rejects.toMatchObject({ code: 'STORAGE_FAILED', detail: { code: 'storage.vanished' } });
+    await expect(store.save(requestOf(run, 2, { confirm: chunkGone }))).rejects.toMatchObject({
+      code: 'STORAGE_FAILED',
+      detail: { code: 'storage.vanished' },
+    });
     await oldHeadStands();
     const removed = (): Promise<void> => store.remove(run);
-    await expect(store.save(requestOf(run, 2, { confirm: removed }))).rejects.toMatchObject({ code: 'STORAGE_FAILED', detail: { code: 'storage.vanished' } });
+    await expect(store.save(requestOf(run, 2, { confirm: removed }))).rejects.toMatchObject({
+      code: 'STORAGE_FAILED',
+      detail: { code: 'storage.vanished' },
+    });
     expect(await keysOf(run)).toEqual(NOTHING);
     let asked = 0;
     const next = async (): Promise<undefined> => void (asked += 1);
@@ -163,7 +180,9 @@ describe('a save', () => {
       controller.abort();
       return next();
     };
-    await expect(store.save(requestOf(run, 2, { next: stopping, signal: controller.signal }))).rejects.toMatchObject({ name: 'AbortError' });
+    await expect(store.save(requestOf(run, 2, { next: stopping, signal: controller.signal }))).rejects.toMatchObject({
+      name: 'AbortError',
+    });
     expect(asked).toBe(1);
     await oldHeadStands();
   });
@@ -184,11 +203,15 @@ describe('room', () => {
     Object.assign(origin.now, { quota: 1500, usage: 600 });
     let asked = 0;
     const next = async (): Promise<undefined> => void (asked += 1);
-    await expect(store.save(requestOf(run, 1, { next }))).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED', detail: { code: 'storage.quota', need: 1010, have: 900 } });
+    await expect(store.save(requestOf(run, 1, { next }))).rejects.toMatchObject({
+      code: 'QUOTA_EXCEEDED',
+      detail: { code: 'storage.quota', need: 1010, have: 900 },
+    });
     expect(asked).toBe(0);
   });
   it('is_made_of_the_generations_that_may_go', async () => {
-    for (const seed of [1, 2, 3, 4]) await store.save({ ...requestOf(run, seed), meta: { ...requestOf(run, seed).meta, saveTotalLimit: 4 } });
+    for (const seed of [1, 2, 3, 4])
+      await store.save({ ...requestOf(run, seed), meta: { ...requestOf(run, seed).meta, saveTotalLimit: 4 } });
     Object.assign(origin.now, { quota: 3000, usage: 2500 });
     await store.save({ ...requestOf(run, 5), meta: { ...requestOf(run, 5).meta, saveTotalLimit: 4 } });
     expect((await keysOf(run)).manifests).toEqual(['1', '3', '4', '5']);
@@ -199,10 +222,17 @@ describe('room', () => {
   });
   it('that_runs_out_at_any_chunk_leaves_the_old_head', async () => {
     await store.save(requestOf(run, 1));
-    const contents: [string, Uint8Array][] = [['a', bytesOf(1, 10)], ['b', bytesOf(2, 10)], ['c', bytesOf(3, 10)]];
+    const contents: [string, Uint8Array][] = [
+      ['a', bytesOf(1, 10)],
+      ['b', bytesOf(2, 10)],
+      ['c', bytesOf(3, 10)],
+    ];
     for (const index of [0, 1, 2]) {
       const full = quotaAt(index);
-      await expect(store.save(requestOf(run, 2, streamed(contents)))).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED', detail: { code: 'storage.quota', need: 30, have: 10 * index } });
+      await expect(store.save(requestOf(run, 2, streamed(contents)))).rejects.toMatchObject({
+        code: 'QUOTA_EXCEEDED',
+        detail: { code: 'storage.quota', need: 30, have: 10 * index },
+      });
       full.mockRestore();
       await oldHeadStands();
     }
@@ -222,7 +252,8 @@ function quotaAt(index: number, times = Infinity): { mockRestore(): void } {
   const put = IDBObjectStore.prototype.put;
   let left = times;
   return vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(function (this: IDBObjectStore, value, key) {
-    if (this.name === 'chunks' && Array.isArray(key) && key[2] === index && left-- > 0) throw new DOMException('full', 'QuotaExceededError');
+    if (this.name === 'chunks' && Array.isArray(key) && key[2] === index && left-- > 0)
+      throw new DOMException('full', 'QuotaExceededError');
     return put.call(this, value, key);
   });
 }

@@ -11,14 +11,17 @@ const META = { step: 3, totalSteps: 9, loss: 2.5, saveTotalLimit: 2, environment
 const bytesOf = (seed: number, length: number): Uint8Array => new Uint8Array(length).map((_, i) => (i * 7 + seed) & 255);
 
 let run = '';
-const registered = (): Promise<void> => new CheckpointStore().registerRun({ run, label: 'label', createdAt: 1, dataName: 'some.txt', driver: '{}' });
+const registered = (): Promise<void> =>
+  new CheckpointStore().registerRun({ run, label: 'label', createdAt: 1, dataName: 'some.txt', driver: '{}' });
 beforeEach(async () => {
   run = crypto.randomUUID();
   await registered();
 });
 
 const streamed = (...files: Uint8Array[]) => {
-  const pieces = files.flatMap((file) => Array.from({ length: Math.ceil(file.byteLength / CHUNK_BYTES) }, (_, i) => file.subarray(i * CHUNK_BYTES, (i + 1) * CHUNK_BYTES)));
+  const pieces = files.flatMap((file) =>
+    Array.from({ length: Math.ceil(file.byteLength / CHUNK_BYTES) }, (_, i) => file.subarray(i * CHUNK_BYTES, (i + 1) * CHUNK_BYTES)),
+  );
   return { files: files.map((file, i) => ({ name: `f${i}`, bytes: file.byteLength })), next: async () => pieces.shift() };
 };
 async function save(store: CheckpointStore, seed: number, length = 1000): Promise<void> {
@@ -29,7 +32,8 @@ async function contents(store: CheckpointStore, generation?: number): Promise<nu
   const { files } = await store.load(run, generation);
   return [...new Uint8Array((await files.get('f0')?.arrayBuffer()) ?? new ArrayBuffer(0))];
 }
-const chunkCount = async (): Promise<number> => (await (await openDB('tabtune')).getAllKeys('chunks', IDBKeyRange.bound([run, 0, 0], [run, 1e9, 0]))).length;
+const chunkCount = async (): Promise<number> =>
+  (await (await openDB('tabtune')).getAllKeys('chunks', IDBKeyRange.bound([run, 0, 0], [run, 1e9, 0]))).length;
 async function damage(generation: number, index: number): Promise<void> {
   const database = await openDB('tabtune');
   const chunk = new Uint8Array(((await database.get('chunks', [run, generation, index])) as ArrayBuffer).slice(0));
@@ -78,7 +82,10 @@ describe('storage', () => {
     await save(store, 1);
     const before = await chunkCount();
     const { files } = streamed(bytesOf(2, 1000));
-    await expect(store.save({ run, label: 'label', files, next: async () => undefined, meta: META })).rejects.toMatchObject({ code: 'STORAGE_FAILED', detail: { code: 'storage.stream' } });
+    await expect(store.save({ run, label: 'label', files, next: async () => undefined, meta: META })).rejects.toMatchObject({
+      code: 'STORAGE_FAILED',
+      detail: { code: 'storage.stream' },
+    });
     expect(await chunkCount()).toBe(before);
     expect(await contents(store)).toEqual([...bytesOf(1, 1000)]);
   });

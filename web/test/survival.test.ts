@@ -55,7 +55,9 @@ describe('automatic saves', () => {
     for (const store of ['chunks', 'manifests', 'heads', 'runs', 'history']) await database.clear(store);
     database.close();
     await using second = await Trainer.resume({ run: trainer.runId, worker: fakeWorker });
-    const told = await new Promise<TrainerEvent>((resolve) => second.addEventListener('warning', (event) => resolve(Reflect.get(event, 'detail') as TrainerEvent), { once: true }));
+    const told = await new Promise<TrainerEvent>((resolve) =>
+      second.addEventListener('warning', (event) => resolve(Reflect.get(event, 'detail') as TrainerEvent), { once: true }),
+    );
     expect([second.completedSteps, told]).toMatchObject([10, { code: 'checkpoint.none' }]);
   });
   it('times_of_saves', () => {
@@ -88,7 +90,11 @@ describe('automatic saves', () => {
   it('a_hidden_page_saves_once', async () => {
     const listeners = new Map<string, () => void>();
     const listen = (type: string, work: () => void) => void listeners.set(type, work);
-    vi.stubGlobal('document', { visibilityState: 'hidden', addEventListener: listen, removeEventListener: (type: string) => listeners.delete(type) });
+    vi.stubGlobal('document', {
+      visibilityState: 'hidden',
+      addEventListener: listen,
+      removeEventListener: (type: string) => listeners.delete(type),
+    });
     vi.stubGlobal('window', { addEventListener: listen, removeEventListener: (type: string) => listeners.delete(type) });
     const { SaveClock: Clock } = await import('../src/worker/autosave.js');
     const due = vi.spyOn(Clock.prototype, 'dueHidden').mockImplementation(function (this: SaveClock, step) {
@@ -103,7 +109,11 @@ describe('automatic saves', () => {
     expect(await trainer.checkpoints.list()).toHaveLength(2);
     // On return the device is read.
     const looked = loseIn('confirm');
-    vi.stubGlobal('document', { visibilityState: 'visible', addEventListener: listen, removeEventListener: (type: string) => listeners.delete(type) });
+    vi.stubGlobal('document', {
+      visibilityState: 'visible',
+      addEventListener: listen,
+      removeEventListener: (type: string) => listeners.delete(type),
+    });
     listeners.get('visibilitychange')?.();
     await vi.waitFor(() => expect([looked.happened, trainer.state]).toEqual([1, 'paused']));
     vi.stubGlobal('document', { removeEventListener: (type: string) => listeners.delete(type) });
@@ -117,7 +127,12 @@ describe('automatic saves', () => {
     await trainer.startDecay();
     await trainer.step(9);
     expect((await trainer.checkpoints.list()).map(({ step }) => step)).toContain(3);
-    await using planned = await trainerOf({ steps: 40, saveEvery: 1, saveTotalLimit: 2, lrScheduler: { type: 'wsd', decaySteps: 9, decayStartStep: 4 } });
+    await using planned = await trainerOf({
+      steps: 40,
+      saveEvery: 1,
+      saveTotalLimit: 2,
+      lrScheduler: { type: 'wsd', decaySteps: 9, decayStartStep: 4 },
+    });
     await planned.step(12);
     expect((await planned.checkpoints.list()).map(({ step }) => step)).toContain(4);
   });
@@ -168,7 +183,8 @@ describe('failures of storage', () => {
 });
 
 describe('history', () => {
-  const eventsOf = (events: TrainerEvent[]) => events.filter((event): event is HistoryEntry => event.type === 'step' || event.type === 'eval' || event.type === 'sample');
+  const eventsOf = (events: TrainerEvent[]) =>
+    events.filter((event): event is HistoryEntry => event.type === 'step' || event.type === 'eval' || event.type === 'sample');
   const options = { evalEvery: 2, sampleEvery: 4, samplePrompt: 'It', sample: { maxTokens: 5 }, saveEvery: 3 };
   it('comes_back_after_a_resume', async () => {
     const first = await trainerOf(options);

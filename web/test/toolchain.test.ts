@@ -14,12 +14,21 @@ it('what_another_checkout_compiled_of_our_packages_is_forgotten_once', () => {
     const there = () => packages.map((folders) => folders.map((folder) => existsSync(folder)));
     made();
     ownTarget(target, '/one');
-    expect(there()).toEqual([[false, false], [true, true]]);
+    expect(there()).toEqual([
+      [false, false],
+      [true, true],
+    ]);
     made();
     ownTarget(target, '/one');
-    expect(there()).toEqual([[true, true], [true, true]]);
+    expect(there()).toEqual([
+      [true, true],
+      [true, true],
+    ]);
     ownTarget(target, '/two');
-    expect(there()).toEqual([[false, false], [true, true]]);
+    expect(there()).toEqual([
+      [false, false],
+      [true, true],
+    ]);
   } finally {
     rmSync(target, { recursive: true });
   }

@@ -22,8 +22,14 @@ describe('trainer', () => {
     expect((await trainer.inspect()).dataTokens).toBe(200);
     expect((await trainer.save()).dataName).toBe('data.tokens');
     const wrong: unknown = { tokens: [1, 2, 3] };
-    await expect(trainerOf({ data: wrong as { tokens: Uint32Array } })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'data.tokens' } });
-    await expect(newModel(SHAPE, { tokens }, { worker: fakeWorker() })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'data' } });
+    await expect(trainerOf({ data: wrong as { tokens: Uint32Array } })).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { path: 'data.tokens' },
+    });
+    await expect(newModel(SHAPE, { tokens }, { worker: fakeWorker() })).rejects.toMatchObject({
+      code: 'BAD_OPTION',
+      detail: { path: 'data' },
+    });
   });
   it('inspect_names_what_apollo_leaves_to_adamw', async () => {
     await using trainer = await trainerOf({ optimizer: { type: 'apollo', rank: 2 } });
@@ -140,17 +146,31 @@ describe('trainer', () => {
     expect(stepsOf(await first)).toHaveLength(10);
   });
   it('samples_evaluations_and_saves_come_when_due', async () => {
-    await using trainer = await trainerOf({ steps: 4, evalEvery: 2, sampleEvery: 4, saveEvery: 4, samplePrompt: 'It', sample: { maxTokens: 5 } });
+    await using trainer = await trainerOf({
+      steps: 4,
+      evalEvery: 2,
+      sampleEvery: 4,
+      saveEvery: 4,
+      samplePrompt: 'It',
+      sample: { maxTokens: 5 },
+    });
     const kinds = (await collect(trainer.run())).map((event) => event.type).filter((type) => type !== 'step' && type !== 'state');
     // Before the first step; the best evaluation so far; the save that is due, and the best again, with its evaluation.
     expect(kinds).toEqual(['checkpoint', 'eval', 'checkpoint', 'checkpoint', 'eval', 'checkpoint', 'sample']);
   });
   it('an_evaluation_or_a_sample_that_fails_is_a_warning_and_costs_no_step', async () => {
     await using trainer = await trainerOf({ steps: 4, evalEvery: 2, sampleEvery: 2, samplePrompt: 'It' });
-    fake.onCall = ({ call }) => (call === 'evaluate' ? refuse('NON_FINITE', 'train.non-finite', 'the mean loss over 40 tokens is NaN') : undefined);
+    fake.onCall = ({ call }) =>
+      call === 'evaluate' ? refuse('NON_FINITE', 'train.non-finite', 'the mean loss over 40 tokens is NaN') : undefined;
     const events = await collect(trainer.run());
     const warnings = events.filter((event) => event.type === 'warning');
-    expect(warnings).toMatchObject([2, 4].map((step) => ({ step, code: 'run.evaluation', message: 'the evaluation failed: the mean loss over 40 tokens is NaN [train.non-finite]' })));
+    expect(warnings).toMatchObject(
+      [2, 4].map((step) => ({
+        step,
+        code: 'run.evaluation',
+        message: 'the evaluation failed: the mean loss over 40 tokens is NaN [train.non-finite]',
+      })),
+    );
     expect([stepsOf(events).length, trainer.state]).toEqual([4, 'done']);
   });
   it('a_sample_that_fails_is_told_and_the_next_one_comes', async () => {
@@ -161,7 +181,9 @@ describe('trainer', () => {
       return call === 'token' && samples === 1 && at === 1 ? refuse('NON_FINITE', 'train.non-finite', 'logits: NaN') : undefined;
     };
     const events = await collect(trainer.run());
-    expect(events.filter((event) => event.type === 'warning')).toMatchObject([{ step: 2, code: 'run.sample', message: 'the sample failed: logits: NaN [train.non-finite]' }]);
+    expect(events.filter((event) => event.type === 'warning')).toMatchObject([
+      { step: 2, code: 'run.sample', message: 'the sample failed: logits: NaN [train.non-finite]' },
+    ]);
     expect(events.flatMap((event) => (event.type === 'sample' ? [event.step] : []))).toEqual([4]);
     expect([stepsOf(events).length, trainer.state]).toEqual([4, 'done']);
   });
@@ -205,7 +227,11 @@ describe('trainer', () => {
     const zip = new Uint8Array(await (await trainer.export()).arrayBuffer());
     expect([...zip.slice(0, 4)]).toEqual([0x50, 0x4b, 3, 4]);
     const files = await trainer.exportFiles();
-    expect(files.map(({ name, blob }) => [name, blob.size])).toEqual([['config.json', 2], ['model.safetensors', 1_000_000], ['tabtune.receipt.json', 124]]);
+    expect(files.map(({ name, blob }) => [name, blob.size])).toEqual([
+      ['config.json', 2],
+      ['model.safetensors', 1_000_000],
+      ['tabtune.receipt.json', 124],
+    ]);
   });
   it('export_as_gguf_is_one_file_of_its_types_and_its_base', async () => {
     await using trainer = await trainerOf();

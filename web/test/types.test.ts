@@ -26,26 +26,43 @@ export async function trained(text: string, signal: AbortSignal | undefined, onP
 }
 `;
 
-it.each(['old-typescript', 'typescript'])('the_declarations_compile_with_%s', (compiler) => {
-  const folder = mkdtempSync(join(tmpdir(), 'tabtune-types-'));
-  const tsc = (of: string, ...args: string[]): void => {
+it.each(['old-typescript', 'typescript'])(
+  'the_declarations_compile_with_%s',
+  (compiler) => {
+    const folder = mkdtempSync(join(tmpdir(), 'tabtune-types-'));
+    const tsc = (of: string, ...args: string[]): void => {
+      try {
+        execFileSync(process.execPath, [join(root, 'node_modules', of, 'bin', 'tsc'), ...args], { cwd: folder, encoding: 'utf8' });
+      } catch (thrown) {
+        expect.fail(String(Reflect.get(Object(thrown), 'stdout')));
+      }
+    };
     try {
-      execFileSync(process.execPath, [join(root, 'node_modules', of, 'bin', 'tsc'), ...args], { cwd: folder, encoding: 'utf8' });
-    } catch (thrown) {
-      expect.fail(String(Reflect.get(Object(thrown), 'stdout')));
+      const place = join(folder, 'node_modules', 'tabtune');
+      mkdirSync(place, { recursive: true });
+      tsc('typescript', '--project', join(root, 'web', 'tsconfig.package.json'), '--outDir', place);
+      writeFileSync(
+        join(place, 'package.json'),
+        JSON.stringify({ name: 'tabtune', type: 'module', exports: { '.': { types: './index.d.ts', default: './index.js' } } }),
+      );
+      writeFileSync(join(folder, 'main.ts'), PROGRAM);
+      const options = {
+        target: 'ES2022',
+        lib: JSON.parse(`[${LIBRARIES}]`) as unknown,
+        module: 'NodeNext',
+        moduleResolution: 'NodeNext',
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        noEmit: true,
+        skipLibCheck: false,
+        types: [],
+      };
+      writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+      writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['main.ts'] }));
+      tsc(compiler, '--project', '.');
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
     }
-  };
-  try {
-    const place = join(folder, 'node_modules', 'tabtune');
-    mkdirSync(place, { recursive: true });
-    tsc('typescript', '--project', join(root, 'web', 'tsconfig.package.json'), '--outDir', place);
-    writeFileSync(join(place, 'package.json'), JSON.stringify({ name: 'tabtune', type: 'module', exports: { '.': { types: './index.d.ts', default: './index.js' } } }));
-    writeFileSync(join(folder, 'main.ts'), PROGRAM);
-    const options = { target: 'ES2022', lib: JSON.parse(`[${LIBRARIES}]`) as unknown, module: 'NodeNext', moduleResolution: 'NodeNext', strict: true, exactOptionalPropertyTypes: true, noEmit: true, skipLibCheck: false, types: [] };
-    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['main.ts'] }));
-    tsc(compiler, '--project', '.');
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}, 120_000);
+  },
+  120_000,
+);

@@ -32,7 +32,9 @@ describe('functions that nothing calls', () => {
   });
 
   it('are not dropped where something calls them, nor silently missed', () => {
-    expect(() => withoutUnreached(wasm(PARSERS + other('pliron::parsable::parse_from_str')))).toThrow('which calls what unreached.mjs drops');
+    expect(() => withoutUnreached(wasm(PARSERS + other('pliron::parsable::parse_from_str')))).toThrow(
+      'which calls what unreached.mjs drops',
+    );
     const renamed = PARSERS.replace('Parsable>::parse', 'Parsable>::read') + other('a::b');
     expect(() => withoutUnreached(wasm(renamed))).toThrow('has no function');
   });

@@ -20,7 +20,10 @@ describe('device', () => {
     await using trainer = await trainerOf();
     expect(stepsOf(await collect(trainer.run({ maxSteps: 3 })))).toEqual([1, 2, 3]);
     expect(gpu.requested).toEqual([[]]);
-    await expect(trainer.profile()).rejects.toMatchObject({ code: 'MISSING_FEATURE', detail: { code: 'device.feature', feature: 'timestamp-query' } });
+    await expect(trainer.profile()).rejects.toMatchObject({
+      code: 'MISSING_FEATURE',
+      detail: { code: 'device.feature', feature: 'timestamp-query' },
+    });
     expect((await trainer.step()).map(({ step }) => step)).toEqual([4]);
   });
   it('with_timestamp_query_it_is_asked_for', async () => {
@@ -54,7 +57,9 @@ describe('mutex', () => {
       device.destroy();
       let begun = false;
       // The core's own error for a failed read is less exact.
-      await expect(mutex.take(() => Promise.reject(Object.assign(new Error('no map'), { kind: 'DEVICE_LOST' })))).rejects.toMatchObject({ detail: { code: 'device.lost', reason: 'destroyed' } });
+      await expect(mutex.take(() => Promise.reject(Object.assign(new Error('no map'), { kind: 'DEVICE_LOST' })))).rejects.toMatchObject({
+        detail: { code: 'device.lost', reason: 'destroyed' },
+      });
       await expect(mutex.take(() => (begun = true))).rejects.toMatchObject({ code: 'DEVICE_LOST' });
       expect([begun, told]).toEqual([false, ['DEVICE_LOST']]);
     });
@@ -66,7 +71,10 @@ describe('one run, one trainer', () => {
     const first = await trainerOf();
     await first.save();
     const begun = performance.now();
-    await expect(Trainer.resume({ run: first.runId, worker: fakeWorker })).rejects.toMatchObject({ code: 'BUSY', detail: { code: 'run.locked' } });
+    await expect(Trainer.resume({ run: first.runId, worker: fakeWorker })).rejects.toMatchObject({
+      code: 'BUSY',
+      detail: { code: 'run.locked' },
+    });
     expect(performance.now() - begun).toBeLessThan(100);
     using runs = await openSavedRuns({ worker: fakeWorker });
     await expect(runs.remove(first.runId)).rejects.toMatchObject({ code: 'BUSY' });
@@ -94,7 +102,10 @@ describe('one run, one trainer', () => {
     await trainer.resume();
     await run;
   });
-  it.each([[1 << 20, 2], [8 * 2 ** 30, 1]])('a_model_of_%i_bytes_is_loaded_beside_at_most_%i_sessions', async (gpuBytes, most) => {
+  it.each([
+    [1 << 20, 2],
+    [8 * 2 ** 30, 1],
+  ])('a_model_of_%i_bytes_is_loaded_beside_at_most_%i_sessions', async (gpuBytes, most) => {
     fake.gpuBytes = gpuBytes;
     await using trainer = await trainerOf();
     await trainer.step(2);
@@ -117,7 +128,10 @@ describe('one run, one trainer', () => {
       // eslint-disable-next-line @typescript-eslint/only-throw-error -- as the core does
       throw { kind: 'LIMIT_EXCEEDED', code: 'device.limit', message: 'a buffer is too large', limit: 'max_buffer_size', need: 2, have: 1 };
     };
-    await expect(trainer.checkpoints.load(1)).rejects.toMatchObject({ code: 'LIMIT_EXCEEDED', detail: { limit: 'max_buffer_size', need: 2, have: 1 } });
+    await expect(trainer.checkpoints.load(1)).rejects.toMatchObject({
+      code: 'LIMIT_EXCEEDED',
+      detail: { limit: 'max_buffer_size', need: 2, have: 1 },
+    });
     expect((await trainer.step()).map(({ step }) => step)).toEqual([3]);
   });
   it('a_load_that_is_aborted_with_one_model_in_memory_comes_back_too', async () => {
@@ -167,16 +181,27 @@ describe('protocol', () => {
     port.postMessage({ type: 'request', id: 1, tag: 'model.surprise', ask: undefined }, []);
     port.postMessage({ type: 'request', id: 2, tag: 'trainer.evaluate', ask: { maxBatches: 'many' } }, []);
     await vi.waitFor(() => expect(port.received).toHaveLength(2));
-    expect(port.received).toMatchObject([{ type: 'error', id: 1, error: { code: 'PROTOCOL' } }, { type: 'error', id: 2, error: { code: 'PROTOCOL' } }]);
+    expect(port.received).toMatchObject([
+      { type: 'error', id: 1, error: { code: 'PROTOCOL' } },
+      { type: 'error', id: 2, error: { code: 'PROTOCOL' } },
+    ]);
   });
   it('what_the_core_says_of_a_refusal_crosses', async () => {
     await expect(openModel(new File(['nonsense'], 'x.bin'), { worker: fakeWorker })).rejects.toMatchObject({
       code: 'BAD_MODEL_FILE',
-      detail: { code: 'bundle.unknown', path: 'x.bin', offset: 4, refusal: { artifact: 'x.bin' }, refusals: [{ code: 'bundle.unknown' }, { code: 'bundle.second' }] },
+      detail: {
+        code: 'bundle.unknown',
+        path: 'x.bin',
+        offset: 4,
+        refusal: { artifact: 'x.bin' },
+        refusals: [{ code: 'bundle.unknown' }, { code: 'bundle.second' }],
+      },
     });
     await expect(trainerOf({ seqLen: 100_000 })).rejects.toMatchObject({ detail: { code: 'data.too-short', need: 100_001, have: 820 } });
     using model = await openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker });
-    expect(model.warnings).toEqual([{ code: 'model.tensor.extra', subject: 'rope_freqs.weight', message: 'rope_freqs.weight is not used' }]);
+    expect(model.warnings).toEqual([
+      { code: 'model.tensor.extra', subject: 'rope_freqs.weight', message: 'rope_freqs.weight is not used' },
+    ]);
   });
   it('weights_that_are_not_finite_are_refused_unless_allowed', async () => {
     fake.nonFinite = true;

@@ -25,7 +25,8 @@ describe('workflows', () => {
   });
   it.each(names)('name_actions_by_version_and_scripts_that_exist: %s', (name) => {
     const text = readFileSync(new URL(name, folder), 'utf8');
-    for (const [, action = ''] of text.matchAll(/uses: (\S+)/g)) expect(action).toMatch(/^(\.\/\.github\/actions\/toolchain|actions\/[\w/-]+@v\d+)$/);
+    for (const [, action = ''] of text.matchAll(/uses: (\S+)/g))
+      expect(action).toMatch(/^(\.\/\.github\/actions\/toolchain|actions\/[\w/-]+@v\d+)$/);
     for (const [, script = ''] of text.matchAll(/\bnpm (?:run )?(test|(?<=run )[\w:-]+)/g)) expect(Object.keys(scripts)).toContain(script);
   });
 });

@@ -12,7 +12,15 @@ publish(async (spec, size, tokens) => {
   await selectBackend('webgpu');
   const { d, layers, heads, ffn, vocab, T, B } = spec.SIZES[size];
   const { lr, beta1, beta2, eps, weightDecay } = spec.OPT;
-  const model = new NanoGPT({ vocabSize: vocab, blockSize: T, nLayer: layers, nHead: heads, nEmbed: d, mlpFactor: (1.5 * ffn) / d, useRope: true });
+  const model = new NanoGPT({
+    vocabSize: vocab,
+    blockSize: T,
+    nLayer: layers,
+    nHead: heads,
+    nEmbed: d,
+    mlpFactor: (1.5 * ffn) / d,
+    useRope: true,
+  });
   const constant = { learningRate: lr, minLearningRate: lr, warmupSteps: 0, decayEpochs: 1, epochSteps: 1e9 };
   const trainer = new BasicTrainer(model, undefined, { ...constant, beta1, beta2, epsilon: eps, weightDecay });
   const train = async (first, count) => {
@@ -28,5 +36,11 @@ publish(async (spec, size, tokens) => {
     return [(await loss.data())[0]];
   };
   // Layers are made in the first step, so they are counted after it.
-  return { get params() { return model.getNumParams(); }, sameInit: false, train };
+  return {
+    get params() {
+      return model.getNumParams();
+    },
+    sameInit: false,
+    train,
+  };
 });

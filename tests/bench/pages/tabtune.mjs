@@ -2,7 +2,17 @@
 import { openModel, Trainer } from '../../../dist/index.js';
 import { publish } from './contract.mjs';
 
-const NAMES = { n1: 'input_layernorm', n2: 'post_attention_layernorm', wq: 'self_attn.q_proj', wk: 'self_attn.k_proj', wv: 'self_attn.v_proj', wo: 'self_attn.o_proj', wg: 'mlp.gate_proj', wu: 'mlp.up_proj', wd: 'mlp.down_proj' };
+const NAMES = {
+  n1: 'input_layernorm',
+  n2: 'post_attention_layernorm',
+  wq: 'self_attn.q_proj',
+  wk: 'self_attn.k_proj',
+  wv: 'self_attn.v_proj',
+  wo: 'self_attn.o_proj',
+  wg: 'mlp.gate_proj',
+  wu: 'mlp.up_proj',
+  wd: 'mlp.down_proj',
+};
 
 function hfName(name) {
   if (name === 'emb') return 'model.embed_tokens.weight';
@@ -34,8 +44,28 @@ function safetensors(weights) {
 
 function config(spec, size) {
   const { d, layers, heads, ffn, vocab, T } = spec.SIZES[size];
-  const shape = { hidden_size: d, num_hidden_layers: layers, num_attention_heads: heads, num_key_value_heads: heads, intermediate_size: ffn, vocab_size: vocab, max_position_embeddings: T };
-  return new File([JSON.stringify({ model_type: 'llama', hidden_act: 'silu', tie_word_embeddings: true, rms_norm_eps: spec.NORM_EPS, rope_theta: spec.ROPE_BASE, ...shape })], 'config.json');
+  const shape = {
+    hidden_size: d,
+    num_hidden_layers: layers,
+    num_attention_heads: heads,
+    num_key_value_heads: heads,
+    intermediate_size: ffn,
+    vocab_size: vocab,
+    max_position_embeddings: T,
+  };
+  return new File(
+    [
+      JSON.stringify({
+        model_type: 'llama',
+        hidden_act: 'silu',
+        tie_word_embeddings: true,
+        rms_norm_eps: spec.NORM_EPS,
+        rope_theta: spec.ROPE_BASE,
+        ...shape,
+      }),
+    ],
+    'config.json',
+  );
 }
 
 const probed = new URLSearchParams(location.search).has('probe');

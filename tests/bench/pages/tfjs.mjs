@@ -12,7 +12,10 @@ publish(async (spec, size, tokens) => {
   const weights = spec.initWeights(size);
   const variables = weights.map(({ name, shape, data }) => tf.variable(tf.tensor(data, shape), true, name));
   const [c, s] = [tf.tensor(cos, [1, 1, T, half]), tf.tensor(sin, [1, 1, T, half])];
-  const mask = tf.tensor(Float32Array.from({ length: T * T }, (_, i) => (i % T > Math.floor(i / T) ? -1e9 : 0)), [1, 1, T, T]);
+  const mask = tf.tensor(
+    Float32Array.from({ length: T * T }, (_, i) => (i % T > Math.floor(i / T) ? -1e9 : 0)),
+    [1, 1, T, T],
+  );
   const optimizer = tf.train.adam(lr, beta1, beta2, eps);
 
   const norm = (x, weight) => tf.mul(tf.mul(x, tf.rsqrt(tf.add(tf.mean(tf.square(x), -1, true), spec.NORM_EPS))), weight);
@@ -45,7 +48,9 @@ publish(async (spec, size, tokens) => {
     const [xs, ys] = [tf.tensor1d(x, 'int32'), tf.tensor1d(y, 'int32')];
     const { value, grads } = tf.variableGrads(() => lossOf(xs, ys), variables);
     // Adam's change does not depend on the weights, so the decoupled decay can be applied before it.
-    tf.tidy(() => variables.filter(({ shape }) => shape.length === 2).forEach((weight) => weight.assign(tf.mul(weight, 1 - lr * weightDecay))));
+    tf.tidy(() =>
+      variables.filter(({ shape }) => shape.length === 2).forEach((weight) => weight.assign(tf.mul(weight, 1 - lr * weightDecay))),
+    );
     optimizer.applyGradients(grads);
     tf.dispose([grads, xs, ys]);
     return value;

@@ -22,11 +22,11 @@ fn names_stand_for_short_files() {
         ("tests/src", ".rs", 300),
         ("web/core/src", ".rs", 300),
         ("shaders", ".wgsl", 150),
-        ("shaders", ".mjs", 250),
-        ("web", ".ts", 250),
-        ("web", ".mjs", 250),
-        ("tests", ".mjs", 250),
-        ("tests", ".ts", 250),
+        ("shaders", ".mjs", 300),
+        ("web", ".ts", 300),
+        ("web", ".mjs", 300),
+        ("tests", ".mjs", 300),
+        ("tests", ".ts", 300),
     ];
     let mut findings = Vec::new();
     for (folder, ending, limit) in limits {

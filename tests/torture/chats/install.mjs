@@ -16,7 +16,18 @@ export async function python() {
   rmSync(PLACE, { recursive: true, force: true });
   mkdirSync(PLACE, { recursive: true });
   await run('python3', ['-m', 'venv', PLACE]);
-  await run(found, ['-m', 'pip', 'install', '-q', '--disable-pip-version-check', '--no-deps', '--only-binary', ':all:', '-r', REQUIREMENTS]);
+  await run(found, [
+    '-m',
+    'pip',
+    'install',
+    '-q',
+    '--disable-pip-version-check',
+    '--no-deps',
+    '--only-binary',
+    ':all:',
+    '-r',
+    REQUIREMENTS,
+  ]);
   writeFileSync(stamp, digest);
   return found;
 }

@@ -8,8 +8,17 @@ import { forward, readsGguf, runs } from './programs.mjs';
 import { ownAs, ranAs } from './report.mjs';
 
 const CONFIG = {
-  model_type: 'llama', hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, hidden_act: 'silu',
-  max_position_embeddings: 128, rms_norm_eps: 1e-5, rope_theta: 10000.0, tie_word_embeddings: true,
+  model_type: 'llama',
+  hidden_size: 64,
+  intermediate_size: 128,
+  num_hidden_layers: 2,
+  num_attention_heads: 4,
+  num_key_value_heads: 2,
+  hidden_act: 'silu',
+  max_position_embeddings: 128,
+  rms_norm_eps: 1e-5,
+  rope_theta: 10000.0,
+  tie_word_embeddings: true,
 };
 const TEXT = join(root, 'web', 'demo', 'assets', 'pride-and-prejudice.txt');
 const STEPS = 100;
@@ -24,7 +33,10 @@ export async function characters({ tabtune, work, fail }) {
   const trained = await tabtune.lines('train', '--config', config, '--data', TEXT, ...shape, '--device', 'cpu', '--out', checkpoint);
   await tabtune.lines('export', '--checkpoint', checkpoint, '--to', path, '--format', 'gguf', '--type', 'f16');
 
-  const lines = readFileSync(TEXT, 'utf8').split(/\r?\n/).filter((line) => line.trim()).slice(40, 140);
+  const lines = readFileSync(TEXT, 'utf8')
+    .split(/\r?\n/)
+    .filter((line) => line.trim())
+    .slice(40, 140);
   const expected = [];
   for (const line of lines) expected.push(await tabtune.ids(checkpoint, line));
   const ids = await tabtune.ids(checkpoint, PROMPT);
@@ -33,7 +45,10 @@ export async function characters({ tabtune, work, fail }) {
   const tokens = read.metadata['tokenizer.ggml.tokens'];
   const wanted = ours.positions.map(({ top }) => top.map(([id]) => id));
   const spoken = ours.ids.map((id) => tokens[id].replace('\\\\', '\\')).join('');
-  const [ran, again] = await runs(work, [{ path, ids: ours.ids, wanted, texts: lines }, { path, texts: [spoken] }]);
+  const [ran, again] = await runs(work, [
+    { path, ids: ours.ids, wanted, texts: lines },
+    { path, texts: [spoken] },
+  ]);
   const continued = await tabtune.continued(path, PROMPT, POSITIONS);
   const own = compareOwn(ours.positions, continued, ids.length);
   const positions = comparePositions('f16', ours.positions, ran.positions);
@@ -50,7 +65,27 @@ export async function characters({ tabtune, work, fail }) {
     title: 'a model of characters',
     words: `A Llama over the characters of the demo's text after ${STEPS} steps (loss ${loss.toFixed(2)}), as F16. llama.cpp is given the ids, and the texts of the book's lines, which it has to
 give back.`,
-    columns: ['type', 'tokens', 'llama.cpp off by', 'of what is allowed', 'best tokens', 'ids of texts', 'texts given back', 'tabtune off by', 'text'],
-    rows: [['f16', `${tokens.length}`, ...ranAs(positions, ours.positions), same, `${back} of ${lines.length}`, ownAs(own), `\`${JSON.stringify(spoken)}\``]],
+    columns: [
+      'type',
+      'tokens',
+      'llama.cpp off by',
+      'of what is allowed',
+      'best tokens',
+      'ids of texts',
+      'texts given back',
+      'tabtune off by',
+      'text',
+    ],
+    rows: [
+      [
+        'f16',
+        `${tokens.length}`,
+        ...ranAs(positions, ours.positions),
+        same,
+        `${back} of ${lines.length}`,
+        ownAs(own),
+        `\`${JSON.stringify(spoken)}\``,
+      ],
+    ],
   };
 }

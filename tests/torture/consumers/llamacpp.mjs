@@ -12,7 +12,13 @@ const llama = await getLlama({ gpu: false, build: 'never', logLevel: 'error', ma
 
 async function positions(model, ids, wanted, kept, adapter) {
   // The error of its flash attention, or of an F16 cache, is larger than that of the weights of a file.
-  const options = { contextSize: 128, threads: 1, flashAttention: false, experimentalKvCacheKeyType: kept, experimentalKvCacheValueType: kept };
+  const options = {
+    contextSize: 128,
+    threads: 1,
+    flashAttention: false,
+    experimentalKvCacheKeyType: kept,
+    experimentalKvCacheValueType: kept,
+  };
   const lora = adapter && { adapters: [{ filePath: adapter, scale: 1 }] };
   const context = await model.createContext({ ...options, lora });
   const answer = await context.getSequence().controlledEvaluate(ids.map((id) => [id, { generateNext: { probabilities: true } }]));
@@ -25,13 +31,24 @@ async function positions(model, ids, wanted, kept, adapter) {
 
 /** Returns the most likely tokens after a text, up to one that ends it, which is not included, at most `count`. */
 async function answered(model, { text, tokens: count }) {
-  const context = await model.createContext({ contextSize: 512, threads: 1, flashAttention: false, experimentalKvCacheKeyType: 'F32', experimentalKvCacheValueType: 'F32' });
+  const context = await model.createContext({
+    contextSize: 512,
+    threads: 1,
+    flashAttention: false,
+    experimentalKvCacheKeyType: 'F32',
+    experimentalKvCacheValueType: 'F32',
+  });
   const sequence = context.getSequence();
   const prompt = model.tokenize(text, true);
-  const [ids, best] = [/** @type {number[]} */ ([]), async (tokens) => {
-    const found = await sequence.controlledEvaluate(tokens.map((id, at) => (at + 1 < tokens.length ? id : [id, { generateNext: { probabilities: true } }])));
-    return found.at(-1).next.probabilities.keys().next().value;
-  }];
+  const [ids, best] = [
+    /** @type {number[]} */ ([]),
+    async (tokens) => {
+      const found = await sequence.controlledEvaluate(
+        tokens.map((id, at) => (at + 1 < tokens.length ? id : [id, { generateNext: { probabilities: true } }])),
+      );
+      return found.at(-1).next.probabilities.keys().next().value;
+    },
+  ];
   let next = await best(prompt);
   while (!model.isEogToken(next) && ids.length < count) {
     ids.push(next);

@@ -30,7 +30,8 @@ export const readsGguf = script('reads_gguf');
 /** Calls Python's safetensors: reads_safetensors.py. */
 export const readsSafetensors = script('reads_safetensors');
 /** Calls transformers: transformers_reads.py, in the Python that has torch. */
-export const transformersReads = (work, command, jobs) => through(work, 'transformers', command, [join(HERE, 'transformers_reads.py')], jobs);
+export const transformersReads = (work, command, jobs) =>
+  through(work, 'transformers', command, [join(HERE, 'transformers_reads.py')], jobs);
 /** Calls llama.cpp: llamacpp.mjs. */
 export const runs = (work, jobs) => through(work, 'llamacpp', process.execPath, [join(HERE, 'llamacpp.mjs'), llamacpp], jobs);
 /** Calls @huggingface/gguf: headers.mjs. */
@@ -52,7 +53,10 @@ export class Tabtune {
   async lines(command, ...args) {
     try {
       const { stdout } = await called(this.binary, [command, '--json', ...args], { maxBuffer: LARGEST_OUTPUT });
-      return stdout.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+      return stdout
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line));
     } catch (error) {
       throw new Error(`tabtune ${command} ${args.join(' ')}: ${error.stdout || error.message}`);
     }

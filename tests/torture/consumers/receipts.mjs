@@ -20,14 +20,26 @@ function operations(work) {
   const base = join(work, 'base.gguf');
   const trained = join(work, 'trained', 'checkpoint');
   // A checkpoint identifies its base only by the checksum of its header: without the file the receipt says that its bytes were skipped.
-  const exported = (to, ...options) => ({ inputs: options.includes(base) ? [base] : [], to, command: ['export', '--checkpoint', trained, ...options] });
+  const exported = (to, ...options) => ({
+    inputs: options.includes(base) ? [base] : [],
+    to,
+    command: ['export', '--checkpoint', trained, ...options],
+  });
   const [golden, adapter] = [join(GOLDEN, 'models', 'gpt2'), join(GOLDEN, 'adapters', 'gpt2')];
   // A copy, in which a byte may be changed.
   const copies = { golden: join(work, 'golden'), adapter: join(work, 'adapter') };
-  for (const [from, to] of [[golden, copies.golden], [adapter, copies.adapter]]) execFileSync('cp', ['-r', from, to]);
+  for (const [from, to] of [
+    [golden, copies.golden],
+    [adapter, copies.adapter],
+  ])
+    execFileSync('cp', ['-r', from, to]);
   // The same model with its values rounded to BF16.
   const [from, moved, delta] = [weights('qwen2'), join(work, 'moved', 'model.safetensors'), join(work, 'moved.delta.safetensors')];
-  const moving = (verb, model) => ({ inputs: [model, delta], to: 'out.safetensors', command: ['delta', verb, '--model', model, '--delta', delta] });
+  const moving = (verb, model) => ({
+    inputs: [model, delta],
+    to: 'out.safetensors',
+    command: ['delta', verb, '--model', model, '--delta', delta],
+  });
   return {
     'convert, folder': convert('llama-3', 'out'),
     'convert, bf16 in shards': convert('qwen2', 'out', '--dtype', 'bf16', '--shard-bytes', '75000'),
@@ -35,7 +47,11 @@ function operations(work) {
     'convert, GGUF f32': gguf('qwen3', 'f32'),
     'convert, GGUF q8_0': gguf('gpt2', 'q8_0'),
     'convert, GGUF q4_k_m': gguf('llama-3', 'q4_k_m'),
-    'convert, patch without a change': { inputs: [base], to: 'out.gguf', command: ['convert', '--model', base, '--base', base, '--format', 'gguf'] },
+    'convert, patch without a change': {
+      inputs: [base],
+      to: 'out.gguf',
+      command: ['convert', '--model', base, '--base', base, '--format', 'gguf'],
+    },
     'convert, JSON': convert('gpt2', 'out.state_dict.json', '--format', 'json'),
     'export, folder with optimizer': exported('out', '--optimizer', '--manifest'),
     'export, patch as-base': exported('out.gguf', '--format', 'gguf', '--base', base),
@@ -45,7 +61,11 @@ function operations(work) {
     'delta apply': moving('apply', from),
     'delta remove': moving('remove', moved),
     'adapter merge': {
-      inputs: [join(copies.golden, 'model.safetensors'), join(copies.adapter, 'adapter_model.safetensors'), join(copies.adapter, 'adapter_config.json')],
+      inputs: [
+        join(copies.golden, 'model.safetensors'),
+        join(copies.adapter, 'adapter_model.safetensors'),
+        join(copies.adapter, 'adapter_config.json'),
+      ],
       to: 'out',
       command: ['adapter', 'merge', '--model', copies.golden, '--adapter', copies.adapter],
     },
@@ -80,7 +100,9 @@ function otherSums(claims, paths, sums) {
   return claims.flatMap(({ name, bytes, sha256 }) => {
     const named = paths.filter((path) => basename(path) === basename(name));
     const equal = named.some((path) => sums.get(path) === sha256 && statSync(path).size === bytes);
-    return equal ? [] : [`${name} has the sum ${sha256}, sha256sum says ${named.map((path) => sums.get(path)).join(', ') || 'nothing of it'}`];
+    return equal
+      ? []
+      : [`${name} has the sum ${sha256}, sha256sum says ${named.map((path) => sums.get(path)).join(', ') || 'nothing of it'}`];
   });
 }
 
@@ -121,7 +143,9 @@ export async function receipts({ tabtune, work, fail }) {
   await tabtune.convert(join(work, 'models', 'llama-tied'), base, '--format', 'gguf', '--type', 'q4_0');
   for (const run of runs) await trained(tabtune, base, run);
   await moved(tabtune, work);
-  const all = Object.entries(operations(work)).map(([name, operation]) => /** @type {Case} */ ({ name, ...operation, flips: 0, refused: 0 }));
+  const all = Object.entries(operations(work)).map(
+    ([name, operation]) => /** @type {Case} */ ({ name, ...operation, flips: 0, refused: 0 }),
+  );
   for (const [at, each] of all.entries()) {
     const made = [];
     for (const time of ['once', 'again']) {
@@ -137,7 +161,8 @@ export async function receipts({ tabtune, work, fail }) {
     each.paths = [made[0].folder, ...each.inputs];
     const [receipt, again] = made.map((one) => JSON.parse(readFileSync(String(one.receipt), 'utf8')));
     each.equal = receipt.receipt_digest === again.receipt_digest;
-    if (!/^[0-9a-f]{64}$/.test(receipt.receipt_digest) || !each.equal) fail(`receipts, ${each.name}: receipt_digest ${receipt.receipt_digest} and ${again.receipt_digest}`);
+    if (!/^[0-9a-f]{64}$/.test(receipt.receipt_digest) || !each.equal)
+      fail(`receipts, ${each.name}: receipt_digest ${receipt.receipt_digest} and ${again.receipt_digest}`);
     each.files = [...made[0].files, ...each.inputs];
     const sums = new Map(each.files.map((path) => [path, sha256sum(path)]));
     const skipped = receipt.checks.some(({ name, result }) => name === 'base' && result === 'skipped');
@@ -162,12 +187,19 @@ export async function receipts({ tabtune, work, fail }) {
     const path = each.targets[below(each.targets.length)];
     const [at, change] = [below(statSync(path).size), 1 + below(255)];
     each.flips++;
-    if (await flipped(path, at, change, () => verified(tabtune, each.paths))) fail(`receipts, ${each.name}: byte ${at} of ${path} ^ ${change} is not seen`);
+    if (await flipped(path, at, change, () => verified(tabtune, each.paths)))
+      fail(`receipts, ${each.name}: byte ${at} of ${path} ^ ${change} is not seen`);
     else each.refused++;
   }
   for (const each of all) if (!(await verified(tabtune, each.paths))) fail(`receipts, ${each.name}: not confirmed at the end`);
   const total = (of) => String(all.reduce((sum, each) => sum + each[of], 0));
-  const rows = all.map((each) => [each.name, `${each.sums - each.wrong} of ${each.sums}`, each.equal ? 'equal' : 'OTHER', `${each.flips}`, `${each.refused}`]);
+  const rows = all.map((each) => [
+    each.name,
+    `${each.sums - each.wrong} of ${each.sums}`,
+    each.equal ? 'equal' : 'OTHER',
+    `${each.flips}`,
+    `${each.refused}`,
+  ]);
   return {
     title: 'receipts and what they are of',
     words: `Each operation twice, in two folders; those of a checkpoint from two runs. The files of the receipt whose SHA-256 is that of \`sha256sum\`, inputs and outputs, which

@@ -17,7 +17,11 @@ with 1.
 export const figure = (value) => (value === 0 ? '0' : value.toExponential(1));
 
 /** Returns cells about a reader's run: the worst difference, its share of the allowed one, how often its best token is the same. */
-export const ranAs = ({ worst, share, bests }, positions) => [figure(worst), `${(100 * share).toFixed(0)} %`, `${bests} of ${positions.length}`];
+export const ranAs = ({ worst, share, bests }, positions) => [
+  figure(worst),
+  `${(100 * share).toFixed(0)} %`,
+  `${bests} of ${positions.length}`,
+];
 
 /** Returns a cell about tabtune's own continuation: the worst difference, and the number of positions. */
 export const ownAs = ({ worst, count }) => `${figure(worst)} (${count})`;
@@ -26,10 +30,19 @@ export const ownAs = ({ worst, count }) => `${figure(worst)} (${count})`;
 const wrapped = (text) =>
   text
     .split(/\n{2,}/)
-    .map((paragraph) => paragraph.trim().split(/\s+/).reduce((lines, word) => {
-      const longer = `${lines.at(-1)} ${word}`;
-      return longer.length > 120 ? [...lines, word] : [...lines.slice(0, -1), longer.trimStart()];
-    }, ['']).join('\n'))
+    .map((paragraph) =>
+      paragraph
+        .trim()
+        .split(/\s+/)
+        .reduce(
+          (lines, word) => {
+            const longer = `${lines.at(-1)} ${word}`;
+            return longer.length > 120 ? [...lines, word] : [...lines.slice(0, -1), longer.trimStart()];
+          },
+          [''],
+        )
+        .join('\n'),
+    )
     .join('\n\n');
 
 /** Replaces a part's section. `order` lists the names of all parts. */
@@ -37,7 +50,11 @@ export const written = (...section) => writtenInto(FILE, HEAD, ...section);
 
 /** Does the same in another file, which begins with `head`. */
 export function writtenInto(file, head, order, part, title, words, columns, rows) {
-  const old = existsSync(file) ? readFileSync(file, 'utf8').split(/^(?=## )/m).slice(1) : [];
+  const old = existsSync(file)
+    ? readFileSync(file, 'utf8')
+        .split(/^(?=## )/m)
+        .slice(1)
+    : [];
   const sections = new Map(old.map((text) => [text.slice(3).split(':')[0], text.trimEnd()]));
   const line = (cells) => `| ${cells.join(' | ')} |`;
   const date = new Date().toISOString().slice(0, 10);

@@ -16,7 +16,9 @@ const PROMPT = 'The stars of the northern sky turn about the pole; in 2024';
 const promptOf = (model) => `${model === 'llama-3' ? '<|begin_of_text|>' : ''}${PROMPT}`;
 
 /** Every file of the part: `<model>-<type>.gguf`, which is also the name inside it. */
-export const FILES = NAMES.flatMap((model) => [...PLAIN, ...(MORE[model] ?? [])].map((type) => ({ model, type, name: `${model}-${type}.gguf` })));
+export const FILES = NAMES.flatMap((model) =>
+  [...PLAIN, ...(MORE[model] ?? [])].map((type) => ({ model, type, name: `${model}-${type}.gguf` })),
+);
 
 /** Creates the models in `work` and converts all of them. */
 export async function convertAll(tabtune, work) {
@@ -71,11 +73,23 @@ export async function small({ tabtune, work, fail }) {
   for (const model of NAMES) prompts[model] = await tabtune.ids(source(model), promptOf(model));
 
   const path = ({ name }) => join(work, name);
-  const exact = await forward(work, FILES.map((file) => ({ path: path(file), ids: prompts[file.model], count: POSITIONS })));
-  const before = await forward(work, NAMES.map((model) => ({ path: source(model), ids: prompts[model], count: POSITIONS })));
+  const exact = await forward(
+    work,
+    FILES.map((file) => ({ path: path(file), ids: prompts[file.model], count: POSITIONS })),
+  );
+  const before = await forward(
+    work,
+    NAMES.map((model) => ({ path: source(model), ids: prompts[model], count: POSITIONS })),
+  );
   const wanted = exact.map(({ positions }) => positions.map(({ top }) => top.map(([id]) => id)));
-  const ran = await runs(work, FILES.map((file, at) => ({ path: path(file), ids: exact[at].ids, wanted: wanted[at], texts: asked })));
-  const read = await readsGguf(work, FILES.map((file) => ({ path: path(file), folder: source(file.model), type: file.type })));
+  const ran = await runs(
+    work,
+    FILES.map((file, at) => ({ path: path(file), ids: exact[at].ids, wanted: wanted[at], texts: asked })),
+  );
+  const read = await readsGguf(
+    work,
+    FILES.map((file) => ({ path: path(file), folder: source(file.model), type: file.type })),
+  );
   const listed = await headers(work, FILES.map(path));
 
   const rows = [];
@@ -86,9 +100,14 @@ export async function small({ tabtune, work, fail }) {
     const wrongTexts = compareTexts(asked, expected[model], ran[at].texts);
     const [inspected] = await tabtune.lines('inspect', path(file));
     const plain = ['F32', 'F16', 'BF16'];
-    const inventory = read[at].tensors.map(({ name, dtype, shape }) => ({ name, dtype: plain.includes(dtype) ? dtype : `GGML:${dtype}`, shape }));
+    const inventory = read[at].tensors.map(({ name, dtype, shape }) => ({
+      name,
+      dtype: plain.includes(dtype) ? dtype : `GGML:${dtype}`,
+      shape,
+    }));
     const wrongHeader = compareHeaders(read[at], listed[at]);
-    if (JSON.stringify(inspected.inventory) !== JSON.stringify(inventory)) wrongHeader.push('tabtune inspect lists other tensors than gguf-py');
+    if (JSON.stringify(inspected.inventory) !== JSON.stringify(inventory))
+      wrongHeader.push('tabtune inspect lists other tensors than gguf-py');
     // The file computes the same as the folder before the conversion.
     const again = exact[at].positions.map(({ top }) => ({ best: top[0][0], of: top.map(([, log]) => log) }));
     const changed = type === 'f32' ? comparePositions(type, before[NAMES.indexOf(model)].positions, again).wrong : [];

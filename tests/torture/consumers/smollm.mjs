@@ -30,19 +30,45 @@ export async function smollm({ tabtune, work, fail }) {
   const checkpoint = await trained(tabtune, work);
   const made = Object.entries(WAYS).map(([way, [type, patch]]) => ({ way, type, patch, path: join(work, `smollm-${type}.gguf`) }));
   for (const { type, patch, path } of made) {
-    await tabtune.lines('export', '--checkpoint', checkpoint, '--to', path, '--format', 'gguf', '--type', type, ...(patch ? ['--base', base] : []));
+    await tabtune.lines(
+      'export',
+      '--checkpoint',
+      checkpoint,
+      '--to',
+      path,
+      '--format',
+      'gguf',
+      '--type',
+      type,
+      ...(patch ? ['--base', base] : []),
+    );
   }
   const asked = texts();
   const expected = [];
   for (const text of asked) expected.push(await tabtune.ids(base, text));
   const ids = await tabtune.ids(base, PROMPT);
-  const ours = await forward(work, made.map(({ path }) => ({ path, ids, count: POSITIONS })));
+  const ours = await forward(
+    work,
+    made.map(({ path }) => ({ path, ids, count: POSITIONS })),
+  );
   const wanted = (at) => ours[at].positions.map(({ top }) => top.map(([id]) => id));
   const job = ({ path }, at) => ({ path, ids: ours[at].ids, wanted: wanted(at) });
-  const ran = await runs(work, made.map((file, at) => ({ ...job(file, at), texts: asked })));
-  const again = await runs(work, made.map((file, at) => ({ ...job(file, at), halves: true })));
-  const [published, ...read] = await readsGguf(work, [base, ...made.map(({ path }) => path)].map((path) => ({ path })));
-  const listed = await headers(work, made.map(({ path }) => path));
+  const ran = await runs(
+    work,
+    made.map((file, at) => ({ ...job(file, at), texts: asked })),
+  );
+  const again = await runs(
+    work,
+    made.map((file, at) => ({ ...job(file, at), halves: true })),
+  );
+  const [published, ...read] = await readsGguf(
+    work,
+    [base, ...made.map(({ path }) => path)].map((path) => ({ path })),
+  );
+  const listed = await headers(
+    work,
+    made.map(({ path }) => path),
+  );
 
   const rows = [];
   for (const [at, { way, type, patch, path }] of made.entries()) {
@@ -64,14 +90,32 @@ export async function smollm({ tabtune, work, fail }) {
     for (const { dtype } of read[at].tensors) count.set(dtype, (count.get(dtype) ?? 0) + 1);
     const types = [...count].map(([dtype, times]) => `${times} ${dtype}`).join(', ');
     const same = wrongHeader.length === 0 ? 'equal' : 'WRONG';
-    rows.push([way, types, ...ranAs(positions, ours[at].positions), figure(noise), `${asked.length - wrongTexts.length} of ${asked.length}`, same, ownAs(own)]);
+    rows.push([
+      way,
+      types,
+      ...ranAs(positions, ours[at].positions),
+      figure(noise),
+      `${asked.length - wrongTexts.length} of ${asked.length}`,
+      same,
+      ownAs(own),
+    ]);
   }
   return {
     title: `SmolLM2-135M-Instruct after ${STEPS} steps from its Q4_1 file`,
     words: `The published file with the trained tensors in its place in three types, and a file made anew as q4_k_m. A patch keeps every key of the base but the file's type. The columns are those of the
 small models; *beside itself* is how far llama.cpp's log-probabilities move when only its cache of keys and values is rounded to F16: a flipped rounding of 8 bits flips others
 in the layers above. Blocks are allowed that besides a hundredth of the largest logit.`,
-    columns: ['way', 'tensors', 'llama.cpp off by', 'of what is allowed', 'best tokens', 'beside itself', 'texts', 'headers', 'tabtune off by'],
+    columns: [
+      'way',
+      'tensors',
+      'llama.cpp off by',
+      'of what is allowed',
+      'best tokens',
+      'beside itself',
+      'texts',
+      'headers',
+      'tabtune off by',
+    ],
     rows,
   };
 }

@@ -16,7 +16,8 @@ Das Lied der Sterne: größer, schöner. Звёзды, звёзды.
 `;
 
 /** Words as Llama 3 splits a text: the splits of the other kinds are inside these. */
-const WORDS = /'[sStTmMdD]|'[rR][eE]|'[vV][eE]|'[lL][lL]|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+/gu;
+const WORDS =
+  /'[sStTmMdD]|'[rR][eE]|'[vV][eE]|'[lL][lL]|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+/gu;
 
 /** Returns GPT-2's printable character for each byte. */
 function alphabet() {
@@ -33,10 +34,11 @@ export function learn(count) {
   const merges = [];
   while (merges.length < count) {
     const seen = new Map();
-    for (const word of words) for (let at = 1; at < word.length; at++) {
-      const pair = `${word[at - 1]} ${word[at]}`;
-      seen.set(pair, (seen.get(pair) ?? 0) + 1);
-    }
+    for (const word of words)
+      for (let at = 1; at < word.length; at++) {
+        const pair = `${word[at - 1]} ${word[at]}`;
+        seen.set(pair, (seen.get(pair) ?? 0) + 1);
+      }
     const [[best]] = [...seen].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1));
     const [left, right] = best.split(' ');
     merges.push([left, right]);
@@ -52,7 +54,8 @@ export function learn(count) {
   return merges;
 }
 
-const LLAMA_BPE = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+const LLAMA_BPE =
+  "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 const bytes = (useRegex) => ({ type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: useRegex });
 const sequence = (first, useRegex) => ({ type: 'Sequence', pretokenizers: [first, bytes(useRegex)] });
 const pattern = (regex) => ({ type: 'Split', pattern: { Regex: regex }, behavior: 'Isolated', invert: false });
@@ -83,16 +86,39 @@ export function tokenizer({ kind, merges, special, last, bos }) {
   const texts = last ? [...plain, ...special] : [...special, ...plain];
   const ids = Object.fromEntries(texts.map((text, id) => [text, id]));
   const [normalizer, pre, whole] = KINDS[kind];
-  const added = special.map((content) => ({ id: ids[content], content, single_word: false, lstrip: false, rstrip: false, normalized: false, special: true }));
+  const added = special.map((content) => ({
+    id: ids[content],
+    content,
+    single_word: false,
+    lstrip: false,
+    rstrip: false,
+    normalized: false,
+    special: true,
+  }));
   // Tokens that are in no vocabulary get the ids after it, so those that come first are in it.
   const vocab = Object.fromEntries(Object.entries(ids).filter(([text]) => !last || !special.includes(text)));
   const model = {
-    type: 'BPE', dropout: null, unk_token: null, continuing_subword_prefix: null, end_of_word_suffix: null, fuse_unk: false, byte_fallback: false,
-    ignore_merges: whole, vocab, merges: merges.map((pair) => pair.join(' ')),
+    type: 'BPE',
+    dropout: null,
+    unk_token: null,
+    continuing_subword_prefix: null,
+    end_of_word_suffix: null,
+    fuse_unk: false,
+    byte_fallback: false,
+    ignore_merges: whole,
+    vocab,
+    merges: merges.map((pair) => pair.join(' ')),
   };
   const document = {
-    version: '1.0', truncation: null, padding: null, added_tokens: added, normalizer, pre_tokenizer: pre,
-    post_processor: bos ? begins(bos, ids[bos]) : null, decoder: bytes(true), model,
+    version: '1.0',
+    truncation: null,
+    padding: null,
+    added_tokens: added,
+    normalizer,
+    pre_tokenizer: pre,
+    post_processor: bos ? begins(bos, ids[bos]) : null,
+    decoder: bytes(true),
+    model,
   };
   return { document, ids };
 }

@@ -2,7 +2,8 @@
 import { digest, settled, tabtune, tell, workers } from './subject.mjs';
 
 /** Returns the served files of these names in `folder`. */
-export const fetched = (folder, names) => Promise.all(names.map(async (name) => new File([await (await fetch(`${folder}/${encodeURIComponent(name)}`)).blob()], name)));
+export const fetched = (folder, names) =>
+  Promise.all(names.map(async (name) => new File([await (await fetch(`${folder}/${encodeURIComponent(name)}`)).blob()], name)));
 
 /** Opens a model, lets `work` use it, and ends its worker. */
 export async function withModel(files, work, options = {}) {
@@ -56,7 +57,11 @@ export async function offered(model, { exports, contract }, base) {
   const cell = (surface) => contract.surfaces.find((row) => row.surface === surface).export.support !== 'unsupported';
   // With values as bytes, a JSON document can also hold blocks, which numbers cannot.
   const json = (await settled(model.exportFiles({ format: 'json', encoding: 'base64' }))).ok;
-  for (const [surface, expected] of [['gguf', any('gguf')], ['hf_folder', any('safetensors', true)], ['torch_state_dict_json', json]]) {
+  for (const [surface, expected] of [
+    ['gguf', any('gguf')],
+    ['hf_folder', any('safetensors', true)],
+    ['torch_state_dict_json', json],
+  ]) {
     if (cell(surface) !== expected) wrong.push(`${surface} is ${cell(surface) ? '' : 'not '}in the contract`);
   }
   return { wrong, choices: exports.length };
@@ -104,12 +109,20 @@ export async function measured(files, ways, { kept = false, base, ...options } =
         const name = crypto.randomUUID();
         const isFolder = way.format === undefined;
         const target = await (isFolder ? home.getDirectoryHandle(name, { create: true }) : home.getFileHandle(name, { create: true }));
-        const fileOf = () => ('getFile' in target ? target.getFile() : target.getFileHandle('model.safetensors').then((handle) => handle.getFile(), () => undefined));
+        const fileOf = () =>
+          'getFile' in target
+            ? target.getFile()
+            : target.getFileHandle('model.safetensors').then(
+                (handle) => handle.getFile(),
+                () => undefined,
+              );
         const from = performance.now();
         const { ok, value, word } = await settled(model.exportTo(target, patched ? { ...way, base } : way));
         const written = await fileOf();
         await row([way.format ?? 'folder', way.type ?? way.dtype ?? way.encoding, patched ? 'into its base' : ''].join(' ').trim(), from, {
-          refused: ok ? undefined : word, bytes: written?.size ?? 0, told: value?.outputs.reduce((sum, { bytes }) => Math.max(sum, bytes), 0) ?? 0,
+          refused: ok ? undefined : word,
+          bytes: written?.size ?? 0,
+          told: value?.outputs.reduce((sum, { bytes }) => Math.max(sum, bytes), 0) ?? 0,
         });
         if (kept && written && !isFolder) last = [name, new File([written], `${name}.gguf`)];
         else await home.removeEntry(name, { recursive: true });

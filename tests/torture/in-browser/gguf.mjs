@@ -33,8 +33,16 @@ export function taken(bytes, length = bytes.length) {
     pass(kind);
     metadata.set(name, [kind, bytes.subarray(from, at)]);
   }
-  const tensors = Array.from({ length: tensorCount }, () => ({ name: words(), dims: Array.from({ length: number() }, count), kind: number(), offset: count() }));
+  const tensors = Array.from({ length: tensorCount }, () => ({
+    name: words(),
+    dims: Array.from({ length: number() }, count),
+    kind: number(),
+    offset: count(),
+  }));
   const data = padded(at);
   const ends = [...tensors.map(({ offset }) => offset), length - data].sort((a, b) => a - b);
-  return { metadata, tensors: tensors.map(({ offset, ...tensor }) => ({ ...tensor, begin: data + offset, end: data + ends[ends.lastIndexOf(offset) + 1] })) };
+  return {
+    metadata,
+    tensors: tensors.map(({ offset, ...tensor }) => ({ ...tensor, begin: data + offset, end: data + ends[ends.lastIndexOf(offset) + 1] })),
+  };
 }

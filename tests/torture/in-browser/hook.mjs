@@ -52,20 +52,47 @@ function wrap(owner, name, around) {
 
 // Limits that WebGPU guarantees everywhere; a device that requests nothing gets them.
 const MINIMUM = {
-  maxTextureDimension1D: 8192, maxTextureDimension2D: 8192, maxTextureDimension3D: 2048, maxTextureArrayLayers: 256, maxBindGroups: 4,
-  maxBindGroupsPlusVertexBuffers: 24, maxBindingsPerBindGroup: 1000, maxDynamicUniformBuffersPerPipelineLayout: 8,
-  maxDynamicStorageBuffersPerPipelineLayout: 4, maxSampledTexturesPerShaderStage: 16, maxSamplersPerShaderStage: 16,
-  maxStorageBuffersPerShaderStage: 8, maxStorageTexturesPerShaderStage: 4, maxUniformBuffersPerShaderStage: 12,
-  maxUniformBufferBindingSize: 65536, maxStorageBufferBindingSize: 128 << 20, minUniformBufferOffsetAlignment: 256,
-  minStorageBufferOffsetAlignment: 256, maxVertexBuffers: 8, maxBufferSize: 256 << 20, maxVertexAttributes: 16,
-  maxVertexBufferArrayStride: 2048, maxInterStageShaderVariables: 16, maxColorAttachments: 8, maxColorAttachmentBytesPerSample: 32,
-  maxComputeWorkgroupStorageSize: 16384, maxComputeInvocationsPerWorkgroup: 256, maxComputeWorkgroupSizeX: 256,
-  maxComputeWorkgroupSizeY: 256, maxComputeWorkgroupSizeZ: 64, maxComputeWorkgroupsPerDimension: 65535,
+  maxTextureDimension1D: 8192,
+  maxTextureDimension2D: 8192,
+  maxTextureDimension3D: 2048,
+  maxTextureArrayLayers: 256,
+  maxBindGroups: 4,
+  maxBindGroupsPlusVertexBuffers: 24,
+  maxBindingsPerBindGroup: 1000,
+  maxDynamicUniformBuffersPerPipelineLayout: 8,
+  maxDynamicStorageBuffersPerPipelineLayout: 4,
+  maxSampledTexturesPerShaderStage: 16,
+  maxSamplersPerShaderStage: 16,
+  maxStorageBuffersPerShaderStage: 8,
+  maxStorageTexturesPerShaderStage: 4,
+  maxUniformBuffersPerShaderStage: 12,
+  maxUniformBufferBindingSize: 65536,
+  maxStorageBufferBindingSize: 128 << 20,
+  minUniformBufferOffsetAlignment: 256,
+  minStorageBufferOffsetAlignment: 256,
+  maxVertexBuffers: 8,
+  maxBufferSize: 256 << 20,
+  maxVertexAttributes: 16,
+  maxVertexBufferArrayStride: 2048,
+  maxInterStageShaderVariables: 16,
+  maxColorAttachments: 8,
+  maxColorAttachmentBytesPerSample: 32,
+  maxComputeWorkgroupStorageSize: 16384,
+  maxComputeInvocationsPerWorkgroup: 256,
+  maxComputeWorkgroupSizeX: 256,
+  maxComputeWorkgroupSizeY: 256,
+  maxComputeWorkgroupSizeZ: 64,
+  maxComputeWorkgroupsPerDimension: 65535,
 };
 
 function shadow(prototype, name, change) {
   const { get } = /** @type {Required<PropertyDescriptor>} */ (Object.getOwnPropertyDescriptor(prototype, name));
-  Object.defineProperty(prototype, name, { configurable: true, get() { return change(get.call(this)); } });
+  Object.defineProperty(prototype, name, {
+    configurable: true,
+    get() {
+      return change(get.call(this));
+    },
+  });
 }
 
 if (typeof GPUAdapter !== 'undefined') {
@@ -185,7 +212,11 @@ const COMMANDS = {
     return found;
   },
   violations: () => [...violations],
-  fetch: ({ url }) => fetch(url).then(() => 'answered', (error) => error.name),
+  fetch: ({ url }) =>
+    fetch(url).then(
+      () => 'answered',
+      (error) => error.name,
+    ),
 };
 
 channel.onmessage = async ({ data }) => {

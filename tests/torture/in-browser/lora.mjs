@@ -16,7 +16,9 @@ export function field() {
 async function begun({ text, options }) {
   const [model, open] = await timed(() => s.tabtune.openModel(document.querySelector('#model').files?.[0] ?? [], { worker: s.workers() }));
   const planned = await s.tabtune.Trainer.estimate(model, options);
-  const [, create] = await timed(async () => s.adopt(await s.tabtune.Trainer.create({ model, data: { text }, autosave: false, ...options })));
+  const [, create] = await timed(async () =>
+    s.adopt(await s.tabtune.Trainer.create({ model, data: { text }, autosave: false, ...options })),
+  );
   return { planned, open, create };
 }
 

@@ -4,8 +4,15 @@ import { padded, taken } from './gguf.mjs';
 
 /** GGUF's names of Llama's tensors. */
 const NAMES = {
-  input_layernorm: 'attn_norm', post_attention_layernorm: 'ffn_norm', 'self_attn.q_proj': 'attn_q', 'self_attn.k_proj': 'attn_k', 'self_attn.v_proj': 'attn_v',
-  'self_attn.o_proj': 'attn_output', 'mlp.gate_proj': 'ffn_gate', 'mlp.up_proj': 'ffn_up', 'mlp.down_proj': 'ffn_down',
+  input_layernorm: 'attn_norm',
+  post_attention_layernorm: 'ffn_norm',
+  'self_attn.q_proj': 'attn_q',
+  'self_attn.k_proj': 'attn_k',
+  'self_attn.v_proj': 'attn_v',
+  'self_attn.o_proj': 'attn_output',
+  'mlp.gate_proj': 'ffn_gate',
+  'mlp.up_proj': 'ffn_up',
+  'mlp.down_proj': 'ffn_down',
 };
 /** Number of words after which the noise repeats. */
 const PERIOD = 1 << 18;
@@ -26,7 +33,17 @@ async function headOf(file) {
 /** Returns a stream that compares; `report()` returns the number of bytes received, of complete tensors, and the differences. */
 export async function comparing(file, heads) {
   const { tensors, noise } = await headOf(file);
-  const sources = new Map(Object.entries(tensors).map(([name, { shape, data_offsets: [begin, end] }]) => [ggufName(name), { first: begin / 4, words: (end - begin) / 4, width: shape.at(-1), rows: shape[0] }]));
+  const sources = new Map(
+    Object.entries(tensors).map(
+      ([
+        name,
+        {
+          shape,
+          data_offsets: [begin, end],
+        },
+      ]) => [ggufName(name), { first: begin / 4, words: (end - begin) / 4, width: shape.at(-1), rows: shape[0] }],
+    ),
+  );
   const found = { bytes: 0, beyond: 0, words: 0, wrong: /** @type {string[]} */ ([]), tensors: 0, highest: 0 };
   let layout;
   /** Returns the source of row `row` of a tensor: rows of q and k are interleaved in pairs, the first half of a head with its second. */
@@ -37,7 +54,7 @@ export async function comparing(file, heads) {
     return head * dim + (inner % 2) * (dim / 2) + Math.floor(inner / 2);
   };
   function compared(name, source, from, words) {
-    for (let at = 0; at < words.length; ) {
+    for (let at = 0; at < words.length;) {
       const row = Math.floor((from + at) / source.width);
       const column = (from + at) % source.width;
       const count = Math.min(source.width - column, words.length - at);
@@ -71,5 +88,8 @@ export async function comparing(file, heads) {
     }
     found.bytes = end;
   };
-  return { stream: new WritableStream({ write }), report: () => ({ ...found, expected: [...sources.values()].reduce((sum, { words }) => sum + words, 0), names: sources.size }) };
+  return {
+    stream: new WritableStream({ write }),
+    report: () => ({ ...found, expected: [...sources.values()].reduce((sum, { words }) => sum + words, 0), names: sources.size }),
+  };
 }

@@ -44,7 +44,16 @@ export async function settled(promise) {
   try {
     return { ok: true, value: await promise, ms: now() - started };
   } catch (error) {
-    return { ok: false, name: error.name, code: error.code, word: error.detail?.code, step: error.detail?.step, recovered: error.detail?.recovered, message: error.message, ms: now() - started };
+    return {
+      ok: false,
+      name: error.name,
+      code: error.code,
+      word: error.detail?.code,
+      step: error.detail?.step,
+      recovered: error.detail?.recovered,
+      message: error.message,
+      ms: now() - started,
+    };
   }
 }
 
@@ -64,13 +73,27 @@ export const current = () => trainer;
  */
 export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads, tied = true, towerBytes = 0 }) {
   const config = {
-    architectures: ['LlamaForCausalLM'], model_type: 'llama', hidden_size: hidden, intermediate_size: intermediate, num_hidden_layers: layers,
-    num_attention_heads: heads, num_key_value_heads: kvHeads, max_position_embeddings: 64, rms_norm_eps: 1e-5, rope_theta: 10000, hidden_act: 'silu',
-    tie_word_embeddings: tied, vocab_size: vocab, torch_dtype: 'float32',
+    architectures: ['LlamaForCausalLM'],
+    model_type: 'llama',
+    hidden_size: hidden,
+    intermediate_size: intermediate,
+    num_hidden_layers: layers,
+    num_attention_heads: heads,
+    num_key_value_heads: kvHeads,
+    max_position_embeddings: 64,
+    rms_norm_eps: 1e-5,
+    rope_theta: 10000,
+    hidden_act: 'silu',
+    tie_word_embeddings: tied,
+    vocab_size: vocab,
+    torch_dtype: 'float32',
   };
   const rows = (hidden / heads) * kvHeads;
   /** @type {[string, number[]][]} */
-  const shapes = [['model.embed_tokens.weight', [vocab, hidden]], ['model.norm.weight', [hidden]]];
+  const shapes = [
+    ['model.embed_tokens.weight', [vocab, hidden]],
+    ['model.norm.weight', [hidden]],
+  ];
   if (!tied) shapes.push(['lm_head.weight', [vocab, hidden]]);
   for (let layer = 0; layer < layers; layer++) {
     const of = (name, ...shape) => shapes.push([`model.layers.${layer}.${name}.weight`, shape]);
@@ -84,7 +107,8 @@ export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads
     of('mlp.up_proj', intermediate, hidden);
     of('mlp.down_proj', hidden, intermediate);
   }
-  const header = towerBytes > 0 ? { 'vision_tower.weight': { dtype: 'U8', shape: [1000, towerBytes / 1000], data_offsets: [0, towerBytes] } } : {};
+  const header =
+    towerBytes > 0 ? { 'vision_tower.weight': { dtype: 'U8', shape: [1000, towerBytes / 1000], data_offsets: [0, towerBytes] } } : {};
   let at = towerBytes;
   for (const [name, shape] of shapes) {
     const bytes = 4 * shape.reduce((a, b) => a * b);
@@ -237,7 +261,10 @@ export async function takenUp(run) {
   const resumed = await settled(resume({ run }));
   if (!resumed.ok) return { list, torn, resumed };
   const losses = await step(2);
-  const warnings = timeline.slice(from).filter(({ type }) => type === 'warning').map(({ code }) => code);
+  const warnings = timeline
+    .slice(from)
+    .filter(({ type }) => type === 'warning')
+    .map(({ code }) => code);
   await trainer.dispose();
   return { list, torn, resumed, losses, warnings };
 }

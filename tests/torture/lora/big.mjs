@@ -26,8 +26,11 @@ const PIECE_BLOCKS = 8192;
 
 /** Returns blocks of random bits with those halves. @param {(number | object)[]} type */
 function blocks([kind, size, halves]) {
-  const bytes = createHash('shake256', { outputLength: PIECE_BLOCKS * size }).update(`big ${kind}`).digest();
-  for (let at = 0; at < bytes.length; at += size) for (const [place, half] of Object.entries(halves)) bytes.writeUInt16LE(half, at + Number(place));
+  const bytes = createHash('shake256', { outputLength: PIECE_BLOCKS * size })
+    .update(`big ${kind}`)
+    .digest();
+  for (let at = 0; at < bytes.length; at += size)
+    for (const [place, half] of Object.entries(halves)) bytes.writeUInt16LE(half, at + Number(place));
   return bytes;
 }
 
@@ -35,24 +38,53 @@ function blocks([kind, size, halves]) {
  * Writes the model with a table of this type: a tensor repeats one piece of blocks. Its tokens are those of bytes, and others that no text contains.
  */
 function made(path, table) {
-  const metadata = new Map([['general.architecture', ofText('llama')], ['tokenizer.ggml.model', ofText('gpt2')], ['tokenizer.ggml.pre', ofText('gpt-2')]]);
-  const numbers = { block_count: LAYERS, context_length: 2048, embedding_length: WIDTH, feed_forward_length: MLP, 'attention.head_count': HEADS, 'attention.head_count_kv': KV_HEADS, vocab_size: VOCABULARY };
+  const metadata = new Map([
+    ['general.architecture', ofText('llama')],
+    ['tokenizer.ggml.model', ofText('gpt2')],
+    ['tokenizer.ggml.pre', ofText('gpt-2')],
+  ]);
+  const numbers = {
+    block_count: LAYERS,
+    context_length: 2048,
+    embedding_length: WIDTH,
+    feed_forward_length: MLP,
+    'attention.head_count': HEADS,
+    'attention.head_count_kv': KV_HEADS,
+    vocab_size: VOCABULARY,
+  };
   for (const [key, value] of Object.entries(numbers)) metadata.set(`llama.${key}`, ofU32(value));
   metadata.set('llama.attention.layer_norm_rms_epsilon', ofF32(1e-5));
   // Every byte is its own character in this text, except for the space.
-  const tokens = Array.from({ length: VOCABULARY }, (_, id) => (id === 32 ? 'Ġ' : id > 32 && id < 127 ? String.fromCharCode(id) : `<${id}>`));
+  const tokens = Array.from({ length: VOCABULARY }, (_, id) =>
+    id === 32 ? 'Ġ' : id > 32 && id < 127 ? String.fromCharCode(id) : `<${id}>`,
+  );
   metadata.set('tokenizer.ggml.tokens', ofTexts(tokens)).set('tokenizer.ggml.merges', ofTexts([]));
   metadata.set('tokenizer.ggml.token_type', ofI32s(tokens.map(() => 1)));
 
-  const matrix = (name, type, rows, columns) => ({ name: `${name}.weight`, kind: TYPES[type][0], dims: [columns, rows], length: (rows * columns * TYPES[type][1]) / 256, type });
+  const matrix = (name, type, rows, columns) => ({
+    name: `${name}.weight`,
+    kind: TYPES[type][0],
+    dims: [columns, rows],
+    length: (rows * columns * TYPES[type][1]) / 256,
+    type,
+  });
   const norm = (name) => ({ name: `${name}.weight`, kind: 0, dims: [WIDTH], length: 4 * WIDTH });
   const layer = (at) => {
     const of = (part, ...rest) => matrix(`blk.${at}.${part}`, ...rest);
-    const attention = [of('attn_q', 'q4_k', HEADS * HEAD, WIDTH), of('attn_k', 'q4_k', KV_HEADS * HEAD, WIDTH), of('attn_v', 'q6_k', KV_HEADS * HEAD, WIDTH), of('attn_output', 'q4_k', WIDTH, HEADS * HEAD)];
+    const attention = [
+      of('attn_q', 'q4_k', HEADS * HEAD, WIDTH),
+      of('attn_k', 'q4_k', KV_HEADS * HEAD, WIDTH),
+      of('attn_v', 'q6_k', KV_HEADS * HEAD, WIDTH),
+      of('attn_output', 'q4_k', WIDTH, HEADS * HEAD),
+    ];
     const mlp = [of('ffn_gate', 'q4_k', MLP, WIDTH), of('ffn_up', 'q4_k', MLP, WIDTH), of('ffn_down', 'q4_k', WIDTH, MLP)];
     return [norm(`blk.${at}.attn_norm`), ...attention, norm(`blk.${at}.ffn_norm`), ...mlp];
   };
-  const tensors = [matrix('token_embd', table, VOCABULARY, WIDTH), ...Array.from({ length: LAYERS }, (_, at) => layer(at)).flat(), norm('output_norm')];
+  const tensors = [
+    matrix('token_embd', table, VOCABULARY, WIDTH),
+    ...Array.from({ length: LAYERS }, (_, at) => layer(at)).flat(),
+    norm('output_norm'),
+  ];
   const pieces = { q4_k: blocks(TYPES.q4_k), q6_k: blocks(TYPES.q6_k) };
   const ones = Buffer.from(new Float32Array(WIDTH).fill(1).buffer);
   const file = openSync(path, 'w');
@@ -84,7 +116,10 @@ function watched(binary, args) {
     child.on('close', (code) => {
       clearInterval(look);
       const lines = Buffer.concat(out).toString();
-      const found = lines.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+      const found = lines
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line));
       const refused = found.find(({ error }) => error)?.error;
       if (code !== 0 && !refused) reject(new Error(`${args.join(' ')}: ${lines}${Buffer.concat(errors)}`));
       else resolve({ most, refused, lines: found });
@@ -95,7 +130,9 @@ function watched(binary, args) {
 /** Opens the model on the device `cpu`, where the process has no driver memory; makes two steps on that of Vulkan. */
 async function natively(tabtune, model, data, fail) {
   const { r, alpha, seqLen } = SHAPE;
-  const lora = ['--lora', '--lora-r', r, '--lora-alpha', alpha, '--lora-targets', 'all-linear', '--batch-size', 1, '--seq-len', seqLen].map(String);
+  const lora = ['--lora', '--lora-r', r, '--lora-alpha', alpha, '--lora-targets', 'all-linear', '--batch-size', 1, '--seq-len', seqLen].map(
+    String,
+  );
   const [{ needBytes: planned, parts }] = await tabtune.lines('estimate', '--model', model, ...lora);
   const run = (...more) => watched(tabtune.binary, ['train', '--json', '--model', model, '--data', data, ...lora, ...more]);
   const started = Date.now();
@@ -118,11 +155,25 @@ async function inChromium(model, fail) {
   try {
     const { r, alpha, seqLen } = SHAPE;
     const options = { steps: 1, batchSize: 1, seqLen, adapter: { r, alpha, targetModules: 'all-linear' } };
-    const late = new Promise((_, reject) => setTimeout(() => reject(new Error(`no step in ${PATIENCE_MINS} minutes`)), PATIENCE_MINS * 60_000).unref());
+    const late = new Promise((_, reject) =>
+      setTimeout(() => reject(new Error(`no step in ${PATIENCE_MINS} minutes`)), PATIENCE_MINS * 60_000).unref(),
+    );
     const found = await Promise.race([inTab(arena, model, 'first', { text: TEXT, options }), late]);
     const { planned, open, create, step, wasm, most, refused } = found;
     if (wasm > WASM) fail(`Chromium: wasm memory grew by ${(wasm / MIB).toFixed(1)} MiB`);
-    return [`Chromium ${arena.browser.version}`, mb(statSync(model).size), (open + create).toFixed(1), refused ?? step.toFixed(1), '–', '–', mb(planned.needBytes), mb(most), '–', '–', (wasm / MIB).toFixed(1)];
+    return [
+      `Chromium ${arena.browser.version}`,
+      mb(statSync(model).size),
+      (open + create).toFixed(1),
+      refused ?? step.toFixed(1),
+      '–',
+      '–',
+      mb(planned.needBytes),
+      mb(most),
+      '–',
+      '–',
+      (wasm / MIB).toFixed(1),
+    ];
   } finally {
     await arena.end();
   }

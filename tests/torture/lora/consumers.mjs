@@ -20,7 +20,11 @@ const LEAST_MOVED = 0.02;
 const adapters = (model) => {
   const all = { r: 4, alpha: 8, target_modules: 'all-linear' };
   const [wide, other] = model === 'gpt2' ? ['c_attn', 'mlp.c_fc'] : ['q_proj', 'v_proj'];
-  return { plain: all, rsLoRA: { ...all, alpha: 5, rslora: true }, patterned: { ...all, rank_pattern: { [wide]: 2 }, alpha_pattern: { [wide]: 3, [other]: 12 } } };
+  return {
+    plain: all,
+    rsLoRA: { ...all, alpha: 5, rslora: true },
+    patterned: { ...all, rank_pattern: { [wide]: 2 }, alpha_pattern: { [wide]: 3, [other]: 12 } },
+  };
 };
 
 const WORDS = `For each base, which tabtune wrote: how far llama.cpp's
@@ -28,7 +32,21 @@ log-probabilities of the five best tokens are off with \`--format gguf-adapter\`
 largest logit), how often the best token is the same, over the prompt and ${POSITIONS} best tokens after it, which it must be where it is ahead by more than twice what is usual, and how far
 its probabilities are off (allowed 1e-3); the same of the model merged into an F16 GGUF. Beside Q8_0 it is listed and not judged. Expected is float64: the base that gguf-py reads plus scale · B A of the PEFT folder. Then how many roundings the values of the merged file and folder
 are from that sum (allowed 1), and how much the adapter moves the best token's log-probability. Every export was made twice, with equal bytes.`;
-const COLUMNS = ['model', 'base', 'adapter', 'off by', 'of what is usual', 'best tokens', 'probabilities', 'merged off by', 'of what is usual', 'best tokens', 'probabilities', 'roundings', 'moved'];
+const COLUMNS = [
+  'model',
+  'base',
+  'adapter',
+  'off by',
+  'of what is usual',
+  'best tokens',
+  'probabilities',
+  'merged off by',
+  'of what is usual',
+  'best tokens',
+  'probabilities',
+  'roundings',
+  'moved',
+];
 
 const data = join(root, 'LICENSE');
 
@@ -37,7 +55,22 @@ async function train(tabtune, work, base, settings, out, ...more) {
   const config = join(work, 'train.json');
   writeFileSync(config, JSON.stringify({ adapter: settings }));
   const options = more.length > 0 ? more : ['--steps', '30', '--batch-size', '2', '--learning-rate', '0.005', '--device', 'cpu'];
-  await tabtune.lines('train', '--model', base, '--data', data, '--out', out, '--train-config', config, '--seq-len', '32', '--seed', '1', ...options);
+  await tabtune.lines(
+    'train',
+    '--model',
+    base,
+    '--data',
+    data,
+    '--out',
+    out,
+    '--train-config',
+    config,
+    '--seq-len',
+    '32',
+    '--seed',
+    '1',
+    ...options,
+  );
 }
 
 /** Exports a checkpoint twice, which must give equal bytes, and returns the path. */
@@ -117,12 +150,27 @@ async function forms(tabtune, fail, at, base) {
 /** Returns a row for each case. */
 async function compared(work, fail, cases) {
   const wantedOf = (exact) => exact.positions.map(({ top }) => top.map(([id]) => id));
-  const apart = await adapted(work, cases.map(({ base, peft, ids }) => ({ path: base, adapter: peft, ids, count: POSITIONS })));
-  const together = await forward(work, cases.map(({ merged, ids }) => ({ path: merged, ids, count: POSITIONS })));
-  const values = await adapted(work, cases.flatMap(({ base, peft, merged, whole }) => [merged, whole].map((path) => ({ path: base, adapter: peft, merged: path }))));
+  const apart = await adapted(
+    work,
+    cases.map(({ base, peft, ids }) => ({ path: base, adapter: peft, ids, count: POSITIONS })),
+  );
+  const together = await forward(
+    work,
+    cases.map(({ merged, ids }) => ({ path: merged, ids, count: POSITIONS })),
+  );
+  const values = await adapted(
+    work,
+    cases.flatMap(({ base, peft, merged, whole }) => [merged, whole].map((path) => ({ path: base, adapter: peft, merged: path }))),
+  );
   const job = (path, exact, lora) => ({ path, lora, ids: exact.ids, wanted: wantedOf(exact) });
-  const ran = await runs(work, cases.flatMap(({ base, lora, merged }, at) => [job(base, apart[at], lora), job(merged, together[at])]));
-  const plain = await forward(work, cases.map(({ base, ids }) => ({ path: base, ids, count: 0 })));
+  const ran = await runs(
+    work,
+    cases.flatMap(({ base, lora, merged }, at) => [job(base, apart[at], lora), job(merged, together[at])]),
+  );
+  const plain = await forward(
+    work,
+    cases.map(({ base, ids }) => ({ path: base, ids, count: 0 })),
+  );
   return cases.map(({ model, type, which }, at) => {
     const [beside, inside] = [ran[2 * at].positions, ran[2 * at + 1].positions];
     const [ours, merged] = [apart[at].positions, together[at].positions];
@@ -175,14 +223,23 @@ export async function peft({ tabtune, work, fail }) {
     const theirs = {
       plain: all,
       rsLoRA: { ...all, use_rslora: true },
-      patterned: { ...all, target_modules: [wide, other], rank_pattern: { [wide]: 2 }, alpha_pattern: { [other]: 5 }, layers_to_transform: [1] },
+      patterned: {
+        ...all,
+        target_modules: [wide, other],
+        rank_pattern: { [wide]: 2 },
+        alpha_pattern: { [other]: 5 },
+        layers_to_transform: [1],
+      },
       saved: { ...all, target_modules: [wide], modules_to_save: [norm.split('.').at(-1)] },
     };
     for (const [which, config] of Object.entries(theirs)) {
       cases.push({ model, which, from: 'PEFT', base, adapter: join(work, `${model}-${which}-theirs`), ids, config });
     }
   }
-  const answers = await peftReads(work, cases.map(({ base, adapter, ids, config }, at) => (config ? { base, save: adapter, ids, config, seed: at } : { base, adapter, ids })));
+  const answers = await peftReads(
+    work,
+    cases.map(({ base, adapter, ids, config }, at) => (config ? { base, save: adapter, ids, config, seed: at } : { base, adapter, ids })),
+  );
   const rows = [];
   for (const [at, { model, which, from, base, adapter, ids }] of cases.entries()) {
     const { loss, unused = [], missing = [], other = [] } = answers[at];
@@ -190,7 +247,8 @@ export async function peft({ tabtune, work, fail }) {
     const off = Math.abs(ours / loss - 1);
     const name = `${model} ${which} of ${from}`;
     if (!(off <= LOSS_OFF)) fail(`${name}: loss ${ours}, PEFT ${loss}`);
-    for (const [what, names] of Object.entries({ unused, missing, other })) if (names.length > 0) fail(`${name}: ${what} ${names.slice(0, 3).join(', ')}`);
+    for (const [what, names] of Object.entries({ unused, missing, other }))
+      if (names.length > 0) fail(`${name}: ${what} ${names.slice(0, 3).join(', ')}`);
     rows.push([model, which, from, loss.toFixed(6), figure(off)]);
   }
   return {

@@ -25,7 +25,25 @@ const EXTRACTED = 5e-4;
 const RANKS = [4, 16, 64];
 /** Share by which errors of extraction may exceed the best possible ones, and the rounding of factors to f32, which helps as often as it hurts. */
 const [ABOVE, ROUNDING] = [0.01, 1e-6];
-const SMOL = ['--steps', '60', '--batch-size', '1', '--seq-len', '64', '--lora', '--lora-r', '8', '--lora-alpha', '16', '--lora-targets', 'all-linear', '--learning-rate', '2e-4', '--seed', '5'];
+const SMOL = [
+  '--steps',
+  '60',
+  '--batch-size',
+  '1',
+  '--seq-len',
+  '64',
+  '--lora',
+  '--lora-r',
+  '8',
+  '--lora-alpha',
+  '16',
+  '--lora-targets',
+  'all-linear',
+  '--learning-rate',
+  '2e-4',
+  '--seed',
+  '5',
+];
 /** Number of steps in one row of its table. */
 const ROW = 6;
 
@@ -37,9 +55,31 @@ const lossesOf = (lines) => lines.filter((line) => line.grad_norm !== undefined)
 async function trained(tabtune, out, model, options, weights) {
   const started = Date.now();
   const held = ['--validation-fraction', String(HELD_OUT), '--eval-every', String(STEPS)];
-  const lines = await tabtune.lines('train', '--model', model, '--data', text(), '--device', DEVICE, '--steps', String(STEPS), ...SHAPE, ...held, '--out', out, ...options);
-  const sum = createHash('sha256').update(readFileSync(join(out, weights))).digest('hex');
-  return { losses: lossesOf(lines), held: lines.findLast((line) => line.eval_loss !== undefined).eval_loss, sum, secs: (Date.now() - started) / 1000 };
+  const lines = await tabtune.lines(
+    'train',
+    '--model',
+    model,
+    '--data',
+    text(),
+    '--device',
+    DEVICE,
+    '--steps',
+    String(STEPS),
+    ...SHAPE,
+    ...held,
+    '--out',
+    out,
+    ...options,
+  );
+  const sum = createHash('sha256')
+    .update(readFileSync(join(out, weights)))
+    .digest('hex');
+  return {
+    losses: lossesOf(lines),
+    held: lines.findLast((line) => line.eval_loss !== undefined).eval_loss,
+    sum,
+    secs: (Date.now() - started) / 1000,
+  };
 }
 
 const full = (tabtune, out, rate) => trained(tabtune, out, glass(), ['--learning-rate', String(rate)], 'model.safetensors');
@@ -47,12 +87,19 @@ const full = (tabtune, out, rate) => trained(tabtune, out, glass(), ['--learning
 /** Trains LoRA with each rate on each base, once more on f32, and full fine-tunes. */
 export async function quality({ tabtune, work, fail }) {
   const rows = [];
-  const row = (way, rate, { losses, held, secs }) => rows.push([way, rate, nats(losses[0]), nats(losses.at(-1)), nats(held), secs.toFixed(0)]);
+  const row = (way, rate, { losses, held, secs }) =>
+    rows.push([way, rate, nats(losses[0]), nats(losses.at(-1)), nats(held), secs.toFixed(0)]);
   for (const rate of FULL_RATES) row('all weights', rate, await full(tabtune, join(work, `full-${rate}`), rate));
   for (const [type, name] of Object.entries(BASES)) {
     const run = (rate, storage) => {
       const options = [...LORA, '--learning-rate', String(rate), '--base-storage', storage];
-      return trained(tabtune, join(work, `${type}-${rate}-${storage}`), asset('glass-en', 'gguf', name), options, 'adapter_model.safetensors');
+      return trained(
+        tabtune,
+        join(work, `${type}-${rate}-${storage}`),
+        asset('glass-en', 'gguf', name),
+        options,
+        'adapter_model.safetensors',
+      );
     };
     for (const rate of LORA_RATES) {
       const stored = await run(rate, 'stored');
@@ -79,7 +126,8 @@ export async function extraction({ tabtune, work, fail }) {
   await full(tabtune, tuned, EXTRACTED);
   const whole = readFileSync(text(), 'utf8');
   writeFileSync(held, whole.slice(Math.floor(whole.length * (1 - HELD_OUT))));
-  const loss = async (model) => (await tabtune.lines('evaluate', '--model', model, '--data', held, '--seq-len', '129', '--device', DEVICE))[0].loss;
+  const loss = async (model) =>
+    (await tabtune.lines('evaluate', '--model', model, '--data', held, '--seq-len', '129', '--device', DEVICE))[0].loss;
 
   const reports = new Map();
   for (const rank of RANKS) {
@@ -92,14 +140,28 @@ export async function extraction({ tabtune, work, fail }) {
   }
   const { tensors, uncovered } = reports.get(RANKS[0]);
   const names = Object.keys(tensors);
-  const best = await svd(work, { tuned: join(tuned, 'model.safetensors'), base: join(glass(), 'model.safetensors'), tensors: names, ranks: RANKS });
+  const best = await svd(work, {
+    tuned: join(tuned, 'model.safetensors'),
+    base: join(glass(), 'model.safetensors'),
+    tensors: names,
+    ranks: RANKS,
+  });
   const rows = [...reports].map(([rank, report]) => {
     const pairs = names.map((name) => ({ name, error: report.tensors[name].error, least: best[rank][name] }));
-    for (const { name, error, least } of pairs) if (!(error > least - ROUNDING && error < least * (1 + ABOVE) + ROUNDING)) fail(`rank ${rank}, ${name}: ${error}, the best is ${least}`);
+    for (const { name, error, least } of pairs)
+      if (!(error > least - ROUNDING && error < least * (1 + ABOVE) + ROUNDING))
+        fail(`rank ${rank}, ${name}: ${error}, the best is ${least}`);
     const errors = pairs.map(({ error }) => error);
     // If the rank is that of the matrix, only rounding remains.
     const over = pairs.filter(({ least }) => least > ROUNDING).map(({ error, least }) => error / least - 1);
-    return [rank, report.error.toFixed(5), `${Math.min(...errors).toFixed(4)} to ${Math.max(...errors).toFixed(4)}`, percent(Math.max(...over)), nats(report.loss), report.secs.toFixed(1)];
+    return [
+      rank,
+      report.error.toFixed(5),
+      `${Math.min(...errors).toFixed(4)} to ${Math.max(...errors).toFixed(4)}`,
+      percent(Math.max(...over)),
+      nats(report.loss),
+      report.secs.toFixed(1),
+    ];
   });
   const share = Object.values(uncovered).reduce((all, one) => all + one.share, 0);
   const [[largest, { share: part }]] = Object.entries(uncovered).sort(([, a], [, b]) => b.share - a.share);
@@ -118,7 +180,18 @@ export async function smollm({ tabtune, work, fail }) {
   await installPython();
   await installSmollm();
   const started = Date.now();
-  const lines = await tabtune.lines('train', '--model', smollmFile, '--data', text(), '--device', DEVICE, ...SMOL, '--out', join(work, 'smollm'));
+  const lines = await tabtune.lines(
+    'train',
+    '--model',
+    smollmFile,
+    '--data',
+    text(),
+    '--device',
+    DEVICE,
+    ...SMOL,
+    '--out',
+    join(work, 'smollm'),
+  );
   const losses = lossesOf(lines);
   const mean = (from) => losses.slice(from, from + ROW).reduce((a, b) => a + b, 0) / ROW;
   const starts = losses.map((_, at) => at).filter((at) => at % ROW === 0);

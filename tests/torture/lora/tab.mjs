@@ -42,7 +42,21 @@ async function row(arena, name, path, fail) {
   };
   for (const [words, is] of Object.entries(wrong)) if (is) fail(`${name}: ${words}`);
   const seconds = (open + create + early).toFixed(1);
-  const cells = [name, mb(size), mb(base), mb(inUse), mb(bound), mb(planned.needBytes), mb(most), mb(now), (wasm / MIB).toFixed(1), before.toFixed(4), after.toFixed(4), seconds, step.toFixed(1)];
+  const cells = [
+    name,
+    mb(size),
+    mb(base),
+    mb(inUse),
+    mb(bound),
+    mb(planned.needBytes),
+    mb(most),
+    mb(now),
+    (wasm / MIB).toFixed(1),
+    before.toFixed(4),
+    after.toFixed(4),
+    seconds,
+    step.toFixed(1),
+  ];
   // The next case takes minutes.
   console.log(cells.join(' | '));
   return cells;
@@ -64,7 +78,21 @@ export async function browser({ tabtune, work, fail }) {
 the Q8_0 form is what \`tabtune convert\` made of the Q4_1 file. MB on the GPU: of the base; in use at most in a step, where file, ${EACH} bytes a trained value and planned activations are
 allowed, and a tenth more; planned of all; of all buffers, at most in the run and at its end. MiB by which wasm memory grew (allowed ${WASM / MIB}). Loss of ${WINDOWS} held-out windows before and
 after, in nats (falls by at least ${LEARNT}). Seconds until the first step is done, opening included, and of each later step.`,
-      columns: ['base', 'file', 'base on the GPU', 'in use', 'allowed', 'planned', 'buffers at most', 'at the end', 'wasm', 'loss before', 'loss after', 'first step', 'step'],
+      columns: [
+        'base',
+        'file',
+        'base on the GPU',
+        'in use',
+        'allowed',
+        'planned',
+        'buffers at most',
+        'at the end',
+        'wasm',
+        'loss before',
+        'loss after',
+        'first step',
+        'step',
+      ],
       rows,
     };
   } finally {

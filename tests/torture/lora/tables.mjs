@@ -13,7 +13,8 @@ const LARGEST_OFF = 1e-6;
 
 /** Returns settings of PEFT by the unusual property of their files. `grow`: the vocabulary was resized before. */
 function kinds(model) {
-  const [wide, other, table, head] = model === 'gpt2' ? ['c_attn', 'c_fc', 'wte', 'lm_head'] : ['q_proj', 'v_proj', 'embed_tokens', 'lm_head'];
+  const [wide, other, table, head] =
+    model === 'gpt2' ? ['c_attn', 'c_fc', 'wte', 'lm_head'] : ['q_proj', 'v_proj', 'embed_tokens', 'lm_head'];
   const tied = model !== 'llama-3';
   const of = (more) => ({ r: 4, lora_alpha: 8, lora_dropout: 0, target_modules: [wide], fan_in_fan_out: model === 'gpt2', ...more });
   const both = tied ? [table] : [table, head];
@@ -42,11 +43,25 @@ export async function tables({ tabtune, work, fail }) {
       cases.push({ model, which, base, ids, config, grow, adapter: join(work, `${model}-${cases.length}`) });
     }
   }
-  await peftReads(work, cases.map(({ base, adapter, ids, config, grow }, seed) => ({ base, save: adapter, ids, config, seed, grow })));
+  await peftReads(
+    work,
+    cases.map(({ base, adapter, ids, config, grow }, seed) => ({ base, save: adapter, ids, config, seed, grow })),
+  );
   for (const { base, adapter, grow } of cases) {
-    await tabtune.convert(base, `${adapter}-merged`, '--merge-adapter', adapter, '--dtype', 'f32', ...(grow > 0 ? ['--resize-vocabulary'] : []));
+    await tabtune.convert(
+      base,
+      `${adapter}-merged`,
+      '--merge-adapter',
+      adapter,
+      '--dtype',
+      'f32',
+      ...(grow > 0 ? ['--resize-vocabulary'] : []),
+    );
   }
-  const answers = await peftReads(work, cases.map(({ base, adapter, ids, grow }) => ({ base, adapter, ids, grow, merged: `${adapter}-merged` })));
+  const answers = await peftReads(
+    work,
+    cases.map(({ base, adapter, ids, grow }) => ({ base, adapter, ids, grow, merged: `${adapter}-merged` })),
+  );
   const rows = cases.map(({ model, which }, at) => {
     const { off, largest } = answers[at];
     if (!(off <= LARGEST_OFF * largest)) fail(`${model}, ${which}: logits off by ${off}, the largest is ${largest}`);
@@ -70,7 +85,21 @@ export async function auto({ tabtune, work, fail }) {
   const config = join(tuned, 'config.json');
   writeFileSync(config, JSON.stringify({ ...JSON.parse(readFileSync(config, 'utf8')), _name_or_path: join(work, 'models', 'llama-tied') }));
   const run = join(work, 'run');
-  const settings = ['--lora', '--lora-r', '2', '--steps', '2', '--batch-size', '1', '--seq-len', '16', '--learning-rate', '1e-3', '--device', 'cpu'];
+  const settings = [
+    '--lora',
+    '--lora-r',
+    '2',
+    '--steps',
+    '2',
+    '--batch-size',
+    '1',
+    '--seq-len',
+    '16',
+    '--learning-rate',
+    '1e-3',
+    '--device',
+    'cpu',
+  ];
   await tabtune.lines('train', '--model', tuned, '--data', join(root, 'LICENSE'), ...settings, '--out', run);
   const rows = [];
   /** @type {[string, string[], (found: { base?: string, refused?: string }) => boolean][]} */
@@ -83,11 +112,12 @@ export async function auto({ tabtune, work, fail }) {
     await tabtune.lines('export', '--checkpoint', run, '--to', to, '--format', 'peft', ...options);
     const [answer] = await peftReads(work, [{ auto: to }]);
     if (!right(answer)) fail(`${which}: ${JSON.stringify(answer)}`);
-    rows.push([which, answer.base === tuned ? 'the base' : answer.base ?? 'none, and refuses the adapter']);
+    rows.push([which, answer.base === tuned ? 'the base' : (answer.base ?? 'none, and refuses the adapter')]);
   }
   return {
     title: 'the base that PEFT loads by itself',
-    words: 'Of an adapter of a model that was trained from another, whose name stands in its config.json as transformers writes it: what `AutoPeftModelForCausalLM` loads.',
+    words:
+      'Of an adapter of a model that was trained from another, whose name stands in its config.json as transformers writes it: what `AutoPeftModelForCausalLM` loads.',
     columns: ['the base is', 'PEFT loads'],
     rows,
   };

@@ -145,8 +145,14 @@ export class CheckpointPanel {
   }
 
   async #remove(run: string, info: CheckpointInfo, live: boolean, all = false): Promise<void> {
-    const what = all ? `the run “${info.label}” with all its checkpoints` : `the checkpoint of step ${grouped(info.step)} of “${info.label}”`;
-    const answer = await ask(`Delete ${all ? 'this run' : 'this checkpoint'}?`, `This deletes ${what} from this device. It cannot be undone${live ? '; the run continues' : ''}.`, { remove: 'Delete' });
+    const what = all
+      ? `the run “${info.label}” with all its checkpoints`
+      : `the checkpoint of step ${grouped(info.step)} of “${info.label}”`;
+    const answer = await ask(
+      `Delete ${all ? 'this run' : 'this checkpoint'}?`,
+      `This deletes ${what} from this device. It cannot be undone${live ? '; the run continues' : ''}.`,
+      { remove: 'Delete' },
+    );
     if (answer === 'remove') await (await this.#shelf(run)).remove(all ? undefined : info.generation);
   }
 

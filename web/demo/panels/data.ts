@@ -49,7 +49,12 @@ export class DataPanel {
    * Shows what a run with these options would learn. If the sequence length follows the data, the length that rows propose is used and returned. A
    * refusal is shown, and rows with other keys can be given column names.
    */
-  async show(data: DataInput, model: Model, options: TrainOptions & { seqLen: number }, lengthFollows: boolean): Promise<number | undefined> {
+  async show(
+    data: DataInput,
+    model: Model,
+    options: TrainOptions & { seqLen: number },
+    lengthFollows: boolean,
+  ): Promise<number | undefined> {
     if (data !== this.#data) this.#columns.hidden = true;
     this.#data = data;
     const large = isLarge(data);
@@ -57,7 +62,8 @@ export class DataPanel {
     let proposed: number | undefined;
     try {
       const { seqLen, ...free } = options;
-      const inspect = (length: { seqLen?: number }): Promise<DataInspection> => inspectData(data, { ...free, ...length, columns: this.columns, model, show: SHOWN, ...of });
+      const inspect = (length: { seqLen?: number }): Promise<DataInspection> =>
+        inspectData(data, { ...free, ...length, columns: this.columns, model, show: SHOWN, ...of });
       let inspection = await inspect(lengthFollows && data !== this.#stream ? {} : { seqLen });
       const isStream = inspection.report.lengths === null;
       if (isStream && data !== this.#stream) inspection = await inspect({ seqLen });
@@ -77,7 +83,8 @@ export class DataPanel {
     if (!(thrown instanceof TabtuneError) || thrown.detail.code?.startsWith('data.') !== true) return false;
     if (data !== this.#data) this.#columns.hidden = true;
     this.#data = data;
-    if (/^data\.(shape|columns)$/.test(thrown.detail.code)) await this.#offerColumns(data, data instanceof File ? { bytes: LOOKED_AT } : {});
+    if (/^data\.(shape|columns)$/.test(thrown.detail.code))
+      await this.#offerColumns(data, data instanceof File ? { bytes: LOOKED_AT } : {});
     this.#fault.textContent = faultsOf(thrown);
     this.#fault.hidden = false;
     byId('lesson-report', HTMLElement).hidden = true;
@@ -90,7 +97,10 @@ export class DataPanel {
     const [file] = await inspectData(data, { ...of, workerUrl });
     const columns = file?.columns ?? [];
     if (columns.length === 0) return;
-    for (const [select, none] of [[this.#prompt, 'Nothing: the text is learned whole'], [this.#completion, 'Choose a column']] as const) {
+    for (const [select, none] of [
+      [this.#prompt, 'Nothing: the text is learned whole'],
+      [this.#completion, 'Choose a column'],
+    ] as const) {
       const kept = select.value;
       select.replaceChildren(new Option(none, ''), ...columns.map((column) => new Option(column, column)));
       if (columns.includes(kept)) select.value = kept;
@@ -101,7 +111,9 @@ export class DataPanel {
   #report({ report, preview }: DataInspection, part: File | undefined): void {
     const { files, shapes, examples, tokens, seqLen, windows, packedFraction, stepsPerEpoch } = report;
     const of = files.map(({ name, form, rows }) => `${escaped(name)}: ${form}${rows === null ? '' : `, ${many(rows, 'row')}`}`).join('; ');
-    const kinds = Object.entries(shapes).map(([kind, count]) => `${grouped(count)} ${kind}`).join(', ');
+    const kinds = Object.entries(shapes)
+      .map(([kind, count]) => `${grouped(count)} ${kind}`)
+      .join(', ');
     const head = part ? `Of the first ${bytes(LOOKED_AT)} of ${bytes(part.size)}: ` : '';
     const lines = [
       `${head}${of}${kinds === '' ? '' : ` (${kinds})`}.`,
@@ -141,7 +153,8 @@ export class DataPanel {
     line.style.setProperty('left', `${Math.min(100, (100 * (seqLen + 1)) / (histogram.length * histogramStep))}%`);
     byId('lesson-bars', HTMLElement).replaceChildren(...bars, line);
     const lost = cut + skipped > 0 ? `; ${many(cut, 'example')} cut, ${grouped(skipped)} left out` : '';
-    byId('lesson-lengths-said', HTMLElement).textContent = `Tokens of an example: ${grouped(min)} to ${grouped(max)}, half up to ${grouped(p50)}, 95 % up to ${grouped(p95)}. The line is a sequence of ${grouped(seqLen)}${lost}.`;
+    byId('lesson-lengths-said', HTMLElement).textContent =
+      `Tokens of an example: ${grouped(min)} to ${grouped(max)}, half up to ${grouped(p50)}, 95 % up to ${grouped(p95)}. The line is a sequence of ${grouped(seqLen)}${lost}.`;
   }
 
   /** Shows the first examples; learned text is marked by colour, by a line under it, and in words for a screen reader. */
@@ -157,12 +170,25 @@ export class DataPanel {
         const element = make(learned ? 'mark' : 'span');
         if (learned) element.append(make('span', 'learned: ', 'unseen'));
         const whole = tokens.length <= left;
-        if (boxes) element.append(...tokens.slice(0, left).map(({ id, text: word }) => {
-          const box = make('span', visible(word), 'token');
-          box.title = `id ${id}`;
-          return box;
-        }));
-        else element.append(visible(whole ? said : tokens.slice(0, left).map(({ text: word }) => word).join('')));
+        if (boxes)
+          element.append(
+            ...tokens.slice(0, left).map(({ id, text: word }) => {
+              const box = make('span', visible(word), 'token');
+              box.title = `id ${id}`;
+              return box;
+            }),
+          );
+        else
+          element.append(
+            visible(
+              whole
+                ? said
+                : tokens
+                    .slice(0, left)
+                    .map(({ text: word }) => word)
+                    .join(''),
+            ),
+          );
         if (learned) element.append(make('span', ' (end of what is learned) ', 'unseen'));
         left -= tokens.length;
         text.append(element);
@@ -189,7 +215,10 @@ function faultsOf({ message, detail: { refusals = [] } }: TabtuneError): string 
     faults.set(words, [...(faults.get(words) ?? []), refusal]);
   }
   const lines = [...faults].slice(0, FAULTS).map(([words, of]) => {
-    const places = of.slice(0, PLACES).map(({ subject = '' }) => escaped(subject)).join(', ');
+    const places = of
+      .slice(0, PLACES)
+      .map(({ subject = '' }) => escaped(subject))
+      .join(', ');
     return `${places}${of.length > PLACES ? ` and ${grouped(of.length - PLACES)} more` : ''}: ${words}`;
   });
   const more = faults.size - FAULTS;

@@ -10,10 +10,19 @@ import { faultOf, progressOf } from '../words.js';
 /** Returns whether an export in this format is a folder, which is downloaded as a zip. */
 const isFolder = (format: ExportChoice['format']): boolean => EXPORT_FORMATS[format].ending === '';
 
-export const choiceName = ({ format, type }: ExportChoice): string => `${EXPORT_FORMATS[format].about}${type === undefined ? '' : `, ${type === 'as-base' ? 'types as they were' : escaped(type)}`}`;
+export const choiceName = ({ format, type }: ExportChoice): string =>
+  `${EXPORT_FORMATS[format].about}${type === undefined ? '' : `, ${type === 'as-base' ? 'types as they were' : escaped(type)}`}`;
 /** Returns the reason why an export is not possible, or else what it needs and loses. */
 export const choiceFacts = ({ ok, reason, lossy, needs, bytes: size }: ExportChoice): string =>
-  !ok ? escaped(reason ?? 'not possible') : [size === undefined ? '' : bytes(size), needs === undefined ? '' : 'needs the file it came from', lossy === undefined ? '' : `without ${escaped(lossy)}`].filter(Boolean).join(', ');
+  !ok
+    ? escaped(reason ?? 'not possible')
+    : [
+        size === undefined ? '' : bytes(size),
+        needs === undefined ? '' : 'needs the file it came from',
+        lossy === undefined ? '' : `without ${escaped(lossy)}`,
+      ]
+        .filter(Boolean)
+        .join(', ');
 
 /** Returns the names of the files that training started from. */
 function namesOf(base: ModelDetails['base']): string {
@@ -53,10 +62,13 @@ export class ExportPanel {
     this.#beside = (await trainer.inspect()).adapter !== null;
     this.#trainer = trainer;
     this.#details = details;
-    const option = (choice: ExportChoice, index: number): HTMLOptionElement[] => (choice.ok ? [new Option(`${choiceName(choice)}${choice.bytes === undefined ? '' : ` · ${bytes(choice.bytes)}`}`, String(index))] : []);
+    const option = (choice: ExportChoice, index: number): HTMLOptionElement[] =>
+      choice.ok ? [new Option(`${choiceName(choice)}${choice.bytes === undefined ? '' : ` · ${bytes(choice.bytes)}`}`, String(index))] : [];
     this.#choice.replaceChildren(...details.exports.flatMap(option));
     const without = details.exports.filter(({ ok }) => !ok);
-    byId('x-without', HTMLUListElement).replaceChildren(...without.map((choice) => make('li', `${choiceName(choice)}: ${choiceFacts(choice)}`)));
+    byId('x-without', HTMLUListElement).replaceChildren(
+      ...without.map((choice) => make('li', `${choiceName(choice)}: ${choiceFacts(choice)}`)),
+    );
     byId('x-without-box', HTMLDetailsElement).hidden = without.length === 0;
     byId('x-receipt', HTMLElement).replaceChildren();
     this.#status.textContent = '';
@@ -84,7 +96,8 @@ export class ExportPanel {
     byId('x-facts', HTMLElement).textContent = choice ? choiceFacts(choice) : '';
     byId('x-base-box', HTMLElement).hidden = !needs;
     const chosen = this.#base.map(({ name }) => escaped(name)).join(', ');
-    byId('x-base-words', HTMLElement).textContent = `All that was not trained comes from ${namesOf(this.#details?.base)}. ${chosen === '' ? 'Choose it again.' : `Chosen: ${chosen}.`}`;
+    byId('x-base-words', HTMLElement).textContent =
+      `All that was not trained comes from ${namesOf(this.#details?.base)}. ${chosen === '' ? 'Choose it again.' : `Chosen: ${chosen}.`}`;
     const ready = choice !== undefined && this.#writing === undefined && (!needs || this.#base.length > 0);
     byId('x-folder', HTMLButtonElement).hidden = !picks('Directory') || !isFolder(choice?.format ?? 'json');
     byId('x-file', HTMLButtonElement).hidden = !picks('SaveFile');
@@ -99,8 +112,17 @@ export class ExportPanel {
   get #options(): ExportOptions {
     const { format = 'safetensors', type } = this.#chosenOne ?? {};
     const words = (id: string): string | undefined => byId(id, HTMLInputElement).value.trim() || undefined;
-    const card = Object.fromEntries(Object.entries({ name: words('x-name'), license: words('x-license'), data: words('x-data') }).filter(([, value]) => value !== undefined));
-    return { format, ...(type === undefined ? {} : { type: type as GgufType }), ...(this.#needs(this.#chosenOne) ? { base: this.#base } : {}), card };
+    const card = Object.fromEntries(
+      Object.entries({ name: words('x-name'), license: words('x-license'), data: words('x-data') }).filter(
+        ([, value]) => value !== undefined,
+      ),
+    );
+    return {
+      format,
+      ...(type === undefined ? {} : { type: type as GgufType }),
+      ...(this.#needs(this.#chosenOne) ? { base: this.#base } : {}),
+      card,
+    };
   }
 
   /** Writes to the target that `pick` returns, or offers a download. */
@@ -118,7 +140,11 @@ export class ExportPanel {
       if (pick && !target) return;
       this.#chosen();
       tell('Writing the model …');
-      const options = { ...this.#options, signal: controller.signal, onProgress: (progress: Parameters<typeof progressOf>[0]) => tell(progressOf(progress)) };
+      const options = {
+        ...this.#options,
+        signal: controller.signal,
+        onProgress: (progress: Parameters<typeof progressOf>[0]) => tell(progressOf(progress)),
+      };
       if (target) this.#receipt(await trainer.exportTo(target, options));
       else download(this.#name, await trainer.export(options));
       tell(`Exported: ${choiceName(this.#chosenOne ?? { format: 'safetensors', ok: true })}.`);
@@ -142,7 +168,10 @@ export class ExportPanel {
       list.append(item);
     }
     const converted = listOf(receipt['conversions']).length;
-    const notes = [converted === 0 ? '' : `${counted(converted, 'tensor')} in another type. `, ...listOf(receipt['warnings']).map((warning) => `${field(warning, 'subject')}: ${field(warning, 'code')}. `)].join('');
+    const notes = [
+      converted === 0 ? '' : `${counted(converted, 'tensor')} in another type. `,
+      ...listOf(receipt['warnings']).map((warning) => `${field(warning, 'subject')}: ${field(warning, 'code')}. `),
+    ].join('');
     box.replaceChildren(make('h3', 'Receipt'), list, make('p', `${notes}verifyFiles, or tabtune verify, checks what arrived.`, 'facts'));
   }
 }

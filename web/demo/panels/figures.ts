@@ -60,7 +60,12 @@ export class Figures {
       this.#due = false;
       const last = this.#last.at(-1);
       this.#progress(last?.step ?? 0);
-      if (last) byId('f-step', HTMLElement).replaceChildren(grouped(last.step), ' ', make('small', `of ${grouped(this.#total)} · epoch ${last.epoch.toFixed(2)}`));
+      if (last)
+        byId('f-step', HTMLElement).replaceChildren(
+          grouped(last.step),
+          ' ',
+          make('small', `of ${grouped(this.#total)} · epoch ${last.epoch.toFixed(2)}`),
+        );
       else byId('f-step', HTMLElement).textContent = '–';
       byId('f-loss', HTMLElement).textContent = last?.loss.toFixed(3) ?? '–';
       byId('f-time', HTMLElement).textContent = last ? secs(last.secs) : '–';
@@ -97,6 +102,13 @@ export class Figures {
 
 function row(event: Step): HTMLTableRowElement {
   const made = make('tr');
-  for (const text of [grouped(event.step), event.loss.toFixed(4), event.gradNorm.toFixed(3), rate(event.learningRate), event.secs.toFixed(3)]) made.append(make('td', text));
+  for (const text of [
+    grouped(event.step),
+    event.loss.toFixed(4),
+    event.gradNorm.toFixed(3),
+    rate(event.learningRate),
+    event.secs.toFixed(3),
+  ])
+    made.append(make('td', text));
   return made;
 }

@@ -33,7 +33,9 @@ export class GpuPanel {
   async #measure(): Promise<void> {
     this.#button.disabled = true;
     try {
-      await this.alone(async () => this.#show(await measureGpu({ workerUrl, onProgress: (progress) => (this.#said.textContent = progressOf(progress)) })));
+      await this.alone(async () =>
+        this.#show(await measureGpu({ workerUrl, onProgress: (progress) => (this.#said.textContent = progressOf(progress)) })),
+      );
       this.#said.textContent = 'Measured.';
     } catch (thrown) {
       this.#said.textContent = '';

@@ -27,7 +27,12 @@ const cut = (text: string): string => escaped(text.length > NAME ? `${text.slice
 
 /** Returns a refusal as a sentence. */
 export function refusalWords({ artifact, subject, expected, found, hint }: Refusal): string {
-  const parts = [cut(artifact), subject === undefined ? '' : cut(subject), expected === undefined ? '' : `expected ${escaped(expected)}`, found === undefined ? '' : `found ${escaped(found)}`];
+  const parts = [
+    cut(artifact),
+    subject === undefined ? '' : cut(subject),
+    expected === undefined ? '' : `expected ${escaped(expected)}`,
+    found === undefined ? '' : `found ${escaped(found)}`,
+  ];
   return `${parts.filter(Boolean).join(', ')}${hint === undefined ? '' : `: ${escaped(hint)}`}`;
 }
 
@@ -75,14 +80,28 @@ function table(caption: string, heads: readonly string[], rows: readonly (readon
 function training({ ok, reason, options }: InspectReport['trainable']): HTMLElement[] {
   const title = make('h3', 'Training');
   if (!ok) return [title, make('p', `It cannot be trained here: ${escaped(reason ?? 'it is no model')}.`, 'facts')];
-  return [title, table('GPU memory of a step', ['Update rule', 'Weights', 'GPU memory of a step'], options.map(({ optimizer, precision, bytes: need }) => [RULES[optimizer] ?? escaped(optimizer), escaped(precision), bytes(need)]))];
+  return [
+    title,
+    table(
+      'GPU memory of a step',
+      ['Update rule', 'Weights', 'GPU memory of a step'],
+      options.map(({ optimizer, precision, bytes: need }) => [RULES[optimizer] ?? escaped(optimizer), escaped(precision), bytes(need)]),
+    ),
+  ];
 }
 
 function tensorList({ tensors }: InspectReport): HTMLElement[] {
   if (tensors.length === 0) return [];
   const box = make('details', '', 'table');
   const more = tensors.length > ROWS ? `, the first ${ROWS}` : '';
-  box.append(make('summary', `${counted(tensors.length, 'tensor')}${more}`), table('Tensors', ['Name', 'Type', 'Shape'], tensors.map(({ name, dtype, shape }) => [cut(name), escaped(dtype), shape.join(' × ') || 'scalar'])));
+  box.append(
+    make('summary', `${counted(tensors.length, 'tensor')}${more}`),
+    table(
+      'Tensors',
+      ['Name', 'Type', 'Shape'],
+      tensors.map(({ name, dtype, shape }) => [cut(name), escaped(dtype), shape.join(' × ') || 'scalar']),
+    ),
+  );
   return [box];
 }
 
@@ -124,11 +143,20 @@ export class Inspector {
     const words = tokenizer === undefined ? '' : `, tokenizer: ${escaped(tokenizer.kind).replaceAll('_', ' ')}`;
     this.#report.replaceChildren(
       make('p', `${KINDS[kind]}${words}.`, 'verdict'),
-      ...section('Refused', refusals.map((refusal) => finding(refusal.code, refusalWords(refusal), true))),
-      ...section('Findings', warnings.map(({ code, message }) => finding(code, escaped(message)))),
+      ...section(
+        'Refused',
+        refusals.map((refusal) => finding(refusal.code, refusalWords(refusal), true)),
+      ),
+      ...section(
+        'Findings',
+        warnings.map(({ code, message }) => finding(code, escaped(message))),
+      ),
       ...section('Files', files.map(fileLine)),
       ...(kind === 'model' || kind === 'checkpoint' ? training(report.trainable) : []),
-      ...section('It can become', exports.map((choice) => make('li', `${choiceName(choice)}: ${choiceFacts(choice)}`, choice.ok ? '' : 'off'))),
+      ...section(
+        'It can become',
+        exports.map((choice) => make('li', `${choiceName(choice)}: ${choiceFacts(choice)}`, choice.ok ? '' : 'off')),
+      ),
       ...tensorList(report),
     );
   }

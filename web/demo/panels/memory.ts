@@ -11,7 +11,14 @@ export function showMemory({ needBytes, haveBytes, ok, parts }: Estimate): void 
   byId('memory-total', HTMLOutputElement).textContent = `about ${bytes(needBytes)}${verdict}`;
   const list = byId('memory-parts', HTMLElement);
   list.replaceChildren();
-  for (const [kind, label] of [['base', 'model, unchanged'], ['weights', 'weights'], ['adapter', 'adapter'], ['grads', 'gradients'], ['optimizer', 'optimizer'], ['activations', 'activations']] as const) {
+  for (const [kind, label] of [
+    ['base', 'model, unchanged'],
+    ['weights', 'weights'],
+    ['adapter', 'adapter'],
+    ['grads', 'gradients'],
+    ['optimizer', 'optimizer'],
+    ['activations', 'activations'],
+  ] as const) {
     const bar = section.querySelector<HTMLElement>(`.bar .${kind}`);
     if (bar) bar.style.flexGrow = String(parts[kind] / Math.max(1, needBytes));
     if (bar) bar.hidden = parts[kind] === 0;

@@ -32,7 +32,8 @@ export function runItem(infos: readonly CheckpointInfo[], acts: RunActs, open: b
   const row = make('div', '', 'acts');
   const { resume } = acts;
   if (newest) {
-    if (resume && !acts.live) row.append(actionButton(newest.step < newest.totalSteps ? 'Resume' : 'Open', `Resume ${label}`, () => resume(newest)));
+    if (resume && !acts.live)
+      row.append(actionButton(newest.step < newest.totalSteps ? 'Resume' : 'Open', `Resume ${label}`, () => resume(newest)));
     row.append(actionButton('Download', `Download ${label}`, () => acts.download()));
     if (picks('Directory')) row.append(actionButton('To a folder', `Write ${label} into a folder`, () => acts.folder()));
   }
@@ -55,7 +56,10 @@ function factsOf({ savedAt, step, totalSteps, loss, dataName }: CheckpointInfo, 
 
 function generations(infos: readonly CheckpointInfo[], label: string, acts: RunActs): HTMLUListElement {
   const list = make('ul');
-  for (const info of infos) list.append(info.fault === undefined ? whole(info, `${label}, step ${grouped(info.step)}`, acts) : damaged(info, info.fault, label, acts));
+  for (const info of infos)
+    list.append(
+      info.fault === undefined ? whole(info, `${label}, step ${grouped(info.step)}`, acts) : damaged(info, info.fault, label, acts),
+    );
   return list;
 }
 

@@ -69,7 +69,8 @@ export class Samples {
     const prompt = chosenPrompt();
     try {
       const page = this.#entry(trainer.completedSteps, prompt);
-      for await (const token of trainer.sample(prompt, { ...sampling(), maxTokens: TOKENS, signal: controller.signal })) page.append(token.text);
+      for await (const token of trainer.sample(prompt, { ...sampling(), maxTokens: TOKENS, signal: controller.signal }))
+        page.append(token.text);
     } catch (thrown) {
       if (!controller.signal.aborted) this.onError(thrown);
     } finally {

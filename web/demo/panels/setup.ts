@@ -83,7 +83,9 @@ export class Setup {
 
   get dataLabel(): string {
     const [first, ...more] = this.#dataFiles;
-    return chosen('data') === 'file' ? `${first?.name ?? 'text'}${more.length > 0 ? ` and ${more.length} more` : ''}` : 'Pride and Prejudice';
+    return chosen('data') === 'file'
+      ? `${first?.name ?? 'text'}${more.length > 0 ? ` and ${more.length} more` : ''}`
+      : 'Pride and Prejudice';
   }
 
   get label(): string {
@@ -116,7 +118,10 @@ export class Setup {
     if (this.trained === 'fresh') return;
     byId('t-numbers', HTMLElement).hidden = this.trained !== 'adapter';
     for (const way of ['adapter', 'all'] as const) {
-      const need = await Trainer.estimate(model, trainOptions(way)).then(({ needBytes }) => `about ${bytes(needBytes)}`, () => '');
+      const need = await Trainer.estimate(model, trainOptions(way)).then(
+        ({ needBytes }) => `about ${bytes(needBytes)}`,
+        () => '',
+      );
       byId(`t-${way}`, HTMLOutputElement).textContent = need;
     }
   }
@@ -127,20 +132,28 @@ export class Setup {
     const reader = files ? `${escaped(this.#modelFiles[0]?.name ?? '')} reads` : `${grouped(info.parameters)} random numbers read`;
     const text = chosen('data') === 'file' ? escaped(this.dataLabel) : 'Austen';
     byId('run-title', HTMLElement).textContent = `${reader} ${text}`;
-    const what = this.trained === 'adapter' ? `An adapter is trained on top of its ${parameters(info.parameters)} parameters, which do not change` : `All ${parameters(info.parameters)} parameters are trained`;
+    const what =
+      this.trained === 'adapter'
+        ? `An adapter is trained on top of its ${parameters(info.parameters)} parameters, which do not change`
+        : `All ${parameters(info.parameters)} parameters are trained`;
     if (files) byId('run-story', HTMLElement).textContent = `${what}, on your GPU; everything stays on this device.`;
-    else if (chosen('data') === 'file') byId('run-story', HTMLElement).textContent = 'A small Llama with random weights reads your text letter by letter. Watch it find words.';
+    else if (chosen('data') === 'file')
+      byId('run-story', HTMLElement).textContent =
+        'A small Llama with random weights reads your text letter by letter. Watch it find words.';
   }
 
   /** Opens the chosen model; returns the same object until the choice changes. */
   #open(): Promise<Model> {
     const files = chosen('model') === 'files';
-    if (files && this.#modelFiles.length === 0) throw new Error('Choose the model’s files first: one GGUF, or config.json, tokenizer.json and the safetensors.');
+    if (files && this.#modelFiles.length === 0)
+      throw new Error('Choose the model’s files first: one GGUF, or config.json, tokenizer.json and the safetensors.');
     const { columns } = this.#lesson;
     const key = JSON.stringify([files, chosen('data'), this.#fileCount, files ? 0 : [contextOf(), columns]]);
     if (this.#model?.key === key) return this.#model.opened;
     this.release();
-    const opened = files ? openModel(this.#modelFiles, { workerUrl }) : newModel(scratchShape(), this.data, columns ? { workerUrl, columns } : { workerUrl });
+    const opened = files
+      ? openModel(this.#modelFiles, { workerUrl })
+      : newModel(scratchShape(), this.data, columns ? { workerUrl, columns } : { workerUrl });
     this.#model = { key, opened };
     opened.catch(() => {
       if (this.#model?.opened === opened) this.#model = undefined;
@@ -212,7 +225,10 @@ export class Setup {
     let data: DataInput | undefined;
     try {
       data = this.data;
-      byId('data-facts', HTMLElement).textContent = chosen('data') === 'file' ? this.#dataFiles.map(({ name, size }) => `${escaped(name)}, ${bytes(size)}`).join('; ') : `${bytes(austen.length)} of text, embedded in this page`;
+      byId('data-facts', HTMLElement).textContent =
+        chosen('data') === 'file'
+          ? this.#dataFiles.map(({ name, size }) => `${escaped(name)}, ${bytes(size)}`).join('; ')
+          : `${bytes(austen.length)} of text, embedded in this page`;
       await this.suggest();
       const looked = await this.#lookAt(data);
       if (round !== this.#round) return;
@@ -221,7 +237,8 @@ export class Setup {
       const { info } = model;
       const tokenizer = info.tokenizer?.kind ?? 'none';
       this.#findings(model.warnings);
-      byId('model-facts', HTMLElement).textContent = `${escaped(info.architecture)}, ${parameters(info.parameters)} parameters in ${info.tensors.length} tensors, vocabulary ${grouped(info.vocabSize)} (${escaped(tokenizer).replaceAll('_', ' ')})`;
+      byId('model-facts', HTMLElement).textContent =
+        `${escaped(info.architecture)}, ${parameters(info.parameters)} parameters in ${info.tensors.length} tensors, vocabulary ${grouped(info.vocabSize)} (${escaped(tokenizer).replaceAll('_', ' ')})`;
       this.#offer(info);
       suggestRate(this.trained);
       if (!looked) await this.#teach(data, model);

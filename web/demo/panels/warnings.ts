@@ -8,7 +8,9 @@ import { titleOf } from '../words.js';
 
 type Warning = Extract<TrainerEvent, { type: 'warning' }>;
 /** Entries that the end of a recovery replaces. */
-const LOSSES = ['device.lost', 'device.out-of-memory', 'core.panic', 'worker.failed', 'worker.silent'].map((code) => `[data-code='${code}']`).join();
+const LOSSES = ['device.lost', 'device.out-of-memory', 'core.panic', 'worker.failed', 'worker.silent']
+  .map((code) => `[data-code='${code}']`)
+  .join();
 /** A possible action in response to a warning. */
 export interface Remedy {
   text: string;
@@ -36,7 +38,11 @@ export class Warnings {
     const item = make('li');
     item.dataset['code'] = code;
     const times = count === 1 ? '' : `, ${grouped(count)} times`;
-    item.append(make('strong', titleOf(code)), make('p', escaped(message)), make('p', `Step ${grouped(step)}${times} · ${escaped(code)}`, 'meta'));
+    item.append(
+      make('strong', titleOf(code)),
+      make('p', escaped(message)),
+      make('p', `Step ${grouped(step)}${times} · ${escaped(code)}`, 'meta'),
+    );
     const acts = make('div', '', 'acts');
     for (const { text, act } of this.remedies(code)) acts.append(actionButton(text, text, act));
     acts.append(actionButton('Dismiss', `Dismiss: ${titleOf(code)}`, () => this.#drop(item)));

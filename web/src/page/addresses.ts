@@ -50,7 +50,17 @@ export function trusted({ href, given }: Address): string {
 /** @internal Returns the error that says why no worker could be made from a script. */
 export function refusedWorker(thrown: unknown): Error {
   if (thrown instanceof TypeError && /trusted/i.test(thrown.message)) {
-    return fault('worker.blocked', "this page demands trusted types and allows no policy called tabtune: name it in `trusted-types` of its Content-Security-Policy, or give workerUrl as a TrustedScriptURL", {}, thrown);
+    return fault(
+      'worker.blocked',
+      'this page demands trusted types and allows no policy called tabtune: name it in `trusted-types` of its Content-Security-Policy, or give workerUrl as a TrustedScriptURL',
+      {},
+      thrown,
+    );
   }
-  return fault('worker.failed', `the training worker could not be started: ${thrown instanceof Error ? thrown.message : String(thrown)}`, {}, thrown);
+  return fault(
+    'worker.failed',
+    `the training worker could not be started: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
+    {},
+    thrown,
+  );
 }

@@ -69,7 +69,11 @@ function conversation(messages: unknown, { tools, documents, chatTemplateKwargs 
 }
 
 /** @internal Yields the tokens of an answer, as `trainer.sample` yields those of a text. */
-export function chatted(ask: Asker, messages: readonly ChatMessage[], options: ChatOptions): AsyncGenerator<SampledToken, SampleEnd | undefined> {
+export function chatted(
+  ask: Asker,
+  messages: readonly ChatMessage[],
+  options: ChatOptions,
+): AsyncGenerator<SampledToken, SampleEnd | undefined> {
   const { signal, tools, documents, chatTemplateKwargs, base = false, ...sampling } = optionsOf(options, 'the answer');
   truth(base, 'base');
   const written = json(conversation(messages, { tools, documents, chatTemplateKwargs }));
@@ -85,15 +89,21 @@ export async function scored(ask: Asker, of: Scorable, options: ScoreOptions): P
   const settings = translate(rest, SCORING, '');
   const score = (given: object): Promise<Score> => ask('model.score', { request: json({ ...given, options: settings }), base }, { signal });
   const plain = typeof of === 'string' ? { text: of } : isIds(of) ? { ids: idsOf(of) } : undefined;
-  if (!plain) return score({ conversation: conversation(of, written), generation: generation === undefined ? false : truth(generation, 'generation') });
+  if (!plain)
+    return score({
+      conversation: conversation(of, written),
+      generation: generation === undefined ? false : truth(generation, 'generation'),
+    });
   const [extra] = Object.entries({ generation, ...written }).find(([, value]) => value !== undefined) ?? [];
   if (extra !== undefined) throw badOption(extra, 'messages to score, which a template writes', 'text' in plain ? 'a text' : 'token ids');
   return score(plain);
 }
 
-const isIds = (given: unknown): given is readonly number[] | Uint32Array => given instanceof Uint32Array || (Array.isArray(given) && typeof given[0] === 'number');
+const isIds = (given: unknown): given is readonly number[] | Uint32Array =>
+  given instanceof Uint32Array || (Array.isArray(given) && typeof given[0] === 'number');
 
-const idsOf = (ids: readonly number[] | Uint32Array): number[] => Array.from(ids, (id: unknown, index) => Number(naturalNumber(id, `ids[${index}]`)));
+const idsOf = (ids: readonly number[] | Uint32Array): number[] =>
+  Array.from(ids, (id: unknown, index) => Number(naturalNumber(id, `ids[${index}]`)));
 
 /** @internal Returns the text of token ids. */
 export async function detokenized(ask: Asker, ids: readonly number[] | Uint32Array): Promise<string> {

@@ -27,7 +27,8 @@ const MAX_POINTS = 100_000;
 export function planned(steps: unknown, stride: unknown): { points: number; stride: number } {
   const [all, every] = [Number(positiveInteger(steps, 'steps')), Number(positiveInteger(stride, 'stride'))];
   const points = Math.ceil(all / every);
-  if (points > MAX_POINTS) throw badOption('steps', `at most ${MAX_POINTS} rates; a stride of ${Math.ceil(all / MAX_POINTS)} gives so many`, all);
+  if (points > MAX_POINTS)
+    throw badOption('steps', `at most ${MAX_POINTS} rates; a stride of ${Math.ceil(all / MAX_POINTS)} gives so many`, all);
   return { points, stride: every };
 }
 const integer = numeric('an integer', Number.isSafeInteger);
@@ -60,7 +61,8 @@ const some =
   (value, path) =>
     (Array.isArray(value) ? list(item) : item)(value, path);
 /** Accepts an object of numbers; its keys are data and are not translated. */
-const table: Check = (value, path) => Object.fromEntries(Object.entries(objectOf(value, path)).map(([key, one]) => [key, finite(one, `${path}.${key}`)]));
+const table: Check = (value, path) =>
+  Object.fromEntries(Object.entries(objectOf(value, path)).map(([key, one]) => [key, finite(one, `${path}.${key}`)]));
 
 /** Accepts a number or the given alternative. */
 const numberOr =
@@ -114,12 +116,14 @@ export function together(work: readonly (() => void)[]): void {
 /** Returns the given options under Rust's names. An unknown key is an error; an undefined value is omitted. */
 export function translate(given: object, checks: Checks, path: string): Record<string, unknown> {
   const result: Record<string, unknown> = {};
-  const read = ([key, value]: [string, unknown]) => (): void => {
-    const at = path === '' ? key : `${path}.${key}`;
-    const check = Object.hasOwn(checks, key) ? checks[key] : undefined;
-    if (check === undefined) throw badOption(at, `one of ${Object.keys(checks).join(', ')}`, key);
-    if (value !== undefined) result[snake(key)] = check(value, at);
-  };
+  const read =
+    ([key, value]: [string, unknown]) =>
+    (): void => {
+      const at = path === '' ? key : `${path}.${key}`;
+      const check = Object.hasOwn(checks, key) ? checks[key] : undefined;
+      if (check === undefined) throw badOption(at, `one of ${Object.keys(checks).join(', ')}`, key);
+      if (value !== undefined) result[snake(key)] = check(value, at);
+    };
   together(Object.entries(objectOf(given, path === '' ? 'options' : path)).map(read));
   return result;
 }

@@ -22,7 +22,8 @@ export interface WeightedData {
   weight?: number | undefined;
 }
 /** Training data: one file or several. */
-export type DataInput = DataFile | FileSystemDirectoryHandle | FileList | WeightedData | readonly (DataFile | FileSystemDirectoryHandle | WeightedData)[];
+export type DataInput =
+  DataFile | FileSystemDirectoryHandle | FileList | WeightedData | readonly (DataFile | FileSystemDirectoryHandle | WeightedData)[];
 
 /** Maximum size of a file that is copied, so that editing or deleting it later has no effect. */
 const COPIED_BYTES = 64 << 20;
@@ -50,12 +51,18 @@ async function toFile(input: DataFile, path: string, signal?: AbortSignal): Prom
   const { name, blob } = source;
   // Bytes from any other kind of input are already a copy.
   if (!isOf(input, 'Blob') && !can(input, 'getFile')) return source;
-  if (blob.size === 0) throw fault('data.empty', `${escaped(name)} is empty; or it was deleted or moved after it was chosen: choose it again`, { path });
+  if (blob.size === 0)
+    throw fault('data.empty', `${escaped(name)} is empty; or it was deleted or moved after it was chosen: choose it again`, { path });
   if (blob.size > COPIED_BYTES) return source;
   const copy = gathered(blob.size, async (at, length) => new Uint8Array(await blob.slice(at, at + length).arrayBuffer()), signal);
   const gone = (thrown: unknown): never => {
     if (thrown instanceof TabtuneError) throw thrown;
-    throw fault('source.read', `cannot read ${escaped(name)}: it was changed, deleted or moved after it was chosen. Choose it again.`, { path, reason: String(thrown) }, thrown);
+    throw fault(
+      'source.read',
+      `cannot read ${escaped(name)}: it was changed, deleted or moved after it was chosen. Choose it again.`,
+      { path, reason: String(thrown) },
+      thrown,
+    );
   };
   return blobSpec(name, await reading(how, copy.catch(gone)));
 }
@@ -67,13 +74,20 @@ async function toFile(input: DataFile, path: string, signal?: AbortSignal): Prom
 async function textsOf(folder: FileSystemDirectoryHandle, path: string, passedOver: string[]): Promise<FileSystemFileHandle[]> {
   const names: string[] = [];
   const others: string[] = [];
-  for await (const [name, { kind }] of folder.entries()) if (!name.startsWith('.')) (kind === 'file' && /\.(txt|md)$/i.test(name) ? names : others).push(name);
-  if (names.length === 0) throw badOption(path, 'a folder with .txt or .md files, and files of other forms one by one', others.length === 0 ? 'an empty one' : `one with ${others.sort().slice(0, 5).join(', ')}`);
+  for await (const [name, { kind }] of folder.entries())
+    if (!name.startsWith('.')) (kind === 'file' && /\.(txt|md)$/i.test(name) ? names : others).push(name);
+  if (names.length === 0)
+    throw badOption(
+      path,
+      'a folder with .txt or .md files, and files of other forms one by one',
+      others.length === 0 ? 'an empty one' : `one with ${others.sort().slice(0, 5).join(', ')}`,
+    );
   passedOver.push(...others);
   return Promise.all(names.sort().map((name) => folder.getFileHandle(name)));
 }
 
-const isWeighted = (input: unknown): input is WeightedData => brandOf(input) === 'Object' && Object.hasOwn(Object(input) as object, 'files');
+const isWeighted = (input: unknown): input is WeightedData =>
+  brandOf(input) === 'Object' && Object.hasOwn(Object(input) as object, 'files');
 
 interface Part {
   file: DataFile;

@@ -55,7 +55,10 @@ async function exported(call: Exporting, all: ExportOptions, to: Place, adapting
   const options = translate(given, EXPORT, '');
   const { format = 'safetensors' } = given;
   // Only an adapter is merged into a base that is a folder.
-  const misplaced = base !== undefined && !adapting && EXPORT_FORMATS[format].ending === '' ? 'base' : OWN.find((key) => isGiven(all[key]) && !EXPORT_FORMATS[format].options.includes(key));
+  const misplaced =
+    base !== undefined && !adapting && EXPORT_FORMATS[format].ending === ''
+      ? 'base'
+      : OWN.find((key) => isGiven(all[key]) && !EXPORT_FORMATS[format].options.includes(key));
   if (misplaced !== undefined) throw badOption(misplaced, `none with format '${format}'`, all[misplaced]);
   const { moved, ...where } = typeof to === 'object' ? aimed(to.target) : { container: to };
   const ask = { options: json(options), base: base && (await toSources(base, 'base', signal)), ...where };

@@ -40,7 +40,11 @@ function lastSegment(url: string): string {
 }
 
 /** @internal Reads bytes piece by piece into a Blob, which the browser can move to disk. */
-export async function gathered(size: number, read: (at: number, length: number) => Promise<Uint8Array> | Uint8Array, signal: AbortSignal | undefined): Promise<Blob> {
+export async function gathered(
+  size: number,
+  read: (at: number, length: number) => Promise<Uint8Array> | Uint8Array,
+  signal: AbortSignal | undefined,
+): Promise<Blob> {
   const pieces: Blob[] = [];
   for (let at = 0; at < size; at += READ_BYTES) {
     if (signal?.aborted) throw aborted();
@@ -56,7 +60,8 @@ export const blobSpec = (name: string, blob: Blob): BlobSpec => ({ kind: 'blob',
 
 async function ofResponse(response: Response, { path, unnamed }: Pick<Reading, 'path' | 'unnamed'>): Promise<SourceSpec> {
   if (response.bodyUsed) throw badOption(path, 'a Response that was not read yet', 'one that was');
-  if (response.type === 'opaque' || response.type === 'error') throw badOption(path, "a Response that may be read (mode 'cors')", `one of type ${response.type}`);
+  if (response.type === 'opaque' || response.type === 'error')
+    throw badOption(path, "a Response that may be read (mode 'cors')", `one of type ${response.type}`);
   if (!response.ok) throw fault('source.download', `${path}: the Response is HTTP ${response.status}`, { path });
   const blob = await response.blob();
   return blobSpec(response.url === '' ? await sniffed(blob, unnamed) : lastSegment(response.url), blob);
@@ -75,16 +80,26 @@ export interface Reading {
 async function ofReader(reader: RangeReader, { path, signal }: Reading): Promise<SourceSpec> {
   words(reader.name, `${path}.name`);
   naturalNumber(reader.size, `${path}.size`);
-  const blob = await gathered(reader.size, async (at, wanted) => {
-    const bytes: unknown = await reader.read(at, wanted);
-    if (!isOf(bytes, 'Uint8Array')) throw badOption(`${path}.read`, 'it to return a Uint8Array', bytes);
-    if (bytes.byteLength !== wanted) throw badOption(`${path}.read`, `${wanted} bytes at ${at}`, bytes.byteLength);
-    return bytes;
-  }, signal);
+  const blob = await gathered(
+    reader.size,
+    async (at, wanted) => {
+      const bytes: unknown = await reader.read(at, wanted);
+      if (!isOf(bytes, 'Uint8Array')) throw badOption(`${path}.read`, 'it to return a Uint8Array', bytes);
+      if (bytes.byteLength !== wanted) throw badOption(`${path}.read`, `${wanted} bytes at ${at}`, bytes.byteLength);
+      return bytes;
+    },
+    signal,
+  );
   return blobSpec(reader.name, blob);
 }
 
-const ofUrl = (url: string, headers: string[][], credentials: RequestCredentials): SourceSpec => ({ kind: 'url', name: lastSegment(url), url, headers, credentials });
+const ofUrl = (url: string, headers: string[][], credentials: RequestCredentials): SourceSpec => ({
+  kind: 'url',
+  name: lastSegment(url),
+  url,
+  headers,
+  credentials,
+});
 
 /** @internal Returns whether a value has this method. */
 export const can = (input: object, method: string): boolean => typeof Reflect.get(input, method) === 'function';
@@ -95,7 +110,12 @@ export async function described(input: object, how: Reading): Promise<SourceSpec
     return blobSpec(isOf(input, 'File') ? input.name : await sniffed(input, how.unnamed), input);
   }
   if (isOf(input, 'URL')) return ofUrl(input.href, [], 'same-origin');
-  if (isOf(input, 'Request')) return ofUrl(input.url, [...input.headers].map(([key, value]) => [key, value]), input.credentials);
+  if (isOf(input, 'Request'))
+    return ofUrl(
+      input.url,
+      [...input.headers].map(([key, value]) => [key, value]),
+      input.credentials,
+    );
   if (isOf(input, 'Response')) return ofResponse(input, how);
   if (isOf(input, 'ArrayBuffer') || isOf(input, 'Uint8Array')) {
     // The copy, which the browser can move to disk, keeps the bytes if the worker needs them again or the caller changes the original.
@@ -105,7 +125,10 @@ export async function described(input: object, how: Reading): Promise<SourceSpec
   if (can(input, 'getFile')) {
     const blob = await (input as FileSystemFileHandle).getFile();
     // An object that merely imitates a handle cannot be sent to the worker.
-    return { ...blobSpec(blob.name, blob), handle: brandOf(input) === 'FileSystemFileHandle' ? (input as FileSystemFileHandle) : undefined };
+    return {
+      ...blobSpec(blob.name, blob),
+      handle: brandOf(input) === 'FileSystemFileHandle' ? (input as FileSystemFileHandle) : undefined,
+    };
   }
   if (can(input, 'read')) return ofReader(input as RangeReader, how);
   throw badOption(how.path, how.expected, input);
@@ -139,7 +162,11 @@ async function filesOf(folder: FileSystemDirectoryHandle): Promise<FileSystemFil
 
 /** @internal Describes several files; from a folder, the files directly in it. */
 export async function toSources(inputs: FilesInput, path: string, signal?: AbortSignal): Promise<SourceSpec[]> {
-  const given: readonly (Input | FileSystemDirectoryHandle)[] = Array.isArray(inputs) ? inputs : isOf(inputs, 'FileList') ? [...inputs] : [inputs as Input];
+  const given: readonly (Input | FileSystemDirectoryHandle)[] = Array.isArray(inputs)
+    ? inputs
+    : isOf(inputs, 'FileList')
+      ? [...inputs]
+      : [inputs as Input];
   const parts = given.map(async (input) => (isFolder(input) ? filesOf(input) : [input]));
   const list = (await reading({ path, signal }, Promise.all(parts))).flat();
   if (list.length === 0) throw badOption(path, 'at least one file', 'none');

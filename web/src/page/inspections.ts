@@ -76,7 +76,19 @@ export function inspectData(data: DataInput, options?: DataOptions & { model?: u
  */
 export function inspectData(data: DataInput, options: DataOptions & { model: Model }): Promise<DataInspection>;
 export async function inspectData(data: DataInput, options: DataOptions = {}): Promise<FileSummary[] | DataInspection> {
-  const { model, validationData, show = 3, bytes, signal, onProgress, workerUrl, wasmUrl, wasmBinary, worker, ...settings } = optionsOf(options, 'the inspection');
+  const {
+    model,
+    validationData,
+    show = 3,
+    bytes,
+    signal,
+    onProgress,
+    workerUrl,
+    wasmUrl,
+    wasmBinary,
+    worker,
+    ...settings
+  } = optionsOf(options, 'the inspection');
   if (model !== undefined && !(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
   naturalNumber(show, 'show');
   trainSettings(settings);
@@ -92,7 +104,11 @@ export async function verifyFiles(files: FilesInput, receipt?: Receipt, options:
   const call = workerCall(optionsOf(options, 'the verification'));
   const { signal } = call;
   if (receipt !== undefined) objectOf(receipt, 'receipt');
-  return asked('files.verify', { sources: await toSources(files, 'files', signal), receipt: receipt === undefined ? undefined : json(receipt) }, call);
+  return asked(
+    'files.verify',
+    { sources: await toSources(files, 'files', signal), receipt: receipt === undefined ? undefined : json(receipt) },
+    call,
+  );
 }
 
 /**
@@ -106,5 +122,10 @@ export async function extractAdapter(given: ExtractOptions): Promise<Extraction>
   positiveInteger(r, 'r');
   const options = json(translate({ r, targetModules }, ofKinds(ADAPTER), ''));
   const { moved, ...where } = target === undefined ? { container: 'files' as const } : aimed(target);
-  return asked('files.extract', { tuned: await toSources(tuned, 'tuned', signal), base: await toSources(base, 'base', signal), options, ...where }, call, moved);
+  return asked(
+    'files.extract',
+    { tuned: await toSources(tuned, 'tuned', signal), base: await toSources(base, 'base', signal), options, ...where },
+    call,
+    moved,
+  );
 }

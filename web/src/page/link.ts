@@ -153,7 +153,9 @@ export class Link {
         if (!(thrown instanceof TabtuneError)) throw thrown;
         this.#next?.close(thrown);
         this.#check();
-        const temporary = (isLoss(thrown) && !(memory && thrown.code === 'OUT_OF_MEMORY') && thrown.detail.code !== 'worker.silent') || thrown.code === 'NO_ADAPTER';
+        const temporary =
+          (isLoss(thrown) && !(memory && thrown.code === 'OUT_OF_MEMORY') && thrown.detail.code !== 'worker.silent') ||
+          thrown.code === 'NO_ADAPTER';
         if (!temporary) throw thrown;
         error = thrown;
       } finally {

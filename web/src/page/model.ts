@@ -12,7 +12,17 @@ import type { LinkOptions, Owner } from './link.js';
 import { trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { Ask, Reply, SourceSpec, Tag } from '../protocol/protocol.js';
-import type { AdapterInfo, Finding, ModelDetails, ModelInfo, NamedTensor, Receipt, SampledToken, SampleEnd, Score } from '../protocol/reports.js';
+import type {
+  AdapterInfo,
+  Finding,
+  ModelDetails,
+  ModelInfo,
+  NamedTensor,
+  Receipt,
+  SampledToken,
+  SampleEnd,
+  Score,
+} from '../protocol/reports.js';
 import { evaluatedRows } from './row-metrics.js';
 import type { RowsOptions, RowsReport } from './row-metrics.js';
 import type { CallOptions, Connection } from './rpc.js';
@@ -63,7 +73,11 @@ export class Model {
     this.#alone = alone;
     this.#link = link;
     this.#open = open;
-    ({ exportTo: this.exportTo, export: this.export, exportFiles: this.exportFiles } = exportsOf((ask, more) => this.call('model.export', ask, more), allowNonFinite));
+    ({
+      exportTo: this.exportTo,
+      export: this.export,
+      exportFiles: this.exportFiles,
+    } = exportsOf((ask, more) => this.call('model.export', ask, more), allowNonFinite));
   }
 
   /** @internal Opens a model with `open`, in a worker of its own. */

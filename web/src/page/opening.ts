@@ -54,14 +54,24 @@ export async function openModel(files: FilesInput, options: OpenOptions = {}): P
   if (adapter !== undefined && mergeAdapter !== undefined) throw badOption('adapter', 'it or mergeAdapter', 'both');
   if (resizeVocabulary && mergeAdapter === undefined) throw badOption('resizeVocabulary', 'it together with mergeAdapter', 'it alone');
   const apart = adapter !== undefined;
-  const ask = { ...(await openingOf(files, request, adapter ?? mergeAdapter, apart ? 'adapter' : 'mergeAdapter', call.signal)), apart, resizeVocabulary };
+  const ask = {
+    ...(await openingOf(files, request, adapter ?? mergeAdapter, apart ? 'adapter' : 'mergeAdapter', call.signal)),
+    apart,
+    resizeVocabulary,
+  };
   const open: Open = (connection, given = {}) => connection.call('model.open', ask, given);
   const alone = (): unknown => apart && Object.assign(ask, { adapter: [], apart: false });
   return Model.open(worker, open, call, { allowNonFinite, files: ask.sources, alone });
 }
 
 /** @internal Returns the request that opens the files. */
-export async function openingOf(files: FilesInput, request: ImportRequest | undefined, added: FilesInput | undefined, path: string, signal: AbortSignal | undefined): Promise<Omit<Ask<'model.open'>, 'apart' | 'resizeVocabulary'>> {
+export async function openingOf(
+  files: FilesInput,
+  request: ImportRequest | undefined,
+  added: FilesInput | undefined,
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<Omit<Ask<'model.open'>, 'apart' | 'resizeVocabulary'>> {
   const checked = requestJson(request);
   const adapter = added === undefined ? [] : await toSources(added, path, signal);
   return { request: checked, adapter, sources: await toSources(files, 'files', signal) };

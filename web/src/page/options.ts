@@ -1,12 +1,32 @@
 /** Options of a run. Keys and kinds are checked here; the core checks the values and supplies the defaults. */
-import { among, naturalNumber, notNegative, objectOf, ofKinds, positiveInteger, snake, together, translate, truth, twoOrMore, words } from './checks.js';
+import {
+  among,
+  naturalNumber,
+  notNegative,
+  objectOf,
+  ofKinds,
+  positiveInteger,
+  snake,
+  together,
+  translate,
+  truth,
+  twoOrMore,
+  words,
+} from './checks.js';
 import type { Check, Checks } from './checks.js';
 import { badOption } from '../protocol/errors.js';
 import { json } from '../protocol/json.js';
 import { ADAPTER, BLOCK_COORDINATE, COLUMNS, GROUP, OPTIMIZERS, RUN, SAMPLE, SCHEDULES } from '../protocol/generated/kinds.js';
 import type { Kinds } from '../protocol/generated/kinds.js';
 import type { OptimizerOptions, ScheduleOptions } from '../protocol/generated/rules.js';
-import type { AdapterSettings, BlockCoordinateSettings, ColumnSettings, GroupSettings, RunSettings, SampleOptions } from '../protocol/generated/settings.js';
+import type {
+  AdapterSettings,
+  BlockCoordinateSettings,
+  ColumnSettings,
+  GroupSettings,
+  RunSettings,
+  SampleOptions,
+} from '../protocol/generated/settings.js';
 import type { Driver, SourceSpec } from '../protocol/protocol.js';
 import { toSources } from './inputs.js';
 import type { FilesInput } from './inputs.js';
@@ -94,10 +114,12 @@ const groups: Check = (value, path) => {
   if (value === 'no_decay') return value;
   if (!Array.isArray(value)) throw badOption(path, "a list of groups, or 'no_decay'", value);
   const list: unknown[] = [];
-  together(value.map((given: unknown, index) => () => {
-    const at = `${path}[${index}]`;
-    list.push(translate(objectOf(given, at), group, at));
-  }));
+  together(
+    value.map((given: unknown, index) => () => {
+      const at = `${path}[${index}]`;
+      list.push(translate(objectOf(given, at), group, at));
+    }),
+  );
   return list;
 };
 
@@ -112,7 +134,16 @@ const named = ofKinds(COLUMNS);
 const columns: Check = (value, path) => (value === null ? null : translate(objectOf(value, path), named, path));
 
 const sampling = ofKinds(SAMPLE);
-const TRAIN: Checks = { ...ofKinds(RUN), adapter, blockCoordinate, columns, warmupSteps: naturalNumber, lrScheduler: byType(SCHEDULES), optimizer: byType(OPTIMIZERS), groups };
+const TRAIN: Checks = {
+  ...ofKinds(RUN),
+  adapter,
+  blockCoordinate,
+  columns,
+  warmupSteps: naturalNumber,
+  lrScheduler: byType(SCHEDULES),
+  optimizer: byType(OPTIMIZERS),
+  groups,
+};
 const DRIVE: Checks = {
   logEvery: positiveInteger,
   evalEvery: naturalNumber,
@@ -150,7 +181,9 @@ export function resumeSettings(changes: TrainOptions, override: readonly string[
   const config = settings(objectOf(changes, 'settings'));
   if (changes.adapter?.from !== undefined) throw badOption('settings.adapter.from', 'it for a new run only', 'files');
   const core = (name: unknown, index: number): string =>
-    snake(String(words(name, `override[${index}]`))).replace(/^lr_scheduler\b/, 'schedule').replace(/^warmup_steps$/, 'schedule.warmup_steps');
+    snake(String(words(name, `override[${index}]`)))
+      .replace(/^lr_scheduler\b/, 'schedule')
+      .replace(/^warmup_steps$/, 'schedule.warmup_steps');
   return { config: json(config), override: override.map(core) };
 }
 
@@ -163,8 +196,32 @@ export function trainSettings(given: TrainOptions & DriveOptions): { config: str
   // Checked as a whole first, so that the faults of both halves are reported together.
   translate(given, { ...TRAIN, ...DRIVE }, '');
   const train: object = Object.fromEntries(Object.entries(given).filter(([key]) => !Object.hasOwn(DRIVE, key)));
-  const { logEvery = 8, evalEvery = 0, evalBatches = 0, autosave = true, saveEverySecs = 120, saveEvery = 0, saveTotalLimit = 4, sampleEvery = 0, samplePrompt = '', sample = {}, onNonFinite = 'stop' } = given;
+  const {
+    logEvery = 8,
+    evalEvery = 0,
+    evalBatches = 0,
+    autosave = true,
+    saveEverySecs = 120,
+    saveEvery = 0,
+    saveTotalLimit = 4,
+    sampleEvery = 0,
+    samplePrompt = '',
+    sample = {},
+    onNonFinite = 'stop',
+  } = given;
   if (!autosave && saveEvery > 0) throw badOption('saveEvery', '0 with autosave: false', saveEvery);
-  const driver = { logEvery, evalEvery, evalBatches, autosave, saveEverySecs, saveEvery, saveTotalLimit, sampleEvery, samplePrompt, sample: sampleJson(sample), onNonFinite };
+  const driver = {
+    logEvery,
+    evalEvery,
+    evalBatches,
+    autosave,
+    saveEverySecs,
+    saveEvery,
+    saveTotalLimit,
+    sampleEvery,
+    samplePrompt,
+    sample: sampleJson(sample),
+    onNonFinite,
+  };
   return { config: json(settings(train)), driver };
 }

@@ -2,7 +2,14 @@
 import { count, flag, record, text } from '../protocol/parse.js';
 
 /** Settings of the core that determine the memory; all of them are present. */
-const settings = record({ batch_size: count, gradient_accumulation_steps: count, seq_len: count, gradient_release: flag, gradient_checkpointing: flag, precision: text });
+const settings = record({
+  batch_size: count,
+  gradient_accumulation_steps: count,
+  seq_len: count,
+  gradient_release: flag,
+  gradient_checkpointing: flag,
+  precision: text,
+});
 
 export function proposals(config: unknown): string {
   const { batch_size: batch, gradient_accumulation_steps: accumulated, ...given } = settings(config, 'config');

@@ -52,7 +52,13 @@ export const inside =
     translate(objectOf(value, path), checks, path);
 
 const REQUEST: Checks = {
-  selection: inside({ includeStateKeys: texts, excludeStateKeys: texts, includePatterns: texts, excludePatterns: texts, allowUnknownExcludes: truth }),
+  selection: inside({
+    includeStateKeys: texts,
+    excludeStateKeys: texts,
+    includePatterns: texts,
+    excludePatterns: texts,
+    allowUnknownExcludes: truth,
+  }),
   keyRemap: inside({ sourceToTarget: names, renameState: truth }),
   materializationPolicy: among('eager', 'deferred'),
   groupPolicy: among('require_complete', 'weights_only'),
@@ -62,4 +68,5 @@ const REQUEST: Checks = {
 };
 
 /** @internal Returns the core's `PortableModelImportRequest` as JSON. */
-export const requestJson = (request: ImportRequest | undefined): string | undefined => (request === undefined ? undefined : json(inside(REQUEST)(request, 'request')));
+export const requestJson = (request: ImportRequest | undefined): string | undefined =>
+  request === undefined ? undefined : json(inside(REQUEST)(request, 'request'));

@@ -70,15 +70,24 @@ export async function evaluatedRows(ask: Asker, data: DataInput, options: RowsOp
     hits += row.accuracy * learned;
     tokens += learned;
     const value: unknown = await metric(row);
-    if (typeof value !== 'number' || !Number.isFinite(value)) throw badOption('metric', `a finite number of row ${values.length + 1}`, value);
+    if (typeof value !== 'number' || !Number.isFinite(value))
+      throw badOption('metric', `a finite number of row ${values.length + 1}`, value);
     values.push(value);
   }
   return { metric: sum(values) / values.length, values, loss: loss / tokens, accuracy: Math.round(hits) / tokens, tokens };
 }
 
-async function scoredRow(ask: Asker, { row, segments }: DataPreview[number], how: Required<Pick<RowsOptions, 'top' | 'base'>> & { signal: AbortSignal | undefined }): Promise<ScoredRow> {
+async function scoredRow(
+  ask: Asker,
+  { row, segments }: DataPreview[number],
+  how: Required<Pick<RowsOptions, 'top' | 'base'>> & { signal: AbortSignal | undefined },
+): Promise<ScoredRow> {
   const learned = segments.flatMap((segment) => segment.tokens.map(() => segment.learned));
-  const score = await scored(ask, segments.flatMap((segment) => segment.tokens.map(({ id }) => id)), how);
+  const score = await scored(
+    ask,
+    segments.flatMap((segment) => segment.tokens.map(({ id }) => id)),
+    how,
+  );
   const tokens = score.tokens.map((token, at) => ({ ...token, learned: learned[at] === true }));
   const targets = tokens.filter((token) => token.learned);
   const loss = -sum(targets.map(({ logprob = 0 }) => logprob)) / targets.length;

@@ -50,7 +50,8 @@ export class Connection {
     port.addEventListener('messageerror', () => this.close(protocolError('a message of the worker could not be read')));
     port.addEventListener('error', (event) => {
       const message: unknown = Reflect.get(event, 'message');
-      if (typeof message === 'string' && message !== '') this.close(fault('worker.failed', `the training worker failed: ${message}. The last checkpoint is kept.`));
+      if (typeof message === 'string' && message !== '')
+        this.close(fault('worker.failed', `the training worker failed: ${message}. The last checkpoint is kept.`));
       else void why().then((error) => this.close(error));
     });
   }

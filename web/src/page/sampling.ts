@@ -7,7 +7,10 @@ import { EventQueue } from './queue.js';
  * Yields tokens as `made` produces them, and returns the reason why the text ended. Leaving the loop ends the generation. After a loss of the worker
  * the generation is repeated, unless a token was already yielded.
  */
-export async function* streamed(made: (options: LinkOptions) => Promise<SampleEnd>, signal: AbortSignal | undefined): AsyncGenerator<SampledToken, SampleEnd | undefined> {
+export async function* streamed(
+  made: (options: LinkOptions) => Promise<SampleEnd>,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<SampledToken, SampleEnd | undefined> {
   const queue = new EventQueue<SampledToken>();
   const leaving = new AbortController();
   let begun = false;

@@ -40,7 +40,9 @@ const BESIDE = /^https?:[^?#]*\/index\.js([?#].*)?$/.test(HERE) ? new URL('./wor
 const KIND = { type: 'module', name: 'tabtune' } as const;
 
 const isWorker = (given: unknown): given is Worker =>
-  typeof given === 'object' && given !== null && ['postMessage', 'addEventListener'].every((method) => typeof Reflect.get(given, method) === 'function');
+  typeof given === 'object' &&
+  given !== null &&
+  ['postMessage', 'addEventListener'].every((method) => typeof Reflect.get(given, method) === 'function');
 
 /** @internal Returns the given options after checking that all are known and of the right kind. */
 export function workerOptions(given: WorkerOptions): WorkerOptions {
@@ -50,7 +52,8 @@ export function workerOptions(given: WorkerOptions): WorkerOptions {
   if (wasmUrl !== undefined) addressOf(wasmUrl, 'wasmUrl');
   if (workerUrl !== undefined) addressOf(workerUrl, 'workerUrl');
   if (wasmBinary !== undefined && !isOf(wasmBinary, 'ArrayBuffer')) throw badOption('wasmBinary', 'an ArrayBuffer', wasmBinary);
-  if (worker !== undefined && typeof worker !== 'function' && !isWorker(worker)) throw badOption('worker', 'a Worker, or a function that starts one', worker);
+  if (worker !== undefined && typeof worker !== 'function' && !isWorker(worker))
+    throw badOption('worker', 'a Worker, or a function that starts one', worker);
   return given;
 }
 
@@ -59,7 +62,8 @@ function startWorker(given: Address | undefined): Worker {
   const address = given ?? (BESIDE === undefined ? undefined : { href: BESIDE, given: BESIDE });
   try {
     // The form that bundlers recognise, including the literal options.
-    if (address === undefined) return new Worker(new URL(/* @vite-ignore */ './worker.js', import.meta.url), { type: 'module', name: 'tabtune' });
+    if (address === undefined)
+      return new Worker(new URL(/* @vite-ignore */ './worker.js', import.meta.url), { type: 'module', name: 'tabtune' });
     if (new URL(address.href).origin === location.origin) return new Worker(trusted(address), KIND);
     const shim = URL.createObjectURL(new Blob([`import ${JSON.stringify(address.href)};`], { type: 'text/javascript' }));
     try {
@@ -78,7 +82,12 @@ function givenWorker(start: () => Worker): Worker {
   try {
     worker = start();
   } catch (thrown) {
-    throw fault('worker.failed', `the function given as worker failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`, { path: 'worker' }, thrown);
+    throw fault(
+      'worker.failed',
+      `the function given as worker failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
+      { path: 'worker' },
+      thrown,
+    );
   }
   if (isWorker(worker)) return worker;
   throw badOption('worker', 'a function that returns a Worker', worker);
@@ -96,7 +105,10 @@ export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promi
   callable(options.worker === undefined || typeof options.worker === 'object' ? undefined : options.worker, 'worker');
   listening(signal, 'the start of the worker');
   if (typeof isSecureContext === 'boolean' && !isSecureContext) {
-    throw fault('browser.insecure', 'this page was opened over plain http: browsers offer WebGPU, locks and storage that training needs only on https:// or localhost. Open it there.');
+    throw fault(
+      'browser.insecure',
+      'this page was opened over plain http: browsers offer WebGPU, locks and storage that training needs only on https:// or localhost. Open it there.',
+    );
   }
   const address = options.workerUrl === undefined ? undefined : addressOf(options.workerUrl, 'workerUrl');
   const wasmUrl = options.wasmUrl === undefined ? undefined : addressOf(options.wasmUrl, 'wasmUrl').href;
@@ -106,7 +118,13 @@ export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promi
   let waiting = true;
   let silent: ReturnType<typeof setTimeout> | undefined;
   const after = (millis: number, act: () => void): void => void (silent = setTimeout(act, millis));
-  const end = (): void => connection?.close(fault('worker.silent', `the worker did not answer within ${HELLO_MILLIS / 1000} seconds. Check that its script imports tabtune/worker and is served.`));
+  const end = (): void =>
+    connection?.close(
+      fault(
+        'worker.silent',
+        `the worker did not answer within ${HELLO_MILLIS / 1000} seconds. Check that its script imports tabtune/worker and is served.`,
+      ),
+    );
   const look = async (): Promise<void> => {
     // A script that is still being loaded is not a silent one.
     await loading.loaded();

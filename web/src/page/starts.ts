@@ -71,13 +71,27 @@ export async function created(options: CreateOptions): Promise<Started> {
 }
 
 export async function resumed(options: ResumeOptions): Promise<Started> {
-  const { run, generation, data, validationData, base, verify, settings, override = [], signal, onProgress, ...rest } = optionsOf(options, 'the resume');
+  const {
+    run,
+    generation,
+    data,
+    validationData,
+    base,
+    verify,
+    settings,
+    override = [],
+    signal,
+    onProgress,
+    ...rest
+  } = optionsOf(options, 'the resume');
   words(run, 'run');
   if (generation !== undefined) naturalNumber(generation, 'generation');
   const worker = workerOptions(rest);
-  const changesWith = (more: TrainOptions | undefined): { config?: string; override?: string[] } => (more === undefined && override.length === 0 ? {} : resumeSettings(more ?? {}, override));
+  const changesWith = (more: TrainOptions | undefined): { config?: string; override?: string[] } =>
+    more === undefined && override.length === 0 ? {} : resumeSettings(more ?? {}, override);
   let changes = changesWith(settings);
-  if (changes.override?.includes('data') === true && data === undefined) throw badOption('data', "other data, as override names 'data'", data);
+  if (changes.override?.includes('data') === true && data === undefined)
+    throw badOption('data', "other data, as override names 'data'", data);
   if (verify !== undefined) among('full', 'header')(verify, 'verify');
   if (data === undefined && validationData !== undefined) throw badOption('validationData', 'it together with data', 'it alone');
   const given = data === undefined ? undefined : await toData(data, validationData, signal);

@@ -29,7 +29,11 @@ export async function support(): Promise<Support> {
   try {
     return await look(nothing);
   } catch (thrown) {
-    return { ...nothing, code: 'NO_ADAPTER', help: `The GPU could not be asked: ${thrown instanceof Error ? thrown.message : String(thrown)}` };
+    return {
+      ...nothing,
+      code: 'NO_ADAPTER',
+      help: `The GPU could not be asked: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
+    };
   }
 }
 
@@ -41,16 +45,28 @@ async function look(nothing: Support): Promise<Support> {
   const { navigator } = scope;
   const found: Support = { ...nothing, storage: await storageOf(navigator) };
   if (scope.isSecureContext === false) {
-    return { ...found, code: 'UNSUPPORTED_BROWSER', help: 'This page was opened over plain http. Browsers offer WebGPU only on https:// or localhost: open it there.' };
+    return {
+      ...found,
+      code: 'UNSUPPORTED_BROWSER',
+      help: 'This page was opened over plain http. Browsers offer WebGPU only on https:// or localhost: open it there.',
+    };
   }
   if (scope.WebAssembly === undefined || !found.storage.indexedDb) {
-    return { ...found, code: 'UNSUPPORTED_BROWSER', help: 'This browser lacks WebAssembly or IndexedDB, or they are switched off. Allow them for this page, or use a current browser.' };
+    return {
+      ...found,
+      code: 'UNSUPPORTED_BROWSER',
+      help: 'This browser lacks WebAssembly or IndexedDB, or they are switched off. Allow them for this page, or use a current browser.',
+    };
   }
   const gpu: GPU | undefined = navigator.gpu;
   if (gpu === undefined) return { ...found, code: 'UNSUPPORTED_BROWSER', help: helpWithoutWebGpu(navigator.userAgent) };
   const adapter = await limited(gpu.requestAdapter({ powerPreference: 'high-performance' }), ADAPTER_MILLIS, () => undefined);
   if (adapter === undefined) {
-    return { ...found, code: 'NO_ADAPTER', help: `The browser did not answer within ${ADAPTER_MILLIS / 1000} seconds when it was asked for a GPU: its process for the GPU may hang. Restart the browser.` };
+    return {
+      ...found,
+      code: 'NO_ADAPTER',
+      help: `The browser did not answer within ${ADAPTER_MILLIS / 1000} seconds when it was asked for a GPU: its process for the GPU may hang. Restart the browser.`,
+    };
   }
   if (adapter === null) return { ...found, code: 'NO_ADAPTER', help: helpWithoutAdapter(navigator.userAgent) };
   const { vendor, architecture, description } = adapter.info;
@@ -63,21 +79,37 @@ async function look(nothing: Support): Promise<Support> {
     limits: { maxBufferSize, maxStorageBufferBindingSize },
   };
   if (maxStorageBuffersPerShaderStage < MIN_STORAGE_BUFFERS) {
-    return { ...seen, code: 'LIMIT_EXCEEDED', help: `This GPU offers ${maxStorageBuffersPerShaderStage} storage buffers per shader, ${MIN_STORAGE_BUFFERS} are needed.` };
+    return {
+      ...seen,
+      code: 'LIMIT_EXCEEDED',
+      help: `This GPU offers ${maxStorageBuffersPerShaderStage} storage buffers per shader, ${MIN_STORAGE_BUFFERS} are needed.`,
+    };
   }
   return { ...seen, ok: true };
 }
 
 async function storageOf(navigator: Navigator): Promise<Support['storage']> {
   const manager: StorageManager | undefined = navigator.storage;
-  const told = <T>(asked: Promise<T> | undefined): Promise<T | undefined> => limited<T | undefined>(Promise.resolve(asked).catch(() => undefined), STORAGE_MILLIS, () => undefined);
+  const told = <T>(asked: Promise<T> | undefined): Promise<T | undefined> =>
+    limited<T | undefined>(
+      Promise.resolve(asked).catch(() => undefined),
+      STORAGE_MILLIS,
+      () => undefined,
+    );
   const [estimate, persisted] = await Promise.all([told(manager?.estimate?.()), told(manager?.persisted?.())]);
   const locks: LockManager | undefined = navigator.locks;
-  return { quota: estimate?.quota, usage: estimate?.usage, persisted, locks: locks !== undefined, indexedDb: typeof indexedDB !== 'undefined' };
+  return {
+    quota: estimate?.quota,
+    usage: estimate?.usage,
+    persisted,
+    locks: locks !== undefined,
+    indexedDb: typeof indexedDB !== 'undefined',
+  };
 }
 
 function helpWithoutWebGpu(agent: string): string {
-  if (/Firefox\//.test(agent)) return 'This Firefox has no WebGPU. It is on by default in Firefox 141 and later on Windows and 145 and later on Apple silicon; elsewhere use a current Chrome or Edge.';
+  if (/Firefox\//.test(agent))
+    return 'This Firefox has no WebGPU. It is on by default in Firefox 141 and later on Windows and 145 and later on Apple silicon; elsewhere use a current Chrome or Edge.';
   if (/iPhone|iPad/.test(agent)) return 'This iOS or iPadOS has no WebGPU in the browser. Version 26 and later have it.';
   if (/Version\/.*Safari\//.test(agent)) return 'This Safari has no WebGPU. Safari 26 and later have it; or use a current Chrome.';
   if (/Android/.test(agent)) return 'This browser has no WebGPU. Chrome 121 and later have it on Android 12 and newer.';
@@ -87,6 +119,8 @@ function helpWithoutWebGpu(agent: string): string {
 function helpWithoutAdapter(agent: string): string {
   const chrome = /Chrome\//.test(agent);
   const linux = /Linux/.test(agent) && !/Android/.test(agent);
-  const steps = chrome ? 'Switch on “Use graphics acceleration when available” in the browser’s system settings, update the graphics driver, then restart the browser. The page chrome://gpu says why WebGPU is off.' : 'Update the graphics driver and the browser, then restart.';
+  const steps = chrome
+    ? 'Switch on “Use graphics acceleration when available” in the browser’s system settings, update the graphics driver, then restart the browser. The page chrome://gpu says why WebGPU is off.'
+    : 'Update the graphics driver and the browser, then restart.';
   return `WebGPU is there, but it found no usable GPU. ${steps}${chrome && linux ? ' On Linux, Chrome may need to be started with --enable-unsafe-webgpu --enable-features=Vulkan.' : ''}`;
 }

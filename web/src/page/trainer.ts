@@ -14,7 +14,19 @@ import { Model } from './model.js';
 import { adapterSources, sampleJson, trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { DataPreview, DataReport } from '../protocol/data-report.js';
-import type { CheckpointInfo, EvalReport, HistoryEntry, ModelDetails, Profile, SampledToken, SampleEnd, Score, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
+import type {
+  CheckpointInfo,
+  EvalReport,
+  HistoryEntry,
+  ModelDetails,
+  Profile,
+  SampledToken,
+  SampleEnd,
+  Score,
+  SessionInfo,
+  TrainerEvent,
+  TrainerState,
+} from '../protocol/reports.js';
 import type { SampleOptions } from '../protocol/generated/settings.js';
 import type { Recovery } from './recovery.js';
 import { WorkerLoss } from './worker-loss.js';
@@ -63,8 +75,15 @@ export class Trainer extends EventTarget {
     this.#loop = new RunLoop(link, status);
     this.#workerLoss = new WorkerLoss(status, this.#loop, recovery, () => lock.release(), info);
     link.handTo(this.#workerLoss);
-    this.checkpoints = Checkpoints.of(link, info.run, { running: () => this.#loop.running, loaded: (loaded) => this.#workerLoss.loaded(loaded) });
-    ({ exportTo: this.exportTo, export: this.export, exportFiles: this.exportFiles } = exportsOf((ask, more) => link.call('model.export', ask, more), undefined, info.adapter !== null));
+    this.checkpoints = Checkpoints.of(link, info.run, {
+      running: () => this.#loop.running,
+      loaded: (loaded) => this.#workerLoss.loaded(loaded),
+    });
+    ({
+      exportTo: this.exportTo,
+      export: this.export,
+      exportFiles: this.exportFiles,
+    } = exportsOf((ask, more) => link.call('model.export', ask, more), undefined, info.adapter !== null));
     const tell = (tag: 'checkpoint.autosave' | 'device.look') => (): void => void link.call(tag, undefined).catch(() => undefined);
     this.#unwatch = watchVisibility(tell('checkpoint.autosave'), tell('device.look'));
     this.#workerLoss.tell(info.warnings);
@@ -84,7 +103,10 @@ export class Trainer extends EventTarget {
   /** Estimates the GPU memory of a run with these options, before any is allocated. */
   static async estimate(model: Model, options: TrainOptions = {}): Promise<Estimate> {
     if (!(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
-    const { needBytes, parts } = await model.call('model.estimate', { config: trainSettings(options).config, adapter: await adapterSources(options) });
+    const { needBytes, parts } = await model.call('model.estimate', {
+      config: trainSettings(options).config,
+      adapter: await adapterSources(options),
+    });
     const reported: unknown = Reflect.get(navigator, 'deviceMemory');
     const haveBytes = typeof reported === 'number' ? reported * 2 ** 29 : undefined;
     return { ok: haveBytes === undefined ? undefined : needBytes <= haveBytes, needBytes, haveBytes, parts };
@@ -187,7 +209,10 @@ export class Trainer extends EventTarget {
    * Yields tokens as they are generated; leaving the loop ends the generation. Returns why the text ended: `stop` (a token that ends a text),
    * `length` (`maxTokens` reached) or `context` (the context is full).
    */
-  sample(prompt: string, options: SampleOptions & { signal?: AbortSignal | undefined } = {}): AsyncGenerator<SampledToken, SampleEnd | undefined> {
+  sample(
+    prompt: string,
+    options: SampleOptions & { signal?: AbortSignal | undefined } = {},
+  ): AsyncGenerator<SampledToken, SampleEnd | undefined> {
     const { signal, ...sampling } = optionsOf(options, 'the sample');
     words(prompt, 'prompt');
     const request = { prompt, options: sampleJson(sampling) };

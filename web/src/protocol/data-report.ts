@@ -46,10 +46,7 @@ export type DataReport = Parsed<typeof dataReport>;
 
 /** Examples as a step learns them: runs of tokens that are either learned or only read. The beginning of a stream has no row. */
 export const dataPreview = listOf(
-  record({
-    row: nullable(rowPlace),
-    segments: listOf(record({ text, tokens: listOf(record({ id: count, text })), learned: flag })),
-  }),
+  record({ row: nullable(rowPlace), segments: listOf(record({ text, tokens: listOf(record({ id: count, text })), learned: flag })) }),
 );
 export type DataPreview = Parsed<typeof dataPreview>;
 
@@ -57,7 +54,9 @@ export type DataPreview = Parsed<typeof dataPreview>;
  * Summary of a file without a tokenizer: rows of each kind, including faulty ones, and the keys of the rows. The warning about entries of folders
  * that are not read is one of the first file's.
  */
-export const fileSummaries = listOf(record({ name: text, form, rows: nullable(count), shapes: tableOf(count), columns: listOf(text), characters: count, warnings }));
+export const fileSummaries = listOf(
+  record({ name: text, form, rows: nullable(count), shapes: tableOf(count), columns: listOf(text), characters: count, warnings }),
+);
 export type FileSummary = Parsed<typeof fileSummaries>[number];
 
 export const dataInspection = record({ report: dataReport, preview: dataPreview });

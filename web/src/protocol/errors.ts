@@ -164,7 +164,12 @@ export function toTabtuneError(thrown: unknown, otherwise: ErrorCode = 'WORKER_C
 /** @internal Converts a thrown value to the form that crosses between page and worker. */
 export function toErrorData(thrown: unknown): ErrorData {
   const error = toTabtuneError(thrown);
-  const cause = error.cause === undefined ? undefined : error.cause instanceof Error ? `${error.cause.name}: ${error.cause.message}` : shown(error.cause);
+  const cause =
+    error.cause === undefined
+      ? undefined
+      : error.cause instanceof Error
+        ? `${error.cause.name}: ${error.cause.message}`
+        : shown(error.cause);
   return { code: error.code, message: error.message, detail: { ...error.detail }, cause };
 }
 

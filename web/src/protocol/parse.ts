@@ -31,17 +31,27 @@ export const flag = primitive('a boolean', (v): v is boolean => typeof v === 'bo
 export const blob = primitive('a Blob', (v): v is Blob => isOf(v, 'Blob'));
 export const buffer = primitive('an ArrayBuffer', (v): v is ArrayBuffer => isOf(v, 'ArrayBuffer'));
 /** A folder that the user picked. */
-export const directory = primitive('a directory handle', (v): v is FileSystemDirectoryHandle => typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'directory');
+export const directory = primitive(
+  'a directory handle',
+  (v): v is FileSystemDirectoryHandle => typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'directory',
+);
 /** A file that the user picked. */
-export const fileHandle = primitive('a file handle', (v): v is FileSystemFileHandle => typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'file');
+export const fileHandle = primitive(
+  'a file handle',
+  (v): v is FileSystemFileHandle => typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'file',
+);
 /** Any value, passed through unparsed: JSON of the Rust side, which is shown but never interpreted. */
 export const anything: Parser<unknown> = (value) => value;
 /** A JSON document of the core, under its own field names. */
-export const document = primitive('an object', (v): v is Readonly<Record<string, unknown>> => typeof v === 'object' && v !== null && !Array.isArray(v));
+export const document = primitive(
+  'an object',
+  (v): v is Readonly<Record<string, unknown>> => typeof v === 'object' && v !== null && !Array.isArray(v),
+);
 /** Target of an export: a folder, a file or a stream. */
 export const target = primitive(
   'a directory handle, a file handle or a WritableStream',
-  (v): v is FileSystemDirectoryHandle | FileSystemFileHandle | WritableStream => isOf(v, 'WritableStream') || (typeof v === 'object' && v !== null && /^(file|directory)$/.test(String(Reflect.get(v, 'kind')))),
+  (v): v is FileSystemDirectoryHandle | FileSystemFileHandle | WritableStream =>
+    isOf(v, 'WritableStream') || (typeof v === 'object' && v !== null && /^(file|directory)$/.test(String(Reflect.get(v, 'kind')))),
 );
 /** Declared without the type of its buffer, which TypeScript below 5.7 does not know. */
 export const floats: Parser<Float32Array> = primitive('a Float32Array', (v): v is Float32Array => v instanceof Float32Array);
@@ -98,14 +108,16 @@ export const record =
   <F extends Fields>(fields: F): Parser<Recorded<F>> =>
   (value, path) => {
     if (typeof value !== 'object' || value === null) throw new ParseError(path, 'an object', value);
-    const entries = Object.entries(fields).map(([key, parser]) => [key, parser(Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined, `${path}.${key}`)]);
+    const entries = Object.entries(fields).map(([key, parser]) => [
+      key,
+      parser(Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined, `${path}.${key}`),
+    ]);
     // The entries were parsed field by field just above; TypeScript cannot follow `fromEntries`.
     return Object.fromEntries(entries) as Recorded<F>;
   };
 
-type Tagged<K extends string, V extends Record<string, Fields>> = {
-  [T in keyof V & string]: { [P in K]: T } & Recorded<V[T]>;
-}[keyof V & string];
+type Tagged<K extends string, V extends Record<string, Fields>> = { [T in keyof V & string]: { [P in K]: T } & Recorded<V[T]> }[keyof V &
+  string];
 
 /** A closed union whose variants are distinguished by the field `key`. */
 export const variant = <K extends string, V extends Record<string, Fields>>(key: K, variants: V): Parser<Tagged<K, V>> => {

@@ -5,9 +5,41 @@
 import { dataInspection, dataPreview, fileSummaries } from './data-report.js';
 import { ERROR_CODES } from './errors.js';
 import { evaluation, gpu, profile, score, token } from './generated/reports.js';
-import { checkpointInfo, estimate, historyEntry, inspectReport, modelDetails, modelInfo, namedFile, namedTensor, progress, sampleEnd, sessionInfo, trainerEvent } from './reports.js';
+import {
+  checkpointInfo,
+  estimate,
+  historyEntry,
+  inspectReport,
+  modelDetails,
+  modelInfo,
+  namedFile,
+  namedTensor,
+  progress,
+  sampleEnd,
+  sessionInfo,
+  trainerEvent,
+} from './reports.js';
 import { extractedFiles, verification, writtenFiles } from './written.js';
-import { anything, blob, buffer, count, directory, fileHandle, flag, listOf, nothing, nullable, number, oneOf, optional, otherwise, record, target, text, variant } from './parse.js';
+import {
+  anything,
+  blob,
+  buffer,
+  count,
+  directory,
+  fileHandle,
+  flag,
+  listOf,
+  nothing,
+  nullable,
+  number,
+  oneOf,
+  optional,
+  otherwise,
+  record,
+  target,
+  text,
+  variant,
+} from './parse.js';
 import type { Parsed, Parser } from './parse.js';
 
 /** Version of the protocol, incremented whenever the form of a message changes. */
@@ -43,12 +75,7 @@ const sourceSpec = variant('kind', {
   /** `handle` allows the file to be opened again. */
   blob: { name: text, blob, handle: optional(fileHandle) },
   bytes: { name: text, bytes: buffer },
-  url: {
-    name: text,
-    url: text,
-    headers: listOf(listOf(text)),
-    credentials: oneOf('omit', 'same-origin', 'include'),
-  },
+  url: { name: text, url: text, headers: listOf(listOf(text)), credentials: oneOf('omit', 'same-origin', 'include') },
 });
 export type SourceSpec = Parsed<typeof sourceSpec>;
 
@@ -113,12 +140,12 @@ export const REQUESTS = {
    * Exports the trainer's weights, or the model's if there is no trainer. `options` is the core's `ExportOptions` as JSON. Without `target` the reply
    * contains the files; without `base` the run's base is used.
    */
-  'model.export': {
-    ask: record({ options: text, base: optional(listOf(sourceSpec)), ...place }),
-    reply: writtenFiles,
-  },
+  'model.export': { ask: record({ options: text, base: optional(listOf(sourceSpec)), ...place }), reply: writtenFiles },
   /** Creates a model with new weights; `settings` determine how the data are read. */
-  'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: dataSpec, settings: text, partial: flag }), reply: modelInfo },
+  'model.create': {
+    ask: record({ config: text, tokenizer: nullable(sourceSpec), data: dataSpec, settings: text, partial: flag }),
+    reply: modelInfo,
+  },
   /** Reports what a run with these settings would learn, with `show` examples. */
   'model.data': { ask: record({ data: dataSpec, config: text, partial: flag, show: count }), reply: dataInspection },
   /** Returns all examples of the data token by token, read as the trainer reads its own data, if there is a trainer. */
@@ -136,7 +163,16 @@ export const REQUESTS = {
   'model.estimate': { ask: record({ config: text, adapter: listOf(sourceSpec) }), reply: estimate },
   'model.preview': { ask: record({ config: text, points: count, stride: count }), reply: listOf(number) },
   'trainer.create': {
-    ask: record({ run: text, label: text, config: text, driver: driverParser, data: dataSpec, adapter: listOf(sourceSpec), keepData: flag, allowNonFinite: flag }),
+    ask: record({
+      run: text,
+      label: text,
+      config: text,
+      driver: driverParser,
+      data: dataSpec,
+      adapter: listOf(sourceSpec),
+      keepData: flag,
+      allowNonFinite: flag,
+    }),
     reply: sessionInfo,
   },
   /** Resumes a run; a generation newer than `changesUpTo` already contains the changes of `config` and `override`. */
@@ -195,10 +231,7 @@ export type Reply<T extends Tag> = Parsed<(typeof REQUESTS)[T]['reply']>;
 export const isTag = (word: string): word is Tag => Object.hasOwn(REQUESTS, word);
 
 /** Messages from page to worker. `ask` is parsed with the parser of the request. */
-export const pageMessage = variant('type', {
-  request: { id: count, tag: text, ask: anything },
-  cancel: { id: count },
-});
+export const pageMessage = variant('type', { request: { id: count, tag: text, ask: anything }, cancel: { id: count } });
 export type PageMessage = Parsed<typeof pageMessage>;
 
 /** Messages from worker to page. */

@@ -1,6 +1,22 @@
 /** The worker's reports: models, sessions, checkpoints, and the events of a run. Both sides parse them with these parsers. */
 import { EXPORT_WORDS } from './generated/exports.js';
-import { anything, blob, count, document, flag, floats, listOf, missing, nullable, number, oneOf, optional, record, text, variant } from './parse.js';
+import {
+  anything,
+  blob,
+  count,
+  document,
+  flag,
+  floats,
+  listOf,
+  missing,
+  nullable,
+  number,
+  oneOf,
+  optional,
+  record,
+  text,
+  variant,
+} from './parse.js';
 import { dataReport } from './data-report.js';
 import type { Parsed } from './parse.js';
 import { evaluationFields, stepFields, warning } from './generated/reports.js';

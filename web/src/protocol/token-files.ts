@@ -16,7 +16,14 @@ export async function sweepTokens(): Promise<boolean> {
   if (folder === undefined) return false;
   const names: string[] = [];
   for await (const name of folder.keys()) names.push(name);
-  const removed = await Promise.all(names.map((name) => folder.removeEntry(name).then(() => true, () => false)));
+  const removed = await Promise.all(
+    names.map((name) =>
+      folder.removeEntry(name).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  );
   return removed.includes(false);
 }
 

@@ -11,7 +11,14 @@ export const writtenFiles = record(written);
 /** Result of recomputing what a receipt states. */
 export const verification = record({
   ok: flag,
-  checks: listOf(record({ name: text, result: oneOf('verified', 'absent', 'subset', 'skipped', 'differs'), expected: missing(text), found: missing(text) })),
+  checks: listOf(
+    record({
+      name: text,
+      result: oneOf('verified', 'absent', 'subset', 'skipped', 'differs'),
+      expected: missing(text),
+      found: missing(text),
+    }),
+  ),
 });
 export type Verification = Parsed<typeof verification>;
 

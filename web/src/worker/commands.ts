@@ -11,7 +11,17 @@ import { interruptible } from './core-mutex.js';
 import { openSource, openSources, reading } from './sources.js';
 import { openData } from './data.js';
 import type { RunData } from './data.js';
-import { estimate, extractAdapter, inspectData, inspectFile, inspectModel, ModelHandle, parsed, previewSchedule, verifyFiles } from './wasm.js';
+import {
+  estimate,
+  extractAdapter,
+  inspectData,
+  inspectFile,
+  inspectModel,
+  ModelHandle,
+  parsed,
+  previewSchedule,
+  verifyFiles,
+} from './wasm.js';
 import { EXPORT_FORMATS, EXPORT_WORDS } from '../protocol/generated/exports.js';
 import { phase, ready } from './worker-state.js';
 import type { Context, WorkerState } from './worker-state.js';
@@ -61,7 +71,18 @@ export function handlersOf(state: WorkerState): Handlers {
       for (const source of opened) {
         if (signal.aborted) throw aborted('the inspection');
         onProgress(phase('read', source.name));
-        files.push(parsed.fileReport(reading(opened, () => inspectFile(source, format, read, opened.filter((other) => other !== source)))));
+        files.push(
+          parsed.fileReport(
+            reading(opened, () =>
+              inspectFile(
+                source,
+                format,
+                read,
+                opened.filter((other) => other !== source),
+              ),
+            ),
+          ),
+        );
       }
       return { ...parsed.inspection(reading([...opened, ...merged], () => inspectModel(opened, request, merged))), files };
     },
@@ -87,7 +108,9 @@ export function handlersOf(state: WorkerState): Handlers {
       onProgress(phase('read'));
       const model = ModelHandle.open(files, request, added, apart, resizeVocabulary);
       // Files from which the model can be exported unchanged.
-      const info = state.hold(model, request === undefined && (apart || added.length === 0) ? files : [], () => (apart ? ModelHandle.open(files, request, [], false, false) : undefined));
+      const info = state.hold(model, request === undefined && (apart || added.length === 0) ? files : [], () =>
+        apart ? ModelHandle.open(files, request, [], false, false) : undefined,
+      );
       onProgress(ready);
       return info;
     },
@@ -108,9 +131,13 @@ export function handlersOf(state: WorkerState): Handlers {
       return looked(await openData(data, signal, onProgress), (files) => parsed.fileSummaries(inspectData(files, config, partial)));
     },
     'model.data': async ({ data, config, partial, show }, { signal, onProgress }) =>
-      looked(await openData(data, signal, onProgress), async (files) => parsed.dataInspection(await interruptible(signal, () => state.model.inspectData(files, config, partial, show)))),
+      looked(await openData(data, signal, onProgress), async (files) =>
+        parsed.dataInspection(await interruptible(signal, () => state.model.inspectData(files, config, partial, show))),
+      ),
     'model.rows': async ({ data, config }, { signal, onProgress }) =>
-      looked(await openData(data, signal, onProgress), (files) => state.weights(async (core) => parsed.dataPreview(await core.rows(files, config)), signal)),
+      looked(await openData(data, signal, onProgress), (files) =>
+        state.weights(async (core) => parsed.dataPreview(await core.rows(files, config)), signal),
+      ),
     'model.create': async ({ config, tokenizer, data, settings, partial }, { signal, onProgress }) => {
       await state.core();
       const corpus = await openData(data, signal, onProgress);
@@ -121,10 +148,12 @@ export function handlersOf(state: WorkerState): Handlers {
       return state.hold(ModelHandle.fromScratch(config, words, corpus, settings, partial));
     },
     'model.detokenize': async ({ ids }) => state.detokenize(ids),
-    'model.chat': ({ conversation, options, base }, { signal, onToken }) => state.asked(async (core) => streamed(await core.chat(conversation, options, base), signal, onToken), signal),
+    'model.chat': ({ conversation, options, base }, { signal, onToken }) =>
+      state.asked(async (core) => streamed(await core.chat(conversation, options, base), signal, onToken), signal),
     'model.score': ({ request, base }, { signal }) => state.asked(async (core) => parsed.score(await core.score(request, base)), signal),
     'model.tokenize': async ({ text }) => Array.from(state.model.tokenize(text)),
-    'model.estimate': async ({ config, adapter }, call) => withAdapter(state, adapter, call, (model) => parsed.estimate(estimate(model, config))),
+    'model.estimate': async ({ config, adapter }, call) =>
+      withAdapter(state, adapter, call, (model) => parsed.estimate(estimate(model, config))),
     'model.preview': async ({ config, points, stride }) => Array.from(previewSchedule(config, points, stride)),
     'trainer.create': (ask, context) => createTrainer(state, ask, context),
     'trainer.resume': (ask, context) => resumeTrainer(state, ask, context),
@@ -148,7 +177,9 @@ export function handlersOf(state: WorkerState): Handlers {
       return store.list(run);
     },
     'checkpoint.history': async ({ run, generation }) => {
-      const found = (await store.list(run)).filter((info) => info.fault === undefined && (generation === undefined || info.generation === generation));
+      const found = (await store.list(run)).filter(
+        (info) => info.fault === undefined && (generation === undefined || info.generation === generation),
+      );
       return store.history(run, Math.max(0, ...found.map(({ step }) => step)));
     },
     'checkpoint.keep': ({ run, generation, kept }) => store.keep(run, generation, kept).then(nothing),
@@ -165,7 +196,8 @@ export function handlersOf(state: WorkerState): Handlers {
       });
     },
     'checkpoint.export': ({ run, generation }, { signal, onProgress }) => store.exportFile(run, generation, signal, onProgress),
-    'checkpoint.folder': ({ run, generation, handle }, { signal, onProgress }) => store.exportFolder(run, generation, handle, signal, onProgress).then(nothing),
+    'checkpoint.folder': ({ run, generation, handle }, { signal, onProgress }) =>
+      store.exportFolder(run, generation, handle, signal, onProgress).then(nothing),
     'checkpoint.import': async ({ files }, { signal, onProgress }) => {
       const [first, second] = files;
       await state.core();

@@ -39,7 +39,11 @@ function sizeOf(source: JsSource): number {
 
 /** Opens data: Parquet files become JSON lines. The core unpacks gzip files as it reads them. */
 export async function openData({ files, validation, passedOver }: DataSpec, signal: AbortSignal, onProgress: OnProgress): Promise<RunData> {
-  return withStorage({ files: await opened(files, signal, onProgress), validation: await opened(validation, signal, onProgress), passedOver });
+  return withStorage({
+    files: await opened(files, signal, onProgress),
+    validation: await opened(validation, signal, onProgress),
+    passedOver,
+  });
 }
 
 /** Adds storage for the tokens of the data, if they may need it. */
@@ -65,7 +69,9 @@ export interface KeptData {
 }
 
 export const keptOf = ({ files, validation }: RunData): KeptData[] =>
-  [...files.map((file) => ({ file, validation: false })), ...validation.map((file) => ({ file, validation: true }))].map(({ file, ...of }) => ({ name: file.name, bytes: file.size, ...of }));
+  [...files.map((file) => ({ file, validation: false })), ...validation.map((file) => ({ file, validation: true }))].map(
+    ({ file, ...of }) => ({ name: file.name, bytes: file.size, ...of }),
+  );
 
 /** Splits the bytes that a run has stored into its data files. */
 export function dataIn(kept: Blob, list: readonly KeptData[]): Promise<RunData> {
@@ -94,7 +100,12 @@ async function fromParquet(source: JsSource, signal: AbortSignal): Promise<JsSou
     return blobSource(source.name.replace(/\.parquet$/i, '.jsonl'), await jsonLines(source, signal));
   } catch (thrown) {
     signal.throwIfAborted();
-    throw fault('data.parquet', `${escaped(source.name)} is not a file of Parquet that can be read: ${reasonOf(thrown)}. Convert it to JSON lines.`, { path: source.name }, thrown);
+    throw fault(
+      'data.parquet',
+      `${escaped(source.name)} is not a file of Parquet that can be read: ${reasonOf(thrown)}. Convert it to JSON lines.`,
+      { path: source.name },
+      thrown,
+    );
   }
 }
 

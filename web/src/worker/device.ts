@@ -80,7 +80,11 @@ export class DeviceWatch {
 
   #real: (adapter: GPUAdapter) => GPUSupportedFeatures = (adapter) => adapter.features;
 
-  async #request(adapter: GPUAdapter, request: GPUAdapter['requestDevice'], descriptor: GPUDeviceDescriptor | undefined): Promise<GPUDevice> {
+  async #request(
+    adapter: GPUAdapter,
+    request: GPUAdapter['requestDevice'],
+    descriptor: GPUDeviceDescriptor | undefined,
+  ): Promise<GPUDevice> {
     const lacks = !this.#real(adapter).has(PRETENDED);
     const requiredFeatures = [...(descriptor?.requiredFeatures ?? [])].filter((feature) => !lacks || feature !== PRETENDED);
     let device: GPUDevice;
@@ -130,7 +134,10 @@ export class DeviceWatch {
     const gpu = this.#scope.navigator?.gpu;
     const asked = gpu?.requestAdapter({ powerPreference: 'high-performance' });
     const late = (): never => {
-      throw fault('device.no-adapter', `WebGPU did not answer within ${ADAPTER_MILLIS / 1000} seconds: its process may hang. Restart the browser`);
+      throw fault(
+        'device.no-adapter',
+        `WebGPU did not answer within ${ADAPTER_MILLIS / 1000} seconds: its process may hang. Restart the browser`,
+      );
     };
     if (asked && (await limited(asked, ADAPTER_MILLIS, late)) === null) {
       throw fault('device.no-adapter', 'WebGPU has no usable GPU now: its process may have stopped, or the browser gave it up');

@@ -41,7 +41,7 @@ class Download {
     if (encoding === 'identity' && length !== null) this.#total = Number(length);
     if (encoding === 'identity') this.#validator = validatorOf(first.headers);
     let ended = await this.#read(first, 0);
-    for (let tries = 0; !ended && tries < DELAYS_MILLIS.length; ) {
+    for (let tries = 0; !ended && tries < DELAYS_MILLIS.length;) {
       await this.#wait(DELAYS_MILLIS[tries] ?? 0);
       const before = this.#loaded;
       ended = await this.#further();
@@ -63,7 +63,12 @@ class Download {
       response = await this.#request();
     } catch (thrown) {
       if (this.signal.aborted) throw aborted('the download');
-      throw fault('source.download', `cannot download ${this.#url}: the network, CORS or the page's Content-Security-Policy refused it`, {}, thrown);
+      throw fault(
+        'source.download',
+        `cannot download ${this.#url}: the network, CORS or the page's Content-Security-Policy refused it`,
+        {},
+        thrown,
+      );
     }
     if (!response.ok) throw fault('source.download', `cannot download ${this.#url}: HTTP ${response.status}`);
     return response;
@@ -74,7 +79,10 @@ class Download {
     if (this.#validator === undefined) throw this.#truncated('the server does not say whether it is still the same file');
     let response: Response;
     try {
-      response = await this.#request([['range', `bytes=${this.#loaded}-`], ['if-range', this.#validator]]);
+      response = await this.#request([
+        ['range', `bytes=${this.#loaded}-`],
+        ['if-range', this.#validator],
+      ]);
     } catch {
       if (this.signal.aborted) throw aborted('the download');
       return false;
@@ -98,7 +106,11 @@ class Download {
     // A cross-origin reply may hide its range; the length shows it as well.
     const length = Number(response.headers.get('content-length') ?? NaN);
     const fits = said === null ? this.#total !== undefined && length === this.#total - this.#loaded : from === this.#loaded;
-    if (!fits) throw fault('source.range', `${this.#url}: bytes from ${this.#loaded} were asked for, the reply is ${quoted(said ?? 'of an unknown range')}`);
+    if (!fits)
+      throw fault(
+        'source.range',
+        `${this.#url}: bytes from ${this.#loaded} were asked for, the reply is ${quoted(said ?? 'of an unknown range')}`,
+      );
     this.#total ??= total;
   }
 
@@ -141,12 +153,21 @@ class Download {
   #report(): void {
     this.#reported = this.#loaded;
     const fraction = this.#total ? Math.min(1, this.#loaded / this.#total) : 0;
-    this.onProgress({ phase: 'download', file: this.spec.name, loaded: this.#loaded, total: Math.max(this.#total ?? 0, this.#loaded), fraction });
+    this.onProgress({
+      phase: 'download',
+      file: this.spec.name,
+      loaded: this.#loaded,
+      total: Math.max(this.#total ?? 0, this.#loaded),
+      fraction,
+    });
   }
 
   #truncated(why: string): Error {
     const of = this.#total === undefined ? '' : ` of ${this.#total}`;
-    return fault('source.truncated', `the download of ${this.#url} ended after ${this.#loaded}${of} bytes: ${why}`, { need: this.#total, have: this.#loaded });
+    return fault('source.truncated', `the download of ${this.#url} ended after ${this.#loaded}${of} bytes: ${why}`, {
+      need: this.#total,
+      have: this.#loaded,
+    });
   }
 
   async #wait(millis: number): Promise<void> {

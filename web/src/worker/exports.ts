@@ -28,7 +28,11 @@ const NOWHERE: Sink = { write: ignored, close: ignored, abort: ignored };
 
 function blobSink(name: string, done: NamedFile[]): Sink {
   const pieces: Blob[] = [];
-  return { ...NOWHERE, write: async (bytes) => pieces.push(new Blob([bytes])), close: async () => done.push({ name, blob: new Blob(pieces) }) };
+  return {
+    ...NOWHERE,
+    write: async (bytes) => pieces.push(new Blob([bytes])),
+    close: async () => done.push({ name, blob: new Blob(pieces) }),
+  };
 }
 
 function streamSink(stream: WritableStream): Sink {
@@ -49,7 +53,11 @@ export async function reaching<T>({ target }: Place, work: () => Promise<T>): Pr
 }
 
 /** Writes the files of `stream` to the requested target, and ends it. An aborted export leaves no receipt, and no file that looks complete. */
-export async function delivered(stream: FileStream, { container, target }: Place, { signal, onProgress }: ExportCall): Promise<Reply<'model.export'>> {
+export async function delivered(
+  stream: FileStream,
+  { container, target }: Place,
+  { signal, onProgress }: ExportCall,
+): Promise<Reply<'model.export'>> {
   const until = <T>(work: Promise<T>): Promise<T> => unlessAborted(work, signal);
   const listed = parsed.files(stream.files());
   const total = listed.reduce((sum, file) => sum + file.bytes, 0);
@@ -57,10 +65,11 @@ export async function delivered(stream: FileStream, { container, target }: Place
   let loaded = 0;
 
   async function* pieces({ name, bytes }: { name: string; bytes: number }): AsyncGenerator<ArrayBuffer> {
-    for (let got = 0; got < bytes; ) {
+    for (let got = 0; got < bytes;) {
       if (signal.aborted) throw aborted('the export');
       const piece = await stream.nextChunk();
-      if (!piece?.byteLength || got + piece.byteLength > bytes) throw fault('export.stream', `the export of ${name} ended at ${got} of ${bytes} bytes`);
+      if (!piece?.byteLength || got + piece.byteLength > bytes)
+        throw fault('export.stream', `the export of ${name} ended at ${got} of ${bytes} bytes`);
       got += piece.byteLength;
       loaded += piece.byteLength;
       yield exactBuffer(piece);
@@ -84,7 +93,8 @@ export async function delivered(stream: FileStream, { container, target }: Place
   const asOne = async (place: Open): Promise<void> => {
     const [single, second] = listed.filter(({ name }) => name !== RECEIPT);
     if (single && !second) return each(async (name) => (name === RECEIPT ? NOWHERE : place(name)));
-    if (total >= ZIP_BYTES - 2 ** 20) throw fault('export.zip-size', 'a zip holds at most 4 GiB: export as separate files instead', { need: total, have: ZIP_BYTES });
+    if (total >= ZIP_BYTES - 2 ** 20)
+      throw fault('export.zip-size', 'a zip holds at most 4 GiB: export as separate files instead', { need: total, have: ZIP_BYTES });
     const out = await place('model.zip');
     try {
       const zip = new Zip(out);

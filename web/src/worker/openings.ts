@@ -21,7 +21,12 @@ const BYTES_PER_GIB = 2 ** 29;
 const sourcesOf = (files: Map<string, Blob>): JsSource[] => [...files].map(([name, blob]) => blobSource(name, blob));
 
 /** Runs `work` with the open model; given the files of an adapter, with the model's base and that separate adapter instead. */
-export async function withAdapter<T>(state: WorkerState, adapter: SourceSpec[], { signal, onProgress }: Context, work: (model: ModelHandle) => Promise<T> | T): Promise<T> {
+export async function withAdapter<T>(
+  state: WorkerState,
+  adapter: SourceSpec[],
+  { signal, onProgress }: Context,
+  work: (model: ModelHandle) => Promise<T> | T,
+): Promise<T> {
   const { model, files } = state;
   // A model that its files alone do not describe has no `files`: the core then reports that it cannot have an adapter.
   if (adapter.length === 0 || files.length === 0) return work(model);
@@ -45,7 +50,8 @@ async function orClosed<T>(data: RunData, work: () => Promise<T>): Promise<T> {
 
 export async function createTrainer(state: WorkerState, ask: Ask<'trainer.create'>, { signal, onProgress }: Context): Promise<SessionInfo> {
   const given: unknown = JSON.parse(ask.config);
-  const adapting = ask.adapter.length > 0 || Boolean(Reflect.get(Object(given), 'adapter')) || parsed.model(state.model.info()).adapter !== null;
+  const adapting =
+    ask.adapter.length > 0 || Boolean(Reflect.get(Object(given), 'adapter')) || parsed.model(state.model.info()).adapter !== null;
   const base = adapting ? await summed(state.files, signal, onProgress) : [];
   const data = await openData(ask.data, signal, onProgress);
   const session = await orClosed(data, async () => {
@@ -56,7 +62,9 @@ export async function createTrainer(state: WorkerState, ask: Ask<'trainer.create
     onProgress(phase('upload'));
     // A run needs the memory that the weights for questions occupy.
     state.asking.drop();
-    return withAdapter(state, ask.adapter, { signal, onProgress }, (model) => interruptible(signal, () => Session.create(model, data, ask.config, ask.allowNonFinite)));
+    return withAdapter(state, ask.adapter, { signal, onProgress }, (model) =>
+      interruptible(signal, () => Session.create(model, data, ask.config, ask.allowNonFinite)),
+    );
   });
   const { run, label, keepData, driver } = ask;
   const info = await state.install({ session, data, base, header: false, run, label, keepData, driver, newData: false });
@@ -88,11 +96,24 @@ export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume
   // A generation that was saved after the changes contains them.
   const changed = ask.changesUpTo === undefined || manifest.generation <= ask.changesUpTo;
   const [config, override] = changed ? [ask.config, ask.override ?? []] : [undefined, []];
-  const session = await orClosed(data, () => interruptible(signal, () => Session.resume(sourcesOf(files), data, config, override, base, header)));
+  const session = await orClosed(data, () =>
+    interruptible(signal, () => Session.resume(sourcesOf(files), data, config, override, base, header)),
+  );
   const newData = ask.override?.includes('data') === true;
   const driver = ask.driver ?? driverParser(JSON.parse(record.driver), 'driver');
   const { label, generation } = manifest;
-  const info = await state.install({ session, data, base, header, run, label, keepData: record.data !== undefined, driver, newData, generation });
+  const info = await state.install({
+    session,
+    data,
+    base,
+    header,
+    run,
+    label,
+    keepData: record.data !== undefined,
+    driver,
+    newData,
+    generation,
+  });
   state.trainer.saver.loss = manifest.loss;
   const places = keptFiles(given ?? []);
   // A failure is harmless: the record only saves asking for the files later.
@@ -107,14 +128,23 @@ function elsewhere(saved: string, device: string, { warnings }: SessionInfo): Se
   const code = 'checkpoint.environment' satisfies Word;
   // Not every browser reports it.
   if (saved === '' || saved === device || warnings.some((warning) => warning.code === code)) return [];
-  return [{ code, message: `saved on ${escaped(saved)}, going on with ${escaped(device)}: the next steps may differ from the unbroken run's in their last digits` }];
+  return [
+    {
+      code,
+      message: `saved on ${escaped(saved)}, going on with ${escaped(device)}: the next steps may differ from the unbroken run's in their last digits`,
+    },
+  ];
 }
 
 /** Loads another generation. The live state is dropped only after the new one is verified; its memory is freed first if both do not fit. */
 export async function loadGeneration(state: WorkerState, ask: Ask<'trainer.load'>, { signal, onProgress }: Context): Promise<SessionInfo> {
   const { store, trainer } = state;
   const { run, data, base, header } = trainer.parts;
-  const opened = async (generation: number | undefined, free: () => void, until?: AbortSignal): Promise<{ session: Session; generation: number }> => {
+  const opened = async (
+    generation: number | undefined,
+    free: () => void,
+    until?: AbortSignal,
+  ): Promise<{ session: Session; generation: number }> => {
     const { manifest, files, warnings } = await store.load(run, generation, until, onProgress);
     free();
     onProgress(phase('upload'));
@@ -129,10 +159,14 @@ export async function loadGeneration(state: WorkerState, ask: Ask<'trainer.load'
       if (saved === undefined || fitsTwice(gpuBytes)) return opened(ask.generation, () => undefined, signal);
       let freed = false;
       try {
-        return await opened(ask.generation, () => {
-          freed = true;
-          free();
-        }, signal);
+        return await opened(
+          ask.generation,
+          () => {
+            freed = true;
+            free();
+          },
+          signal,
+        );
       } catch (thrown) {
         if (!freed) throw thrown;
         // Restores the previous state; this cannot be aborted.

@@ -5,7 +5,8 @@ import type { FileMetaData } from 'hyparquet';
 import type { JsSource } from './wasm.js';
 
 /** Writes integers as numbers if a number can represent them, otherwise as strings. */
-const plain = (_: string, value: unknown): unknown => (typeof value === 'bigint' ? (Number.isSafeInteger(Number(value)) ? Number(value) : String(value)) : value);
+const plain = (_: string, value: unknown): unknown =>
+  typeof value === 'bigint' ? (Number.isSafeInteger(Number(value)) ? Number(value) : String(value)) : value;
 
 type Node = ReturnType<typeof parquetSchema>;
 const leaves = ({ children, path }: Node): string[] => (children.length === 0 ? [path.join('.')] : children.flatMap(leaves));
@@ -14,7 +15,10 @@ const leaves = ({ children, path }: Node): string[] => (children.length === 0 ? 
 function checkColumns(metadata: FileMetaData): void {
   const expected = leaves(parquetSchema(metadata)).sort().join('\n');
   for (const { columns } of metadata.row_groups) {
-    const found = columns.map(({ meta_data }) => meta_data?.path_in_schema.join('.') ?? '').sort().join('\n');
+    const found = columns
+      .map(({ meta_data }) => meta_data?.path_in_schema.join('.') ?? '')
+      .sort()
+      .join('\n');
     if (found !== expected) throw new Error('a group of rows has other columns than the schema');
   }
 }

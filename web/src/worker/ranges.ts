@@ -47,7 +47,7 @@ export class RangedSource implements JsSource {
   #read(from: number, to: number): Uint8Array {
     if (to > this.size) throw fault('source.read', `cannot read ${quoted(this.name)}: bytes ${from} to ${to} asked of ${this.size}`);
     const bytes = new Uint8Array(to - from);
-    for (let at = from; at < to; ) {
+    for (let at = from; at < to;) {
       const index = Math.floor(at / PIECE_BYTES);
       const piece = this.#pieces.get(index) ?? this.#fetched(index, Math.ceil(to / PIECE_BYTES));
       const begin = index * PIECE_BYTES;
@@ -66,7 +66,8 @@ export class RangedSource implements JsSource {
   }
 
   #keep(index: number, bytes: ArrayBuffer): Uint8Array {
-    for (let at = 0; at < bytes.byteLength; at += PIECE_BYTES) this.#pieces.set(index + at / PIECE_BYTES, new Uint8Array(bytes, at, Math.min(PIECE_BYTES, bytes.byteLength - at)));
+    for (let at = 0; at < bytes.byteLength; at += PIECE_BYTES)
+      this.#pieces.set(index + at / PIECE_BYTES, new Uint8Array(bytes, at, Math.min(PIECE_BYTES, bytes.byteLength - at)));
     const piece = this.#pieces.get(index) ?? new Uint8Array();
     for (const oldest of this.#pieces.keys()) {
       if (this.#pieces.size <= KEPT_PIECES) break;
@@ -95,8 +96,13 @@ export class RangedSource implements JsSource {
     const changed = status === 416 || (said.total !== undefined && said.total !== this.size) || now !== this.#validator;
     if (changed) throw fault('source.changed', `${url} changed while it was read: try again`);
     const bytes: unknown = request.response;
-    const fits = status === 206 && said.from === from && said.to === end - 1 && bytes instanceof ArrayBuffer && bytes.byteLength === end - from;
-    if (!fits) throw fault('source.range', `${url}: bytes ${from} to ${end} were asked for, the reply is ${quoted(headers.get('content-range') ?? `HTTP ${status}`)}`);
+    const fits =
+      status === 206 && said.from === from && said.to === end - 1 && bytes instanceof ArrayBuffer && bytes.byteLength === end - from;
+    if (!fits)
+      throw fault(
+        'source.range',
+        `${url}: bytes ${from} to ${end} were asked for, the reply is ${quoted(headers.get('content-range') ?? `HTTP ${status}`)}`,
+      );
     return bytes;
   }
 }

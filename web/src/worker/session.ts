@@ -7,7 +7,17 @@ import type { DeviceWatch } from './device.js';
 import type { Outbox } from './outbox.js';
 import type { Moment } from '../protocol/protocol.js';
 import type { DataPreview } from '../protocol/data-report.js';
-import type { CheckpointInfo, EvalReport, HistoryEntry, Profile, SampledToken, SampleEnd, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
+import type {
+  CheckpointInfo,
+  EvalReport,
+  HistoryEntry,
+  Profile,
+  SampledToken,
+  SampleEnd,
+  SessionInfo,
+  TrainerEvent,
+  TrainerState,
+} from '../protocol/reports.js';
 import { CoreMutex } from './core-mutex.js';
 import { ofPrompt } from './prompts.js';
 import { Saver } from './saver.js';
@@ -51,7 +61,13 @@ export class TrainingSession {
   ) {
     this.confirmed = step;
     this.mutex = new CoreMutex(parts.watch);
-    this.saver = new Saver(parts, this.mutex, (event) => this.emit(event), parts.generation, parts.generation === undefined ? undefined : step);
+    this.saver = new Saver(
+      parts,
+      this.mutex,
+      (event) => this.emit(event),
+      parts.generation,
+      parts.generation === undefined ? undefined : step,
+    );
   }
 
   /** Throws while steps are made or another state is loaded. */
@@ -172,7 +188,15 @@ export class TrainingSession {
 
   /** Generates text from the current weights; no step is made in the meantime. */
   sample(prompt: string, options: string, signal: AbortSignal, onToken: (token: SampledToken) => void): Promise<SampleEnd> {
-    return this.mutex.look(() => streamed(ofPrompt('prompt', () => this.session.generate(prompt, options)), signal, onToken), signal);
+    return this.mutex.look(
+      () =>
+        streamed(
+          ofPrompt('prompt', () => this.session.generate(prompt, options)),
+          signal,
+          onToken,
+        ),
+      signal,
+    );
   }
 
   /** Runs a turn with the current weights that changes nothing. */

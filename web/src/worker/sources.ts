@@ -39,7 +39,8 @@ export function bytesSource(name: string, bytes: Uint8Array): JsSource {
   };
 }
 
-const readError = (name: string, reason: string): TabtuneError => fault('source.read', `cannot read ${quoted(name)}: ${reason}`, { path: name, reason });
+const readError = (name: string, reason: string): TabtuneError =>
+  fault('source.read', `cannot read ${quoted(name)}: ${reason}`, { path: name, reason });
 
 /** Opens an input; a URL is downloaded to a Blob first, unless reading by ranges is possible and allowed. */
 export async function openSource(spec: SourceSpec, signal: AbortSignal, onProgress: OnProgress, ranged = false): Promise<JsSource> {
@@ -49,7 +50,10 @@ export async function openSource(spec: SourceSpec, signal: AbortSignal, onProgre
     case 'bytes':
       return bytesSource(spec.name, new Uint8Array(spec.bytes));
     case 'url':
-      return (ranged ? await rangedSource(spec, signal) : undefined) ?? blobSource(spec.name, await download(spec, signal, onProgress), spec.headers.length > 0 ? undefined : spec.url);
+      return (
+        (ranged ? await rangedSource(spec, signal) : undefined) ??
+        blobSource(spec.name, await download(spec, signal, onProgress), spec.headers.length > 0 ? undefined : spec.url)
+      );
     default:
       return spec satisfies never;
   }

@@ -33,7 +33,9 @@ export class StepLoop {
     try {
       return await loop;
     } catch (thrown) {
-      throw thrown instanceof TabtuneError && thrown === this.trainer.parts.watch.fault ? withDetail(thrown, { step: this.trainer.confirmed }) : thrown;
+      throw thrown instanceof TabtuneError && thrown === this.trainer.parts.watch.fault
+        ? withDetail(thrown, { step: this.trainer.confirmed })
+        : thrown;
     } finally {
       this.#looping = undefined;
       this.trainer.looping = false;
@@ -181,7 +183,9 @@ export class StepLoop {
   /** Returns the time of each kernel in the next `steps` steps. */
   async profile(steps: number, signal: AbortSignal): Promise<Profile> {
     if (this.trainer.parts.watch.hides('timestamp-query')) {
-      throw fault('device.feature', 'this browser has no GPU timestamps (timestamp-query), so kernels cannot be timed', { feature: 'timestamp-query' });
+      throw fault('device.feature', 'this browser has no GPU timestamps (timestamp-query), so kernels cannot be timed', {
+        feature: 'timestamp-query',
+      });
     }
     await this.trainer.startProfile();
     let profile: Profile;

@@ -30,7 +30,12 @@ export function inspectModel(files: JsSource[], requestJson: string | undefined,
 /** Recomputes the statements of a receipt about these files; without `receiptJson` it is the `tabtune.receipt.json` among them. */
 export function verifyFiles(files: JsSource[], receiptJson: string | undefined): unknown;
 /** Extracts the adapter closest to the difference of two models; `onProgress` receives the number of values read, and their total. */
-export function extractAdapter(tuned: JsSource[], base: JsSource[], optionsJson: string, onProgress: (done: number, total: number) => void): Promise<{ report: unknown; warnings: unknown; stream: FileStream }>;
+export function extractAdapter(
+  tuned: JsSource[],
+  base: JsSource[],
+  optionsJson: string,
+  onProgress: (done: number, total: number) => void,
+): Promise<{ report: unknown; warnings: unknown; stream: FileStream }>;
 export function initDevice(): Promise<unknown>;
 /** Measures the GPU (`GpuReport`); `timestamps` says if it supports them, `onProgress` receives the number of kernels measured, and their total. */
 export function measureGpu(timestamps: boolean, onProgress: (done: number, total: number) => void): Promise<unknown>;
@@ -46,7 +51,13 @@ export class ModelHandle {
    * or stays separate if `apart`.
    */
   static open(files: JsSource[], requestJson: string | undefined, adapter: JsSource[], apart: boolean, resize: boolean): ModelHandle;
-  static fromScratch(configJson: string, tokenizer: 'characters' | { tokenizerJson: Uint8Array }, data: JsData, settingsJson: string, partial: boolean): ModelHandle;
+  static fromScratch(
+    configJson: string,
+    tokenizer: 'characters' | { tokenizerJson: Uint8Array },
+    data: JsData,
+    settingsJson: string,
+    partial: boolean,
+  ): ModelHandle;
   /** Returns what a run with these settings would learn, with its first `show` examples (`DataInspection`). */
   inspectData(data: JsData, configJson: string, partial: boolean, show: number): Promise<unknown>;
   /** Returns all examples of the data, token by token (`DataPreview`). */
@@ -85,7 +96,14 @@ export class Session {
    * Resumes a run. `base` contains the base files of the adapter that is trained, and is empty for other runs. With `header` only their headers are
    * compared.
    */
-  static resume(files: JsSource[], data: JsData, changesJson: string | undefined, overrides: string[], base: JsSource[], header: boolean): Promise<Session>;
+  static resume(
+    files: JsSource[],
+    data: JsData,
+    changesJson: string | undefined,
+    overrides: string[],
+    base: JsSource[],
+    header: boolean,
+  ): Promise<Session>;
   /** Returns the first `show` examples token by token (`DataPreview`). */
   dataPreview(show: number): unknown;
   /** Returns the examples of other data, read as the run reads its own except for the given settings. */

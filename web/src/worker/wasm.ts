@@ -6,11 +6,37 @@ import type { TabtuneError } from '../protocol/errors.js';
 import { evaluation, gpu, profile, score, step, token } from '../protocol/generated/reports.js';
 import { count, listOf, missing, optional, record, text } from '../protocol/parse.js';
 import type { Parser } from '../protocol/parse.js';
-import { coreSession, estimate as estimateReport, fileReport, inspection, modelDetails, modelInfo, namedTensor, receipt, sampleEnd } from '../protocol/reports.js';
+import {
+  coreSession,
+  estimate as estimateReport,
+  fileReport,
+  inspection,
+  modelDetails,
+  modelInfo,
+  namedTensor,
+  receipt,
+  sampleEnd,
+} from '../protocol/reports.js';
 import { dataInspection, dataPreview, fileSummaries } from '../protocol/data-report.js';
 import { extraction, verification } from '../protocol/written.js';
 
-export { ModelHandle, Session, clearAbort, estimate, extractAdapter, initDevice, inspectData, inspectFile, inspectModel, measureGpu, previewSchedule, requestAbort, setPanicHook, verifyFiles, version } from 'tabtune-wasm';
+export {
+  ModelHandle,
+  Session,
+  clearAbort,
+  estimate,
+  extractAdapter,
+  initDevice,
+  inspectData,
+  inspectFile,
+  inspectModel,
+  measureGpu,
+  previewSchedule,
+  requestAbort,
+  setPanicHook,
+  verifyFiles,
+  version,
+} from 'tabtune-wasm';
 export type { FileStream, JsSource, LoadedModel, TokenStream } from 'tabtune-wasm';
 
 /** Instances whose constructors have run. */

@@ -76,7 +76,8 @@ export class WorkerState {
   }
 
   #closed(): void {
-    const message = 'a newer version of this page has taken the checkpoint storage over. Training continues, but nothing is saved any more: reload this tab.';
+    const message =
+      'a newer version of this page has taken the checkpoint storage over. Training continues, but nothing is saved any more: reload this tab.';
     this.#trainer?.warn(this.#trainer.confirmed, fault('storage.closed', message));
   }
 
@@ -109,7 +110,8 @@ export class WorkerState {
   /** Measures the speed of the GPU. */
   async measure({ signal, onProgress }: Context): Promise<GpuReport> {
     const adapter = await this.device();
-    const told = (loaded: number, total: number): void => onProgress({ phase: 'measure', file: undefined, loaded, total, fraction: loaded / total });
+    const told = (loaded: number, total: number): void =>
+      onProgress({ phase: 'measure', file: undefined, loaded, total, fraction: loaded / total });
     const timestamps = !this.#watch.hides('timestamp-query');
     return this.#mutex.take(async () => ({ ...parsed.gpu(await measureGpu(timestamps, told)), adapter }), signal);
   }
@@ -147,7 +149,10 @@ export class WorkerState {
   }
 
   /** Runs a turn with the trainer's weights, or with the model's before there is a trainer. */
-  weights<T>(work: (core: Pick<Session & ModelHandle, 'details' | 'exportModel' | 'rows'>) => Promise<T> | T, signal?: AbortSignal): Promise<T> {
+  weights<T>(
+    work: (core: Pick<Session & ModelHandle, 'details' | 'exportModel' | 'rows'>) => Promise<T> | T,
+    signal?: AbortSignal,
+  ): Promise<T> {
     return this.#trainer ? this.#trainer.weights(work, signal) : this.#mutex.take(() => work(this.model), signal);
   }
 
@@ -194,7 +199,11 @@ export class WorkerState {
   async #storageFindings({ autosave }: Driver): Promise<Finding[]> {
     const found: Finding[] = [];
     if (!autosave) found.push({ code: 'run.unprotected', message: 'autosave is off: what is not saved by hand is lost with the tab' });
-    if (await filesRefused()) found.push({ code: 'run.private', message: 'this window is private or keeps no files: checkpoints are gone when it closes. Export what you want to keep.' });
+    if (await filesRefused())
+      found.push({
+        code: 'run.private',
+        message: 'this window is private or keeps no files: checkpoints are gone when it closes. Export what you want to keep.',
+      });
     return found;
   }
 
@@ -235,12 +244,16 @@ const FILES_MILLIS = 3000;
 /** Returns whether file storage is refused, as in a private window; one that allows it cannot be distinguished from a normal window. */
 const filesRefused = async (): Promise<boolean> => {
   const storage: Partial<StorageManager> | undefined = globalThis.navigator?.storage;
-  const asked = storage?.getDirectory?.().then(() => false, () => true);
+  const asked = storage?.getDirectory?.().then(
+    () => false,
+    () => true,
+  );
   return asked ? limited(asked, FILES_MILLIS, () => false) : false;
 };
 
 /** Refuses to skip steps with gradient release, where a step with a norm that is not finite has already changed parameters. */
 export function refuseSkip(driver: Driver, config: unknown): void {
   const release: unknown = Reflect.get(Object(config), 'gradient_release');
-  if (driver.onNonFinite === 'skip' && release === true) throw badOption('onNonFinite', "'stop' with gradientRelease, which updates parameters before the norm is known", 'skip');
+  if (driver.onNonFinite === 'skip' && release === true)
+    throw badOption('onNonFinite', "'stop' with gradientRelease, which updates parameters before the norm is known", 'skip');
 }

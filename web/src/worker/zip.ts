@@ -16,7 +16,8 @@ const REMAINDERS = Uint32Array.from({ length: 256 }, (_, byte) => {
 });
 
 /** Returns numbers as little-endian bytes; `widths` has a digit for each. */
-const packed = (widths: string, ...values: number[]): number[] => values.flatMap((value, at) => Array.from({ length: Number(widths[at]) }, (_, byte) => (value >>> (8 * byte)) & 255));
+const packed = (widths: string, ...values: number[]): number[] =>
+  values.flatMap((value, at) => Array.from({ length: Number(widths[at]) }, (_, byte) => (value >>> (8 * byte)) & 255));
 
 interface Entry {
   name: number[];
@@ -64,7 +65,10 @@ export class Zip {
     const start = this.#offset;
     const { length } = this.#entries;
     for (const { name, offset, facts } of this.#entries) {
-      await this.#write([...packed('42222224442222244', 0x02014b50, VERSION, VERSION, FLAGS, 0, 0, DATE, ...facts, name.length, 0, 0, 0, 0, 0, offset), ...name]);
+      await this.#write([
+        ...packed('42222224442222244', 0x02014b50, VERSION, VERSION, FLAGS, 0, 0, DATE, ...facts, name.length, 0, 0, 0, 0, 0, offset),
+        ...name,
+      ]);
     }
     await this.#write(packed('42222442', 0x06054b50, 0, 0, length, length, this.#offset - start, start, 0));
   }

@@ -66,7 +66,8 @@ export class CheckpointStore {
     return this.#connection.hold(async () => {
       let kept: RunRecord['data'];
       if (data !== undefined) {
-        const put = (index: number, bytes: ArrayBuffer): Promise<void> => this.#connection.use((database) => putChunk(database, [run, 0, index], bytes));
+        const put = (index: number, bytes: ArrayBuffer): Promise<void> =>
+          this.#connection.use((database) => putChunk(database, [run, 0, index], bytes));
         try {
           const [file] = await writeChunks([{ name: 'data', bytes: data.bytes }], data.next, { put });
           kept = file && { bytes: file.bytes, chunks: file.chunks };
@@ -131,7 +132,10 @@ export class CheckpointStore {
       if (this.#saving.has(run)) throw fault('session.busy', 'this run is being saved already');
       this.#saving.add(run);
       try {
-        const manifest = await saveGeneration(this.#connection, request, { damaged: this.#damagedOf(run), present: this.#present.get(run) });
+        const manifest = await saveGeneration(this.#connection, request, {
+          damaged: this.#damagedOf(run),
+          present: this.#present.get(run),
+        });
         this.#present.set(run, manifest.generation);
         return manifest;
       } finally {
@@ -183,13 +187,25 @@ export class CheckpointStore {
     if (housed) return housed.copy;
     const record = await this.#record(run).catch(() => undefined);
     const history = await this.#history(run, manifest.step, manifest.generation);
-    return { manifest, record, history, chunk: chunksIn(files, undefined).chunk, data: chunksOf(this.#connection, run, 0).data, verified: files };
+    return {
+      manifest,
+      record,
+      history,
+      chunk: chunksIn(files, undefined).chunk,
+      data: chunksOf(this.#connection, run, 0).data,
+      verified: files,
+    };
   }
 
   /** Copies a generation as the first one of a new run, with data and history. */
   fork(run: string, generation: number | undefined, label: string, signal?: AbortSignal, onProgress?: OnProgress): Promise<CheckpointInfo> {
     return this.#connection.hold(async () => {
-      const { manifest, record } = await takeIn(this.#connection, await this.#copy(run, generation, signal), { label, phase: 'save', signal, onProgress });
+      const { manifest, record } = await takeIn(this.#connection, await this.#copy(run, generation, signal), {
+        label,
+        phase: 'save',
+        signal,
+        onProgress,
+      });
       return infoOf(manifest, record);
     });
   }
@@ -212,7 +228,13 @@ export class CheckpointStore {
   }
 
   /** Writes the checkpoint's files to a folder that the user picked; `checkpoint.json` comes last. */
-  exportFolder(run: string, generation: number | undefined, folder: FileSystemDirectoryHandle, signal?: AbortSignal, onProgress?: OnProgress): Promise<void> {
+  exportFolder(
+    run: string,
+    generation: number | undefined,
+    folder: FileSystemDirectoryHandle,
+    signal?: AbortSignal,
+    onProgress?: OnProgress,
+  ): Promise<void> {
     return this.#connection.hold(async () => writeFolder(await this.#copy(run, generation, signal), folder, signal, onProgress));
   }
 

@@ -41,7 +41,11 @@ export interface Writing {
 }
 
 /** Streams files into chunks. Two are in memory: one is being read while the previous one is hashed and written. */
-export async function writeChunks(files: readonly Incoming[], next: NextChunk, { put, hashed, signal, onBytes }: Writing): Promise<FileRecord[]> {
+export async function writeChunks(
+  files: readonly Incoming[],
+  next: NextChunk,
+  { put, hashed, signal, onBytes }: Writing,
+): Promise<FileRecord[]> {
   const written: FileRecord[] = [];
   let flying: Promise<void> = Promise.resolve();
   let count = 0;
@@ -62,7 +66,8 @@ export async function writeChunks(files: readonly Incoming[], next: NextChunk, {
         if (signal?.aborted) throw aborted('the save');
         const wanted = Math.min(CHUNK_BYTES, file.bytes - at);
         const piece = await next();
-        if (piece?.byteLength !== wanted) throw broken(file.name, `expected ${wanted} bytes at ${at} of ${file.bytes}, found ${piece?.byteLength ?? 'its end'}`);
+        if (piece?.byteLength !== wanted)
+          throw broken(file.name, `expected ${wanted} bytes at ${at} of ${file.bytes}, found ${piece?.byteLength ?? 'its end'}`);
         await flying;
         flying = send(file, chunks, count++, exactBuffer(piece));
         flying.catch(() => undefined);
@@ -94,14 +99,17 @@ export async function readChunk(connection: Connection, [run, generation]: [stri
 
 /** Refuses bytes that do not match the chunk's length and hash. */
 export async function checked(bytes: ArrayBuffer, chunk: ChunkRecord, where: string): Promise<void> {
-  if (bytes.byteLength !== chunk.bytes) throw corrupt(`${where}: expected ${chunk.bytes} bytes, found ${bytes.byteLength}`, 'checkpoint.chunk.length', { chunk: chunk.index });
-  if ((await sha256(bytes)) !== chunk.sha256) throw corrupt(`${where}: its SHA-256 differs`, 'checkpoint.chunk.hash', { chunk: chunk.index });
+  if (bytes.byteLength !== chunk.bytes)
+    throw corrupt(`${where}: expected ${chunk.bytes} bytes, found ${bytes.byteLength}`, 'checkpoint.chunk.length', { chunk: chunk.index });
+  if ((await sha256(bytes)) !== chunk.sha256)
+    throw corrupt(`${where}: its SHA-256 differs`, 'checkpoint.chunk.hash', { chunk: chunk.index });
 }
 
 /** Removes the chunks of a failed save, unless the generation was published after all. */
 export async function dropUnpublished(database: Database, run: string, generation: number): Promise<void> {
   const transaction = database.transaction(['chunks', 'manifests'], 'readwrite');
   const published = transaction.objectStore('manifests').getKey([run, generation]);
-  const drop = async (): Promise<unknown> => ((await published) === undefined ? transaction.objectStore('chunks').delete(everyChunk(run, generation)) : undefined);
+  const drop = async (): Promise<unknown> =>
+    (await published) === undefined ? transaction.objectStore('chunks').delete(everyChunk(run, generation)) : undefined;
   await committed(transaction, drop());
 }

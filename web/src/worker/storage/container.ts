@@ -44,10 +44,12 @@ export async function readContainer(blob: Blob): Promise<GenerationCopy> {
   const { manifest, run: record, history = [] } = await parsedHead(blob.slice(FRONT_BYTES, start));
   const { files } = manifest;
   const names = new Set(files.map(({ name }) => name));
-  if (names.size !== files.length || !files.every(({ name }) => isFileName(name))) throw refuse('a file name that is a path, or a duplicate', 'checkpoint.container.name');
+  if (names.size !== files.length || !files.every(({ name }) => isFileName(name)))
+    throw refuse('a file name that is a path, or a duplicate', 'checkpoint.container.name');
   const pieces = [...files, ...(record?.data ? [record.data] : [])];
   for (const { bytes, chunks } of pieces) checkChunks(bytes, chunks);
-  if (manifest.bytes !== sumOf(files)) throw refuse(`its files have ${sumOf(files)} bytes, it says ${manifest.bytes}`, 'checkpoint.container.head');
+  if (manifest.bytes !== sumOf(files))
+    throw refuse(`its files have ${sumOf(files)} bytes, it says ${manifest.bytes}`, 'checkpoint.container.head');
   const end = start + sumOf(pieces);
   if (end !== blob.size) throw refuse(`expected ${end} bytes, found ${blob.size}`, 'checkpoint.container.length');
   let at = start;

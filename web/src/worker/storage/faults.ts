@@ -5,13 +5,13 @@ import type { Word } from '../../protocol/generated/codes.js';
 /** Returns a name from a file or a database in a form that is safe in a message. */
 export const quoted = (name: string): string => escaped(name.length > 64 ? `${name.slice(0, 63)}…` : name);
 
-export const nameOf = (thrown: unknown): unknown => (typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'name') : undefined);
+export const nameOf = (thrown: unknown): unknown =>
+  typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'name') : undefined;
 
 export const corrupt = (what: string, code: Word, place: { path?: string; chunk?: number } = {}): TabtuneError =>
   new TabtuneError('CHECKPOINT_CORRUPT', `checkpoint is damaged: ${what}`, { code, ...place });
 
-export const absent = (run: string): TabtuneError =>
-  fault('checkpoint.none', `run ${quoted(run)} has no checkpoint in this browser`);
+export const absent = (run: string): TabtuneError => fault('checkpoint.none', `run ${quoted(run)} has no checkpoint in this browser`);
 
 export const tooNew = (format: number, supported: number): TabtuneError =>
   fault('checkpoint.version', `checkpoint format ${format}: this version reads ${supported}. Update the page.`);
@@ -19,7 +19,8 @@ export const tooNew = (format: number, supported: number): TabtuneError =>
 export const vanished = (run: string, what: string): TabtuneError =>
   fault('storage.vanished', `${what} of run ${quoted(run)} went away during the save: site data was cleared, or the run was removed`);
 
-export const failed = (what: string, cause?: unknown): TabtuneError => fault('storage.failed', `checkpoint storage failed: ${what}`, {}, cause);
+export const failed = (what: string, cause?: unknown): TabtuneError =>
+  fault('storage.failed', `checkpoint storage failed: ${what}`, {}, cause);
 
 export const broken = (file: string, found: string): TabtuneError =>
   fault('storage.stream', `the stream of ${quoted(file)} is broken: ${found}`);
@@ -34,7 +35,10 @@ export const blocked = (): TabtuneError =>
   fault('storage.blocked', 'the checkpoint storage is held by another version of this page: close the other tab and try again');
 
 export const hanging = (millis: number): TabtuneError =>
-  fault('storage.blocked', `the browser did not open the checkpoint storage within ${millis / 1000} seconds: until it does nothing is saved. Close other tabs of this page, or restart the browser`);
+  fault(
+    'storage.blocked',
+    `the browser did not open the checkpoint storage within ${millis / 1000} seconds: until it does nothing is saved. Close other tabs of this page, or restart the browser`,
+  );
 
 export const closed = (cause?: unknown): TabtuneError =>
   fault('storage.closed', 'a newer version of this page has taken the checkpoint storage over: reload this tab', {}, cause);

@@ -28,7 +28,8 @@ type Document = Parsed<typeof documentParser>;
 export async function readFolder(given: readonly NamedFile[]): Promise<GenerationCopy> {
   const files = new Map(given.map(({ name, blob }) => [name, blob]));
   const document = files.get(CHECKPOINT_JSON);
-  if (document === undefined) throw corrupt(`${CHECKPOINT_JSON} is absent: these are not the files of a checkpoint`, 'checkpoint.corrupt', { path: CHECKPOINT_JSON });
+  if (document === undefined)
+    throw corrupt(`${CHECKPOINT_JSON} is absent: these are not the files of a checkpoint`, 'checkpoint.corrupt', { path: CHECKPOINT_JSON });
   const said = await parsedDocument(document);
   const listed: FileRecord[] = [];
   let index = 0;
@@ -38,7 +39,8 @@ export async function readFolder(given: readonly NamedFile[]): Promise<Generatio
     }
     const blob = files.get(file.name);
     if (blob === undefined) throw corrupt(`${quoted(file.name)} is absent`, 'checkpoint.corrupt', { path: file.name });
-    if (blob.size !== file.bytes) throw corrupt(`${quoted(file.name)}: expected ${file.bytes} bytes, found ${blob.size}`, 'checkpoint.file.length');
+    if (blob.size !== file.bytes)
+      throw corrupt(`${quoted(file.name)}: expected ${file.bytes} bytes, found ${blob.size}`, 'checkpoint.file.length');
     const chunks = chunksFrom(file.pieces, file, index);
     index += chunks.length;
     listed.push({ name: file.name, bytes: file.bytes, chunks });
@@ -54,7 +56,18 @@ export async function readFolder(given: readonly NamedFile[]): Promise<Generatio
 
 function manifestOf({ train, progress, environment }: Document, files: FileRecord[]): Manifest {
   const step = progress.completed_steps;
-  return { format: MANIFEST_FORMAT, run: '', generation: 1, label: `checkpoint-${step}`, step, totalSteps: train.steps, savedAt: Date.now(), bytes: sumOf(files), environment, files };
+  return {
+    format: MANIFEST_FORMAT,
+    run: '',
+    generation: 1,
+    label: `checkpoint-${step}`,
+    step,
+    totalSteps: train.steps,
+    savedAt: Date.now(),
+    bytes: sumOf(files),
+    environment,
+    files,
+  };
 }
 
 async function parsedDocument(blob: Blob): Promise<Document> {
@@ -83,17 +96,28 @@ async function parsedDocument(blob: Blob): Promise<Document> {
 function chunksFrom(sums: readonly string[], { name, bytes }: { name: string; bytes: number }, first: number): ChunkRecord[] {
   const pieces = Math.ceil(bytes / CHUNK_BYTES);
   const odd = sums.length !== pieces || sums.some((sum) => !/^[0-9a-f]{64}$/.test(sum));
-  if (odd) throw corrupt(`${CHECKPOINT_JSON} has ${sums.length} sums for the ${pieces} pieces of ${quoted(name)}`, 'checkpoint.corrupt', { path: name });
+  if (odd)
+    throw corrupt(`${CHECKPOINT_JSON} has ${sums.length} sums for the ${pieces} pieces of ${quoted(name)}`, 'checkpoint.corrupt', {
+      path: name,
+    });
   return sums.map((sum, at) => ({ index: first + at, bytes: Math.min(CHUNK_BYTES, bytes - at * CHUNK_BYTES), sha256: sum }));
 }
 
 /** Writes the checkpoint's files; while they are written the folder has no `checkpoint.json`, so it is never mistaken for a complete one. */
-export async function writeFolder(copy: GenerationCopy, folder: FileSystemDirectoryHandle, signal?: AbortSignal, onProgress?: OnProgress): Promise<void> {
+export async function writeFolder(
+  copy: GenerationCopy,
+  folder: FileSystemDirectoryHandle,
+  signal?: AbortSignal,
+  onProgress?: OnProgress,
+): Promise<void> {
   await drop(folder, CHECKPOINT_JSON);
   const isLast = ({ name }: FileRecord): boolean => name === CHECKPOINT_JSON;
   const { files } = copy.manifest;
   for (const file of [...files.filter((each) => !isLast(each)), ...files.filter(isLast)]) {
     const one = { manifest: { ...copy.manifest, files: [file] }, chunk: copy.chunk };
-    await pour(await fileSink(await folder.getFileHandle(file.name, { create: true })), bytesOf(carried(one, 'export', signal, onProgress)));
+    await pour(
+      await fileSink(await folder.getFileHandle(file.name, { create: true })),
+      bytesOf(carried(one, 'export', signal, onProgress)),
+    );
   }
 }

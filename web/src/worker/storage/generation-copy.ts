@@ -28,11 +28,22 @@ export function chunksOf(connection: Connection, run: string, generation: number
 }
 
 /** Returns readers for the chunks of files; `refuse` makes the error for bytes that differ from the expected ones. */
-export function chunksIn(files: ReadonlyMap<string, Blob>, data: Blob | undefined, refuse?: (where: string) => Error): Pick<GenerationCopy, 'chunk' | 'data'> {
+export function chunksIn(
+  files: ReadonlyMap<string, Blob>,
+  data: Blob | undefined,
+  refuse?: (where: string) => Error,
+): Pick<GenerationCopy, 'chunk' | 'data'> {
   const read = async (blob: Blob | undefined, name: string, offset: number, chunk: ChunkRecord): Promise<ArrayBuffer> => {
     const where = `${quoted(name)}, bytes ${offset} to ${offset + chunk.bytes}`;
-    const bytes = await blob?.slice(offset, offset + chunk.bytes).arrayBuffer().catch(() => undefined);
-    if (bytes === undefined) throw refuse?.(`${where}: it cannot be read`) ?? corrupt(`${where}: it cannot be read`, 'checkpoint.chunk.missing', { chunk: chunk.index });
+    const bytes = await blob
+      ?.slice(offset, offset + chunk.bytes)
+      .arrayBuffer()
+      .catch(() => undefined);
+    if (bytes === undefined)
+      throw (
+        refuse?.(`${where}: it cannot be read`) ??
+        corrupt(`${where}: it cannot be read`, 'checkpoint.chunk.missing', { chunk: chunk.index })
+      );
     await checked(bytes, chunk, where).catch((thrown: unknown) => {
       throw refuse?.(`${where}: other bytes than its sum says`) ?? thrown;
     });
@@ -57,7 +68,12 @@ export async function* bytesOf(chunks: AsyncIterable<Pick<Carried, 'bytes'>>): A
 }
 
 /** Yields every chunk of the files in order, with progress, checking the signal before each. */
-export async function* carried(copy: Pick<GenerationCopy, 'manifest' | 'chunk'>, phase: Progress['phase'], signal?: AbortSignal, onProgress?: OnProgress): AsyncGenerator<Carried> {
+export async function* carried(
+  copy: Pick<GenerationCopy, 'manifest' | 'chunk'>,
+  phase: Progress['phase'],
+  signal?: AbortSignal,
+  onProgress?: OnProgress,
+): AsyncGenerator<Carried> {
   const total = copy.manifest.bytes;
   let loaded = 0;
   for (const file of copy.manifest.files) {
@@ -73,7 +89,12 @@ export async function* carried(copy: Pick<GenerationCopy, 'manifest' | 'chunk'>,
 }
 
 /** Returns the files as Blobs, which the browser may move to disk, after verifying every chunk. */
-export async function filesOf(copy: Pick<GenerationCopy, 'manifest' | 'chunk'>, phase: Progress['phase'], signal?: AbortSignal, onProgress?: OnProgress): Promise<Map<string, Blob>> {
+export async function filesOf(
+  copy: Pick<GenerationCopy, 'manifest' | 'chunk'>,
+  phase: Progress['phase'],
+  signal?: AbortSignal,
+  onProgress?: OnProgress,
+): Promise<Map<string, Blob>> {
   const pieces = new Map<string, Blob[]>(copy.manifest.files.map((file) => [file.name, []]));
   for await (const { bytes, file } of carried(copy, phase, signal, onProgress)) pieces.get(file.name)?.push(new Blob([bytes]));
   return new Map([...pieces].map(([name, blobs]) => [name, new Blob(blobs)]));

@@ -30,7 +30,10 @@ export async function generationsOf(database: Database, run: string): Promise<Ru
 }
 
 /** Returns the readable manifests of a run, and the generations with a damaged manifest. A manifest of a newer format is neither. */
-async function sorted(stored: { keys: [string, number][]; values: unknown[] }, run: string): Promise<{ whole: Manifest[]; damaged: number[] }> {
+async function sorted(
+  stored: { keys: [string, number][]; values: unknown[] },
+  run: string,
+): Promise<{ whole: Manifest[]; damaged: number[] }> {
   const whole: Manifest[] = [];
   const damaged: number[] = [];
   for (const [at, [, generation]] of stored.keys.entries()) {
@@ -73,7 +76,9 @@ export async function publish(database: Database, { manifest, block, limit, dama
     const keys = await manifests.getAllKeys(everyGeneration(run));
     const found = await sorted({ keys, values: await manifests.getAll(everyGeneration(run)) }, run);
     const older = found.whole.filter((other) => other.generation !== generation && !damaged.has(other.generation));
-    const bad = [...found.damaged, ...[...damaged].filter((other) => keys.some(([, key]) => key === other))].filter((other) => other !== generation);
+    const bad = [...found.damaged, ...[...damaged].filter((other) => keys.some(([, key]) => key === other))].filter(
+      (other) => other !== generation,
+    );
     const requests: Promise<unknown>[] = [
       manifests.put(manifest, [run, generation]),
       transaction.objectStore('history').put(block, [run, generation]),
@@ -101,7 +106,10 @@ export async function dropFurther(connection: Connection, run: string, damaged: 
       const next = nextToGo(whole.filter(({ generation }) => !damaged.has(generation)));
       const gone = whole.find(({ generation }) => generation === next);
       if (gone === undefined) return undefined;
-      await Promise.all([manifests.delete([run, gone.generation]), transaction.objectStore('chunks').delete(everyChunk(run, gone.generation))]);
+      await Promise.all([
+        manifests.delete([run, gone.generation]),
+        transaction.objectStore('chunks').delete(everyChunk(run, gone.generation)),
+      ]);
       return gone.bytes;
     });
   });
@@ -119,7 +127,12 @@ export async function markKept(database: Database, run: string, generation: numb
 }
 
 /** Removes one generation, or the run with everything it has. A generation that is being written is kept, and so is its run. */
-export async function removeFrom(database: Database, run: string, generation: number | undefined, saving: boolean): Promise<'run' | 'generation'> {
+export async function removeFrom(
+  database: Database,
+  run: string,
+  generation: number | undefined,
+  saving: boolean,
+): Promise<'run' | 'generation'> {
   const transaction = database.transaction(STORES, 'readwrite', STRICT);
   const manifests = transaction.objectStore('manifests');
   const chunks = transaction.objectStore('chunks');

@@ -6,20 +6,32 @@ import { MANIFEST_FORMAT, manifestParser, runParser } from './manifest.js';
 import type { GenerationCopy } from './generation-copy.js';
 
 /** Parser of this JSON, whose format 1 had no history. */
-export const headParser = record({ format: count, manifest: manifestParser, run: optional(runParser), history: optional(listOf(historyEntry)) });
+export const headParser = record({
+  format: count,
+  manifest: manifestParser,
+  run: optional(runParser),
+  history: optional(listOf(historyEntry)),
+});
 export type Head = Parsed<typeof headParser>;
 
 /** Key for a loss that is not finite, which JSON cannot express as a number. */
 const NON_FINITE = 'nonFinite';
-const spelled = (_key: string, value: unknown): unknown => (typeof value === 'number' && !Number.isFinite(value) ? { [NON_FINITE]: String(value) } : value);
+const spelled = (_key: string, value: unknown): unknown =>
+  typeof value === 'number' && !Number.isFinite(value) ? { [NON_FINITE]: String(value) } : value;
 const restored = (_key: string, value: unknown): unknown => {
   if (typeof value !== 'object' || value === null || Object.keys(value).length !== 1) return value;
   const word: unknown = Reflect.get(value, NON_FINITE);
   return word === 'NaN' || word === 'Infinity' || word === '-Infinity' ? Number(word) : value;
 };
 
-export function headJson({ manifest, record: run, history }: Pick<GenerationCopy, 'manifest' | 'record' | 'history'>): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(JSON.stringify({ format: MANIFEST_FORMAT, manifest, run: run && { ...run, base: undefined }, history }, spelled));
+export function headJson({
+  manifest,
+  record: run,
+  history,
+}: Pick<GenerationCopy, 'manifest' | 'record' | 'history'>): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(
+    JSON.stringify({ format: MANIFEST_FORMAT, manifest, run: run && { ...run, base: undefined }, history }, spelled),
+  );
 }
 
 /** Parses any JSON value and restores losses that are not finite; the value is not checked yet. */

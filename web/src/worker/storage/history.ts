@@ -14,7 +14,10 @@ export type Blocks = Map<number, HistoryBlock>;
 /** Reads the blocks of a run by generation. Damaged blocks are left out: curves with a gap are better than none. */
 export async function readBlocks(database: Database, run: string): Promise<Blocks> {
   const transaction = database.transaction('history');
-  const [keys, values] = await Promise.all([transaction.store.getAllKeys(everyGeneration(run)), transaction.store.getAll(everyGeneration(run))]);
+  const [keys, values] = await Promise.all([
+    transaction.store.getAllKeys(everyGeneration(run)),
+    transaction.store.getAll(everyGeneration(run)),
+  ]);
   const blocks: Blocks = new Map();
   for (const [at, [, generation]] of keys.entries()) {
     try {
@@ -55,7 +58,7 @@ export function historyOf(blocks: Blocks, upToStep: number, preferred: number | 
   const exact = at !== undefined && blocks.get(at)?.step === upToStep;
   const seen = new Set<number>();
   // If no generation ends at the step, the newest one beyond it has more of the history than the last one before it.
-  for (let next = exact ? at : (beyond ?? at); next !== undefined && !seen.has(next); ) {
+  for (let next = exact ? at : (beyond ?? at); next !== undefined && !seen.has(next);) {
     seen.add(next);
     const block = blocks.get(next);
     if (block) chain.push(block.entries);

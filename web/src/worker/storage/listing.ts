@@ -35,7 +35,12 @@ async function inDatabase(connection: Connection, run: string | undefined): Prom
   const infos = keys.map(([owner, generation], at) => {
     const record = known.get(owner);
     try {
-      return infoOf(readManifest(manifests[at], owner, generation), record, 'indexeddb', record === undefined ? 'checkpoint.run' : undefined);
+      return infoOf(
+        readManifest(manifests[at], owner, generation),
+        record,
+        'indexeddb',
+        record === undefined ? 'checkpoint.run' : undefined,
+      );
     } catch (thrown) {
       return unreadable(owner, generation, record, storageError(thrown).detail.code ?? 'checkpoint.manifest');
     }

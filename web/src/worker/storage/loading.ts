@@ -42,10 +42,14 @@ export async function loadNewest(connection: Connection, asked: Asked): Promise<
   try {
     const known = await connection.use((database) => {
       const transaction = database.transaction(['manifests', 'heads']);
-      return Promise.all([transaction.objectStore('manifests').getAllKeys(everyGeneration(run)), transaction.objectStore('heads').get(run)]);
+      return Promise.all([
+        transaction.objectStore('manifests').getAllKeys(everyGeneration(run)),
+        transaction.objectStore('heads').get(run),
+      ]);
     });
     candidates = known[0].map(([, found]) => found).reverse();
-    if (known[1] !== candidates[0]) warnings.push(corrupt(`the head of run ${quoted(run)} points at nothing: its newest whole generation is taken`, 'checkpoint.head'));
+    if (known[1] !== candidates[0])
+      warnings.push(corrupt(`the head of run ${quoted(run)} points at nothing: its newest whole generation is taken`, 'checkpoint.head'));
   } catch (thrown) {
     faults.push(asPassable(thrown));
   }
@@ -66,7 +70,12 @@ export async function loadNewest(connection: Connection, asked: Asked): Promise<
   });
   if (found === undefined) throw faults[0] ?? absent(run);
   if (candidates.length === 0 && faults.length === 0) {
-    warnings.push(corrupt(`run ${quoted(run)} is not in the database any more: generation ${found.manifest.generation} comes from its second home`, 'checkpoint.none'));
+    warnings.push(
+      corrupt(
+        `run ${quoted(run)} is not in the database any more: generation ${found.manifest.generation} comes from its second home`,
+        'checkpoint.none',
+      ),
+    );
   }
   return { ...found, warnings: [...warnings, ...faults] };
 }

@@ -94,7 +94,12 @@ export function readRun(stored: unknown, run: string): RunRecord {
 export const sumOf = (chunks: readonly { bytes: number }[]): number => chunks.reduce((sum, chunk) => sum + chunk.bytes, 0);
 
 /** Returns the list entry of a checkpoint. */
-export function infoOf(manifest: Manifest, known: RunRecord | undefined, home: 'indexeddb' | 'opfs' = 'indexeddb', fault?: string): CheckpointInfo {
+export function infoOf(
+  manifest: Manifest,
+  known: RunRecord | undefined,
+  home: 'indexeddb' | 'opfs' = 'indexeddb',
+  fault?: string,
+): CheckpointInfo {
   const { run, generation, step, totalSteps, loss, validationLoss, bytes, savedAt, label, kept = false } = manifest;
   const data = { dataName: known?.dataName ?? '', hasData: known?.data !== undefined };
   return { run, generation, step, totalSteps, loss, validationLoss, bytes, savedAt, label, kept, home, fault, ...data };
@@ -103,5 +108,14 @@ export function infoOf(manifest: Manifest, known: RunRecord | undefined, home: '
 /** Returns the list entry of a generation that cannot be read. */
 export function unreadable(run: string, generation: number, known: RunRecord | undefined, fault: string): CheckpointInfo {
   const nothing = { step: 0, totalSteps: 0, bytes: 0, savedAt: known?.createdAt ?? 0, label: known?.label ?? run };
-  return { run, generation, ...nothing, kept: false, home: 'indexeddb', fault, dataName: known?.dataName ?? '', hasData: known?.data !== undefined };
+  return {
+    run,
+    generation,
+    ...nothing,
+    kept: false,
+    home: 'indexeddb',
+    fault,
+    dataName: known?.dataName ?? '',
+    hasData: known?.data !== undefined,
+  };
 }

@@ -29,7 +29,8 @@ export async function mirrorNewest(connection: Connection, run: string, force: b
   if (((await freeBytes()) ?? Infinity) < 2 * manifest.bytes) return false;
   const blocks = await connection.use((database) => readBlocks(database, run));
   const history = historyOf(blocks, manifest.step, generation);
-  const isThere = async (): Promise<boolean> => (await connection.use((database) => database.getKey('manifests', [run, generation]))) !== undefined;
+  const isThere = async (): Promise<boolean> =>
+    (await connection.use((database) => database.getKey('manifests', [run, generation]))) !== undefined;
   try {
     await writeResident({ manifest, record: readRun(known, run), history, ...chunksOf(connection, run, generation) });
   } catch (thrown) {
@@ -61,7 +62,10 @@ export async function restoreRun(connection: Connection, run: string): Promise<b
     await connection.use((database) => {
       const transaction = database.transaction(['runs', 'history'], 'readwrite', STRICT);
       return within(transaction, async () => {
-        await Promise.all([transaction.objectStore('runs').put(record, run), transaction.objectStore('history').put(block, [run, manifest.generation])]);
+        await Promise.all([
+          transaction.objectStore('runs').put(record, run),
+          transaction.objectStore('history').put(block, [run, manifest.generation]),
+        ]);
       });
     });
     return true;

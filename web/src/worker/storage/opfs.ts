@@ -31,10 +31,17 @@ async function inside(folder: FileSystemDirectoryHandle, name: string, create: b
 }
 
 async function fileIn(folder: FileSystemDirectoryHandle, name: string): Promise<File | undefined> {
-  return folder.getFileHandle(name).then((handle) => handle.getFile()).catch(() => undefined);
+  return folder
+    .getFileHandle(name)
+    .then((handle) => handle.getFile())
+    .catch(() => undefined);
 }
 
-async function writeFile(folder: FileSystemDirectoryHandle, name: string, pieces: AsyncIterable<ArrayBuffer> | Iterable<ArrayBuffer>): Promise<void> {
+async function writeFile(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+  pieces: AsyncIterable<ArrayBuffer> | Iterable<ArrayBuffer>,
+): Promise<void> {
   await pour(await accessSink(await folder.getFileHandle(name, { create: true })), pieces);
 }
 
@@ -45,7 +52,10 @@ async function namesIn(folder: FileSystemDirectoryHandle): Promise<string[]> {
 }
 
 const generationsIn = async (folder: FileSystemDirectoryHandle): Promise<number[]> =>
-  (await namesIn(folder)).filter((name) => /^[1-9][0-9]{0,15}$/.test(name)).map(Number).sort((a, b) => b - a);
+  (await namesIn(folder))
+    .filter((name) => /^[1-9][0-9]{0,15}$/.test(name))
+    .map(Number)
+    .sort((a, b) => b - a);
 
 /** Lists the runs that have a copy in the alternative storage. */
 export async function residents(): Promise<string[]> {

@@ -14,7 +14,10 @@ export const LEAST_KEPT = 2;
 /** Returns the generations that are kept regardless of the limit and the free space. `candidates` are in the order of their generations. */
 function alwaysKept(candidates: readonly Candidate[]): Set<number> {
   const newest = candidates.slice(-LEAST_KEPT);
-  const best = candidates.filter(({ validationLoss = NaN }) => Number.isFinite(validationLoss)).sort((a, b) => (a.validationLoss ?? 0) - (b.validationLoss ?? 0)).slice(0, 1);
+  const best = candidates
+    .filter(({ validationLoss = NaN }) => Number.isFinite(validationLoss))
+    .sort((a, b) => (a.validationLoss ?? 0) - (b.validationLoss ?? 0))
+    .slice(0, 1);
   return new Set([...newest, ...best, ...candidates.filter(({ kept }) => kept)].map(({ generation }) => generation));
 }
 

@@ -79,7 +79,12 @@ export async function saveGeneration(connection: Connection, request: SaveReques
   }
 }
 
-async function writeGeneration(connection: Connection, request: SaveRequest, generation: number, damaged: ReadonlySet<number>): Promise<FileRecord[]> {
+async function writeGeneration(
+  connection: Connection,
+  request: SaveRequest,
+  generation: number,
+  damaged: ReadonlySet<number>,
+): Promise<FileRecord[]> {
   const { run, files, next, hashed, signal, onProgress } = request;
   const total = sumOf(files);
   let loaded = 0;
@@ -90,7 +95,8 @@ async function writeGeneration(connection: Connection, request: SaveRequest, gen
       } catch (thrown) {
         if (nameOf(thrown) !== 'QuotaExceededError') throw thrown;
         // The estimate may not reflect the quota; if nothing else is known, `loaded` bytes did fit.
-        if ((await dropFurther(connection, run, damaged)) === undefined) throw noRoom(total, Math.min(loaded, (await freeBytes()) ?? loaded), thrown);
+        if ((await dropFurther(connection, run, damaged)) === undefined)
+          throw noRoom(total, Math.min(loaded, (await freeBytes()) ?? loaded), thrown);
       }
     }
   };

@@ -31,7 +31,8 @@ export async function accessSink(handle: FileSystemFileHandle): Promise<Sink> {
   };
   return {
     write: async (bytes) => {
-      if (access.write(bytes, { at }) !== bytes.byteLength) throw new DOMException('the file system took fewer bytes than it was given', 'QuotaExceededError');
+      if (access.write(bytes, { at }) !== bytes.byteLength)
+        throw new DOMException('the file system took fewer bytes than it was given', 'QuotaExceededError');
       at += bytes.byteLength;
     },
     close: async () => end(() => access.flush()),
@@ -40,9 +41,14 @@ export async function accessSink(handle: FileSystemFileHandle): Promise<Sink> {
 }
 
 /** Opens a sink for a file; if the browser supports it, the file is replaced only when the sink is closed. */
-export const fileSink = (handle: FileSystemFileHandle): Promise<Sink> => ('createWritable' in handle ? handle.createWritable() : accessSink(handle));
+export const fileSink = (handle: FileSystemFileHandle): Promise<Sink> =>
+  'createWritable' in handle ? handle.createWritable() : accessSink(handle);
 
-export async function pour(sink: Sink, pieces: AsyncIterable<ArrayBuffer> | Iterable<ArrayBuffer>, until: <T>(work: Promise<T>) => Promise<T> = (work) => work): Promise<void> {
+export async function pour(
+  sink: Sink,
+  pieces: AsyncIterable<ArrayBuffer> | Iterable<ArrayBuffer>,
+  until: <T>(work: Promise<T>) => Promise<T> = (work) => work,
+): Promise<void> {
   try {
     for await (const piece of pieces) await until(sink.write(piece));
     await until(sink.close());

@@ -68,8 +68,14 @@ async function isKnown(connection: Connection, run: string): Promise<boolean> {
   return keys.some((key) => key !== undefined) || (await resident(run)) !== undefined;
 }
 
-async function stage(connection: Connection, copy: GenerationCopy, run: string, { label, phase, signal, onProgress }: Wish): Promise<Staged> {
-  const put = (generation: number, index: number, bytes: ArrayBuffer): Promise<void> => connection.use((database) => putChunk(database, [run, generation, index], bytes));
+async function stage(
+  connection: Connection,
+  copy: GenerationCopy,
+  run: string,
+  { label, phase, signal, onProgress }: Wish,
+): Promise<Staged> {
+  const put = (generation: number, index: number, bytes: ArrayBuffer): Promise<void> =>
+    connection.use((database) => putChunk(database, [run, generation, index], bytes));
   const files: FileRecord[] = copy.manifest.files.map(({ name, bytes }) => ({ name, bytes, chunks: [] }));
   let index = 0;
   for await (const { bytes, file, record } of carried(copy, phase, signal, onProgress)) {
@@ -89,7 +95,20 @@ async function stage(connection: Connection, copy: GenerationCopy, run: string, 
   const kept = copy.record?.data && { bytes: sumOf(data), chunks: data };
   const record: RunRecord = { run, label, createdAt: Date.now(), dataName, dataFiles, driver, data: kept, base: copy.record?.base };
   const { step, totalSteps, loss, validationLoss, bytes, environment } = copy.manifest;
-  const manifest: Manifest = { format: MANIFEST_FORMAT, run, generation: 1, label, step, totalSteps, loss, validationLoss, savedAt: Date.now(), bytes, environment, files };
+  const manifest: Manifest = {
+    format: MANIFEST_FORMAT,
+    run,
+    generation: 1,
+    label,
+    step,
+    totalSteps,
+    loss,
+    validationLoss,
+    savedAt: Date.now(),
+    bytes,
+    environment,
+    files,
+  };
   if (signal?.aborted) throw aborted('the call');
   const block = { after: undefined, step, entries: copy.history };
   await connection.use((database) => publish(database, { manifest, block, limit: Infinity, damaged: new Set(), record }));
@@ -100,6 +119,7 @@ async function stage(connection: Connection, copy: GenerationCopy, run: string, 
 async function dropStaged(database: Database, run: string): Promise<void> {
   const transaction = database.transaction(['chunks', 'runs'], 'readwrite');
   const known = transaction.objectStore('runs').getKey(run);
-  const drop = async (): Promise<unknown> => ((await known) === undefined ? transaction.objectStore('chunks').delete(everyChunk(run)) : undefined);
+  const drop = async (): Promise<unknown> =>
+    (await known) === undefined ? transaction.objectStore('chunks').delete(everyChunk(run)) : undefined;
   await committed(transaction, drop());
 }

@@ -35,9 +35,13 @@ async function sweepRun(database: Database, run: string, housed: boolean): Promi
   const transaction = database.transaction(STORES, 'readwrite');
   await within(transaction, async () => {
     const chunks = transaction.objectStore('chunks');
-    const manifests = new Set((await transaction.objectStore('manifests').getAllKeys(everyGeneration(run))).map(([, generation]) => generation));
+    const manifests = new Set(
+      (await transaction.objectStore('manifests').getAllKeys(everyGeneration(run))).map(([, generation]) => generation),
+    );
     const written = new Set((await chunks.getAllKeys(everyChunk(run))).map(([, generation]) => generation));
-    const requests: Promise<unknown>[] = [...written].filter((g) => g > 0 && !manifests.has(g)).map((g) => chunks.delete(everyChunk(run, g)));
+    const requests: Promise<unknown>[] = [...written]
+      .filter((g) => g > 0 && !manifests.has(g))
+      .map((g) => chunks.delete(everyChunk(run, g)));
     if (manifests.size === 0 && !housed) {
       requests.push(
         chunks.delete(everyChunk(run)),

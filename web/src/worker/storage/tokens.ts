@@ -30,7 +30,8 @@ export async function tokenStorage(): Promise<TokenStorage | undefined> {
   let end = 0;
   return {
     append(bytes) {
-      if (access.write(bytes, { at: end }) !== bytes.byteLength) throw new DOMException('the browser has no room for the tokens of the data', 'QuotaExceededError');
+      if (access.write(bytes, { at: end }) !== bytes.byteLength)
+        throw new DOMException('the browser has no room for the tokens of the data', 'QuotaExceededError');
       end += bytes.byteLength;
       return end - bytes.byteLength;
     },
