@@ -27,7 +27,8 @@ const MLX_WEIGHTS: &str = "adapters.safetensors";
 ///
 /// A tied model has one tensor for input embedding and head, and an adapter may change only one of the two: PEFT adds a pair of the embedding
 /// to the embedding's output and leaves the head as it is. Both are right only as two tensors, so such a model is untied, with the warning
-/// `adapter.untied`, and the one that the adapter does not change keeps the base's values.
+/// `adapter.untied`, and the one that the adapter does not change keeps the base's values. A table that the adapter stores with a pair takes
+/// the place of both, and the pair is added to one of them.
 ///
 /// The sums are rounded to the dtypes of the tensors, except for blocks, and for all tensors if `exact`: those become F32. With `resize` an
 /// embedding and a head of more rows than the base's replace them, and the tokenizer next to them replaces that of the base, even if it is
