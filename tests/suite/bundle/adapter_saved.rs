@@ -138,6 +138,12 @@ fn assert_embedding(found: &[f32], table: &[f32], [a, b]: &[Stored; 2]) {
     assert_sum(found, table, |k, row, column| f64::from(a.3[k * rows + row]) * f64::from(b.3[column * 4 + k]));
 }
 
+/// Compares a head with the stored table and its pair.
+#[track_caller]
+fn assert_head(found: &[f32], table: &[f32], pair: &[Stored]) {
+    assert_sum(found, table, |k, row, column| f64::from(pair[1].3[row * 4 + k]) * f64::from(pair[0].3[k * 8 + column]));
+}
+
 /// PEFT stores the rows of a resized table that is a target as its base layer, next to the pair.
 #[test]
 fn a_pair_of_a_table_that_grew_is_added_to_it() {
@@ -181,6 +187,29 @@ fn a_table_stored_with_the_pair_of_an_embedding_is_the_head_without_the_pair() {
         let bundle = untied(rows, &json!(["embed_tokens"]), &[stored, vec![renamed(&head, HEAD)]].concat());
         assert_eq!(bundle.read_f32(HEAD).unwrap(), head.3);
         assert_embedding(&bundle.read_f32(EMBEDDING).unwrap(), &table.3, &pair);
+    }
+}
+
+#[test]
+fn a_table_stored_with_the_pair_of_a_head_is_the_embedding_without_the_pair() {
+    for rows in [5, 7] {
+        let table = f32s("", &[rows, 8], 97);
+        let of_head = pair("lm_head", 4, [rows, 8]);
+        let stored = [vec![renamed(&table, "lm_head.base_layer.weight")], of_head.clone()].concat();
+        for copy in [vec![], vec![renamed(&table, EMBEDDING)]] {
+            let bundle = untied(rows, &json!(["lm_head"]), &[stored.clone(), copy].concat());
+            assert_eq!(bundle.read_f32(EMBEDDING).unwrap(), table.3);
+            assert_head(&bundle.read_f32(HEAD).unwrap(), &table.3, &of_head);
+        }
+        // With pairs of both, the table may be stored once or twice.
+        let of_embedding = embedding_pair("model.embed_tokens", rows);
+        let base = |module: &str| renamed(&table, &format!("{module}.base_layer.weight"));
+        for tables in [vec![base("lm_head")], vec![base("model.embed_tokens")], vec![base("lm_head"), base("model.embed_tokens")]] {
+            let tensors = [tables, of_head.clone(), of_embedding.to_vec()].concat();
+            let bundle = untied(rows, &json!(["embed_tokens", "lm_head"]), &tensors);
+            assert_embedding(&bundle.read_f32(EMBEDDING).unwrap(), &table.3, &of_embedding);
+            assert_head(&bundle.read_f32(HEAD).unwrap(), &table.3, &of_head);
+        }
     }
 }
 

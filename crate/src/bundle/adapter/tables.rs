@@ -30,6 +30,7 @@ impl<'a> Parts<'a> {
                 }
             }
             (Some((_, table)), None) if of_embedding && apart => self.shared = Some((HEAD, table)),
+            (None, Some((_, table))) if of_head => self.shared = Some((embedding, table)),
             _ => {}
         }
         Ok(())
