@@ -105,8 +105,12 @@ fn a_vocabulary_that_grew_is_taken_where_that_is_asked_for() {
     assert_eq!(bundle.need_tokenizer().unwrap_err().code(), "tokenizer.invalid");
     // Only one of the two tables does not fit the other.
     assert_eq!(merged(false, &both[..1], true).unwrap_err().code(), "adapter.shape");
-    // Fewer rows are not a larger vocabulary.
-    assert_eq!(merged(false, &[renamed(&f32s("", &[4, 8], 1), "model.embed_tokens.weight")], true).unwrap_err().code(), "adapter.shape");
+    // Fewer rows, as without the padding of a base's table, are not a larger vocabulary: another base has them.
+    let refused = merged(false, &[renamed(&f32s("", &[4, 8], 1), "model.embed_tokens.weight")], true).unwrap_err();
+    assert_eq!(refused.code(), "adapter.shape");
+    let tabtune::Error::Refused(refusals) = &refused else { panic!("{refused}") };
+    let hint = refusals[0].hint.as_deref().unwrap_or_default();
+    assert!(hint.contains("a base of 4 rows") && hint.contains("resize_token_embeddings(4)"), "{hint}");
 
     let bundle = merged(true, &both[..1], true).unwrap();
     assert!(bundle.config.tie_word_embeddings && bundle.config.vocab_size == 7);

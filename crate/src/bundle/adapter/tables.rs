@@ -1,5 +1,7 @@
 //! Embedding and head of an adapter: tied in the base, stored under two names, or of another number of rows.
 
+use std::cmp::Ordering;
+
 use super::pairs::{Parts, equal, weight};
 use crate::bundle::tensors::Bundle;
 use crate::error::{Refusal, Result, word};
@@ -8,8 +10,8 @@ use crate::families::names::HEAD;
 use crate::formats::{ByteSource, SafetensorsTensor};
 
 /// Hint about a table of more rows than the base's.
-const GROWN: &str =
-    "the vocabulary was resized: with --resize-vocabulary, in a browser resizeVocabulary, the adapter's table takes the place of the base's";
+const GROWN: &str = "the vocabulary was resized: with --resize-vocabulary, in a browser resizeVocabulary, the adapter's table takes the \
+                     place of the base's";
 
 impl<'a> Parts<'a> {
     /// Settles what an adapter of a tied base stores of its one table. A head that equals the embedding stays tied, unless a pair changes one
@@ -82,17 +84,29 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Returns the rows of a stored embedding or head that has more of them than the base's.
-pub(super) fn more_rows(bundle: &Bundle, own: &str, tensor: &SafetensorsTensor) -> Option<u64> {
+/// Returns the rows of a stored embedding or head that differs from the base's in nothing else, and their order to the base's.
+fn rows_of(bundle: &Bundle, own: &str, tensor: &SafetensorsTensor) -> Option<(u64, Ordering)> {
     let is_table = |name: &String| name == HEAD || name == names::embedding(bundle.config.architecture);
     let base = bundle.shape(&names::from_hf(own, &bundle.config).filter(is_table)?)?;
     match (base.as_slice(), tensor.shape.as_slice()) {
-        ([rows, width], [more, same]) if *width as u64 == *same && *more > *rows as u64 => Some(*more),
+        ([of_base, width], [rows, same]) if *width as u64 == *same => Some((*rows, rows.cmp(&(*of_base as u64)))),
         _ => None,
     }
 }
 
+/// Returns the rows of a stored embedding or head that has more of them than the base's.
+pub(super) fn more_rows(bundle: &Bundle, own: &str, tensor: &SafetensorsTensor) -> Option<u64> {
+    rows_of(bundle, own, tensor).filter(|(_, order)| order.is_gt()).map(|(rows, _)| rows)
+}
+
 /// Returns the way to use an embedding or a head whose rows are not those of the base.
 pub(super) fn hint_about(bundle: &Bundle, own: &str, tensor: &SafetensorsTensor) -> Option<String> {
-    more_rows(bundle, own, tensor).map(|_| GROWN.to_string())
+    match rows_of(bundle, own, tensor)? {
+        (_, Ordering::Greater) => Some(GROWN.to_string()),
+        (rows, Ordering::Less) => Some(format!(
+            "the vocabulary was shortened before training: the adapter fits a base of {rows} rows, which transformers makes of this one \
+             with resize_token_embeddings({rows})"
+        )),
+        _ => None,
+    }
 }
