@@ -130,11 +130,11 @@ impl Opened {
         let config_file = files[config].as_ref();
         let config_sum = sha256_of(config_file, 0, config_file.len())?;
         let config_input = ReceiptFile::of_name(config_file.name(), config_file.len(), Some(config_sum));
-        let config = LoraConfig::open(config_file)?;
+        let mut config = LoraConfig::open(config_file)?;
         let weights = find(&files, WEIGHTS).ok_or_else(|| absent(word!("bundle.weights.missing"), WEIGHTS))?;
         let weights = files.swap_remove(weights);
         let file = SafetensorsFile::open(weights.as_ref())?;
-        check_base(bundle, &config, &file, &files, weights.name())?;
+        check_base(bundle, &mut config, &file, &files, weights.name())?;
         Ok(Self { config, config_input, weights, file })
     }
 
