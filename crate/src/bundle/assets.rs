@@ -76,7 +76,7 @@ impl ModelAssets {
     }
 
     /// Returns the documents for weights of this shape and precision: `config.json` states the dtype, the rows of the embedding and whether the
-    /// head is tied, and keeps every other byte.
+    /// head is tied, loses `_name_or_path`, and keeps every other byte.
     ///
     /// # Errors
     /// `bundle.config.json` if `config.json` is no JSON object.
@@ -148,7 +148,7 @@ impl ModelAssets {
         if document(GENERATION).is_some() {
             let edits = |key: &str| changed.iter().find(|(found, _)| *found == key).map(|(_, value)| value.to_string());
             let added: Vec<(&str, String)> = added.iter().map(|(key, value)| (*key, value.to_string())).collect();
-            return edited(document(GENERATION).unwrap_or_default(), GENERATION, &edits, &added);
+            return edited(document(GENERATION).unwrap_or_default(), GENERATION, &edits, &added, &[]);
         }
         let fresh: Map<String, Value> = added.into_iter().map(|(key, value)| (key.to_string(), value)).collect();
         let mut text = serde_json::to_vec_pretty(&fresh).unwrap_or_default();

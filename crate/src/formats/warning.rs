@@ -76,7 +76,7 @@ impl Warning {
             }
             "adapter.base.unnamed" => {
                 format!(
-                    "{subject} does not name the base, and PEFT will ask for it: name it with --base-model, in a browser with card.baseModel"
+                    "{subject} does not name the base, and PEFT will ask for it: name it on export with --base-model, in a browser with card.baseModel, or give PEFT the base itself"
                 )
             }
             "gguf.key.unread" => format!("nothing is known to read the key {subject}: it is not used"),

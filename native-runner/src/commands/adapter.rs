@@ -9,7 +9,7 @@ use tabtune::formats::Warning;
 use tabtune::interrupt::Interrupt;
 use tabtune::portable::{ExtractOptions, ExtractReport, extract_adapter};
 
-use super::{Outcome, convert};
+use super::{Outcome, convert, outgoing};
 use crate::args::{AdapterAction, AdapterArgs, module_names};
 use crate::error::{Result, RunError};
 use crate::files::{Wanted, open_model};
@@ -47,6 +47,7 @@ fn extract(model: &Path, base: &Path, options: &ExtractOptions, to: &Path, outpu
         log::warn!("{} [{}]", Warning::new(warning.code, &warning.subject).message(), warning.code.text());
     }
     place.write(&mut extracted.stream)?;
+    outgoing::warn_of_written(&extracted.stream);
     output.line(&extracted.report, || shown(&extracted.report))?;
     Ok(Outcome::Good)
 }

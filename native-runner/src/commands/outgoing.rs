@@ -21,7 +21,7 @@ use crate::place::{Folder, OneFile, Place};
 
 /// Warning about a merge that leaves little of the adapter's change.
 const LOST: Word = tabtune::error::word!("export.lora.lost");
-/// Warnings that an export adds itself, known once it is written.
+/// Warnings that writing adds itself, known once it is done.
 const OWN: [Word; 2] = [LOST, tabtune::error::word!("adapter.base.unnamed")];
 
 /// Warning about values that are NaN or infinite, if they are allowed.
@@ -129,6 +129,11 @@ impl fmt::Display for Survival {
     }
 }
 
+/// Logs the warnings that the writing of an adapter or a model adds, once it is written.
+pub fn warn_of_written(stream: &FileStream) {
+    warn_of(stream, &OWN);
+}
+
 /// Logs those warnings of an export that have one of these codes.
 fn warn_of(stream: &FileStream, words: &[Word]) {
     for told in stream.receipt().into_iter().flat_map(|receipt| &receipt.warnings) {
@@ -176,7 +181,7 @@ pub fn write(
     let mut stream = block_on(export(source, base, options))?;
     let written = place.write(&mut stream)?;
     let files: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
-    warn_of(&stream, &OWN);
+    warn_of_written(&stream);
     for (name, count) in stream.non_finite() {
         log::warn!("{name} has {count} values that are NaN or infinite [{}]", NON_FINITE.text());
     }

@@ -4,7 +4,7 @@ use safetensors::Dtype;
 use serde_json::{Value, json};
 use tabtune::bundle::{Bundle, OpenOptions, open_bundle, open_bundle_with};
 
-use super::adapter::{Q, Stored, adapter, f32s, llama, pair, settings};
+use super::adapter::{Q, Stored, adapter, f32s, llama, pair, settings, written};
 
 const EMBEDDING: &str = "model.embed_tokens.weight";
 const HEAD: &str = "lm_head.weight";
@@ -105,8 +105,12 @@ fn a_vocabulary_that_grew_is_taken_where_that_is_asked_for() {
     assert_eq!(bundle.need_tokenizer().unwrap_err().code(), "tokenizer.invalid");
     // Only one of the two tables does not fit the other.
     assert_eq!(merged(false, &both[..1], true).unwrap_err().code(), "adapter.shape");
-    // Fewer rows are not a larger vocabulary.
-    assert_eq!(merged(false, &[renamed(&f32s("", &[4, 8], 1), "model.embed_tokens.weight")], true).unwrap_err().code(), "adapter.shape");
+    // Fewer rows, as without the padding of a base's table, are not a larger vocabulary: another base has them.
+    let refused = merged(false, &[renamed(&f32s("", &[4, 8], 1), "model.embed_tokens.weight")], true).unwrap_err();
+    assert_eq!(refused.code(), "adapter.shape");
+    let tabtune::Error::Refused(refusals) = &refused else { panic!("{refused}") };
+    let hint = refusals[0].hint.as_deref().unwrap_or_default();
+    assert!(hint.contains("a base of 4 rows") && hint.contains("resize_token_embeddings(4)"), "{hint}");
 
     let bundle = merged(true, &both[..1], true).unwrap();
     assert!(bundle.config.tie_word_embeddings && bundle.config.vocab_size == 7);
@@ -114,21 +118,119 @@ fn a_vocabulary_that_grew_is_taken_where_that_is_asked_for() {
     assert_eq!(bundle.read_f32("model.norm.weight").unwrap(), plain.read_f32("model.norm.weight").unwrap());
 }
 
+/// Makes PEFT's pair for a table of embeddings.
+fn embedding_pair(module: &str, rows: usize) -> [Stored; 2] {
+    let name = |side: &str| format!("base_model.model.{module}.lora_embedding_{side}");
+    [f32s(&name("A"), &[4, rows], 5), f32s(&name("B"), &[8, 4], 6)]
+}
+
+/// Compares each value of a table of width 8 with the stored one and 2 · `product` of its row and column, in f64.
+#[track_caller]
+fn assert_sum(found: &[f32], table: &[f32], product: impl Fn(usize, usize, usize) -> f64) {
+    assert_eq!(found.len(), table.len());
+    for (at, (value, stored)) in found.iter().zip(table).enumerate() {
+        let (row, column) = (at / 8, at % 8);
+        let expected = f64::from(*stored) + 2.0 * (0..4).map(|k| product(k, row, column)).sum::<f64>();
+        assert!((f64::from(*value) - expected).abs() < 1e-6, "{row}, {column}: {value} for {expected}");
+    }
+}
+
+/// Compares an embedding with the stored table and its pair.
+#[track_caller]
+fn assert_embedding(found: &[f32], table: &[f32], [a, b]: &[Stored; 2]) {
+    let rows = table.len() / 8;
+    assert_sum(found, table, |k, row, column| f64::from(a.3[k * rows + row]) * f64::from(b.3[column * 4 + k]));
+}
+
+/// Compares a head with the stored table and its pair.
+#[track_caller]
+fn assert_head(found: &[f32], table: &[f32], pair: &[Stored]) {
+    assert_sum(found, table, |k, row, column| f64::from(pair[1].3[row * 4 + k]) * f64::from(pair[0].3[k * 8 + column]));
+}
+
 /// PEFT stores the rows of a resized table that is a target as its base layer, next to the pair.
 #[test]
 fn a_pair_of_a_table_that_grew_is_added_to_it() {
     let table = f32s("", &[7, 8], 97);
-    let a = ("base_model.model.model.embed_tokens.lora_embedding_A".to_string(), Dtype::F32, vec![4, 7], super::adapter::noise(5, 28));
-    let b = ("base_model.model.model.embed_tokens.lora_embedding_B".to_string(), Dtype::F32, vec![8, 4], super::adapter::noise(6, 32));
+    let pair = embedding_pair("model.embed_tokens", 7);
     let config = settings(json!({"target_modules": ["embed_tokens"], "ensure_weight_tying": true}));
-    let tensors = [renamed(&table, "model.embed_tokens.base_layer.weight"), a.clone(), b.clone()];
+    let tensors = [vec![renamed(&table, "model.embed_tokens.base_layer.weight")], pair.to_vec()].concat();
     let options = OpenOptions { resize_vocabulary: true, ..adapter(&config, &tensors) };
-    let found = open_bundle_with(llama(Dtype::F32, true), options).unwrap().read_f32(EMBEDDING).unwrap();
-    for (row, values) in found.chunks(8).enumerate() {
-        for (column, value) in values.iter().enumerate() {
-            let product: f64 = (0..4).map(|k| f64::from(a.3[k * 7 + row]) * f64::from(b.3[column * 4 + k])).sum();
-            let expected = f64::from(table.3[row * 8 + column]) + 2.0 * product;
-            assert!((f64::from(*value) - expected).abs() < 1e-6, "{row}, {column}: {value} for {expected}");
+    let bundle = open_bundle_with(llama(Dtype::F32, true), options).unwrap();
+    assert!(bundle.config.tie_word_embeddings && bundle.shape(HEAD).is_none());
+    assert_embedding(&bundle.read_f32(EMBEDDING).unwrap(), &table.3, &pair);
+}
+
+/// Opens a tied base with tables of so many rows that an adapter stores for these targets, and checks that the model is untied.
+#[track_caller]
+fn untied(rows: usize, targets: &Value, tensors: &[Stored]) -> Bundle {
+    let grown = rows > 5;
+    let options = OpenOptions { resize_vocabulary: grown, ..adapter(&settings(json!({"target_modules": targets})), tensors) };
+    let bundle = open_bundle_with(llama(Dtype::F32, true), options).unwrap();
+    assert!(!bundle.config.tie_word_embeddings && bundle.config.vocab_size == rows);
+    assert_eq!(codes(&bundle), if grown { vec!["adapter.untied", "adapter.vocabulary"] } else { vec!["adapter.untied"] });
+    assert_eq!((bundle.shape(EMBEDDING), bundle.shape(HEAD)), (Some(vec![rows, 8]), Some(vec![rows, 8])));
+    bundle
+}
+
+/// PEFT loads the base layer of the embedding into the tensor that a tied head has too, and adds the pair to the embedding alone. Some files
+/// have the table under both names.
+#[test]
+fn a_table_stored_with_the_pair_of_an_embedding_is_the_head_without_the_pair() {
+    for rows in [5, 7] {
+        let table = f32s("", &[rows, 8], 97);
+        let pair = embedding_pair("model.embed_tokens", rows);
+        let stored = [vec![renamed(&table, "model.embed_tokens.base_layer.weight")], pair.to_vec()].concat();
+        for copy in [vec![], vec![renamed(&table, HEAD)]] {
+            let bundle = untied(rows, &json!(["embed_tokens"]), &[stored.clone(), copy].concat());
+            assert_eq!(bundle.read_f32(HEAD).unwrap(), table.3);
+            assert_embedding(&bundle.read_f32(EMBEDDING).unwrap(), &table.3, &pair);
+        }
+        // A head that was trained in full is none of the base's.
+        let head = f32s("", &[rows, 8], 98);
+        let bundle = untied(rows, &json!(["embed_tokens"]), &[stored, vec![renamed(&head, HEAD)]].concat());
+        assert_eq!(bundle.read_f32(HEAD).unwrap(), head.3);
+        assert_embedding(&bundle.read_f32(EMBEDDING).unwrap(), &table.3, &pair);
+    }
+}
+
+#[test]
+fn a_table_stored_with_the_pair_of_a_head_is_the_embedding_without_the_pair() {
+    for rows in [5, 7] {
+        let table = f32s("", &[rows, 8], 97);
+        let of_head = pair("lm_head", 4, [rows, 8]);
+        let stored = [vec![renamed(&table, "lm_head.base_layer.weight")], of_head.clone()].concat();
+        for copy in [vec![], vec![renamed(&table, EMBEDDING)]] {
+            let bundle = untied(rows, &json!(["lm_head"]), &[stored.clone(), copy].concat());
+            assert_eq!(bundle.read_f32(EMBEDDING).unwrap(), table.3);
+            assert_head(&bundle.read_f32(HEAD).unwrap(), &table.3, &of_head);
+        }
+        // With pairs of both, the table may be stored once or twice.
+        let of_embedding = embedding_pair("model.embed_tokens", rows);
+        let base = |module: &str| renamed(&table, &format!("{module}.base_layer.weight"));
+        for tables in [vec![base("lm_head")], vec![base("model.embed_tokens")], vec![base("lm_head"), base("model.embed_tokens")]] {
+            let tensors = [tables, of_head.clone(), of_embedding.to_vec()].concat();
+            let bundle = untied(rows, &json!(["embed_tokens", "lm_head"]), &tensors);
+            assert_embedding(&bundle.read_f32(EMBEDDING).unwrap(), &table.3, &of_embedding);
+            assert_head(&bundle.read_f32(HEAD).unwrap(), &table.3, &of_head);
         }
     }
+}
+
+/// PEFT stores both tables of GPT-2 with a pair of its embedding, whose name is none of those that PEFT knows for embeddings.
+#[test]
+fn a_tied_head_of_gpt2_is_the_stored_table() {
+    let config = json!({"model_type": "gpt2", "vocab_size": 5, "n_embd": 8, "n_layer": 1, "n_head": 2, "n_positions": 16});
+    let base = || {
+        let tensors = [f32s("transformer.wte.weight", &[5, 8], 1), f32s("transformer.wpe.weight", &[16, 8], 2)];
+        vec![super::files::file("config.json", config.to_string()), super::files::file("model.safetensors", written(&tensors))]
+    };
+    let pair = embedding_pair("transformer.wte", 7);
+    let table = f32s("", &[7, 8], 97);
+    let tensors = [vec![renamed(&table, "transformer.wte.base_layer.weight"), renamed(&table, HEAD)], pair.to_vec()].concat();
+    let options = OpenOptions { resize_vocabulary: true, ..adapter(&settings(json!({"target_modules": ["wte"]})), &tensors) };
+    let bundle = open_bundle_with(base(), options).unwrap();
+    assert!(!bundle.config.tie_word_embeddings);
+    assert_eq!(bundle.read_f32(HEAD).unwrap(), table.3);
+    assert_embedding(&bundle.read_f32("transformer.wte.weight").unwrap(), &table.3, &pair);
 }

@@ -1,4 +1,4 @@
-//! `config.json` for weights of another dtype or with a padded table: two fields change, and no other byte.
+//! `config.json` for weights of another dtype or with a padded table: two fields change, one is left out, and no other byte changes.
 
 use serde_json::{Value, json};
 use tabtune::bundle::{ModelAssets, open_bundle};
@@ -29,6 +29,25 @@ fn edited_config_gets_a_dtype_where_it_had_none() {
     assert_eq!(edited("{}"), "{\"torch_dtype\": \"bfloat16\"}");
     for broken in ["", "[]", "{", "{\"a\":}", "\u{feff}{}"] {
         assert_eq!(edited_config(broken.as_bytes(), "float32", 1, false).unwrap_err().code(), "bundle.config.json", "{broken:?}");
+    }
+}
+
+/// The place where somebody had the parent is left out with one comma, wherever it is.
+#[test]
+fn edited_config_does_not_say_where_its_parent_was() {
+    let place = r#""_name_or_path" : "/home/a\"},b/c""#;
+    let right = r#""dtype":"bfloat16""#;
+    for (document, expected) in [
+        (format!("{{ {place} , {right}}}\n"), format!("{{ {right}}}\n")),
+        (format!("{{{right},\n {place}\n}}"), format!("{{{right}\n}}")),
+        (format!("{{\n  \"a\": 1,\n  {place},\n  {right}\n}}"), format!("{{\n  \"a\": 1,\n  {right}\n}}")),
+        (format!("{{{place},{place},{right},{place}, {place} }}"), format!("{{{right} }}")),
+        (format!("{{{place}}}"), r#"{"torch_dtype": "bfloat16"}"#.to_string()),
+        (format!("{{{place},\"vocab_size\":5}}"), r#"{"torch_dtype": "bfloat16","vocab_size":64}"#.to_string()),
+        (format!("{{\"dtype\":\"f\",{place}}}"), format!("{{{right}}}")),
+        (format!("{{{right},\"text_config\":{{{place}}}}}"), format!("{{{right},\"text_config\":{{{place}}}}}")),
+    ] {
+        assert_eq!(edited(&document), expected, "{document}");
     }
 }
 

@@ -95,7 +95,9 @@ fn adapter_extract_turns_a_full_fine_tune_into_factors() {
     // The adapter can be verified, opened and merged like any other.
     succeed(&["verify", &to]);
     succeed(&["adapter", "merge", "--model", &model, "--adapter", &to, "--to", &at("merged")]);
-    let shown = String::from_utf8(output(&[&extract[..], &[&at("shown"), "--targets", "q_proj,down_proj"]].concat()).stdout).unwrap();
+    let ended = output(&[&extract[..], &[&at("shown"), "--targets", "q_proj,down_proj"]].concat());
+    let (shown, told) = (String::from_utf8(ended.stdout).unwrap(), String::from_utf8(ended.stderr).unwrap());
+    assert!(told.contains("does not name the base") && told.contains("[adapter.base.unnamed]"), "{told}");
     assert!(shown.contains("down_proj.weight: ") && shown.contains("up_proj.weight: no factors") && shown.contains("rank 16: "), "{shown}");
     let (config, _) = tiny(&place);
     let other = at("other");

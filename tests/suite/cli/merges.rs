@@ -258,3 +258,52 @@ fn values_that_are_no_numbers_do_not_leave_unseen() {
         assert!(allowed.status.success() && told.contains("has 24 values that are NaN or infinite [tensor.non-finite]"), "{name}: {told}");
     }
 }
+
+/// Reads the configuration of an adapter.
+fn adapter_config(folder: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(folder.join("adapter_config.json")).unwrap()).unwrap()
+}
+
+/// An adapter whose training is continued keeps the name of its base, unless the weights that it states are known to be others.
+#[test]
+fn a_base_is_not_named_like_another_one() {
+    let place = folder("merges-names");
+    let (parent, data) = checkpoint();
+    let to = |name: &str| text(&place.join(name));
+    let options = ["--data", &data, "--steps", "1", "--batch-size", "1", "--seq-len", "16", "--device", "cpu"];
+    let train = |model: &str, more: &[&str]| succeed(&[&["train", "--model", model], &options[..], more].concat());
+    // Other values of the same shapes.
+    let (tuned, run) = (to("tuned"), to("run"));
+    train(&parent, &["--seed", "8", "--out", &tuned]);
+    train(&parent, &["--lora", "--lora-r", "2", "--out", &run]);
+    let stated = place.join("stated");
+    succeed(&["export", "--checkpoint", &run, "--format", "peft", "--base-model", "some/parent", "--to", &text(&stated)]);
+    let config = adapter_config(&stated).as_object().unwrap().clone();
+    let config = json!(config.into_iter().chain([("revision".to_string(), json!("v1"))]).collect::<serde_json::Map<_, _>>());
+    write(&stated, "adapter_config.json", config.to_string());
+    // The same adapter as PEFT writes it, without a digest.
+    let silent = place.join("silent");
+    std::fs::create_dir(&silent).unwrap();
+    write(&silent, "adapter_config.json", config.to_string());
+    let bytes = std::fs::read(stated.join("adapter_model.safetensors")).unwrap();
+    write(&silent, "adapter_model.safetensors", serialize(SafeTensors::deserialize(&bytes).unwrap().tensors(), None).unwrap());
+
+    let cases = [(&parent, &stated, true), (&tuned, &silent, true), (&tuned, &stated, false)];
+    for (at, (model, adapter, named)) in cases.into_iter().enumerate() {
+        let on = to(&format!("on-{at}"));
+        train(model, &["--adapter", &text(adapter), "--out", &on]);
+        let peft = place.join(format!("peft-{at}"));
+        let ended = output(&["export", "--checkpoint", &on, "--format", "peft", "--to", &text(&peft)]);
+        let told = String::from_utf8(ended.stderr).unwrap();
+        assert!(ended.status.success() && told.contains("[adapter.base.unnamed]") != named, "{at}: {told}");
+        let expected = if named { [json!("some/parent"), json!("v1")] } else { [Value::Null, Value::Null] };
+        for folder in [Path::new(&on), &peft] {
+            let config = adapter_config(folder);
+            assert_eq!([&config["base_model_name_or_path"], &config["revision"]], expected.each_ref(), "{}", folder.display());
+        }
+        // A name that is given is written.
+        let given = place.join(format!("given-{at}"));
+        succeed(&["export", "--checkpoint", &on, "--format", "peft", "--base-model", "some/tuned", "--to", &text(&given)]);
+        assert_eq!(adapter_config(&given)["base_model_name_or_path"], "some/tuned");
+    }
+}

@@ -15,10 +15,11 @@ const CHECKPOINT: &str = "checkpoint.json";
 const MAX_CHECKPOINT_BYTES: u64 = 64 << 20;
 
 /// Compares the base with the one that an adapter states, for which all of the base is read: a base other than that of its configuration is
-/// refused, one other than it was trained on is a warning. `files` are the adapter's other files.
+/// refused; one other than it was trained on is a warning, and is not the one that its configuration names. `files` are the adapter's other
+/// files.
 pub(super) fn check_base(
     bundle: &mut Bundle,
-    config: &LoraConfig,
+    config: &mut LoraConfig,
     file: &SafetensorsFile,
     files: &[Box<dyn ByteSource>],
     artifact: &str,
@@ -41,6 +42,7 @@ pub(super) fn check_base(
         let start = |digest: &str| digest.chars().take(8).collect::<String>();
         let subject = format!("{}…, and here {}…", start(&stated), start(&found));
         bundle.warnings.push(Warning::new(word!("adapter.base.differs"), &subject));
+        config.forget_base();
     }
     Ok(())
 }

@@ -98,7 +98,7 @@ pub struct LoraConfig {
     pub layers_to_transform: Option<BTreeSet<u64>>,
     /// Digest of the base's weights, if the adapter states it. PEFT does not.
     pub base_weights_digest: Option<Digest>,
-    /// Unknown fields, which a new adapter that continues from this one keeps.
+    /// Unknown fields, which a new adapter that continues from this one keeps, and those that name the base unless it is another one.
     pub unknown: Map<String, Value>,
     /// Warnings about the unknown fields.
     pub warnings: Vec<Warning>,
@@ -113,6 +113,13 @@ impl LoraConfig {
     pub fn open(source: &dyn ByteSource) -> Result<Self> {
         let bytes = read_document(source, MAX_DOCUMENT_BYTES)?;
         read(&bytes).map_err(|error| error.in_file(source.name()))
+    }
+
+    /// Drops the fields that name the base from those that a new adapter keeps, because its base is another one.
+    pub(super) fn forget_base(&mut self) {
+        for key in BASE_NAMES {
+            self.unknown.remove(key);
+        }
     }
 
     /// Returns the contents as settings of training.

@@ -9,6 +9,7 @@ mod pair_checks;
 mod pairs;
 mod report;
 mod scaling;
+mod tables;
 mod write;
 
 pub(crate) use base_digest::BASE_DIGEST;

@@ -27,7 +27,8 @@ const MLX_WEIGHTS: &str = "adapters.safetensors";
 ///
 /// A tied model has one tensor for input embedding and head, and an adapter may change only one of the two: PEFT adds a pair of the embedding
 /// to the embedding's output and leaves the head as it is. Both are right only as two tensors, so such a model is untied, with the warning
-/// `adapter.untied`, and the one that the adapter does not change keeps the base's values.
+/// `adapter.untied`, and the one that the adapter does not change keeps the base's values. A table that the adapter stores with a pair takes
+/// the place of both, and the pair is added to one of them.
 ///
 /// The sums are rounded to the dtypes of the tensors, except for blocks, and for all tensors if `exact`: those become F32. With `resize` an
 /// embedding and a head of more rows than the base's replace them, and the tokenizer next to them replaces that of the base, even if it is
@@ -129,11 +130,11 @@ impl Opened {
         let config_file = files[config].as_ref();
         let config_sum = sha256_of(config_file, 0, config_file.len())?;
         let config_input = ReceiptFile::of_name(config_file.name(), config_file.len(), Some(config_sum));
-        let config = LoraConfig::open(config_file)?;
+        let mut config = LoraConfig::open(config_file)?;
         let weights = find(&files, WEIGHTS).ok_or_else(|| absent(word!("bundle.weights.missing"), WEIGHTS))?;
         let weights = files.swap_remove(weights);
         let file = SafetensorsFile::open(weights.as_ref())?;
-        check_base(bundle, &config, &file, &files, weights.name())?;
+        check_base(bundle, &mut config, &file, &files, weights.name())?;
         Ok(Self { config, config_input, weights, file })
     }
 

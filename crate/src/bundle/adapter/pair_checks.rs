@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::pairs::{Halves, Parts, conv1d, weight};
+use super::tables::{hint_about, more_rows};
 use crate::bundle::tensors::Bundle;
 use crate::config::{BlockPattern, Names, Pattern, ends};
 use crate::error::{Error, Refusal, Result, Word, word};
@@ -13,33 +14,6 @@ use crate::formats::{Encoding, SafetensorsTensor, Warning, add_warning, unreadab
 const UNMATCHED: Word = word!("adapter.target.unmatched");
 
 impl<'a> Parts<'a> {
-    /// Returns the rows of a stored table of embeddings, or head, that has more rows than the base's.
-    pub(super) fn resized(&self, bundle: &Bundle, own: &str, tensor: &SafetensorsTensor) -> Option<u64> {
-        let name =
-            names::from_hf(own, &bundle.config).filter(|name| name == HEAD || name == names::embedding(bundle.config.architecture))?;
-        let base = bundle.shape(&name)?;
-        match (base.as_slice(), tensor.shape.as_slice()) {
-            ([rows, width], [more, same]) if *width as u64 == *same && *more > *rows as u64 => Some(*more),
-            _ => None,
-        }
-    }
-
-    /// Returns the rows of the vocabulary, if the adapter has more of them than the base.
-    ///
-    /// # Errors
-    /// `adapter.shape` if embedding and head have different numbers of rows.
-    pub(super) fn vocabulary(&self, bundle: &Bundle) -> Result<Option<usize>> {
-        let rows: Vec<(&str, u64)> =
-            self.saved.iter().filter_map(|(own, tensor)| Some((own.as_str(), self.resized(bundle, own, tensor)?))).collect();
-        let Some(&(own, first)) = rows.first() else { return Ok(None) };
-        let tables = if bundle.config.tie_word_embeddings { 1 } else { 2 };
-        if rows.len() < tables || rows.iter().any(|(_, other)| *other != first) {
-            let refusal = Refusal::new(word!("adapter.shape")).of(self.artifact).subject(own);
-            return Err(refusal.expected(format!("embedding and head of {first} rows")).found(format!("{rows:?}")).into());
-        }
-        Ok(usize::try_from(first).ok())
-    }
-
     /// Refuses faults of the adapter and mismatches with the base: all faults of the first kind that occurs. With `resize` an embedding and a
     /// head may have more rows than the base's.
     pub(super) fn check(&self, bundle: &Bundle, resize: bool) -> Result<Vec<Warning>> {
@@ -104,10 +78,7 @@ impl<'a> Parts<'a> {
             Some(shape.into_iter().map(|dim| dim as u64).collect::<Vec<u64>>())
         };
         // A pair of a resized table is compared with the shape of that table.
-        let shape_of = |own: &str| {
-            let saved = resize.then(|| self.saved.get(own)).flatten();
-            saved.map(|tensor| tensor.shape.clone()).or_else(|| of_base(own))
-        };
+        let shape_of = |own: &str| resize.then(|| self.shape_of_table(bundle, own)).flatten().or_else(|| of_base(own));
         let refuse = |subject: &str, expected: String, found: String| {
             Refusal::new(word!("adapter.shape")).subject(subject).expected(expected).found(found)
         };
@@ -123,14 +94,12 @@ impl<'a> Parts<'a> {
         };
         let saved = |(own, tensor): (&String, &&SafetensorsTensor)| {
             let base = of_base(own)?;
-            let grown = self.resized(bundle, own, tensor).is_some();
-            let refusal = || refuse(own, format!("{base:?}"), format!("{:?}", tensor.shape));
-            let hint = "the vocabulary was resized: with --resize-vocabulary, in a browser resizeVocabulary, the adapter's table takes the place of the base's";
-            match base == tensor.shape || grown && resize {
-                true => None,
-                false if grown => Some(refusal().hint(hint)),
-                false => Some(refusal()),
-            }
+            let fits = base == tensor.shape || resize && more_rows(bundle, own, tensor).is_some();
+            let refusal = refuse(own, format!("{base:?}"), format!("{:?}", tensor.shape));
+            (!fits).then(|| match hint_about(bundle, own, tensor) {
+                Some(hint) => refusal.hint(hint),
+                None => refusal,
+            })
         };
         self.whole().filter_map(pair).chain(self.saved.iter().filter_map(saved)).collect()
     }

@@ -34,6 +34,8 @@ pub(super) struct Parts<'a> {
     pub(super) saved: BTreeMap<String, &'a SafetensorsTensor>,
     /// True if embedding and head are both stored, and equal.
     pub(super) both: bool,
+    /// Embedding or head of a tied base, and the stored table of the other one, which it becomes too.
+    pub(super) shared: Option<(&'static str, &'a SafetensorsTensor)>,
     /// Tensors that are neither pairs nor replacements.
     pub(super) strange: Vec<&'a str>,
     /// Modules whose pairs are not used, because the configuration excludes them.
@@ -50,7 +52,7 @@ impl<'a> Parts<'a> {
     pub(super) fn of(bundle: &Bundle, config: &'a LoraConfig, file: &'a SafetensorsFile, weights: &'a dyn ByteSource) -> Result<Self> {
         let artifact = weights.name();
         let (pairs, saved, strange, spared, unread) = (BTreeMap::new(), BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut parts = Self { config, artifact, pairs, saved, both: false, strange, spared, unread };
+        let mut parts = Self { config, artifact, pairs, saved, both: false, shared: None, strange, spared, unread };
         for tensor in &file.tensors {
             let twice = match tensor.name.strip_prefix(PREFIX) {
                 None => {
@@ -76,7 +78,7 @@ impl<'a> Parts<'a> {
             }
         }
         parts.leave_spared();
-        parts.leave_tied(bundle, weights)?;
+        parts.settle_tables(bundle, weights)?;
         parts.refuse_twice(bundle)?;
         let of_base = |module: &str| {
             names::from_hf(&weight(module), &bundle.config).is_some_and(|name| bundle.shape(&name).is_some() || name == HEAD)
@@ -100,20 +102,6 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Keeps a tied head tied if it is stored in addition to the embedding and equals it.
-    fn leave_tied(&mut self, bundle: &Bundle, weights: &dyn ByteSource) -> Result<()> {
-        let named = |tensor: &str| self.saved.iter().find(|(own, _)| names::from_hf(own, &bundle.config).as_deref() == Some(tensor));
-        let (Some((head, trained)), Some((_, embedding))) = (named(HEAD), named(names::embedding(bundle.config.architecture))) else {
-            return Ok(());
-        };
-        if bundle.config.tie_word_embeddings && equal(weights, trained, embedding)? {
-            let head = head.clone();
-            self.saved.remove(&head);
-            self.both = true;
-        }
-        Ok(())
-    }
-
     /// Refuses two names of one tensor of the base.
     fn refuse_twice(&self, bundle: &Bundle) -> Result<()> {
         let pairs: Vec<String> = self.pairs.keys().map(|module| weight(module)).collect();
@@ -131,19 +119,15 @@ impl<'a> Parts<'a> {
     /// Returns whether the adapter changes the tensor `name` of the base.
     pub(super) fn changes(&self, bundle: &Bundle, name: &str) -> bool {
         let is = |own: &str| names::from_hf(own, &bundle.config).as_deref() == Some(name);
-        self.pairs.keys().any(|module| is(&weight(module))) || self.saved.keys().any(|own| is(own))
-    }
-
-    /// Returns whether a change of the input embedding also applies to a tied head, as the configuration, equal copies or added rows show.
-    pub(super) fn ties(&self, bundle: &Bundle) -> bool {
-        let grown = || self.saved.iter().any(|(own, tensor)| self.resized(bundle, own, tensor).is_some());
-        self.config.ensure_weight_tying || self.both || grown()
+        let shares = self.shared.is_some_and(|(of_base, _)| of_base == name);
+        shares || self.pairs.keys().any(|module| is(&weight(module))) || self.saved.keys().any(|own| is(own))
     }
 
     /// Returns name and replacement of each replaced tensor of the base.
     pub(super) fn replacements(&self, bundle: &Bundle) -> Vec<(String, &'a SafetensorsTensor)> {
         let named = |(own, tensor): (&String, &&'a SafetensorsTensor)| Some((names::from_hf(own, &bundle.config)?, *tensor));
-        self.saved.iter().filter_map(named).collect()
+        let shared = self.shared.map(|(name, tensor)| (name.to_string(), tensor));
+        self.saved.iter().filter_map(named).chain(shared).collect()
     }
 
     /// Returns the pairs, with the names of the tensors that they change; the adapter's file is the bundle's at `source`.
@@ -184,7 +168,7 @@ impl<'a> Parts<'a> {
 }
 
 /// Returns whether two tensors of a file are equal, byte for byte.
-fn equal(source: &dyn ByteSource, a: &SafetensorsTensor, b: &SafetensorsTensor) -> Result<bool> {
+pub(super) fn equal(source: &dyn ByteSource, a: &SafetensorsTensor, b: &SafetensorsTensor) -> Result<bool> {
     if a.dtype != b.dtype || a.shape != b.shape {
         return Ok(false);
     }
