@@ -25,11 +25,9 @@ impl<'a> Parts<'a> {
         let [of_embedding, of_head] = [embedding, HEAD].map(|name| self.has_pair(bundle, name));
         let apart = of_head || of_embedding && !self.config.ensure_weight_tying;
         match (self.stored(bundle, embedding), self.stored(bundle, HEAD)) {
-            (Some((_, table)), Some((own, copy))) => {
-                if !apart && equal(weights, copy, table)? {
-                    self.saved.remove(&own);
-                    self.both = true;
-                }
+            (Some((_, table)), Some((own, copy))) if !apart && equal(weights, copy, table)? => {
+                self.saved.remove(&own);
+                self.both = true;
             }
             (Some((_, table)), None) if of_embedding && apart => self.shared = Some((HEAD, table)),
             (None, Some((_, table))) if of_head => self.shared = Some((embedding, table)),
