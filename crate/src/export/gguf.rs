@@ -19,8 +19,8 @@ const NAME: &str = "model";
 /// Writes the model as one GGUF file: `base_files`, a GGUF file or its parts, with the model's tensors in place of theirs, or without such
 /// files a new one; then its receipt.
 ///
-/// With a base, a tensor whose values are those that the base gave the model is copied unchanged, and so are metadata and tokenizer; a
-/// requested type is that of all matrices, those that were not trained among them. Without a base, vectors and GPT-2's table of positions are F32, and matrices have the requested type, or the one that each has.
+/// With a base, a tensor whose values are those that the base gave the model is copied unchanged, and so are metadata and tokenizer. Without a
+/// base, vectors and GPT-2's table of positions are F32, and matrices have the requested type, or the one that each has.
 ///
 /// # Errors
 /// `export.gguf.type` for a type that cannot be written; `export.gguf.quantised-source` for blocks that would become other blocks, unless

@@ -17,8 +17,8 @@ use crate::state::{SelectionReport, SourceFormat, VerifyPolicy};
 /// full in place of the base's. No device computes anything. The base is read piece by piece; the adapter is held in memory.
 ///
 /// A folder has the dtypes of a dense base, or F16 throughout for a packed one, unless a dtype is requested. A GGUF file is the base with the
-/// targets in place of its own, in the types that they have there. A requested type is that of all matrices. The receipt states how much of the
-/// change each target keeps. Each value is rounded once.
+/// targets in place of its own, in the types that they have there unless others are requested; its receipt states how much of the change each
+/// keeps. Each value is rounded once.
 ///
 /// # Errors
 /// `checkpoint.base.missing` without a base, `checkpoint.base.mismatch` for another one; those of [`export_folder`] and [`export_gguf`].

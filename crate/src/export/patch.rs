@@ -21,10 +21,10 @@ const FILE_TYPE: &str = "general.file_type";
 const SPLIT: &str = "split.";
 
 /// Writes `<name>.gguf`: the base with the model's tensors in place of its own. A tensor whose values are those that the base gave the model
-/// is copied unchanged, unless it is a matrix and another type was requested for matrices; and so are metadata and tokenizer, except for
-/// `split.*`, which a single file does not need, and `general.file_type`, if most of the weights change their type. If the base stores a
-/// tied head as a second tensor, both are replaced; a head that is no longer tied becomes a new tensor, in the type of the table. The
-/// comparison of a tensor ends at its first difference. Returns the base too, with the checksums of its files.
+/// is copied unchanged, and so are metadata and tokenizer, except for `split.*`, which a single file does not need, and `general.file_type`,
+/// if most of the weights change their type. If the base stores a tied head as a second tensor, both are replaced; a head that is no longer
+/// tied becomes a new tensor, in the type of the table. The comparison of a tensor ends at its first difference. Returns the base too, with
+/// the checksums of its files.
 pub(super) async fn patch(
     source: &ExportSource,
     base_files: Vec<Box<dyn ByteSource>>,
@@ -55,19 +55,12 @@ pub(super) async fn patch(
     for (stored, &home) in file.tensors.iter().zip(&homes) {
         let place = from_gguf(&stored.name, family, config);
         let weight = weight(&stored.name, place.clone(), config);
-        let matrix = types.of_matrix(&stored.name, config).filter(|_| !is_plain(&stored.name, &stored.shape));
-        let width = stored.shape.last().copied().unwrap_or(1);
-        let other_type = matrix.is_some_and(|matrix| matrix.for_width(width).ggml() != stored.ggml_type);
         let place = place.and_then(|(name, layout)| Some((*tensors.get(tied(&name, config))?, layout)));
-        let kept = place.as_ref().is_some_and(|(tensor, _)| untouched.contains(tensor.name.as_str()));
-        let Some((tensor, layout)) = place.filter(|_| !kept || other_type) else {
+        let Some((tensor, layout)) = place.filter(|(tensor, _)| !untouched.contains(tensor.name.as_str())) else {
             outputs.push(GgufOutput { weight, ..copy(stored, &files[home])? });
             continue;
         };
-        // The base's own values, not those that a device rounded them to.
-        let of_base = if kept { Some(Weights::of_names(&bundle, vec![tensor.name.clone()])?) } else { None };
-        let tensor = of_base.as_ref().map_or(tensor, |weights| &weights.tensors[0]);
-        match replacement(stored, tensor, layout, matrix, requantise) {
+        match replacement(stored, tensor, layout, types.of_matrix(&stored.name, config), requantise) {
             Ok(output) => outputs.push(GgufOutput { weight, ..output }),
             Err(refusal) => refusals.push(*refusal),
         }
@@ -244,7 +237,7 @@ fn weight(own: &str, place: Option<(String, Layout)>, config: &ModelConfig) -> O
     Some(place.unwrap_or((own.to_string(), Layout::Same))).filter(|(name, _)| !config.tie_word_embeddings || name != HEAD)
 }
 
-/// Returns a tensor of the base with the model's values, in the type `matrix` if one was requested for it, else in that of the base.
+/// Returns a tensor of the base with the model's values, in the type `matrix` if it is a matrix and a type other than the base's was requested.
 fn replacement(
     stored: &GgufTensor,
     tensor: &StreamTensor,
@@ -253,6 +246,7 @@ fn replacement(
     requantise: bool,
 ) -> std::result::Result<GgufOutput, Box<Refusal>> {
     let GgufTensor { name, ggml_type, shape, .. } = stored.clone();
+    let matrix = matrix.filter(|_| !is_plain(&name, &shape));
     let wanted = Wanted::One(matrix.unwrap_or_else(|| replaced(ggml_type)));
     encoded(tensor, Place { name, shape, layout }, wanted, requantise)
 }

@@ -23,16 +23,16 @@ pub struct OutputArgs {
     /// Format to write.
     #[arg(long, default_value = ExportFormat::default().word(), value_parser = formats())]
     pub format: ExportFormat,
-    /// With --format gguf: type of all matrices, token table and head among them, one of f32, f16, bf16, q8_0, q6_k, q5_1, q5_0, q4_k,
-    /// q4_1, q4_0, the mixture q4_k_m, or as-base, which keeps each matrix's type in --base, or without --base its type in the model
-    /// [default: as-base]. With --format gguf-adapter: f32 or f16 [default: f32].
+    /// With --format gguf: type of the matrices, one of f32, f16, bf16, q8_0, q6_k, q5_1, q5_0, q4_k, q4_1, q4_0, the mixture q4_k_m, or
+    /// as-base, which keeps each matrix's type in --base, or without --base its type in the model [default: as-base]. Matrices of a base in
+    /// GGUF that nothing changed keep their bytes. With --format gguf-adapter: f32 or f16 [default: f32].
     #[arg(long = "type", value_name = "TYPE")]
     pub types: Option<String>,
     /// With --format safetensors or peft: dtype of all tensors, f32, bf16, f16, or stored, which keeps the dtype of each [default: stored].
     #[arg(long, value_name = "DTYPE")]
     pub dtype: Option<String>,
     /// With --format gguf: the GGUF file that training started from, or all parts of a split one. Its metadata, its tokenizer and the
-    /// tensors that were not trained are kept byte for byte, except for matrices if --type names another type; without --base a new file is written. For the checkpoint of an adapter: the
+    /// tensors that were not trained are kept byte for byte; without --base a new file is written. For the checkpoint of an adapter: the
     /// model that it was trained on, needed to merge the adapter (--format safetensors or gguf) and for gguf-adapter.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub base: Vec<PathBuf>,

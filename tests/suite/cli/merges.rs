@@ -149,27 +149,6 @@ fn types_of(path: &str) -> BTreeMap<String, String> {
     file.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.ggml_type.dtype())).collect()
 }
 
-/// A type is that of all matrices, in a merge as in a conversion; only `as-base` keeps those that the adapter does not change.
-#[test]
-fn a_merge_writes_the_types_of_a_conversion() {
-    let place = folder("merges-types");
-    let (model, _) = base_in_bf16(&place);
-    let adapter = adapter(&place.join("adapter"), &factors(2e-2));
-    let to = |name: &str| text(&place.join(name));
-    let gguf = |command: &[&str], kind: &str, to: &str| {
-        succeed(&[command, &["--format", "gguf", "--type", kind, "--to", to]].concat());
-        types_of(to)
-    };
-    let base = to("base.gguf");
-    let halves = gguf(&["convert", "--model", &model], "f16", &base);
-    assert_eq!(halves["token_embd.weight"], "F16");
-    let merge = ["adapter", "merge", "--model", &base, "--adapter", &adapter];
-    for kind in ["f32", "bf16", "as-base"] {
-        let converted = gguf(&["convert", "--model", &base], kind, &to(&format!("{kind}-converted.gguf")));
-        assert_eq!(gguf(&merge, kind, &to(&format!("{kind}-merged.gguf"))), converted, "{kind}");
-    }
-}
-
 fn opened(path: &str) -> Bundle {
     open_bundle(vec![Box::new(MemorySource::new("m.gguf", std::fs::read(path).unwrap()))]).unwrap()
 }
