@@ -5,37 +5,41 @@ import { describe, expect, it } from 'vitest';
 import { withoutUnreached } from '../unreached.mjs';
 
 const DIGEST = '::h0123456789abcdef';
-const PARSERS = `
-  (func $"<a::Op as pliron::parsable::Parsable>::parse${DIGEST}" (result i32) (i32.const 1))
-  (func $"pliron::op::canonical_syntax_parse_impl${DIGEST}" (result i32) (i32.const 2))`;
-const MODULE = `(import "env" "call" (func $call))
-  (export "parse" (func 1)) (export "impl" (func 2)) (export "other" (func 3))`;
+const UNREACHED = [
+  '<a::Op as pliron::parsable::Parsable>::parse',
+  'pliron::op::canonical_syntax_parse_impl',
+  'a::<impl b::qtensor::QTensorOps<a::Backend> for a::Backend>::quantize',
+  'burn_cubecl::kernel::quantization::quantize',
+  'cubecl_std::quant::view::expand',
+];
+const OTHER = UNREACHED.length;
 
-function wasm(functions: string): Buffer {
+/** Returns a module of functions with these names, which are exported by their place and return it. */
+function wasm(names: string[]): Buffer {
   binaryen.setDebugInfo(true);
-  const module = binaryen.parseText(`(module ${MODULE} ${functions})`);
+  const exports = names.map((_, at) => `(export "${at}" (func ${at + 1}))`).join(' ');
+  const functions = names.map((name, at) => `(func $"${name}${DIGEST}" (result i32) (i32.const ${at}))`).join(' ');
+  const module = binaryen.parseText(`(module (import "env" "call" (func $call)) ${exports} ${functions})`);
   const bytes = Buffer.from(module.emitBinary());
   module.dispose();
   return bytes;
 }
 
-const other = (name: string): string => `(func $"${name}${DIGEST}" (result i32) (i32.const 3))`;
-
 describe('functions that nothing calls', () => {
   it('are traps, and all others stay', () => {
-    const small = withoutUnreached(wasm(PARSERS + other('<a::Op as pliron::printable::Printable>::parse_all')));
+    const small = withoutUnreached(wasm([...UNREACHED, '<a::Op as pliron::printable::Printable>::parse_all']));
     const instance = new WebAssembly.Instance(new WebAssembly.Module(small), { env: { call: () => undefined } });
-    const { parse, impl, other: kept } = instance.exports as Record<string, () => number>;
-    expect(parse).toThrow(WebAssembly.RuntimeError);
-    expect(impl).toThrow(WebAssembly.RuntimeError);
-    expect(kept?.()).toBe(3);
+    const functions = instance.exports as Record<string, () => number>;
+    for (const at of UNREACHED.keys()) expect(functions[at]).toThrow(WebAssembly.RuntimeError);
+    expect(functions[OTHER]?.()).toBe(OTHER);
   });
 
-  it('are not dropped where something calls them, nor silently missed', () => {
-    expect(() => withoutUnreached(wasm(PARSERS + other('pliron::parsable::parse_from_str')))).toThrow(
-      'which calls what unreached.mjs drops',
-    );
-    const renamed = PARSERS.replace('Parsable>::parse', 'Parsable>::read') + other('a::b');
-    expect(() => withoutUnreached(wasm(renamed))).toThrow('has no function');
+  it.each(['pliron::parsable::parse_from_str', 'burn_tensor::tensor::api::quantize'])('are not dropped where %s calls them', (caller) => {
+    expect(() => withoutUnreached(wasm([...UNREACHED, caller]))).toThrow('which calls what unreached.mjs drops');
+  });
+
+  it.each(UNREACHED)('are not silently missed: %s', (missing) => {
+    const names = UNREACHED.map((name) => (name === missing ? 'a::renamed' : name));
+    expect(() => withoutUnreached(wasm(names))).toThrow('has no function');
   });
 });
