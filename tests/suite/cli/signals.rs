@@ -30,9 +30,11 @@ fn large(place: &Path) -> String {
 
 /// Returns the temporary folder of a process that has begun to write its output into `folder`.
 fn begun(folder: &Path) -> Option<PathBuf> {
-    // Locations are tried out with files of such names as well.
     let all = fs::read_dir(folder).ok()?.map(|entry| entry.unwrap().path());
-    all.filter(|path| path.is_dir()).find(|path| path.file_name().unwrap().to_string_lossy().starts_with(".tabtune-"))
+    let mut temporary = all.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(".tabtune-"));
+    // Locations are tried out with files and folders of such names as well, in which nothing is written.
+    let written = |path: PathBuf| fs::metadata(path).is_ok_and(|found| found.len() > 0);
+    temporary.find(|path| fs::read_dir(path).is_ok_and(|mut files| files.any(|file| file.is_ok_and(|file| written(file.path())))))
 }
 
 #[test]
