@@ -21,8 +21,6 @@ const casesDir = process.env.TABTUNE_CASES || join(cacheDir, 'cases');
 const AFTER_RUST = ['kernels.test.mjs'];
 /** Browser tests that also run the native program. */
 const WITH_PROGRAM = ['survival-files.test.mjs', 'survival-storage.test.mjs'];
-/** Browser tests with timing requirements: nothing runs at the same time. */
-const ALONE = ['survival-alone.test.mjs'];
 /** Browser tests of the release build: `npm run release-check`. */
 const OF_THE_RELEASE = ['builds.test.mjs', 'packed.test.mjs'];
 /** Browser tests that take longest, slowest first. */
@@ -114,7 +112,7 @@ const parts = {
     return settle({ passed: numPassedTests, failed: numFailedTests }, code);
   },
 
-  async browser({ native, core, others, rust, onLine }) {
+  async browser({ native, core, rust, onLine }) {
     onLine(`waits for ${STAGES.quick}`);
     await core;
     const names = readdirSync(join(root, 'tests', 'browser')).filter(
@@ -132,11 +130,7 @@ const parts = {
         .run(() => browserTests(file, 'quick'), { urgent: AFTER_RUST.includes(file.key) })
         .finally(() => onLine(...progress.ended(file)));
     const after = new Map([...WITH_PROGRAM, ...AFTER_RUST].map((key) => [key, AFTER_RUST.includes(key) ? rust : native]));
-    const results = await Promise.all(
-      files.filter(({ key }) => !ALONE.includes(key)).map(async (file) => (await after.get(file.key), inTurn(file))),
-    );
-    await others;
-    for (const file of files.filter(({ key }) => ALONE.includes(key))) results.push(await inTurn(file));
+    const results = await Promise.all(files.map(async (file) => (await after.get(file.key), inTurn(file))));
     remember(files);
     return add(...results);
   },

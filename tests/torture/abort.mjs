@@ -1,8 +1,6 @@
 // Aborts every long call at many moments: AbortError within its time limit, then the next step is that of the unbroken run.
 import { TINY, differences } from './arena.mjs';
 
-const BOUND_MS = 500;
-
 /** Calls of a trainer; each begins with the state of a complete step and must leave such a state. */
 const CALLS = {
   run: (s, signal) => s.run({ signal }),
@@ -25,15 +23,16 @@ const LETTERS = {
   shape: { ...TINY.shape, hiddenSize: 576, intermediateSize: 1536, numHiddenLayers: 2, numAttentionHeads: 9, numKeyValueHeads: 3 },
 };
 
-export async function abort(arena, tally, { delays, large = false }) {
+/** `boundMs` is the time after an abort within which its call ends, in addition to that of a micro-batch. */
+export async function abort(arena, tally, { delays, boundMs, large = false }) {
   const { sample, ...others } = CALLS;
-  if (!large) return during(arena, tally, TINY, CALLS, 100, delays, starts);
-  await during(arena, tally, SMOLLM2, others, 60, delays, starts);
-  await during(arena, tally, LETTERS, { sample }, 20, delays);
+  if (!large) return during(arena, tally, TINY, CALLS, 100, { delays, boundMs }, starts);
+  await during(arena, tally, SMOLLM2, others, 60, { delays, boundMs }, starts);
+  await during(arena, tally, LETTERS, { sample }, 20, { delays, boundMs });
 }
 
 /** Aborts calls of one trainer, which makes fewer than `steps` steps in the meantime, then the calls in `more`. */
-async function during(arena, tally, setting, calls, steps, delays, more) {
+async function during(arena, tally, setting, calls, steps, { delays, boundMs }, more) {
   const truth = await arena.truth(setting, steps);
   await arena.with(async (subject) => {
     const microBatchMs = await subject.do(async (s, setting) => {
@@ -44,6 +43,7 @@ async function during(arena, tally, setting, calls, steps, delays, more) {
       await s.step(2);
       return (performance.now() - from) / 2 / setting.options.gradientAccumulationSteps;
     }, setting);
+    const bound = boundMs + microBatchMs;
     for (const [name, call] of Object.entries(calls)) {
       for (const delay of delays) {
         const result = await subject
@@ -71,15 +71,15 @@ async function during(arena, tally, setting, calls, steps, delays, more) {
         const wrong =
           result.how.ok || result.how.name === 'AbortError' ? [] : [`${result.how.code} ${result.how.word} ${result.how.message}`];
         wrong.push(...differences(`loss of step ${result.before + 1}`, result.loss, truth.losses[result.before + 1]));
-        tally.add(fault, wrong, result.ms, BOUND_MS + microBatchMs);
+        tally.add(fault, wrong, result.ms, bound);
       }
     }
-    await more?.(subject, tally, setting, truth, delays, microBatchMs);
+    await more?.(subject, tally, setting, truth, delays, bound);
   });
 }
 
 /** Calls that create something: after an abort, the same call works when it is made again. */
-async function starts(subject, tally, setting, truth, delays, microBatchMs) {
+async function starts(subject, tally, setting, truth, delays, bound) {
   const made = await subject.do(async (s) => {
     const saved = await s.current().save();
     globalThis.files = (await s.current().exportFiles()).map(({ name, blob }) => new File([blob], name));
@@ -122,7 +122,7 @@ async function starts(subject, tally, setting, truth, delays, microBatchMs) {
       const wrong =
         result.how.ok || result.how.name === 'AbortError' ? [] : [`${result.how.code} ${result.how.word} ${result.how.message}`];
       wrong.push(...differences('the same again', result.again, true));
-      tally.add(`abort of ${name}`, wrong, result.ms, BOUND_MS + microBatchMs);
+      tally.add(`abort of ${name}`, wrong, result.ms, bound);
     }
   }
   const next = await subject.do(async (s, { run }) => {
