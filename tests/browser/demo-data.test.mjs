@@ -70,7 +70,11 @@ test('every word of the account of data reaches the package before a run and the
 test('the page shows every word that a choice of files can raise, with its rows', async () => {
   const { page, record } = await open(`${address()}/demo/`);
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
-  const shown = CASES.filter(({ options }) => !('form' in options || 'columns' in options || 'on_bad_row' in options));
+  const can = CASES.filter(({ options }) => !('form' in options || 'columns' in options || 'on_bad_row' in options));
+  // The page writes all words by one rule, so the short form shows two of each kind; the package's test above has every one.
+  const kindOf = ({ refused, lines }) => `${refused} ${lines.length > 0}`;
+  const nth = (each) => can.filter((other) => kindOf(other) === kindOf(each)).indexOf(each);
+  const shown = can.filter((each) => process.env.TABTUNE_FULL !== undefined || nth(each) < 2);
   for (const { code, refused, lines, data, model, options } of shown) {
     if (options.seq_len !== undefined) await page.fill('#s-length', String(options.seq_len));
     await page.setInputFiles('#model-files', model);

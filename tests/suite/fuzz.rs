@@ -1,7 +1,8 @@
 //! Broken files in great number: each is answered without a panic, soon, and in little memory (crate/FORMATS.md, "Refusals").
 //!
 //! Each target starts from sound and hostile files and changes them; a file with a new answer is added to the files that are changed. The
-//! sequence is the same in every run. `TABTUNE_FUZZ` is the number of files for each target, 20,000 by default.
+//! sequence is the same in every run. `TABTUNE_FUZZ` is the number of files for each target, 20,000 with
+//! `TABTUNE_FULL=1` and 6,000 otherwise.
 
 pub(crate) mod mutation;
 mod opening;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use mutation::Random;
 use tabtune_tests::allocation::{Counting, most_held};
+use tabtune_tests::in_full;
 use targets::{Target, as_text};
 
 #[global_allocator]
@@ -49,7 +51,8 @@ fn answer(target: &Target, file: &[u8]) -> Result<String, String> {
 }
 
 fn fuzz(target: &Target) {
-    let count: u64 = std::env::var("TABTUNE_FUZZ").map_or(20_000, |count| count.parse().expect("TABTUNE_FUZZ is a number"));
+    let default = if in_full() { 20_000 } else { 6_000 };
+    let count: u64 = std::env::var("TABTUNE_FUZZ").map_or(default, |count| count.parse().expect("TABTUNE_FUZZ is a number"));
     let mut random = Random(20_261_122);
     let mut files = (target.seeds)();
     let seeds = files.len() as u64;
@@ -72,13 +75,8 @@ fn fuzz(target: &Target) {
         }
     }
     println!("{}: {count} files, {} answers, {:.1} s", target.name, answers.len(), start.elapsed().as_secs_f64());
-    assert!(
-        answers.len() >= target.answers,
-        "{}: {} answers, expected at least {}: {answers:#?}",
-        target.name,
-        answers.len(),
-        target.answers
-    );
+    let expected = if count < 20_000 { target.answers / 2 } else { target.answers };
+    assert!(answers.len() >= expected, "{}: {} answers, expected at least {expected}: {answers:#?}", target.name, answers.len());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use tabtune::formats::MemorySource;
 use tabtune::portable::open_json;
 use tabtune::tokenizer::{PartsModel, Tokenizer, TokenizerParts};
 use tabtune_tests::allocation::most_held;
+use tabtune_tests::in_full;
 
 use super::most_bytes;
 use crate::hostile::rows::{array, gg, key, tensor, text};
@@ -13,7 +14,7 @@ use crate::hostile::{bytes_of, cases};
 /// Returns the size of the files in bytes, large enough that the allowance of 16 MiB hides little next to 8 times the size. `TABTUNE_LARGE` sets
 /// another one, in MiB.
 pub fn large() -> usize {
-    std::env::var("TABTUNE_LARGE").map_or(8, |size| size.parse().expect("TABTUNE_LARGE is a number")) << 20
+    std::env::var("TABTUNE_LARGE").map_or(if in_full() { 8 } else { 4 }, |size| size.parse().expect("TABTUNE_LARGE is a number")) << 20
 }
 pub const MAX_COUNT: usize = 100_000;
 

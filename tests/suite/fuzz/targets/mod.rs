@@ -41,7 +41,7 @@ pub struct Target {
     pub change: Change,
     /// Function that reads a file and summarises the result.
     pub answer: fn(&[u8]) -> String,
-    /// Minimum number of different answers to 20,000 files, which shows that the files reach all parts of the reader.
+    /// Minimum number of different answers to 20,000 files, which shows that the files reach all parts of the reader; half as many to fewer.
     pub answers: usize,
 }
 
