@@ -19,11 +19,13 @@ mod peft;
 mod recipe;
 mod source;
 
+use serde::{Deserialize, Serialize};
+
 use crate::bundle::FileStream;
 use crate::error::{Refusal, Result, word};
 use crate::formats::ByteSource;
 
-pub use options::{ExportDtype, ExportFormat, ExportOptions, JsonEncoding, ModelCard};
+pub use options::{ExportDtype, ExportOptions, JsonEncoding, ModelCard};
 pub(crate) use peft::export_adapter;
 pub(crate) use source::training_record;
 pub use source::{ExportSource, Weights};
@@ -37,7 +39,25 @@ pub use self::{
     gguf_types::GgufTypes,
 };
 
-/// The format behind a word of the options.
+/// Format of an export.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportFormat {
+    /// A Hugging Face folder.
+    #[default]
+    Safetensors,
+    /// One GGUF file.
+    Gguf,
+    /// A state dict as JSON.
+    Json,
+    /// The trained adapter alone, as a folder of PEFT.
+    Peft,
+    /// The trained adapter alone, as one GGUF file for llama.cpp.
+    #[serde(rename = "gguf-adapter")]
+    GgufAdapter,
+}
+
+/// Returns the functions of a format. A new format is its file, a variant and its rows here.
 fn format_of(format: ExportFormat) -> &'static dyn format::Format {
     match format {
         ExportFormat::Safetensors => &folder::Folder,
@@ -50,6 +70,14 @@ fn format_of(format: ExportFormat) -> &'static dyn format::Format {
 
 #[doc(hidden)]
 impl ExportFormat {
+    /// All formats.
+    pub const ALL: [Self; 5] = [Self::Safetensors, Self::Gguf, Self::Json, Self::Peft, Self::GgufAdapter];
+
+    /// Returns its word in options.
+    pub fn word(self) -> &'static str {
+        format_of(self).word()
+    }
+
     /// Describes the format for a list, as a noun phrase without an article.
     pub fn about(self) -> &'static str {
         format_of(self).about()
@@ -81,14 +109,13 @@ impl ExportFormat {
 /// tensors go into, or of the base that a trained adapter is merged into.
 ///
 /// # Errors
-/// `export.*` for a model that the format cannot hold, or options that do not fit it. For an adapter that is merged
-/// `checkpoint.base.missing` without its base and `checkpoint.base.mismatch` for another one. While the stream is read, `tensor.non-finite`
-/// for weights with NaN or infinite values that are not allowed, and `export.overflow` for finite values beyond their type.
+/// `export.*` for a model that the format cannot hold, or options that do not fit it. For an adapter that is merged `checkpoint.base.missing` without its base and `checkpoint.base.mismatch` for another one. While the
+/// stream is read, `tensor.non-finite` for weights with NaN or infinite values that are not allowed, and `export.overflow` for finite values
+/// beyond their type.
 pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
-    let stream = format_of(options.format).export(source, base_files, options).await?;
-    // A document judges its values itself, before they are written.
-    let judged = options.format == ExportFormat::Json;
-    Ok(if judged { stream } else { stream.allow_non_finite(options.allow_non_finite) })
+    let format = format_of(options.format);
+    let stream = format.export(source, base_files, options).await?;
+    Ok(if format.judges_values() { stream } else { stream.allow_non_finite(options.allow_non_finite) })
 }
 
 /// Plans every export of `source`, by the functions that make them. Nothing is read.

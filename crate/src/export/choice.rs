@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::options::ExportFormat;
+use super::ExportFormat;
 use crate::bundle::FileStream;
 use crate::error::Result;
 

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::card::card;
-use super::check_kind;
 use super::choice::ExportChoice;
 use super::format::{BaseFiles, Exporting, Format};
 use super::merged::{merge_into, opened_merged};
-use super::options::{ExportDtype, ExportFormat, ExportOptions};
+use super::options::{ExportDtype, ExportOptions};
 use super::source::ExportSource;
+use super::{ExportFormat, check_kind};
 use crate::bundle::{FileStream, StreamTensor, refuse_blocks};
 use crate::error::{Refusal, Result, word};
 use crate::formats::TensorType;
@@ -59,6 +59,10 @@ pub fn export_folder(source: &ExportSource, options: &ExportOptions) -> Result<F
 pub(super) struct Folder;
 
 impl Format for Folder {
+    fn word(&self) -> &'static str {
+        "safetensors"
+    }
+
     fn about(&self) -> &'static str {
         "Hugging Face folder, safetensors"
     }

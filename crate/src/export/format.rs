@@ -18,6 +18,9 @@ pub(super) type Exporting<'a> = Pin<Box<dyn Future<Output = Result<FileStream>> 
 /// A format of exports. A new one is a file that implements this, a variant of [`ExportFormat`](super::ExportFormat) and its row in
 /// [`format_of`](super::format_of); the lists of the terminal and of the page follow from them.
 pub(super) trait Format {
+    /// Its word in options, which serde has for the variant.
+    fn word(&self) -> &'static str;
+
     /// Describes it for a list, as a noun phrase without an article.
     fn about(&self) -> &'static str;
 
@@ -34,7 +37,12 @@ pub(super) trait Format {
     /// Keys of [`ExportOptions`] that are of use for this format and not for all; `base` for files of a base.
     fn own_options(&self) -> &'static [&'static str];
 
-    /// Prepares the files, the receipt last. Values that are not finite are judged by the caller.
+    /// True if [`Self::export`] itself refuses values that are not finite, before the first byte; else the caller has them refused.
+    fn judges_values(&self) -> bool {
+        false
+    }
+
+    /// Prepares the files, the receipt last.
     fn export<'a>(&self, source: &'a ExportSource, base_files: BaseFiles, options: &'a ExportOptions) -> Exporting<'a>;
 
     /// Plans every export of `source` in this format. Nothing is read.

@@ -1,14 +1,14 @@
 //! Writes a model as one GGUF file.
 
-use super::check_kind;
 use super::choice::ExportChoice;
 use super::format::{BaseFiles, Exporting, Format};
 use super::gguf_types::{GgufTypes, words};
 use super::merged::{merge_into, opened_merged};
-use super::options::{ExportFormat, ExportOptions};
+use super::options::ExportOptions;
 use super::patch::patch;
 use super::recipe::{Start, recipe};
 use super::source::ExportSource;
+use super::{ExportFormat, check_kind};
 use crate::bundle::FileStream;
 use crate::error::Result;
 use crate::state::{RECEIPT, ReceiptFile};
@@ -59,6 +59,10 @@ pub async fn export_gguf(source: &ExportSource, base_files: BaseFiles, options: 
 pub(super) struct Gguf;
 
 impl Format for Gguf {
+    fn word(&self) -> &'static str {
+        "gguf"
+    }
+
     fn about(&self) -> &'static str {
         "GGUF for llama.cpp"
     }

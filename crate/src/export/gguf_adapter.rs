@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::architecture::architecture;
-use super::check_kind;
 use super::choice::ExportChoice;
 use super::format::{BaseFiles, Exporting, Format};
 use super::gguf_types::values_of;
-use super::options::{ExportFormat, ExportOptions};
+use super::options::ExportOptions;
 use super::source::ExportSource;
+use super::{ExportFormat, check_kind};
 use crate::bundle::{EncodedTensor, FileStream, GgufOutput, Segment, StreamTensor};
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::{Layout, factor_names, to_gguf};
@@ -101,6 +101,10 @@ fn output(tensor: &StreamTensor, name: String, layout: Layout, to: TensorType, f
 pub(super) struct GgufAdapter;
 
 impl Format for GgufAdapter {
+    fn word(&self) -> &'static str {
+        "gguf-adapter"
+    }
+
     fn about(&self) -> &'static str {
         "LoRA adapter, GGUF for llama.cpp"
     }

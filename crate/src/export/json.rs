@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::check_kind;
 use super::choice::ExportChoice;
 use super::format::{BaseFiles, Exporting, Format};
-use super::options::{ExportFormat, ExportOptions};
+use super::options::ExportOptions;
 use super::source::ExportSource;
+use super::{ExportFormat, check_kind};
 use crate::bundle::{FileStream, MAX_JSON_BYTES, PIECE_ELEMENTS, StoredTensor, StreamTensor, StreamValues};
 use crate::error::{Refusal, Result, word};
 use crate::formats::SourceSpan;
@@ -21,6 +21,10 @@ const ENDING: &str = ".state_dict.json";
 pub(super) struct Json;
 
 impl Format for Json {
+    fn word(&self) -> &'static str {
+        "json"
+    }
+
     fn about(&self) -> &'static str {
         "JSON document"
     }
@@ -31,6 +35,10 @@ impl Format for Json {
 
     fn own_options(&self) -> &'static [&'static str] {
         &["encoding", "optimizer"]
+    }
+
+    fn judges_values(&self) -> bool {
+        true
     }
 
     fn export<'a>(&self, source: &'a ExportSource, _: BaseFiles, options: &'a ExportOptions) -> Exporting<'a> {

@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
+use super::ExportFormat;
 use super::format::BaseFiles;
 use super::gguf_types::GgufTypes;
-use super::options::{ExportDtype, ExportFormat, ExportOptions};
+use super::options::{ExportDtype, ExportOptions};
 use super::peft::push_adapter;
 use super::source::{ExportSource, Weights};
 use crate::bundle::{Bundle, FileStream, ModelAssets, OpenOptions, StreamTensor, StreamValues, open_bundle_with};

@@ -2,43 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ExportFormat;
 use crate::error::{Error, Fault, Result};
 use crate::formats::TensorType;
-
-/// Format of an export.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExportFormat {
-    /// A Hugging Face folder.
-    #[default]
-    Safetensors,
-    /// One GGUF file.
-    Gguf,
-    /// A state dict as JSON.
-    Json,
-    /// The trained adapter alone, as a folder of PEFT.
-    Peft,
-    /// The trained adapter alone, as one GGUF file for llama.cpp.
-    #[serde(rename = "gguf-adapter")]
-    GgufAdapter,
-}
-
-#[doc(hidden)]
-impl ExportFormat {
-    /// All formats.
-    pub const ALL: [Self; 5] = [Self::Safetensors, Self::Gguf, Self::Json, Self::Peft, Self::GgufAdapter];
-
-    /// Returns its word in options.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Safetensors => "safetensors",
-            Self::Gguf => "gguf",
-            Self::Json => "json",
-            Self::Peft => "peft",
-            Self::GgufAdapter => "gguf-adapter",
-        }
-    }
-}
 
 /// dtype of the tensors of a folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::card::card;
-use super::check_kind;
 use super::choice::ExportChoice;
 use super::format::{BaseFiles, Exporting, Format};
-use super::options::{ExportFormat, ExportOptions};
+use super::options::ExportOptions;
 use super::source::ExportSource;
+use super::{ExportFormat, check_kind};
 use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, BASE_DIGEST, FileStream, adapter_tensors};
 use crate::error::{Result, word};
 use crate::formats::{Digest, TensorType, Warning};
@@ -57,6 +57,10 @@ pub(super) fn push_adapter(
 pub(super) struct Peft;
 
 impl Format for Peft {
+    fn word(&self) -> &'static str {
+        "peft"
+    }
+
     fn about(&self) -> &'static str {
         "LoRA adapter, PEFT folder"
     }

@@ -83,6 +83,14 @@ fn options(choice: &ExportChoice) -> ExportOptions {
     }
 }
 
+/// The terminal and the schema have a format's own word, options in JSON that of serde.
+#[test]
+fn formats_have_the_words_of_their_options() {
+    for format in ExportFormat::ALL {
+        assert_eq!(serde_json::to_value(format).unwrap(), json!(format.word()));
+    }
+}
+
 #[test]
 fn line_45_what_is_offered_is_what_exports_make() {
     for (what, from, base) in models() {
