@@ -32,6 +32,9 @@ const FACTORS = 1 / 10;
 let scratch = SCRATCH;
 let suggested = OPTIMIZERS['adamw']?.rate;
 
+/** Returns the name of an update rule by its `type`, which is itself the name of one that the page does not offer. */
+export const ruleName = (type: string): string => OPTIMIZERS[type]?.label ?? type;
+
 /** Fills the list of update rules. */
 export function offerOptimizers(): void {
   const options = Object.entries(OPTIMIZERS).map(([word, { label }]) => new Option(label, word));

@@ -111,6 +111,12 @@ impl Default for OptimizerConfig {
 
 #[doc(hidden)]
 impl OptimizerConfig {
+    /// Returns every rule with its defaults; APOLLO as APOLLO-Mini, whose rank fits every model.
+    pub(crate) fn every() -> [Self; 4] {
+        let apollo = ApolloConfig { mini: true, ..ApolloConfig::default() };
+        [Self::default(), Self::Adafactor(Default::default()), Self::Apollo(apollo), Self::Sgd(Default::default())]
+    }
+
     /// Returns its `type`.
     pub fn kind(&self) -> &'static str {
         match self {

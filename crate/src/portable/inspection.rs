@@ -11,7 +11,7 @@ use super::json::open_json;
 use super::safetensors::open_safetensors;
 use crate::bundle::{InventoryTensor, OpenOptions};
 use crate::checkpoint::MANIFEST;
-use crate::config::{ApolloConfig, ModelConfig, OptimizerConfig, Precision, TrainConfig};
+use crate::config::{ModelConfig, OptimizerConfig, Precision, TrainConfig};
 use crate::error::{Error, Refusal, Result};
 use crate::export::ExportChoice;
 use crate::formats::{ByteSource, Warning, base_name};
@@ -241,14 +241,8 @@ impl Inspection {
 
 /// Computes the memory of a step with each update rule and precision, at their defaults, for one sequence.
 fn trainable(config: &ModelConfig) -> Result<Trainable> {
-    let rules = [
-        OptimizerConfig::default(),
-        OptimizerConfig::Adafactor(Default::default()),
-        OptimizerConfig::Apollo(ApolloConfig { mini: true, ..ApolloConfig::default() }),
-        OptimizerConfig::Sgd(Default::default()),
-    ];
     let mut options = Vec::new();
-    for optimizer in rules {
+    for optimizer in OptimizerConfig::every() {
         for precision in [Precision::F32, Precision::Bf16] {
             let seq_len = PLANNED_TOKENS.min(config.max_position_embeddings);
             let train = TrainConfig { optimizer: optimizer.clone(), precision, batch_size: 1, seq_len, ..TrainConfig::default() };

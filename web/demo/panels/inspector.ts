@@ -5,6 +5,7 @@ import type { FileReport, InspectReport, Refusal } from 'tabtune';
 import { byId, make } from '../dom.js';
 import { onDrop } from '../drop.js';
 import { bytes, counted, grouped } from '../format.js';
+import { ruleName } from '../settings.js';
 import { faultOf } from '../words.js';
 import { workerUrl } from '../worker.js';
 import { choiceFacts, choiceName } from './export-as.js';
@@ -17,7 +18,6 @@ const KINDS: Readonly<Record<InspectReport['kind'], string>> = {
   checkpoint: 'A checkpoint of a run',
   unknown: 'Nothing that is known here',
 };
-const RULES: Readonly<Record<string, string>> = { adamw: 'AdamW', adafactor: 'Adafactor', apollo: 'APOLLO', sgd: 'SGD' };
 /** Number of rows shown of long lists. */
 const ROWS = 200;
 const NAME = 64;
@@ -85,7 +85,7 @@ function training({ ok, reason, options }: InspectReport['trainable']): HTMLElem
     table(
       'GPU memory of a step',
       ['Update rule', 'Weights', 'GPU memory of a step'],
-      options.map(({ optimizer, precision, bytes: need }) => [RULES[optimizer] ?? escaped(optimizer), escaped(precision), bytes(need)]),
+      options.map(({ optimizer, precision, bytes: need }) => [escaped(ruleName(optimizer)), escaped(precision), bytes(need)]),
     ),
   ];
 }
