@@ -14,6 +14,19 @@ use crate::formats::GgufValue;
 /// Name of the head, if it is not the input embedding.
 pub(crate) const HEAD: &str = "lm_head.weight";
 
+/// Effect of a key on the arithmetic of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It is read, and honoured or refused by its value.
+    Read,
+    /// It changes nothing: it repeats what the tensors show, or belongs to a feature that is refused by another key.
+    Nothing,
+    /// It changes results, unless it is 0, false or empty.
+    UnlessZero,
+    /// It changes results, unless it is 1, or 0 for none.
+    UnlessOne,
+}
+
 /// A family of models. A new one is a file with one of these, and its row in `table.rs`.
 pub(super) struct Family {
     /// Words of `model_type` in a `config.json`.
@@ -40,6 +53,8 @@ pub(super) struct Family {
     pub(super) gguf_word: fn(&ModelConfig) -> Option<&'static str>,
     /// Returns the keys below the architecture that only this family has, in the order of a file.
     pub(super) gguf_keys: fn(&ModelConfig) -> Vec<(&'static str, GgufValue)>,
+    /// Effects of keys below the architecture that differ from those in `gguf_keys.rs`.
+    pub(super) gguf_effects: &'static [(&'static str, Effect)],
     /// Returns the layout of `blk.<n>.<part>.<end>` in a GGUF file of this architecture.
     pub(super) layout: fn(&str, &str, &str, &ModelConfig) -> Layout,
     /// Returns the full name of a tensor of a folder; `None` for buffers that hold nothing trained.

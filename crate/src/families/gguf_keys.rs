@@ -1,24 +1,11 @@
 //! The keys below the architecture of a GGUF file, by their effect: the list of llama.cpp (`src/llama-arch.cpp`), for the families that are
 //! read here.
 
+use super::family::Effect::{self, Nothing, Read, UnlessOne, UnlessZero};
 use super::refusal::unsupported;
+use super::table::FAMILIES;
 use crate::error::{Result, word};
 use crate::formats::{GgufFile, GgufValue, Warning, add_warning};
-
-/// Effect of a key on the arithmetic of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// It is read, and honoured or refused by its value.
-    Read,
-    /// It changes nothing: it repeats what the tensors show, or belongs to a feature that is refused by another key.
-    Nothing,
-    /// It changes results, unless it is 0, false or empty.
-    UnlessZero,
-    /// It changes results, unless it is 1, or 0 for none.
-    UnlessOne,
-}
-
-use Effect::{Nothing, Read, UnlessOne, UnlessZero};
 
 /// Every key that llama.cpp knows below the name of an architecture, in families with rotary positions.
 pub const KEYS: &[(&str, Effect)] = &[
@@ -158,15 +145,11 @@ pub const KEYS: &[(&str, Effect)] = &[
     ("shortconv.l_cache", UnlessZero),
 ];
 
-/// Returns the effect of a key in a family: GPT-2 has no rotary positions, and another norm.
-pub fn effect(family: &str, key: &str) -> Option<Effect> {
-    match (family, key) {
-        ("gpt2", "attention.layer_norm_epsilon") => Some(Read),
-        ("gpt2", "attention.sliding_window") => Some(UnlessZero),
-        ("gpt2", "attention.layer_norm_rms_epsilon") => Some(Nothing),
-        ("gpt2", rope) if rope.starts_with("rope.") => KEYS.iter().any(|(known, _)| *known == rope).then_some(Nothing),
-        _ => KEYS.iter().find(|(known, _)| *known == key).map(|(_, effect)| *effect),
-    }
+/// Returns the effect of a key in the family of this architecture.
+pub fn effect(architecture: &str, key: &str) -> Option<Effect> {
+    let of = |keys: &[(&str, Effect)]| keys.iter().find(|(known, _)| *known == key).map(|(_, effect)| *effect);
+    let own = FAMILIES.into_iter().filter(|family| family.gguf.contains(&architecture)).find_map(|family| of(family.gguf_effects));
+    own.or_else(|| of(KEYS))
 }
 
 /// Refuses keys that change what the model computes, and warns about unknown ones of its architecture.

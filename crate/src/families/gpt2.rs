@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::family::{Family, HEAD};
+use super::family::{Effect, Family, HEAD};
 use super::gguf_values::{Keys as GgufKeys, missing};
 use super::hf_keys::{Keys, Taken, head_dim};
 use super::layout::Layout;
@@ -39,6 +39,23 @@ pub(super) const GPT2: Family = Family {
     read_gguf,
     gguf_word: |_| Some("gpt2"),
     gguf_keys: |config| vec![("attention.layer_norm_epsilon", GgufValue::of_f32(config.norm_eps as f32))],
+    // Another norm, and no rotary positions.
+    gguf_effects: &[
+        ("attention.layer_norm_epsilon", Effect::Read),
+        ("attention.layer_norm_rms_epsilon", Effect::Nothing),
+        ("attention.sliding_window", Effect::UnlessZero),
+        ("rope.dimension_count", Effect::Nothing),
+        ("rope.dimension_sections", Effect::Nothing),
+        ("rope.freq_base", Effect::Nothing),
+        ("rope.scale_linear", Effect::Nothing),
+        ("rope.scaling.type", Effect::Nothing),
+        ("rope.scaling.factor", Effect::Nothing),
+        ("rope.scaling.alpha", Effect::Nothing),
+        ("rope.scaling.attn_factor", Effect::Nothing),
+        ("rope.scaling.yarn_ext_factor", Effect::Nothing),
+        ("rope.scaling.yarn_attn_factor", Effect::Nothing),
+        ("rope.scaling.yarn_log_multiplier", Effect::Nothing),
+    ],
     layout,
     full_name,
 };

@@ -28,6 +28,7 @@ pub(super) const LLAMA: Family = Family {
     read_gguf,
     gguf_word,
     gguf_keys: rotary::gguf_keys,
+    gguf_effects: &[],
     layout,
     full_name: rotary::full_name,
 };

@@ -32,6 +32,7 @@ pub(super) const OLMO2: Family = Family {
     read_gguf: |keys, tied| rotary::read_gguf(keys, &PUBLISHED, tied),
     gguf_word: |_| Some(WORD),
     gguf_keys: rotary::gguf_keys,
+    gguf_effects: &[],
     layout: |_, _, _, _| Layout::Same,
     full_name: rotary::full_name,
 };
