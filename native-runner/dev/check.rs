@@ -16,7 +16,7 @@ use tabtune::tokenizer::Tokenizer;
 
 use crate::CheckArgs;
 use crate::oracle::judge::{Subject, judge, unsupported};
-use crate::oracle::lora::{LoraCase, describe as describe_beside, judge_lora};
+use crate::oracle::lora::{LoraCase, describe as describe_adapter, judge_lora};
 use crate::oracle::{Case, Oracle, Task, Verdict};
 use tabtune_native::commands::{Outcome, load_model, open_device};
 use tabtune_native::error::{Result, RunError, unreadable};
@@ -26,10 +26,11 @@ use tabtune_native::output::Output;
 /// Assets that only `fetch-assets.sh --full` provides, so their absence is not a failure.
 const FULL_ASSETS: [&str; 2] = ["smollm2/hf", "smollm2/SmolLM2-135M-Instruct.F16.gguf"];
 
-enum Answer {
+/// Result of a case.
+enum Judgement {
     Judged(Verdict),
     /// Result for a model with a separate adapter: the comparison, and additional fields of its line.
-    Beside(Verdict, Map<String, Value>),
+    OfAdapter(Verdict, Map<String, Value>),
     Skipped(String),
 }
 
@@ -60,13 +61,13 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<Outcome> {
         let mut line = Map::new();
         line.insert("id".into(), case["id"].clone());
         line.insert("kind".into(), case["kind"].clone());
-        let answer = bench.answer(case);
-        match &answer {
-            Ok(Answer::Skipped(_)) => skipped += 1,
-            Ok(Answer::Judged(verdict) | Answer::Beside(verdict, _)) if verdict.ok() => {}
+        let judgement = bench.judge(case);
+        match &judgement {
+            Ok(Judgement::Skipped(_)) => skipped += 1,
+            Ok(Judgement::Judged(verdict) | Judgement::OfAdapter(verdict, _)) if verdict.ok() => {}
             _ => failed += 1,
         }
-        describe(&answer, &mut line);
+        describe(&judgement, &mut line);
         line.insert("secs".into(), json!(clock.elapsed().as_secs_f64()));
         output.line(&line, || readable(&line))?;
     }
@@ -75,13 +76,13 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<Outcome> {
     Ok(if failed == 0 { Outcome::Good } else { Outcome::Bad })
 }
 
-fn describe(answer: &Result<Answer>, line: &mut Map<String, Value>) {
-    match answer {
-        Ok(Answer::Skipped(reason)) => {
+fn describe(judgement: &Result<Judgement>, line: &mut Map<String, Value>) {
+    match judgement {
+        Ok(Judgement::Skipped(reason)) => {
             line.insert("skipped".into(), json!(reason));
         }
-        Ok(Answer::Judged(verdict) | Answer::Beside(verdict, _)) => {
-            if let Ok(Answer::Beside(_, more)) = answer {
+        Ok(Judgement::Judged(verdict) | Judgement::OfAdapter(verdict, _)) => {
+            if let Ok(Judgement::OfAdapter(_, more)) = judgement {
                 line.extend(more.clone());
             }
             line.insert("ok".into(), json!(verdict.ok()));
@@ -137,16 +138,16 @@ struct Bench {
 }
 
 impl Bench {
-    fn answer(&mut self, case: Value) -> Result<Answer> {
+    fn judge(&mut self, case: Value) -> Result<Judgement> {
         if case["kind"].as_str().is_some_and(|kind| kind.starts_with("lora_")) {
-            return self.answer_beside(case);
+            return self.judge_adapter(case);
         }
         let case: Case = serde_json::from_value(case).map_err(|e| RunError::Json { name: "case".into(), reason: e.to_string() })?;
         if let Some(reason) = unsupported(&case.task) {
-            return Ok(Answer::Skipped(reason));
+            return Ok(Judgement::Skipped(reason));
         }
         if FULL_ASSETS.contains(&case.model.as_str()) && !self.assets.join(&case.model).exists() {
-            return Ok(Answer::Skipped(format!("asset absent: {} (fetch-assets.sh --full)", case.model)));
+            return Ok(Judgement::Skipped(format!("asset absent: {} (fetch-assets.sh --full)", case.model)));
         }
         let text = match &case.task {
             Task::Ce { text, .. } | Task::Grad { text, .. } | Task::Train { text, .. } => read_text(&self.assets.join(text))?,
@@ -160,14 +161,17 @@ impl Bench {
         let absent = || unreadable(&case.model, "not loaded");
         let (.., model) = self.model.as_ref().ok_or_else(absent)?;
         let tokenizer = self.tokenizers.get(&case.tokenizer).ok_or_else(absent)?;
-        Ok(Answer::Judged(block_on(judge(&case.task, &Subject { model, merged: case.lora.is_some(), tokenizer, text: &text, gradients }))?))
+        Ok(Judgement::Judged(block_on(judge(
+            &case.task,
+            &Subject { model, merged: case.lora.is_some(), tokenizer, text: &text, gradients },
+        ))?))
     }
 
     /// Runs a case of a model with a separate adapter.
-    fn answer_beside(&mut self, case: Value) -> Result<Answer> {
+    fn judge_adapter(&mut self, case: Value) -> Result<Judgement> {
         let case: LoraCase = serde_json::from_value(case).map_err(|e| RunError::Json { name: "case".into(), reason: e.to_string() })?;
         if let Some(feature) = case.feature {
-            return Ok(Answer::Skipped(format!("{feature} is refused")));
+            return Ok(Judgement::Skipped(format!("{feature} is refused")));
         }
         let text = read_text(&self.assets.join(case.task.text()))?;
         self.load_tokenizer(&case.tokenizer)?;
@@ -180,8 +184,8 @@ impl Bench {
         let subject = Subject { model: &model, merged: false, tokenizer, text: &text, gradients: None };
         let judged = block_on(judge_lora(&case.task, &subject, &settings))?;
         let mut more = Map::new();
-        describe_beside(&model, judged.digest, &mut more);
-        Ok(Answer::Beside(judged.verdict, more))
+        describe_adapter(&model, judged.digest, &mut more);
+        Ok(Judgement::OfAdapter(judged.verdict, more))
     }
 
     fn load_tokenizer(&mut self, path: &str) -> Result<()> {
