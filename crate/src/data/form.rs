@@ -9,6 +9,8 @@ use super::text::TextReader;
 use crate::config::{DataSettings, Form};
 use crate::error::{Refusal, Result, word};
 
+/// Beginnings of pages in small letters, the longest first.
+const MARKUP: [&str; 3] = ["<!doctype html", "<html", "<?xml"];
 /// Number of bytes at the beginning of a file from which its form is detected.
 const HEAD_BYTES: usize = 1 << 20;
 /// Number of complete lines that are examined to tell JSON lines from a text.
@@ -61,11 +63,15 @@ struct Head {
 /// Detects the form of a file, or checks the form that is given.
 ///
 /// # Errors
-/// `data.empty`, `data.form.contradicts`, and those of the file and of its encoding.
+/// `data.empty`, `data.form.contradicts`, `data.kind` for a page of HTML under a name of rows, and those of the file and of its encoding.
 pub(super) fn find(source: &dyn DataSource, settings: &DataSettings) -> Result<Found> {
     let (head, hint) = (Head::of(source, settings.partial)?, hint_of(source.name()));
     if head.whole && head.text.trim().is_empty() {
         return Err(Refusal::new(word!("data.empty")).of(source.name()).expected("text or rows").found("white space alone").into());
+    }
+    if settings.form.is_none() && hint.is_some_and(|hint| hint != Form::Text) && head.is_page() {
+        let refusal = Refusal::new(word!("data.kind")).of(source.name()).expected("rows, by its name").found("a page of HTML or XML");
+        return Err(refusal.hint("if the file was downloaded, fetch it again; the form text learns the page as it is").into());
     }
     let found = form_of(source, &head, settings.form.or(hint), settings.partial)?;
     // Every file can be learned as a text.
@@ -162,6 +168,12 @@ impl Head {
     /// Returns the lines that are not blank.
     fn lines(&self) -> impl Iterator<Item = &str> {
         self.text.lines().filter(|line| !line.trim().is_empty())
+    }
+
+    /// Tells a page of HTML or XML, which servers send in place of a file that they do not have.
+    fn is_page(&self) -> bool {
+        let start: String = self.text.trim_start().chars().take(MARKUP[0].len()).collect::<String>().to_ascii_lowercase();
+        MARKUP.iter().any(|mark| start.starts_with(mark))
     }
 
     /// Detects JSON lines: most of the first lines are objects, so that a faulty one among them is reported as such. If the name indicates

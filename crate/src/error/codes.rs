@@ -107,7 +107,7 @@ codes! {
     "data.form.contradicts" => BadOption, Core, "a file that does not have the form that was given, or token ids together with other forms";
     "data.gzip" => BadOption, Core, "a gzip file that is cut or damaged";
     "data.gzip.trailing" => Warning, Core, "a gzip file with other bytes than zeros after its end: they are left out";
-    "data.kind" => BadOption, Core, "a file that is not data, such as an archive, a PDF document or a pointer of Git LFS";
+    "data.kind" => BadOption, Core, "a file that is not data, such as an archive, a PDF document, a pointer of Git LFS, or a page of HTML under a name of rows";
     "data.layout" => Warning, Core, "instructions for a model without a chat template: they are written in the layout of Alpaca";
     "data.long" => Warning, Core, "examples that are longer than a sequence: they are cut or left out";
     "data.message.part" => BadOption, Core, "a message whose content has a part that is no text";

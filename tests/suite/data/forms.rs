@@ -251,11 +251,18 @@ fn files_that_are_not_data_are_refused_by_their_kind() {
         (b"SQLite format 3\0", "SQLite"),
         (b"ARROW1\0\0", "Arrow"),
         (&tar, "tar"),
+        (b"\xef\xbb\xbf\n<!DOCTYPE html>\n<html><body>{\"a\": 1}\n", "a page of HTML or XML"),
+        (b"<html>", "a page of HTML or XML"),
+        (b"<?xml version=\"1.0\"?><Error><Code>NoSuchKey</Code></Error>", "a page of HTML or XML"),
     ] {
         let refused = read("rows.jsonl", bytes).unwrap_err();
         assert!(refused.code() == "data.kind" && refused.to_string().contains(kind), "{refused}");
     }
     assert!(read("a.txt", b"PK is a word, and version https is another.").is_ok());
+    assert_eq!(read("rows.csv", b"<html>, and more\na, b").unwrap_err().code(), "data.kind");
+    for name in ["page.html", "page.txt", "page"] {
+        assert!(read(name, b"<html><body>A page that is learned as it is.</body></html>").is_ok(), "{name}");
+    }
 }
 
 #[test]
