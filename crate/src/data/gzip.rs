@@ -12,8 +12,8 @@ use crate::error::{Error, Refusal, Result, word};
 /// First bytes of a gzip member.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Number of bytes that are read at once: in a browser each read is a call of JavaScript.
-const BUFFER: usize = 64 << 10;
+/// Number of bytes that are read at once: in a browser each read makes a Blob, which takes kilobytes until it is collected.
+const BUFFER: usize = 1 << 20;
 
 /// A file whose first bytes were looked at.
 type File<'a> = BufReader<Chain<Cursor<Vec<u8>>, Box<dyn Read + 'a>>>;

@@ -1,5 +1,6 @@
 //! Reads files of the page by range, through a synchronous JavaScript function.
 
+use std::cell::RefCell;
 use std::io::{self, Read};
 use std::rc::Rc;
 
@@ -115,6 +116,8 @@ pub struct JsStorage {
     object: JsValue,
     append: Function,
     read: Function,
+    /// Memory of the page through which all bytes go.
+    buffer: RefCell<Uint8Array>,
 }
 
 /// Name of the token storage in messages.
@@ -125,14 +128,21 @@ impl JsStorage {
     pub fn new(object: JsValue) -> JsResult<Self> {
         let function = |key: &str| Reflect::get(&object, &JsValue::from_str(key))?.dyn_into::<Function>();
         let (append, read) = (function("append")?, function("read")?);
-        Ok(Self { object, append, read })
+        Ok(Self { object, append, read, buffer: RefCell::new(Uint8Array::new_with_length(0)) })
     }
 }
 
 impl TokenStorage for JsStorage {
     fn append(&self, bytes: &[u8]) -> Result<u64> {
         let failed = |reason: String| Error::SourceRead { name: STORAGE.to_owned(), reason };
-        let offset = self.append.call1(&self.object, &Uint8Array::from(bytes)).map_err(|error| failed(words(&error)))?;
+        let length = u32::try_from(bytes.len()).map_err(|error| failed(error.to_string()))?;
+        let mut buffer = self.buffer.borrow_mut();
+        if buffer.length() < length {
+            *buffer = Uint8Array::new_with_length(length);
+        }
+        let part = buffer.subarray(0, length);
+        part.copy_from(bytes);
+        let offset = self.append.call1(&self.object, &part).map_err(|error| failed(words(&error)))?;
         offset.as_f64().map(|offset| offset as u64).ok_or_else(|| failed("append did not return an offset".into()))
     }
 
