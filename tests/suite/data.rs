@@ -5,6 +5,7 @@ mod forms;
 mod joints;
 mod kinds;
 mod large;
+mod messages;
 mod packing;
 mod words;
 

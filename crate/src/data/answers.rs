@@ -1,5 +1,6 @@
 //! Finds the tokens of a conversation that are learned: the assistant's answers, each to the token that ends its turn.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use serde_json::Value;
@@ -9,7 +10,7 @@ use super::example::Example;
 use super::header::{Header, common, with_other_content};
 use super::positions::Tokens;
 use crate::config::LossOn;
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, shown, word};
 use crate::tokenizer::{Conversation, Rendered, Tokenizer, next_message};
 
 /// An answer: the text of the conversation that ends with it, and the bytes of the answer in this text.
@@ -76,7 +77,7 @@ pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) 
     let answers: Vec<usize> = (0..chat.learned.len()).filter(|&at| role(&chat.conversation, at) == "assistant").collect();
     let mut learned: Vec<usize> = answers.iter().copied().filter(|&at| chat.learned[at]).collect();
     if learned.is_empty() {
-        return Err(unusable(if answers.is_empty() { "no message with the role assistant" } else { "no answer that is to be learned" }));
+        return Err(if answers.is_empty() { without_assistant(&chat.conversation) } else { unusable("no answer that is to be learned") });
     }
     if loss_on == LossOn::Last {
         learned = learned.split_off(learned.len() - 1);
@@ -109,7 +110,10 @@ fn all_but(chat: &Chat, whole: &Tokens<'_>, tokenizer: &Tokenizer) -> Result<Vec
     let (mut spans, mut from) = (Vec::new(), 0);
     let read_alone = |at: &usize| role(&chat.conversation, *at) == "assistant" && !chat.learned[*at];
     for at in (0..chat.learned.len()).filter(read_alone) {
-        let refuse = || unusable("an answer that is read alone and that the template writes differently in the whole");
+        let refuse = || {
+            let refusal = Refusal::new(word!("data.row")).expected("answers that the template writes alike alone and in the whole");
+            Error::from(refusal.found("one of weight 0 that it does not").hint("leave loss_on out, or learn all answers"))
+        };
         let span = answer(&chat.conversation, at, tokenizer)?.in_whole(whole, tokenizer).ok_or_else(refuse)?;
         spans.push(from..span.start);
         from = span.end;
@@ -125,6 +129,12 @@ fn ended(text: String, last: Option<&Answer>) -> String {
 
 fn unusable(found: impl Into<String>) -> Error {
     Refusal::new(word!("data.row")).expected("an answer to learn").found(found.into()).into()
+}
+
+fn without_assistant(conversation: &Conversation) -> Error {
+    let roles: BTreeSet<&str> = (0..conversation.messages.len()).map(|at| role(conversation, at)).collect();
+    let roles: Vec<String> = roles.into_iter().map(shown).collect();
+    unusable(format!("no message with the role assistant, but {}", if roles.is_empty() { "none".into() } else { roles.join(", ") }))
 }
 
 fn role(conversation: &Conversation, at: usize) -> &str {

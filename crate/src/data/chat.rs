@@ -70,6 +70,10 @@ pub(super) fn from_share(messages: &[Value], system: Option<&Value>) -> Result<V
             }
         };
         let content = fields.shift_remove("value").unwrap_or_default();
+        if let Some(other) = fields.get("content") {
+            let found = format!("value and content: {}", shown(&other.to_string()));
+            return Err(refuse(index, word!("data.shape")).expected("from and value, or role and content").found(found).into());
+        }
         let mut named = Map::from_iter([("role".to_owned(), Value::from(role)), ("content".to_owned(), content)]);
         named.extend(fields);
         read.push(Value::Object(named));
@@ -100,6 +104,15 @@ pub(super) fn chat(row: &Fields, messages: &[Value], from: usize) -> Result<Chat
             }
         };
         learned.push(answers && counts && index >= from);
+        if let Some(calls) = fields.get_mut("tool_calls") {
+            // Some programs store the list as its JSON text.
+            let written = calls.as_str().and_then(|text| serde_json::from_str::<Vec<Value>>(text).ok());
+            match (&*calls, written) {
+                (Value::Array(_), _) => {}
+                (_, Some(list)) => *calls = list.into(),
+                (other, None) => return Err(wrong("tool_calls, a list of calls", other).into()),
+            }
+        }
         check_parts(index, &fields)?;
         fill_reasoning(&mut fields);
         read.push(Value::Object(fields));

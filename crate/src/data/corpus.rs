@@ -163,6 +163,17 @@ impl Dataset {
         self.train().tokens()
     }
 
+    /// Returns the names of the files of separate data for evaluation, if there are any.
+    pub(crate) fn evaluated_apart(&self) -> Option<String> {
+        let names: Vec<&str> = self.validation.as_ref()?.files().iter().map(|file| file.name.as_str()).collect();
+        Some(names.join(", "))
+    }
+
+    /// Returns true if the evaluated data are examples.
+    pub(crate) fn evaluates_examples(&self) -> bool {
+        self.evaluated().has_examples()
+    }
+
     /// Returns the number of tokens kept for evaluation.
     pub fn validation_tokens(&self) -> usize {
         self.validation().tokens()

@@ -120,7 +120,11 @@ impl Dataset {
             warnings.push(DataWarning { code: word!("data.long").text(), count, rows: long, message });
         }
         if untaught > 0 {
-            let message = format!("examples of which none of the first {seq_len} targets is learned are left out: {untaught}");
+            let later = |entry: &&Entry| entry.learned() > 0 && !entry.teaches(0, seq_len);
+            let needed = part.entries().iter().filter(later).map(Entry::pairs).max();
+            let needed = needed
+                .map_or_else(String::new, |pairs| format!("; sequences of {} hold their answers", pairs.next_multiple_of(SEQ_LEN_STEP)));
+            let message = format!("examples of which none of the first {seq_len} targets is learned are left out: {untaught}{needed}");
             warnings.push(DataWarning { code: word!("data.untaught").text(), count: untaught, rows: taught_nothing, message });
         }
         warnings

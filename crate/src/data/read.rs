@@ -215,7 +215,10 @@ impl<'a> DataReader<'a> {
             Kind::Text { reader, pending, enough } => self.text(reader, pending, enough),
             Kind::Ids { reader, pending, offset } => {
                 let read = reader.take(BYTES_AT_ONCE).read_to_end(pending).map_err(|error| unreadable(error, name))?;
-                self.token_ids(pending, offset, read == 0)
+                self.token_ids(pending, offset, read == 0).map_err(|error| match error {
+                    Error::DataTokens { reason } => Error::DataTokens { reason: format!("{name}: {reason}") },
+                    other => other,
+                })
             }
             Kind::Document => {
                 current.rows = 1;
@@ -272,7 +275,8 @@ impl<'a> DataReader<'a> {
     fn token_ids(&mut self, pending: &mut Vec<u8>, offset: &mut usize, last: bool) -> Result<bool> {
         let (words, rest) = pending.as_chunks::<4>();
         if last && !rest.is_empty() {
-            let reason = format!("expected a multiple of 4 bytes, found {}", *offset * size_of::<u32>() + pending.len());
+            let bytes = *offset * size_of::<u32>() + pending.len();
+            let reason = format!("expected ids of 4 bytes, u32 little endian, found {bytes} bytes");
             return Err(Error::DataTokens { reason });
         }
         let ids: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();

@@ -18,6 +18,8 @@ use crate::tokenizer::Tokenizer;
 /// Maximum number of faulty rows that are reported.
 const FAULTS: usize = 100;
 
+/// Warning about an end token in a row that is written once more after it.
+const ENDS_TWICE: &str = "rows end with an end token, and one more is learned after it: take it out of the rows";
 /// Reasons why a model does not learn to stop.
 pub(super) const NO_END: &str = "the tokenizer names no token that ends a text";
 const NO_TURN_END: &str = "the chat template ends answers with no token that ends a turn or a text";
@@ -133,6 +135,9 @@ impl<'a> Records<'a> {
                 vec![Example::new(ids.clone(), counted.clone())]
             }
         };
+        if !matches!(read.record, Record::Tokens { .. }) && examples.iter().any(|example| ends_twice(example, tokenizer)) {
+            self.account.warn(word!("data.end.written"), Some(place), ENDS_TWICE.to_owned());
+        }
         self.account.shape(&read.record);
         Ok(examples)
     }
@@ -155,6 +160,13 @@ impl<'a> Records<'a> {
         }
         encoded.example
     }
+}
+
+/// Returns true if the last learned token ends a turn or a text, and one of the two before it is the same.
+fn ends_twice(example: &Example, tokenizer: &Tokenizer) -> bool {
+    let learned: Vec<u32> = example.ids.iter().zip(&example.counted).filter(|(_, counted)| **counted).map(|(id, _)| *id).collect();
+    let last = learned.iter().rev().take(3).copied().collect::<Vec<_>>();
+    last.split_first().is_some_and(|(end, before)| ends(example, tokenizer) && before.contains(end))
 }
 
 /// Returns true if the last learned token of an example ends a turn or a text.

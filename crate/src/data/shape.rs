@@ -183,6 +183,11 @@ fn tokens(row: &Fields) -> Result<Record> {
         }
     };
     let (labels, masks, seen) = (beside("labels")?, beside("assistant_masks")?, beside("attention_mask")?);
+    for (key, list) in [("assistant_masks", &masks), ("attention_mask", &seen)] {
+        if let Some(other) = list.iter().flatten().find(|value| !(0..=1).contains(*value)) {
+            return Err(refuse(&format!("{key} of 0 and 1"), other.to_string()).into());
+        }
+    }
     let other = labels.iter().flatten().zip(&ids).find(|(label, id)| **label != -100 && **label != i64::from(**id));
     if let Some((label, id)) = other {
         return Err(refuse("labels that are -100 or the id at their place", format!("{label} at the id {id}")).into());

@@ -51,12 +51,18 @@ pub(super) fn unknown(row: &Fields) -> crate::error::Error {
     }
     let columns = match (find(&QUESTIONS), find(&ANSWERS), find(&TEXTS).or_else(|| texts.clone().next())) {
         (Some(prompt), Some(completion), _) => format!("{{\"prompt\": \"{prompt}\", \"completion\": \"{completion}\"}}"),
-        (_, _, Some(text)) if texts.count() == 1 => format!("{{\"text\": \"{text}\"}}"),
-        (_, _, Some(text)) => format!("{{\"text\": \"{text}\"}}, or {{\"prompt\": …, \"completion\": …}}"),
+        // One half of a pair, or a word such as an id, is not what a person wants to be learned.
+        (None, None, Some(text)) if texts.count() == 1 && is_prose(row, &text) => format!("{{\"text\": \"{text}\"}}"),
+        (None, None, Some(text)) if is_prose(row, &text) => format!("{{\"text\": \"{text}\"}}, or {{\"prompt\": …, \"completion\": …}}"),
         _ => "{\"text\": …}, or {\"prompt\": …, \"completion\": …}".to_owned(),
     };
     let refusal = Refusal::new(word!("data.shape")).expected("keys that say what is learned").found(listed(row));
     refusal.hint(format!("{SHAPES}; where they have other names, give columns: {columns}")).into()
+}
+
+/// Returns true if the value at a key has several words.
+fn is_prose(row: &Fields, key: &str) -> bool {
+    row.get(key).and_then(Value::as_str).is_some_and(|text| text.split_whitespace().nth(1).is_some())
 }
 
 /// Returns the refusal of pairs of answers.

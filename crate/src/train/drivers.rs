@@ -90,7 +90,23 @@ impl Trainer {
         if some && (have >= need || self.dataset.has_examples()) {
             return Ok(());
         }
-        let refusal = Refusal::new(word!("data.no-validation")).expected(format!("at least {need} tokens kept for evaluation")).found(have);
-        Err(refusal.hint("raise validation_fraction, or do not evaluate").into())
+        let refusal = Refusal::new(word!("data.no-validation"));
+        Err(match self.dataset.evaluated_apart() {
+            Some(files) if self.dataset.evaluates_examples() => refusal
+                .of(&files)
+                .expected(format!("a row that teaches one of its first {} targets", self.config.seq_len))
+                .found("none")
+                .hint("give longer sequences, or other data for evaluation"),
+            Some(files) => refusal
+                .of(&files)
+                .expected(format!("at least {need} tokens to evaluate"))
+                .found(have)
+                .hint("give more data for evaluation, or shorter sequences"),
+            None => refusal
+                .expected(format!("at least {need} tokens kept for evaluation"))
+                .found(have)
+                .hint("raise validation_fraction, or do not evaluate"),
+        }
+        .into())
     }
 }

@@ -6,7 +6,7 @@ use tabtune::tokenizer::Tokenizer;
 
 use crate::tokenizer::byte_level;
 
-fn with_template(template: &str) -> Tokenizer {
+pub(super) fn with_template(template: &str) -> Tokenizer {
     let mut parts = byte_level("qwen2");
     parts.chat_template = Some(template.to_owned());
     Tokenizer::from_parts(parts).unwrap()
@@ -19,7 +19,7 @@ fn read(tokenizer: &Tokenizer, data: &Dataset) -> String {
 }
 
 /// Returns the text of the learned tokens of each example that a row gives.
-fn taught(template: &str, row: &serde_json::Value) -> Vec<String> {
+pub(super) fn taught(template: &str, row: &serde_json::Value) -> Vec<String> {
     taught_by(&with_template(template), row)
 }
 
@@ -35,7 +35,7 @@ fn learned_of(tokenizer: &Tokenizer, data: &Dataset) -> Vec<String> {
     data.evaluation_batches(1, 500, None).map(Result::unwrap).map(learned).collect()
 }
 
-const CHATML: &str = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}{% if m.content is string %}{{ m.content }}{% endif %}\
+pub(super) const CHATML: &str = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}{% if m.content is string %}{{ m.content }}{% endif %}\
     {% for c in m.tool_calls or [] %}{{ c.function | tojson }}{% endfor %}{{ '<|im_end|>\n' }}{% endfor %}\
     {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
