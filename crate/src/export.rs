@@ -22,7 +22,7 @@ mod source;
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::FileStream;
-use crate::error::{Refusal, Result, word};
+use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::formats::ByteSource;
 
 pub use options::{ExportDtype, ExportOptions, JsonEncoding, ModelCard};
@@ -109,10 +109,15 @@ impl ExportFormat {
 /// tensors go into, or of the base that a trained adapter is merged into.
 ///
 /// # Errors
-/// `export.*` for a model that the format cannot hold, or options that do not fit it. For an adapter that is merged `checkpoint.base.missing` without its base and `checkpoint.base.mismatch` for another one. While the
+/// `export.*` for a model that the format cannot hold, or options that do not fit it, `config.invalid` for the optimizer of a model that has
+/// none. For an adapter that is merged `checkpoint.base.missing` without its base and `checkpoint.base.mismatch` for another one. While the
 /// stream is read, `tensor.non-finite` for weights with NaN or infinite values that are not allowed, and `export.overflow` for finite values
 /// beyond their type.
 pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
+    if options.optimizer && source.groups.is_empty() {
+        let expected = "false: these are the files of a model, which have no state of an optimizer; export a checkpoint";
+        return Err(Error::InvalidConfig(vec![Fault::new("optimizer", expected, "true")]));
+    }
     let format = format_of(options.format);
     let stream = format.export(source, base_files, options).await?;
     Ok(if format.judges_values() { stream } else { stream.allow_non_finite(options.allow_non_finite) })

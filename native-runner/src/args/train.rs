@@ -26,7 +26,7 @@ pub struct TrainArgs {
     pub verify: Verify,
     /// Accept these settings although the checkpoint has others: keys of TrainConfig (learning_rate), groups of keys (optimizer), or all.
     /// With data: continue with other data, whose order then starts from the beginning.
-    #[arg(long = "override", value_name = "KEY", num_args = 1.., requires = "resume")]
+    #[arg(long = "override", value_name = "KEY", num_args = 1.., value_delimiter = ',', requires = "resume")]
     pub overrides: Vec<String>,
     /// Folder of a PEFT LoRA adapter to merge into the weights of --model before training begins.
     #[arg(long, value_name = "DIR", requires = "model")]

@@ -39,6 +39,14 @@ pub fn options(args: &OutputArgs) -> Result<(ExportOptions, Place)> {
         return Err(RunError::Usage(format!("with --format {} the name of --to ends in {ending}", args.format.word())));
     }
     let folder = ending.is_empty();
+    let of_file = |format: &ExportFormat| !format.ending().is_empty() && file.to_ascii_lowercase().ends_with(format.ending());
+    if let Some(other) = ExportFormat::ALL.iter().find(|format| folder && of_file(format)) {
+        let (word, ending) = (args.format.word(), other.ending());
+        return Err(RunError::Usage(format!(
+            "--format {word} writes a folder, and the name of --to ends in {ending}: give --format {}",
+            other.word()
+        )));
+    }
     let stem = ExportFormat::ALL.into_iter().filter(|format| !format.ending().is_empty());
     let stem = stem.into_iter().find_map(|format| file.strip_suffix(format.ending())).unwrap_or(&file);
     let name = args.card.name.clone().unwrap_or_else(|| stem.to_string());

@@ -22,6 +22,25 @@ fn command_line_faults_are_usage_errors() {
 }
 
 #[test]
+fn an_output_says_what_it_is_and_has_what_was_asked_for() {
+    let ((out, data), place) = (checkpoint(), folder("output-words"));
+    let to = |name: &str| text(&place.join(name));
+    let (code, message) = refuse(&["export", "--checkpoint", &out, "--to", &to("model.gguf")]);
+    assert!(code == "cli.usage" && message.contains("give --format gguf"), "{code}: {message}");
+    assert!(!place.join("model.gguf").exists());
+    for format in [&["--to", &to("model")][..], &["--format", "json", "--to", &to("model.state_dict.json")]] {
+        let (code, message) = refuse(&[&["convert", "--model", &out, "--optimizer"], format].concat());
+        assert!(code == "config.invalid" && message.contains("optimizer: expected false"), "{code}: {message}");
+    }
+    // Keys are listed with commas or spaces.
+    let resume = ["train", "--resume", &out, "--data", &data, "--device", "cpu", "--override"];
+    for keys in [&["learning_rate,no_such_key"][..], &["learning_rate", "no_such_key"]] {
+        let (_, message) = refuse(&[&resume[..], keys].concat());
+        assert!(message.contains("no_such_key") && !message.contains("learning_rate,"), "{message}");
+    }
+}
+
+#[test]
 fn settings_are_refused_all_at_once() {
     let (out, data) = checkpoint();
     let (code, message) = refuse(&["train", "--data", &data, "--model", &out, "--steps", "0", "--learning-rate", "-1", "--device", "cpu"]);
