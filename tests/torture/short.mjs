@@ -1,4 +1,4 @@
-// Parts of the torture tests with the counts of npm test: one test each. The parts of a file share a browser, as all parts of the full form do.
+// Parts of the torture tests with the counts of npm test: one test each. The parts of a file share a browser.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Arena, Tally } from './arena.mjs';

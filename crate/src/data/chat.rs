@@ -70,7 +70,8 @@ pub(super) fn from_share(messages: &[Value], system: Option<&Value>) -> Result<V
             }
         };
         let content = fields.shift_remove("value").unwrap_or_default();
-        if let Some(other) = fields.get("content") {
+        // A table has null for a key that a row lacks.
+        if let Some(other) = fields.shift_remove("content").filter(|other| !other.is_null()) {
             let found = format!("value and content: {}", shown(&other.to_string()));
             return Err(refuse(index, word!("data.shape")).expected("from and value, or role and content").found(found).into());
         }

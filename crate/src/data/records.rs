@@ -164,8 +164,8 @@ impl<'a> Records<'a> {
 
 /// Returns true if the last learned token ends a turn or a text, and one of the two before it is the same.
 fn ends_twice(example: &Example, tokenizer: &Tokenizer) -> bool {
-    let learned: Vec<u32> = example.ids.iter().zip(&example.counted).filter(|(_, counted)| **counted).map(|(id, _)| *id).collect();
-    let last = learned.iter().rev().take(3).copied().collect::<Vec<_>>();
+    let learned = example.ids.iter().zip(&example.counted).rev().filter(|(_, counted)| **counted);
+    let last: Vec<u32> = learned.map(|(id, _)| *id).take(3).collect();
     last.split_first().is_some_and(|(end, before)| ends(example, tokenizer) && before.contains(end))
 }
 

@@ -44,6 +44,16 @@ fn rows_that_contradict_themselves_are_refused() {
 }
 
 #[test]
+fn a_key_that_a_table_fills_with_null_is_absent() {
+    let turns = |more: Value| {
+        let turn = |from: &str, value: &str| json!({"from": from, "value": value, "content": more.clone()});
+        json!({"conversations": [turn("human", "h"), turn("gpt", "g")]})
+    };
+    assert_eq!(taught(CHATML, &turns(Value::Null)), ["g<|im_end|>"]);
+    assert!(read(&turns(json!("other"))).is_err());
+}
+
+#[test]
 fn an_end_that_is_learned_twice_is_told() {
     let told = |row: &Value| read(row).unwrap().reading_warnings().iter().any(|warning| warning.code == "data.end.written");
     for end in ["<|im_end|>", "<|im_end|>\n"] {
