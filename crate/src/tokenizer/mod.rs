@@ -82,7 +82,7 @@ impl Tokenizer {
     /// Creates a tokenizer from the vocabulary of a GGUF file, and makes the files of a Hugging Face folder from it.
     ///
     /// # Errors
-    /// `tokenizer.invalid`; `tokenizer.model.unsupported` for a rule that is not implemented; `tokenizer.budget`.
+    /// `tokenizer.invalid`; `tokenizer.model.unsupported` for a rule that is refused; `tokenizer.budget`.
     #[doc(hidden)]
     pub fn from_parts(mut parts: TokenizerParts) -> Result<Self> {
         let (document, config) = (parts.tokenizer_json()?, parts.tokenizer_config());

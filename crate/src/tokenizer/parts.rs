@@ -50,7 +50,7 @@ pub struct TokenizerParts {
     pub named_templates: Vec<(String, String)>,
 }
 
-/// Hint for a vocabulary of a GGUF file whose rule is not implemented.
+/// Hint for a vocabulary of a GGUF file whose rule is refused.
 pub(crate) const TOKENIZER_JSON_SERVES: &str =
     "the model's tokenizer.json serves instead: give it together with the file, as a folder of both or, in a browser, as two files";
 

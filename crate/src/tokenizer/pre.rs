@@ -50,7 +50,7 @@ const LLAMA3: [&str; 9] = ["llama-bpe", "llama3", "llama-v3", "falcon3", "falcon
 const LLAMA3_JOINED: [&str; 4] = ["dbrx", "smaug-bpe", "glm4", "chatglm-bpe"];
 
 impl Pre {
-    /// Returns the rule of the name `pre`; `None` if its rule is not implemented.
+    /// Returns the rule of the name `pre`; `None` if its rule is refused.
     pub(super) fn of(pre: &str) -> Option<Self> {
         let lists: [(&[&str], Split, bool); 5] = [
             (&GPT2, Split::Gpt2, false),
