@@ -1,5 +1,6 @@
 //! Renders chat templates: Jinja as in Hugging Face, with limits on work and output.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
@@ -21,6 +22,9 @@ const OUTPUT_BYTES: usize = 8 << 20;
 const TEMPLATE_BYTES: usize = 1 << 20;
 /// Maximum depth of nested macro calls and blocks.
 const DEPTH: usize = 64;
+
+/// Name of the template in the engine.
+const NAME: &str = "chat_template";
 
 /// Noncharacters of Unicode that the filter block in place of a template's generation marks puts around its output.
 const MARKS: [char; 2] = ['\u{fdd0}', '\u{fdd1}'];
@@ -59,47 +63,64 @@ pub struct Rendered {
     pub generated: Vec<Range<usize>>,
 }
 
-/// Renders `source` over a conversation. `specials` are the special tokens by their names in `tokenizer_config.json`.
-pub(super) fn render(
-    source: &str,
-    conversation: &Conversation,
-    add_generation_prompt: bool,
-    specials: &[(&str, String)],
-) -> Result<Rendered> {
-    if source.len() > TEMPLATE_BYTES {
-        return Err(over(format!("at most {TEMPLATE_BYTES} bytes"), source.len()));
+/// A compiled chat template.
+#[derive(Debug, Clone)]
+pub(super) struct Template {
+    env: Environment<'static>,
+    /// True if it marks what the model generates.
+    marks: bool,
+}
+
+impl Template {
+    /// Compiles a template.
+    ///
+    /// # Errors
+    /// `tokenizer.template` for a text that is not Jinja, `template.budget` for one that is too long.
+    pub fn compile(source: &str) -> Result<Self> {
+        if source.len() > TEMPLATE_BYTES {
+            return Err(over(format!("at most {TEMPLATE_BYTES} bytes"), source.len()));
+        }
+        let Source { text, marks } = rewritten(source).map_err(|reason| Error::Template { reason })?;
+        let compiled = environment().and_then(|mut env| env.add_template_owned(NAME, text).map(|()| env));
+        Ok(Self { env: compiled.map_err(refuse)?, marks })
     }
-    let Source { text: source, marks } = rewritten(source).map_err(|reason| Error::Template { reason })?;
-    let mut env = environment().map_err(refuse)?;
-    if let Some(date) = conversation.date {
-        env.add_function("strftime_now", move |given: Rest<ValueOrKwargs>| {
-            let given = given.into_values();
-            let mut given = Arguments::new(&given)?;
-            let format = given.need_text("format")?;
-            given.end()?;
-            date.strftime(&format).ok_or_else(|| JinjaError::new(ErrorKind::InvalidOperation, "strftime_now: a width is too large"))
-        });
+
+    /// Renders a conversation. `specials` are the special tokens by their names in `tokenizer_config.json`.
+    pub fn render(&self, conversation: &Conversation, add_generation_prompt: bool, specials: &[(&str, String)]) -> Result<Rendered> {
+        let env = conversation.date.map_or(Cow::Borrowed(&self.env), |date| Cow::Owned(dated(self.env.clone(), date)));
+        let template = env.get_template(NAME).map_err(refuse)?;
+        let mut context: BTreeMap<&str, JinjaValue> = specials.iter().map(|(key, text)| (*key, JinjaValue::from(text.as_str()))).collect();
+        context.insert("tools", JinjaValue::from(()));
+        context.insert("documents", JinjaValue::from(()));
+        context.extend(conversation.names.iter().map(|(key, value)| (key.as_str(), value_of(value.clone()))));
+        context.insert("messages", JinjaValue::from(conversation.messages.iter().cloned().map(value_of).collect::<Vec<_>>()));
+        context.insert("add_generation_prompt", JinjaValue::from(add_generation_prompt));
+        let mut output = Bounded(Vec::new());
+        template.render_captured_to(JinjaValue::from(context), &mut output).map_err(refuse)?;
+        let text = String::from_utf8(output.0).map_err(|e| Error::Template { reason: e.to_string() })?;
+        if !self.marks {
+            return Ok(Rendered { text, generated: Vec::new() });
+        }
+        // A conversation's own noncharacters must neither be taken for marks nor be lost.
+        let own = conversation.messages.iter().chain(conversation.names.values()).any(|value| value.to_string().contains(MARKS));
+        if own {
+            let reason = "the conversation has the noncharacters U+FDD0 or U+FDD1, by which the template's marks are found here".to_owned();
+            return Err(Error::Template { reason });
+        }
+        Ok(without_marks(&text))
     }
-    let template = env.template_from_named_str("chat_template", &source).map_err(refuse)?;
-    let mut context: BTreeMap<&str, JinjaValue> = specials.iter().map(|(key, text)| (*key, JinjaValue::from(text.as_str()))).collect();
-    context.insert("tools", JinjaValue::from(()));
-    context.insert("documents", JinjaValue::from(()));
-    context.extend(conversation.names.iter().map(|(key, value)| (key.as_str(), value_of(value.clone()))));
-    context.insert("messages", JinjaValue::from(conversation.messages.iter().cloned().map(value_of).collect::<Vec<_>>()));
-    context.insert("add_generation_prompt", JinjaValue::from(add_generation_prompt));
-    let mut output = Bounded(Vec::new());
-    template.render_captured_to(JinjaValue::from(context), &mut output).map_err(refuse)?;
-    let text = String::from_utf8(output.0).map_err(|e| Error::Template { reason: e.to_string() })?;
-    if !marks {
-        return Ok(Rendered { text, generated: Vec::new() });
-    }
-    // A conversation's own noncharacters must neither be taken for marks nor be lost.
-    let own = conversation.messages.iter().chain(conversation.names.values()).any(|value| value.to_string().contains(MARKS));
-    if own {
-        let reason = "the conversation has the noncharacters U+FDD0 or U+FDD1, by which the template's marks are found here".to_owned();
-        return Err(Error::Template { reason });
-    }
-    Ok(without_marks(&text))
+}
+
+/// Adds the function that writes the date.
+fn dated(mut env: Environment<'static>, date: Date) -> Environment<'static> {
+    env.add_function("strftime_now", move |given: Rest<ValueOrKwargs>| {
+        let given = given.into_values();
+        let mut given = Arguments::new(&given)?;
+        let format = given.need_text("format")?;
+        given.end()?;
+        date.strftime(&format).ok_or_else(|| JinjaError::new(ErrorKind::InvalidOperation, "strftime_now: a width is too large"))
+    });
+    env
 }
 
 /// Removes the characters of [`MARKS`], and returns the ranges between them.
@@ -163,7 +184,7 @@ impl io::Write for Bounded {
     }
 }
 
-fn environment<'a>() -> Result<Environment<'a>, JinjaError> {
+fn environment() -> Result<Environment<'static>, JinjaError> {
     let mut env = Environment::new();
     env.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     env.set_fuel(Some(FUEL));

@@ -22,7 +22,7 @@ mod turn;
 mod vocabulary;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
@@ -75,6 +75,8 @@ pub struct Tokenizer {
     template: Option<String>,
     /// Chat templates other than the unnamed one.
     named: Vec<(String, String)>,
+    /// The main template and the one for tools, once they were used.
+    compiled: [OnceLock<chat::Template>; 2],
     assets: Arc<Vec<(String, Vec<u8>)>>,
 }
 
@@ -159,6 +161,7 @@ impl Tokenizer {
             pad,
             template,
             named: templates::named_of(config),
+            compiled: Default::default(),
             assets: Arc::new(assets),
         })
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Tokenizer;
-use super::chat::{self, Conversation, Rendered};
+use super::chat::{Conversation, Rendered, Template};
 use crate::error::{Error, Result};
 
 /// Name of the template for conversations with tools.
@@ -27,11 +27,34 @@ impl Tokenizer {
         &self.named
     }
 
-    /// Returns the template of a conversation: with tools, the one named `tool_use`, if there is one, as in transformers.
-    fn template_for(&self, conversation: &Conversation) -> Option<&str> {
+    /// Returns true if a chat template has a word anywhere, as one that reads a key or a variable does.
+    pub(crate) fn templates_name(&self, word: &str) -> bool {
+        let named = self.named.iter().map(|(_, template)| template.as_str());
+        self.chat_template().into_iter().chain(named).any(|template| template.contains(word))
+    }
+
+    /// Returns the template of a conversation, which is compiled when it is used first: with tools, the one named `tool_use`, if there is
+    /// one, as in transformers.
+    fn template_for(&self, conversation: &Conversation) -> Result<&Template> {
         let tools = conversation.names.get("tools").is_some_and(|tools| !tools.is_null());
         let named = self.named.iter().find(|(name, _)| tools && name == TOOL_TEMPLATE).map(|(_, template)| template.as_str());
-        self.template.as_deref().map(|template| named.unwrap_or(template))
+        let [main, with_tools] = &self.compiled;
+        let compiled = if named.is_some() { with_tools } else { main };
+        if let Some(template) = compiled.get() {
+            return Ok(template);
+        }
+        let absent = || Error::Template { reason: "the model has no chat template".to_owned() };
+        let main = self.template.as_deref().ok_or_else(absent)?;
+        let template = Template::compile(named.unwrap_or(main))?;
+        Ok(compiled.get_or_init(|| template))
+    }
+
+    /// Checks that there is a chat template, and that it is Jinja.
+    ///
+    /// # Errors
+    /// `tokenizer.template` for a missing or faulty template, `template.budget` for one that is too long.
+    pub(crate) fn check_chat_template(&self) -> Result<()> {
+        self.template_for(&Conversation::default()).map(drop)
     }
 
     /// Renders a conversation as the model was trained to read it. `add_generation_prompt` opens the assistant's turn at the end.
@@ -39,9 +62,7 @@ impl Tokenizer {
     /// # Errors
     /// `tokenizer.template` for a missing or faulty template, or one that refuses the conversation; `template.budget`.
     pub fn render_chat(&self, conversation: &Conversation, add_generation_prompt: bool) -> Result<Rendered> {
-        let absent = || Error::Template { reason: "the model has no chat template".to_owned() };
-        let source = self.template_for(conversation).ok_or_else(absent)?;
-        chat::render(source, conversation, add_generation_prompt, &self.specials)
+        self.template_for(conversation)?.render(conversation, add_generation_prompt, &self.specials)
     }
 }
 
