@@ -210,9 +210,10 @@ impl Bench {
 }
 
 fn read_text(path: &Path) -> Result<String> {
-    let bytes = read_file(path)?;
-    Ok(String::from_utf8(bytes)
-        .map_err(|e| Error::DataEncoding { file: path.display().to_string(), byte_offset: e.utf8_error().valid_up_to() })?)
+    Ok(String::from_utf8(read_file(path)?).map_err(|error| {
+        let (at, file) = (error.utf8_error().valid_up_to(), path.display().to_string());
+        Error::DataEncoding { file, byte_offset: at, byte: error.as_bytes().get(at).copied().unwrap_or_default() }
+    })?)
 }
 
 /// Reads the tensors of an f32 safetensors file.

@@ -1,6 +1,7 @@
 //! Data files: the files of a folder, and storage for tokens that do not fit into memory.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use tabtune::data::{DataReader, DataSource, DataWarning, Dataset, TokenStorage};
 use tabtune::error::escaped;
 use tabtune::tokenizer::Tokenizer;
 
-use crate::error::{Result, unreadable, unwritable};
+use crate::error::{Result, RunError, unreadable, unwritable};
 use crate::files::{check_kind, file_name, has_ending};
 
 /// Data files, each of which is opened when it is read.
@@ -44,7 +45,19 @@ impl DataFiles {
             };
             all.files.extend(found.into_iter().map(|path| DataPath { name: file_name(&path), path }));
         }
+        all.tell_apart();
         Ok(all)
+    }
+
+    /// Names files of one name by their paths.
+    fn tell_apart(&mut self) {
+        let mut counts = BTreeMap::<String, usize>::new();
+        for file in &self.files {
+            *counts.entry(file.name.clone()).or_default() += 1;
+        }
+        for file in self.files.iter_mut().filter(|file| counts.get(&file.name).is_some_and(|count| *count > 1)) {
+            file.name = file.path.display().to_string();
+        }
     }
 
     /// Returns the files as data sources of the crate.
@@ -78,6 +91,23 @@ impl DataFiles {
         reader.passed_over(&self.passed_over);
         Ok(reader.finish()?)
     }
+}
+
+/// Reads the training data and, if there are any, separate data for evaluation.
+///
+/// # Errors
+/// A usage error if a share of the training data is to be evaluated too; otherwise as for [`DataFiles::read`].
+pub fn read_both(training: &DataFiles, validation: &DataFiles, tokenizer: Result<&Tokenizer>, settings: &DataSettings) -> Result<Dataset> {
+    if validation.is_empty() {
+        return training.read(tokenizer, settings);
+    }
+    if settings.validation_fraction > 0.0 {
+        return Err(RunError::Usage("--validation-data: expected no share of --data for evaluation (--validation-fraction)".into()));
+    }
+    let tokenizer = tokenizer.ok();
+    let absent = || RunError::Usage("--validation-data: expected a model with a tokenizer".into());
+    let dataset = training.read(tokenizer.ok_or_else(absent), settings)?;
+    Ok(dataset.with_validation(validation.read(tokenizer.ok_or_else(absent), settings)?))
 }
 
 /// Lists the text files of a folder, sorted by name. The names of the other entries are added to `passed_over`.

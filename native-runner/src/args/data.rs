@@ -26,6 +26,9 @@ pub struct DataCommandArgs {
     /// rows are shown.
     #[arg(long, value_name = "PATH")]
     pub model: Option<PathBuf>,
+    /// Data files for evaluation, as `train --validation-data` takes them.
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "model")]
+    pub validation_data: Vec<PathBuf>,
     /// Number of examples to show token by token.
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub show: usize,

@@ -9,7 +9,7 @@ use tabtune::error::escaped;
 
 use super::{Outcome, tokenizer_of};
 use crate::args::DataCommandArgs;
-use crate::data::DataFiles;
+use crate::data::{DataFiles, read_both};
 use crate::error::Result;
 use crate::files::open_model;
 use crate::output::Output;
@@ -46,7 +46,7 @@ pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
     let bundle = open_model(path)?;
     let tokenizer = tokenizer_of(&bundle, path)?;
     let config = settings::dated(config, Some(tokenizer));
-    let dataset = files.read(Ok(tokenizer), &config.data_settings())?;
+    let dataset = read_both(&files, &DataFiles::of(&args.validation_data)?, Ok(tokenizer), &config.data_settings())?;
     dataset.check_vocabulary(bundle.config.vocab_size)?;
     let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
     let loader = Loader::for_run(&dataset, &config)?;
@@ -102,7 +102,7 @@ fn text(shown: &Shown) -> String {
             lengths.min, lengths.max, lengths.p50, lengths.p95
         ));
         let most = lengths.histogram.iter().copied().max().unwrap_or(1).max(1);
-        for (index, count) in lengths.histogram.iter().enumerate() {
+        for (index, count) in lengths.histogram.iter().enumerate().skip_while(|(_, count)| **count == 0) {
             let bar = "█".repeat((count * BAR).div_ceil(most));
             lines.push(format!("{:>8} {bar} {count}", index * lengths.histogram_step));
         }

@@ -28,7 +28,7 @@ use self::driver::Driver;
 use self::loss::Losses;
 use super::{Outcome, open_device, outgoing, tokenizer_of};
 use crate::args::{DeviceName, TrainArgs, Verify};
-use crate::data::DataFiles;
+use crate::data::{DataFiles, read_both};
 use crate::error::{Result, RunError};
 use crate::files::{Wanted, is_same, open_checkpoint, open_wanted};
 use crate::output::Output;
@@ -174,22 +174,11 @@ struct Data<'a> {
 
 impl Data<'_> {
     /// Reads the training data and the separate evaluation data, if there is any; after a loss they are kept. Token ids need no tokenizer.
-    fn set(&self, tokenizer: Result<&Tokenizer>, mut settings: DataSettings) -> Result<Dataset> {
+    fn set(&self, tokenizer: Result<&Tokenizer>, settings: &DataSettings) -> Result<Dataset> {
         if let Some(kept) = self.kept {
             return Ok(kept.data.clone());
         }
-        if self.validation.is_empty() {
-            return self.training.read(tokenizer, &settings);
-        }
-        if settings.validation_fraction > 0.0 {
-            return Err(RunError::Usage("--validation-data: expected no share of --data for evaluation (--validation-fraction)".into()));
-        }
-        let tokenizer = tokenizer.ok();
-        let absent = || RunError::Usage("--validation-data: expected a model with a tokenizer".into());
-        let training = self.training.read(tokenizer.ok_or_else(absent), &settings)?;
-        settings.validation_fraction = 0.0;
-        let validation = self.validation.read(tokenizer.ok_or_else(absent), &settings)?;
-        Ok(training.with_validation(validation))
+        read_both(&self.training, &self.validation, tokenizer, settings)
     }
 
     /// Opens the device and checks that it can hold each tensor of such a model.
@@ -223,7 +212,7 @@ fn resume(args: &TrainArgs, folder: &Path, mut given: Map<String, Value>, data: 
         given.insert("steps".into(), made.saturating_add(more).into());
     }
     let mut config = settings::resolve(given.clone(), Some(&checkpoint.manifest().train))?;
-    let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), config.data_settings_of_resume(&given))?;
+    let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), &config.data_settings_of_resume(&given))?;
     if epochs {
         config = config.with_steps_of(&dataset)?;
     }
@@ -243,7 +232,7 @@ fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data<'_>
     let bundle = Rc::new(bundle);
     let given = settings::given(&args.settings)?;
     let config = settings::dated(settings::with_files_of_adapter(config, &given, &bundle)?, bundle.tokenizer.as_ref());
-    let dataset = data.set(tokenizer_of(&bundle, path), config.data_settings())?;
+    let dataset = data.set(tokenizer_of(&bundle, path), &config.data_settings())?;
     let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
     let device = data.device(args, &bundle.config, &config, Some(&bundle))?;
     let survived = args.merge_adapter.as_ref().map(|_| outgoing::survival_in(&bundle, config.precision)).transpose()?.flatten();
@@ -268,7 +257,7 @@ fn base_of(bundle: &Bundle, config: &TrainConfig) -> Result<Base> {
 fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data<'_>) -> Result<Run> {
     let characters = Dataset::characters(&data.training.and(&data.validation), &config.data_settings())?;
     let (shape, tokenizer) = scratch::plan(path, &characters)?;
-    let dataset = data.set(Ok(&tokenizer), config.data_settings())?;
+    let dataset = data.set(Ok(&tokenizer), &config.data_settings())?;
     let config = config.settled_for(&dataset, &settings::given(&args.settings)?, shape.max_position_embeddings)?;
     if config.adapter.is_some() {
         return Err(no_base().into());

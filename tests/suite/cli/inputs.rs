@@ -193,6 +193,35 @@ fn faults_of_many_rows_are_told_one_by_one() {
 }
 
 #[test]
+fn files_of_one_name_are_told_apart() {
+    let place = folder("inputs-names");
+    let paths = ["one", "other"].map(|folder| {
+        std::fs::create_dir_all(place.join(folder)).unwrap();
+        write(&place, &format!("{folder}/rows.jsonl"), "{\"text\": \"a b c\"}\n{\"answer\": 4}\n")
+    });
+    let args = ["data", &paths[0], &paths[1], "--model", &input("forms/model")];
+    let faults = run(&args).last()["error"]["faults"].to_string();
+    assert!(paths.iter().all(|path| faults.contains(path)), "{faults}");
+    let files = succeed(&[&args[..], &["--on-bad-row", "skip"]].concat()).last()["files"].clone();
+    assert_eq!([&files[0]["name"], &files[1]["name"]], [&paths[0], &paths[1]]);
+}
+
+#[test]
+fn data_for_evaluation_are_shown_too() {
+    let place = folder("inputs-evaluated");
+    let data = write(&place, "rows.jsonl", "{\"text\": \"a b c\"}\n");
+    let other = write(&place, "other.jsonl", "{\"text\": \"a b c\", \"note\": 1}\n".repeat(3));
+    let args = ["data", &data, "--validation-data", &other, "--model", &input("forms/model")];
+    let report = succeed(&args).last().clone();
+    assert_eq!(report["validation"], 3);
+    assert!(report["warnings"].to_string().contains("of the data for evaluation: nothing reads these keys"), "{report}");
+    let (code, _) = refuse(&[&args[..], &["--validation-fraction", "0.5"]].concat());
+    assert_eq!(code, "cli.usage");
+    let (code, message) = refuse(&[&args[..], &["--seq-len", "100000"]].concat());
+    assert!(code == "model.context" && message.contains("100000"), "{message}");
+}
+
+#[test]
 fn the_end_of_a_text_is_found_in_every_file_of_a_model() {
     for model in ["only-config", "special-map", "reference"] {
         let Step { tokens, digest, .. } = step(&format!("ends/{model}"), "ends/one.jsonl");

@@ -135,12 +135,23 @@ export function withWeights<T extends { dataWeights?: number[] | undefined }>(se
   return { ...settings, dataWeights: weights };
 }
 
+/** Names files of one name by their folders or, where these are unknown, by their places, so that a report can tell them apart. */
+function distinct(files: SourceSpec[], inputs: Part[]): SourceSpec[] {
+  return files.map((spec, at) => {
+    if (files.every(({ name }, other) => other === at || name !== spec.name)) return spec;
+    const input = inputs[at]?.file;
+    const path = isOf(input, 'File') ? input.webkitRelativePath : '';
+    return { ...spec, name: path === '' ? `${at + 1}/${spec.name}` : path };
+  });
+}
+
 /** @internal Reads training and validation data. Small files are copied. */
 export async function toData(input: DataInput, validation: DataInput | undefined, signal?: AbortSignal): Promise<GivenData> {
   const passedOver: string[] = [];
   const listed = await parts(input, 'data', 1, passedOver);
   const evaluated = validation === undefined ? [] : await parts(validation, 'validationData', 1, passedOver);
-  const read = (list: Part[]): Promise<SourceSpec[]> => Promise.all(list.map(({ file, path }) => toFile(file, path, signal)));
+  const read = async (list: Part[]): Promise<SourceSpec[]> =>
+    distinct(await Promise.all(list.map(({ file, path }) => toFile(file, path, signal))), list);
   const [files, kept] = [await read(listed), await read(evaluated)];
   if (evaluated.some(({ weight }) => weight !== 1)) throw badOption('validationData', 'files without a weight', 'a weight');
   const weights = listed.some(({ weight }) => weight !== 1) ? listed.map(({ weight }) => weight) : undefined;
