@@ -64,7 +64,7 @@ impl Taught {
 /// rewrites earlier turns, each answer becomes an example of its own, whose conversation ends with it, as the model sees it when it is
 /// used.
 pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Taught> {
-    let chat = Chat { conversation: as_read(&chat.conversation, tokenizer), learned: chat.learned.clone() };
+    let chat = Chat { conversation: as_read(&chat.conversation, tokenizer), learned: chat.learned.clone(), keys: Vec::new() };
     if loss_on == LossOn::All {
         let text = tokenizer.render_chat(&chat.conversation, false)?.text;
         let last = chat.learned.len().checked_sub(1).filter(|&at| role(&chat.conversation, at) == "assistant");

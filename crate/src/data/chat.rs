@@ -15,6 +15,8 @@ pub(super) struct Chat {
     pub conversation: Conversation,
     /// True for each message that is learned.
     pub learned: Vec<bool>,
+    /// Keys of the messages, as the row has them, each once.
+    pub keys: Vec<String>,
 }
 
 impl Chat {
@@ -22,7 +24,17 @@ impl Chat {
     pub fn of_texts(messages: impl Iterator<Item = (&'static str, String)>) -> Self {
         let messages: Vec<Value> = messages.map(|(role, content)| json!({ "role": role, "content": content })).collect();
         let learned = messages.iter().map(|message| message["role"] == "assistant").collect();
-        Self { conversation: Conversation::new(messages), learned }
+        Self { conversation: Conversation::new(messages), learned, keys: Vec::new() }
+    }
+
+    /// Returns true if a learned answer has neither text nor anything else to say.
+    pub fn has_empty_answer(&self) -> bool {
+        let says = |message: &Value| match message.get("content") {
+            Some(Value::String(text)) => !text.trim().is_empty(),
+            content => content.is_some(),
+        };
+        let silent = |message: &Value| !says(message) && ["tool_calls"].iter().chain(&REASONING).all(|key| message.get(key).is_none());
+        self.conversation.messages.iter().zip(&self.learned).any(|(message, learned)| *learned && silent(message))
     }
 }
 
@@ -84,7 +96,7 @@ pub(super) fn from_share(messages: &[Value], system: Option<&Value>) -> Result<V
 
 /// Reads the messages of a row, and the other values that a template reads. Answers before the message `from` are read but not learned.
 pub(super) fn chat(row: &Fields, messages: &[Value], from: usize) -> Result<Chat> {
-    let (mut read, mut learned) = (Vec::new(), Vec::new());
+    let (mut read, mut learned, mut keys) = (Vec::new(), Vec::new(), Vec::new());
     for (index, message) in messages.iter().enumerate() {
         let wrong = |expected: &str, found: &Value| refuse(index, word!("data.shape")).expected(expected).found(shown(&found.to_string()));
         let mut fields = message.as_object().ok_or_else(|| wrong("an object", message))?.clone();
@@ -115,15 +127,16 @@ pub(super) fn chat(row: &Fields, messages: &[Value], from: usize) -> Result<Chat
             }
         }
         check_parts(index, &fields)?;
+        keys.extend(fields.keys().filter(|key| !keys.contains(*key)).cloned().collect::<Vec<_>>());
         fill_reasoning(&mut fields);
         read.push(Value::Object(fields));
     }
-    Ok(Chat { conversation: Conversation { messages: read, names: names(row)?, ..Conversation::default() }, learned })
+    Ok(Chat { conversation: Conversation { messages: read, names: names(row)?, ..Conversation::default() }, learned, keys })
 }
 
 /// Names under which templates look for the reasoning before an answer. transformers passes it as the first name and, if that is free, as
 /// the second.
-const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
+pub(super) const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 
 /// Copies a message's reasoning to the names that it lacks.
 fn fill_reasoning(message: &mut Fields) {
@@ -175,7 +188,10 @@ fn check_parts(index: usize, message: &Fields) -> Result<()> {
         None | Some(Value::String(_)) => Ok(()),
         Some(Value::Array(parts)) => match parts.iter().find(|part| !is_text(part)) {
             None => Ok(()),
-            Some(part) => Err(refuse("parts of the type text", part.get("type").unwrap_or(part).to_string()).into()),
+            Some(part) => {
+                let refusal = refuse("parts of the type text, each with its text", part.get("type").unwrap_or(part).to_string());
+                Err(refusal.hint("only texts are trained: write what the part shows as text, or leave it out").into())
+            }
         },
         Some(other) => Err(refuse("content: a text or a list of parts", other.to_string()).into()),
     }

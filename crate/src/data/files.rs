@@ -8,7 +8,7 @@ use super::form::{Found, find, hint_of};
 use super::gzip::{Contents, Trailing};
 use super::json::ROW_BYTES;
 use super::place::RowPlace;
-use super::report::{DataWarning, FileSummary};
+use super::report::{DataWarning, FileSummary, NAMED_ROWS};
 use super::rows::Rows;
 use super::shape::{Record, read_row};
 use super::source::{DataSource, unreadable};
@@ -129,12 +129,32 @@ pub(super) fn placed(error: Error, file: &str, place: &str) -> Refusal {
         other => Refusal::new(word!("data.row")).expected("a row that can be tokenized").hint(other.to_string()),
     };
     let subject = refusal.subject.as_ref().map_or_else(|| place.to_owned(), |subject| format!("{place}, {subject}"));
-    refusal.of(file).subject(&subject)
+    // The name of the file has folders only if they tell it from another one.
+    Refusal { artifact: shown(file), ..refusal }.subject(&subject)
 }
 
 /// Summarizes each file without a tokenizer.
 pub(super) fn summaries(files: &[&dyn DataSource], settings: &DataSettings) -> Result<Vec<FileSummary>> {
     files.iter().map(|file| summary(*file, settings)).collect()
+}
+
+/// Warnings about rows that cannot be read, one for each code.
+#[derive(Default)]
+struct Faults(Vec<DataWarning>);
+
+impl Faults {
+    fn add(&mut self, place: RowPlace, refusal: Refusal) {
+        match self.0.iter_mut().find(|warning| warning.code == refusal.code) {
+            Some(warning) => {
+                warning.count += 1;
+                warning.rows.extend((warning.rows.len() < NAMED_ROWS).then_some(place));
+            }
+            None => {
+                let message = format!("rows cannot be used; the first: {refusal}");
+                self.0.push(DataWarning { code: refusal.code, count: 1, rows: vec![place], message });
+            }
+        }
+    }
 }
 
 fn summary(source: &dyn DataSource, settings: &DataSettings) -> Result<FileSummary> {
@@ -154,15 +174,29 @@ fn summary(source: &dyn DataSource, settings: &DataSettings) -> Result<FileSumma
         Ok(())
     })?;
     let (mut count, mut rows) = (0, Rows::open(source, &found, settings.partial)?);
-    while let Some((_, row)) = rows.next()? {
+    let mut faults = Faults::default();
+    while let Some((line, row)) = rows.next()? {
         count += 1;
         let keys = row.as_ref().ok().into_iter().flat_map(Map::keys);
         let new: Vec<String> = keys.filter(|key| !columns.contains(*key)).cloned().collect();
         columns.extend(new.into_iter().take(COLUMNS - columns.len()));
-        let read = row.ok().and_then(|row| read_row(&row, settings.columns.as_ref(), true).ok());
-        *shapes.entry(read.map_or("faulty", |read| read.record.name())).or_default() += 1;
+        let row = row.map_err(|fault| Refusal::new(word!("data.row")).expected("a row").found(fault).into());
+        let read = row.and_then(|row| read_row(&row, settings.columns.as_ref(), true));
+        let shape = match read {
+            Ok(read) => read.record.name(),
+            Err(error) => {
+                let place = RowPlace { file: 0, line, row: count };
+                faults.add(place, placed(error, source.name(), &place.of_fault(found.form)));
+                "faulty"
+            }
+        };
+        *shapes.entry(shape).or_default() += 1;
     }
-    let of_name = warning(word!("data.form"), found.other_name(&name, settings));
-    let warnings = of_name.into_iter().chain(warning(word!("data.gzip.trailing"), trailing.warning(&name))).collect();
+    let of_file = [
+        warning(word!("data.form"), found.other_name(&name, settings)),
+        warning(word!("data.columns.unused"), rows.unread()),
+        warning(word!("data.gzip.trailing"), trailing.warning(&name)),
+    ];
+    let warnings = of_file.into_iter().flatten().chain(faults.0).collect();
     Ok(FileSummary { name, form: found.form, rows: (found.form != Form::Text).then_some(count), shapes, columns, characters, warnings })
 }

@@ -109,7 +109,7 @@ fn form_of(source: &dyn DataSource, head: &Head, hint: Option<Form>, partial: bo
     let start = head.text.trim_start();
     if start.starts_with('{') {
         return Ok(match outline(&mut TextReader::open(source, partial)?, partial)? {
-            Some(Outline::Array(_)) => Form::Json,
+            Some(Outline::Array { .. }) => Form::Json,
             Some(Outline::Row) if head.lines().count() > 1 || hint != Some(Form::Jsonl) => Form::Json,
             _ if head.of_objects(hint) => Form::Jsonl,
             // The first row is longer than the examined part.

@@ -96,12 +96,12 @@ pub(super) fn value(reader: &mut TextReader<'_>) -> Result<Value> {
 }
 
 /// Location of the rows in a file that is one object.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Outline {
     /// The object itself is the row.
     Row,
-    /// The rows are in one of its arrays, whose bracket is at this byte of the text.
-    Array(u64),
+    /// The rows are in one of its arrays, whose bracket is at the byte `at` of the text. The `other` keys of the object are no rows.
+    Array { at: u64, other: Vec<String> },
 }
 
 /// Locates the rows in a text that is one object; `None` if it is not an object. A `partial` text may end within its rows.
@@ -110,19 +110,22 @@ pub(super) fn outline(reader: &mut TextReader<'_>, partial: bool) -> Result<Opti
         return Ok(None);
     }
     reader.take(1);
-    let (mut arrays, mut is_row) = (Vec::new(), false);
-    let outline = |arrays: &[u64], is_row: bool| match arrays {
-        [only] if !is_row => Outline::Array(*only),
+    let (mut arrays, mut other, mut is_row) = (Vec::new(), Vec::new(), false);
+    let outline = |arrays: &[u64], other: Vec<String>, is_row: bool| match arrays {
+        [only] if !is_row => Outline::Array { at: *only, other },
         _ => Outline::Row,
     };
     if reader.skip_blank()? != Some(b'}') {
         loop {
-            let Some(member) = member(reader, &mut is_row)? else { return Ok(None) };
-            if let Member::Rows { at, whole } = member {
-                arrays.push(at);
-                if !whole {
-                    return Ok(partial.then(|| outline(&arrays, is_row)));
+            match member(reader, &mut is_row)? {
+                Some(Member::Rows { at, whole }) => {
+                    arrays.push(at);
+                    if !whole {
+                        return Ok(partial.then(|| outline(&arrays, other, is_row)));
+                    }
                 }
+                Some(Member::Other(key)) => other.push(key),
+                None => return Ok(None),
             }
             match reader.skip_blank()? {
                 Some(b',') => reader.take(1),
@@ -132,7 +135,7 @@ pub(super) fn outline(reader: &mut TextReader<'_>, partial: bool) -> Result<Opti
         }
     }
     reader.take(1);
-    Ok(reader.skip_blank()?.is_none().then(|| outline(&arrays, is_row)))
+    Ok(reader.skip_blank()?.is_none().then(|| outline(&arrays, other, is_row)))
 }
 
 /// Returns true if the first item is a message of a conversation, which is not a row.
@@ -145,11 +148,9 @@ fn begins_with_message(items: &str) -> bool {
 /// A key of an object and its value.
 enum Member {
     /// An array of objects, whose bracket is at this byte; `whole` if it ends before the text does.
-    Rows {
-        at: u64,
-        whole: bool,
-    },
-    Other,
+    Rows { at: u64, whole: bool },
+    /// Another value, by its key.
+    Other(String),
 }
 
 /// Scans a key and its value; `None` if there is none.
@@ -178,13 +179,13 @@ fn member(reader: &mut TextReader<'_>, is_row: &mut bool) -> Result<Option<Membe
             *is_row |= begins_with_message(inside);
             match (rows, whole) {
                 (true, _) => Some(Member::Rows { at, whole }),
-                (false, true) => Some(Member::Other),
+                (false, true) => Some(Member::Other(key)),
                 (false, false) => None,
             }
         }
-        Some(b'{') => walk(reader, &mut |_| {})?.then_some(Member::Other),
+        Some(b'{') => walk(reader, &mut |_| {})?.then_some(Member::Other(key)),
         Some(_) => match value(reader)? {
-            Value::Whole(text) if serde_json::from_str::<IgnoredAny>(&text).is_ok() => Some(Member::Other),
+            Value::Whole(text) if serde_json::from_str::<IgnoredAny>(&text).is_ok() => Some(Member::Other(key)),
             _ => None,
         },
         None => None,

@@ -33,6 +33,7 @@ mod store;
 mod suggest;
 mod table;
 mod text;
+mod unread;
 
 pub use corpus::Dataset;
 pub use source::{DataFile, DataSource};

@@ -185,6 +185,9 @@ impl<'a> DataReader<'a> {
             Form::Text => (Kind::Document, Trailing::default()),
             _ => {
                 let rows = Rows::open(file.source, &file.found, partial)?;
+                if let Some(message) = rows.unread() {
+                    self.records.account.warn(word!("data.columns.unused"), None, message);
+                }
                 let trailing = rows.trailing();
                 (Kind::Rows(rows), trailing)
             }

@@ -11,6 +11,7 @@ use super::place::RowPlace;
 use super::report::Account;
 use super::shape::{Read, Record, read_row};
 use super::store::ExampleStore;
+use super::unread::TemplateKeys;
 use crate::config::{Columns, DataSettings, Form, OnBadRow};
 use crate::error::{Error, Refusal, Result, word};
 use crate::tokenizer::Tokenizer;
@@ -20,6 +21,8 @@ const FAULTS: usize = 100;
 
 /// Warning about an end token in a row that is written once more after it.
 const ENDS_TWICE: &str = "rows end with an end token, and one more is learned after it: take it out of the rows";
+/// Warning about an answer of which nothing but its end is learned.
+const EMPTY_ANSWER: &str = "answers have no text: the model learns to end where it should answer";
 /// Reasons why a model does not learn to stop.
 pub(super) const NO_END: &str = "the tokenizer names no token that ends a text";
 const NO_TURN_END: &str = "the chat template ends answers with no token that ends a turn or a text";
@@ -36,12 +39,16 @@ pub(super) struct Records<'a> {
     pub examples: ExampleStore,
     faults: Vec<Refusal>,
     faulty: usize,
+    template_keys: TemplateKeys,
+    /// True if the chat template was found to be one.
+    has_template: bool,
 }
 
 impl<'a> Records<'a> {
     pub fn new(settings: &'a DataSettings, tokenizer: Option<&'a Tokenizer>, examples: ExampleStore) -> Self {
         let (account, hash) = (Account::default(), DataHash::default());
-        Self { settings, tokenizer, account, hash, examples, faults: Vec::new(), faulty: 0 }
+        let template_keys = TemplateKeys::default();
+        Self { settings, tokenizer, account, hash, examples, faults: Vec::new(), faulty: 0, template_keys, has_template: false }
     }
 
     /// Refuses rows that cannot be used; the first of them are listed.
@@ -58,15 +65,19 @@ impl<'a> Records<'a> {
     /// Reads a row of a file with this name and form, or records its fault.
     pub fn row(&mut self, place: RowPlace, file: (&str, Form), row: Result<Map<String, Value>>, columns: Option<&Columns>) -> Result<()> {
         let Some(tokenizer) = self.tokenizer else { return Ok(()) };
-        let read = row.and_then(|row| {
-            let read = read_row(&row, columns, tokenizer.has_chat_template())?;
-            let examples = self.examples_of(&read, place, tokenizer)?;
-            Ok((row, read, examples))
-        });
+        let read = row.and_then(|row| Ok((read_row(&row, columns, tokenizer.has_chat_template())?, row)));
+        if let Ok((Read { record: Record::Chat(_), .. }, _)) = &read {
+            self.check_template(tokenizer, file.0)?;
+        }
+        let read = read.and_then(|(read, row)| Ok((self.examples_of(&read, place, tokenizer)?, read, row)));
         match read {
-            Ok((row, read, examples)) => {
+            Ok((examples, read, row)) => {
                 let unread = row.iter().filter(|(key, value)| !value.is_null() && !read.used.contains(key));
-                self.account.unread(unread.map(|(key, _)| key), place);
+                let mut unread: Vec<String> = unread.map(|(key, _)| key.clone()).collect();
+                if let Record::Chat(chat) = &read.record {
+                    unread.extend(self.template_keys.unread(chat, tokenizer));
+                }
+                self.account.unread(unread.iter(), place);
                 if read.alpaca {
                     let message = "the model has no chat template: instructions are written in the layout of Alpaca".to_owned();
                     self.account.warn(word!("data.layout"), Some(place), message);
@@ -80,6 +91,22 @@ impl<'a> Records<'a> {
             // A file that ends in the middle is not the fault of a row.
             Err(error @ (Error::SourceRead { .. } | Error::DataEncoding { .. })) => return Err(error),
             Err(error) => self.fault(place, file, error),
+        }
+        Ok(())
+    }
+
+    /// Refuses chats for a model whose chat template is absent or broken: no row can be used then, and none is at fault.
+    fn check_template(&mut self, tokenizer: &Tokenizer, file: &str) -> Result<()> {
+        if !self.has_template {
+            tokenizer.check_chat_template().map_err(|error| {
+                let refusal = Refusal::new(word!("data.template")).of(file).expected("a model with a chat template, which writes chats");
+                let refusal = refusal.found(match error {
+                    Error::Template { reason } => reason,
+                    other => other.to_string(),
+                });
+                refusal.hint("add the chat_template.jinja of a model that was trained on chats, or give rows of prompt and completion")
+            })?;
+            self.has_template = true;
         }
         Ok(())
     }
@@ -116,6 +143,9 @@ impl<'a> Records<'a> {
                 if crosses {
                     self.account.warn(word!("data.boundary"), Some(place), BOUNDARY.to_owned());
                 }
+                if chat.has_empty_answer() {
+                    self.account.warn(word!("data.answer.empty"), Some(place), EMPTY_ANSWER.to_owned());
+                }
                 self.account.chat(rule);
                 self.account.turn_ends(&examples, rule, tokenizer);
                 if rule != Rule::Whole && !examples.iter().all(|example| ends(example, tokenizer)) {
@@ -124,6 +154,9 @@ impl<'a> Records<'a> {
                 examples
             }
             Record::Completion { prompt, completion: said } => {
+                if said.trim().is_empty() {
+                    self.account.warn(word!("data.answer.empty"), Some(place), EMPTY_ANSWER.to_owned());
+                }
                 vec![self.encoded(completion(prompt, said, loss_on, tokenizer)?, place, tokenizer)]
             }
             Record::Document(text) => vec![self.encoded(document(text, tokenizer)?, place, tokenizer)],

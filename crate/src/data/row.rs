@@ -1,8 +1,9 @@
 //! One row of a data file.
 
+use std::cell::Cell;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
@@ -30,8 +31,14 @@ pub(super) fn parsed(text: &str, line: usize) -> Row {
 /// # Errors
 /// The reason why it cannot be read.
 pub(super) fn value(text: &str, line: usize) -> std::result::Result<Value, String> {
-    match serde_json::from_str(text) {
-        Ok(Unique(value)) => Ok(value),
+    let large = Cell::new(false);
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let values = Values { large: &large };
+    match values.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value)) {
+        Ok(value) => match large.get().then(|| long_integer(text)).flatten() {
+            Some(number) => Err(format!("the integer {}, which needs more than 64 bits: write it as a text", shown(number))),
+            None => Ok(value),
+        },
         Err(error) => {
             let reason = error.to_string();
             let words = reason.split(" at line ").next().unwrap_or_default();
@@ -40,6 +47,29 @@ pub(super) fn value(text: &str, line: usize) -> std::result::Result<Value, Strin
             Err(format!("{kind}{} at line {} column {}", shown(words), line + error.line().saturating_sub(1), error.column()))
         }
     }
+}
+
+/// Finds an integer in a JSON text that needs more than 64 bits, as it is written.
+fn long_integer(text: &str) -> Option<&str> {
+    let is_long = |number: &&str| {
+        let digits = number.strip_prefix('-').unwrap_or(number);
+        let is_integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_integer && number.parse::<i64>().is_err() && number.parse::<u64>().is_err()
+    };
+    let (mut in_string, mut escaped, mut from) = (false, false, 0);
+    for (at, c) in text.char_indices().chain([(text.len(), ' ')]) {
+        if in_string {
+            (escaped, in_string) = (!escaped && c == '\\', escaped || c != '"');
+            from = at + c.len_utf8();
+        } else if !c.is_ascii_alphanumeric() && !matches!(c, '+' | '-' | '.') {
+            if let Some(number) = text.get(from..at).filter(is_long) {
+                return Some(number);
+            }
+            in_string = c == '"';
+            from = at + c.len_utf8();
+        }
+    }
+    None
 }
 
 /// Returns the fields of an object.
@@ -59,18 +89,22 @@ pub(super) fn is_message(item: &Value) -> bool {
     [["role", "content"], ["role", "tool_calls"], ["from", "value"]].iter().any(|keys| keys.iter().all(|key| item.get(key).is_some()))
 }
 
-/// A JSON value whose objects have each key once. Of a key that is there twice, serde_json drops the first value.
-struct Unique(Value);
+/// Reads JSON whose objects have each key once: of a key that is there twice, serde_json drops the first value.
+#[derive(Clone, Copy)]
+struct Values<'a> {
+    /// Becomes true for a number beyond 64 bits: an integer among them has lost digits.
+    large: &'a Cell<bool>,
+}
 
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        deserializer.deserialize_any(Values).map(Self)
+impl<'de> DeserializeSeed<'de> for Values<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
-struct Values;
-
-impl<'de> Visitor<'de> for Values {
+impl<'de> Visitor<'de> for Values<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -94,6 +128,7 @@ impl<'de> Visitor<'de> for Values {
     }
 
     fn visit_f64<E>(self, value: f64) -> std::result::Result<Value, E> {
+        self.large.set(self.large.get() || value.abs() >= i64::MAX as f64);
         Ok(value.into())
     }
 
@@ -107,7 +142,7 @@ impl<'de> Visitor<'de> for Values {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(Unique(item)) = list.next_element()? {
+        while let Some(item) = list.next_element_seed(self)? {
             items.push(item);
         }
         Ok(items.into())
@@ -116,7 +151,7 @@ impl<'de> Visitor<'de> for Values {
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> std::result::Result<Value, A::Error> {
         let mut fields = Map::new();
         while let Some(key) = object.next_key::<String>()? {
-            let Unique(value) = object.next_value()?;
+            let value = object.next_value_seed(self)?;
             match fields.entry(key) {
                 Entry::Vacant(place) => drop(place.insert(value)),
                 Entry::Occupied(place) => return Err(A::Error::custom(format!("the key {} twice", shown(place.key())))),

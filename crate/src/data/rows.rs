@@ -7,10 +7,14 @@ use super::gzip::Trailing;
 use super::json::{self, Outline, ROW_BYTES, outline};
 use super::row::{self, Row, object, parsed, too_long};
 use super::source::DataSource;
+use super::suggest::named;
 use super::table::Table;
 use super::text::TextReader;
 use crate::config::Form;
-use crate::error::Result;
+use crate::error::{Result, shown};
+
+/// Maximum number of keys next to the rows that a warning names.
+const UNREAD_KEYS: usize = 12;
 
 /// The rows of a file, from first to last. An unreadable part is returned as the row's fault, which is the last row if the rest of the file
 /// has no meaning after it.
@@ -20,6 +24,8 @@ pub(super) struct Rows<'a> {
     /// Holds back one row of a partial file, whose last row is left out.
     before: Option<Option<(usize, Row)>>,
     trailing: Trailing,
+    /// Keys next to the rows in a file that is one object.
+    unread: Vec<String>,
 }
 
 enum Kind<'a> {
@@ -40,12 +46,13 @@ impl<'a> Rows<'a> {
     /// Opens the rows of a file of a [`Found`] form. For a `partial` file, the beginning of a longer one, the last row is left out.
     pub fn open(source: &'a dyn DataSource, found: &Found, partial: bool) -> Result<Self> {
         let mut reader = TextReader::open(source, partial)?;
-        let trailing = reader.trailing();
+        let (trailing, mut unread) = (reader.trailing(), Vec::new());
         let kind = match found.form {
             Form::Jsonl => Kind::Lines(reader),
             Form::Json if reader.skip_blank()? == Some(b'[') => Kind::Array { reader, begun: false, inside: false },
             Form::Json => match outline(&mut TextReader::open(source, partial)?, partial)? {
-                Some(Outline::Array(at)) => {
+                Some(Outline::Array { at, other }) => {
+                    unread = other;
                     reader.skip_to(at)?;
                     Kind::Array { reader, begun: false, inside: true }
                 }
@@ -55,12 +62,21 @@ impl<'a> Rows<'a> {
             Form::Csv | Form::Tsv => Kind::Table(Box::new(Table::new(reader, found.delimiter))),
             Form::Text | Form::Tokens => Kind::Done,
         };
-        Ok(Self { name: source.name(), kind, before: partial.then_some(None), trailing })
+        Ok(Self { name: source.name(), kind, before: partial.then_some(None), trailing, unread })
     }
 
     /// Returns what will be known of the file's end.
     pub fn trailing(&self) -> Trailing {
         self.trailing.clone()
+    }
+
+    /// Returns the message of the warning about keys next to the rows, if there are any.
+    pub fn unread(&self) -> Option<String> {
+        let keys: Vec<String> = self.unread.iter().take(UNREAD_KEYS).map(|key| named(key)).collect();
+        let more = self.unread.len() - keys.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let message = format!("{}: next to the rows nothing reads {}{more}", shown(self.name), keys.join(", "));
+        (!keys.is_empty()).then_some(message)
     }
 
     /// Returns the next row and its line; `None` at the end.

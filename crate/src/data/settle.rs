@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::corpus::Dataset;
 use super::loader::Loader;
 use crate::config::TrainConfig;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 #[doc(hidden)]
 impl TrainConfig {
@@ -13,13 +13,16 @@ impl TrainConfig {
     /// and computes the steps of the `epochs`. `context` is the model's.
     ///
     /// # Errors
-    /// As for [`Loader::for_run`].
+    /// `model.context` if the given `seq_len` is beyond the context; otherwise as for [`Loader::for_run`].
     pub fn settled_for(self, dataset: &Dataset, given: &Map<String, Value>, context: usize) -> Result<Self> {
         let mut config = self;
         if !given.contains_key("seq_len")
             && let Some(seq_len) = dataset.proposed_seq_len(config.batch_size, config.packing, context)
         {
             config.seq_len = seq_len;
+        }
+        if config.seq_len > context {
+            return Err(Error::ContextExceeded { found: config.seq_len, max: context });
         }
         config.with_steps_of(dataset)
     }

@@ -70,7 +70,7 @@ impl<'a> TextReader<'a> {
             }
             [] => return Err(refuse(word!("data.empty")).expected("text or rows").found("an empty file").into()),
             [0xef, 0xbb, 0xbf, ..] => 3,
-            [0xff, 0xfe, 0, 0, ..] => return Err(Error::DataEncoding { file: self.name.to_owned(), byte_offset: 2 }),
+            [0xff, 0xfe, 0, 0, ..] => return Err(self.bad_byte(2, 2)),
             [0xff, 0xfe, ..] => {
                 self.encoding = Encoding::Utf16(u16::from_le_bytes);
                 2
@@ -81,13 +81,19 @@ impl<'a> TextReader<'a> {
             }
             // UTF-16 without its byte order mark, UTF-32, or not a text at all.
             bytes => match bytes.iter().take(4).position(|byte| *byte == 0) {
-                Some(byte_offset) => return Err(Error::DataEncoding { file: self.name.to_owned(), byte_offset }),
+                Some(at) => return Err(self.bad_byte(at, at)),
                 None => 0,
             },
         };
         self.raw.drain(..mark);
         self.offset = mark;
         Ok(())
+    }
+
+    /// Returns the error of a byte that is not of the encoding, by its position in the file and in `raw`.
+    fn bad_byte(&self, byte_offset: usize, at: usize) -> Error {
+        let byte = self.raw.get(at).copied().unwrap_or_default();
+        Error::DataEncoding { file: self.name.to_owned(), byte_offset, byte }
     }
 
     /// Reads more bytes, and detects the end of the file.
@@ -128,7 +134,7 @@ impl<'a> TextReader<'a> {
             Decoded::Cut(at) if !self.ended => at,
             Decoded::Cut(_) if self.partial => self.raw.len(),
             Decoded::Cut(at) | Decoded::Bad(at) => {
-                return Err(Error::DataEncoding { file: self.name.to_owned(), byte_offset: self.offset + at });
+                return Err(self.bad_byte(self.offset + at, at));
             }
         };
         self.raw.drain(..done);

@@ -93,6 +93,7 @@ codes! {
     "cli.usage" => BadOption, Core, "a command line that cannot be used";
     "config.invalid" => BadOption, Core, "settings that break rules: all of them are listed";
     "core.panic" => WorkerCrashed, Page, "the training core crashed";
+    "data.answer.empty" => Warning, Core, "rows whose answer has no text: the model learns to end where it should answer";
     "data.begin.written" => Warning, Core, "rows whose text has the beginning-of-text already: it is not put there a second time";
     "data.boundary" => Warning, Core, "rows in which a token has the end of the prompt and the beginning of the completion: it is not learned";
     "data.columns" => BadOption, Core, "a row without a text by the key that `columns` names, or a pattern that cannot be read";

@@ -161,12 +161,17 @@ pub enum Error {
     },
     /// A text is neither UTF-8 nor UTF-16 with a byte order mark.
     #[doc(hidden)]
-    #[error("{}: expected UTF-8, or UTF-16 with a byte order mark, found another byte at {byte_offset}", escaped(file))]
+    #[error(
+        "{}: expected UTF-8, or UTF-16 with a byte order mark, found the byte {byte:#04x} at {byte_offset}; convert it: iconv -f ENCODING -t UTF-8",
+        escaped(file)
+    )]
     DataEncoding {
         /// Name of the file.
         file: String,
-        /// Where the first bad byte is.
+        /// Position of the first bad byte, from 0.
         byte_offset: usize,
+        /// The first bad byte.
+        byte: u8,
     },
     /// A file of token ids is wrong.
     #[doc(hidden)]

@@ -57,7 +57,7 @@ fn form_is_found_by_content_under_any_name() {
             ];
             let ending = name.split('?').next().unwrap().rsplit_once('.').map_or("", |(_, ending)| ending);
             let hint = hints.iter().find(|(word, _)| *word == ending).map(|(_, form)| *form);
-            assert_eq!(codes(&data) == ["data.form"], hint.is_some_and(|hint| hint != form), "{name} of {form:?}");
+            assert_eq!(codes(&data).contains(&"data.form"), hint.is_some_and(|hint| hint != form), "{name} of {form:?}");
         }
     }
 }
@@ -399,10 +399,12 @@ fn wide_characters_without_a_mark_are_told_by_their_first_zero() {
     let big: Vec<u8> = LINES.encode_utf16().flat_map(u16::to_be_bytes).collect();
     for (bytes, at) in [(wide, 1), (wider, 1), (marked, 2), (big, 0)] {
         match read("a.jsonl", &bytes) {
-            Err(tabtune::Error::DataEncoding { byte_offset, .. }) => assert_eq!(byte_offset, at),
+            Err(tabtune::Error::DataEncoding { byte_offset, byte, .. }) => assert_eq!((byte_offset, byte), (at, 0)),
             other => panic!("{other:?}"),
         }
     }
+    let refused = read("a.txt", b"caf\xe9 au lait").unwrap_err().to_string();
+    assert!(refused.contains("found the byte 0xe9 at 3") && refused.contains("iconv"), "{refused}");
     // A zero byte further on is a character like others.
     assert!(read("a.txt", b"four\0bytes").is_ok());
 }
@@ -417,4 +419,27 @@ fn what_the_system_says_stands_before_the_history() {
     let text = plain.decode(&batch.inputs.iter().map(|&id| id as u32).collect::<Vec<_>>()).unwrap();
     assert!(text.starts_with("SYS\n\n### Instruction:\nq1\n\n### Response:\na1\n\n"), "{text}");
     assert_eq!(text.matches("SYS").count(), 1, "{text}");
+}
+
+#[test]
+fn keys_next_to_the_rows_are_told() {
+    let rows = br#"{"version": 1, "data": [{"text": "a"}, {"text": "b"}], "license": {"name": "MIT"}}"#;
+    let message = |warnings: Vec<tabtune::data::DataWarning>| {
+        let unused = warnings.into_iter().find(|warning| warning.code == "data.columns.unused");
+        unused.map_or_else(String::new, |warning| warning.message)
+    };
+    let settings = DataSettings::default();
+    let file = DataFile { name: "a.json", bytes: rows };
+    let summary = Dataset::summaries(&[&file], &settings).unwrap().remove(0);
+    assert_eq!((summary.rows, message(summary.warnings).as_str()), (Some(2), "a.json: next to the rows nothing reads version, license"));
+    assert_eq!(message(read("a.json", rows).unwrap().reading_warnings()), "a.json: next to the rows nothing reads version, license");
+}
+
+#[test]
+fn a_summary_says_why_rows_cannot_be_used() {
+    let rows = b"{\"question\": \"a\"}\n{\"text\": 1}\n{\n{\"text\": \"a\"}\n";
+    let summary = Dataset::summaries(&[&DataFile { name: "a.jsonl", bytes: rows }], &DataSettings::default()).unwrap().remove(0);
+    let told: Vec<(&str, usize, usize)> = summary.warnings.iter().map(|w| (w.code, w.count, w.rows.first().unwrap().line)).collect();
+    assert_eq!((summary.shapes["faulty"], told), (3, vec![("data.shape", 2, 1), ("data.row", 1, 3)]));
+    assert!(summary.warnings[0].message.contains("found question"), "{:?}", summary.warnings);
 }

@@ -1,9 +1,11 @@
 //! Messages and token rows that other programs write differently, and those that no program should.
 
 use serde_json::{Value, json};
-use tabtune::config::{Form, TrainConfig};
-use tabtune::data::{Dataset, Loader};
+use tabtune::config::{DataSettings, Form, OnBadRow, TrainConfig};
+use tabtune::data::{DataFile, Dataset, Loader};
+use tabtune::tokenizer::{Tokenizer, TokenizerParts};
 
+use super::super::tokenizer::byte_level;
 use super::chats::{CHATML, taught, with_template};
 
 fn read(row: &Value) -> tabtune::Result<Dataset> {
@@ -74,4 +76,85 @@ fn an_answer_behind_the_window_says_which_sequences_hold_it() {
     let needed = untaught.message.rsplit_once("sequences of ").unwrap().1.split_once(' ').unwrap().0.parse().unwrap();
     let held = data.warnings(&Loader::for_run(&data, &TrainConfig { seq_len: needed, ..config }).unwrap());
     assert!(held.iter().all(|warning| warning.code != "data.untaught"), "{held:?}");
+}
+
+/// Returns the message of the warning with a code, or an empty text.
+fn told(code: &str, template: &str, rows: &str) -> String {
+    let data = Dataset::from_bytes(rows.as_bytes(), Form::Jsonl, &with_template(template), 0.0).unwrap();
+    let warning = data.reading_warnings().into_iter().find(|warning| warning.code == code);
+    warning.map_or_else(String::new, |warning| warning.message)
+}
+
+#[test]
+fn keys_that_the_template_does_not_read_are_counted() {
+    let row = json!({
+        "messages": [
+            {"role": "user", "content": "a", "name": "Ann", "cache": null},
+            {"role": "assistant", "content": "b", "loss": false, "function_call": {"name": "f"}, "reasoning": "c", "train": true},
+        ],
+        "tools": [{"name": "t"}], "chat_template_kwargs": {"enable_thinking": false},
+    });
+    let of = |template: &str| told("data.columns.unused", template, &format!("{row}\n{row}"));
+    let message = of(CHATML);
+    for key in ["messages[].name", "messages[].loss", "messages[].function_call", "messages[].reasoning"] {
+        assert!(message.contains(&format!("{key} (2)")), "{key}: {message}");
+    }
+    assert!(message.contains("chat_template_kwargs.enable_thinking (2)") && message.contains("tools (2)"), "{message}");
+    assert!(!message.contains("train") && !message.contains("cache") && !message.contains("content"), "{message}");
+    // Reasoning is handed over by two other names, and a template may write a whole message without naming its keys.
+    let reading = |read: &str| CHATML.replacen("{{ m.content }}", &format!("{{{{ m.content + {read} }}}}"), 1);
+    assert!(!of(&reading("(m.reasoning_content or '')")).contains("reasoning"));
+    assert_eq!(of(&reading("(m | tojson) + (tools | tojson) + (enable_thinking | string)")), "");
+}
+
+#[test]
+fn answers_without_text_are_told() {
+    let code = "data.answer.empty";
+    let empty = [json!({"prompt": "a", "completion": ""}), answered(&json!({"content": " "})), answered(&json!({}))];
+    for row in &empty {
+        assert!(told(code, CHATML, &row.to_string()).contains("answers have no text"), "{row}");
+    }
+    let call = json!([{"function": {"name": "add", "arguments": {}}}]);
+    let said = [
+        json!({"prompt": "", "completion": "b"}),
+        answered(&json!({"content": "", "tool_calls": call})),
+        json!({"messages": [
+            {"role": "user", "content": "a"}, {"role": "assistant", "content": "", "train": false},
+            {"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+        ]}),
+    ];
+    for row in &said {
+        assert_eq!(told(code, CHATML, &row.to_string()), "", "{row}");
+    }
+}
+
+#[test]
+fn an_integer_that_would_lose_digits_is_a_fault() {
+    let long = "18446744073709551616";
+    for number in [long, "-9223372036854775809"] {
+        let row = format!(r#"{{"text": "a \" 1", "id": [{number}]}}"#);
+        let refused = Dataset::from_bytes(row.as_bytes(), Form::Jsonl, &with_template(CHATML), 0.0).unwrap_err().to_string();
+        assert!(refused.contains(&format!("the integer {number}, which needs more than 64 bits")), "{refused}");
+    }
+    for number in ["18446744073709551615", "-9223372036854775808", "1e300", "184467440737095516160.0", &format!("\"\\\"{long}\"")] {
+        let row = format!(r#"{{"text": "a", "id": {number}}}"#);
+        assert!(Dataset::from_bytes(row.as_bytes(), Form::Jsonl, &with_template(CHATML), 0.0).is_ok(), "{row}");
+    }
+}
+
+/// No row is at fault, so that none is left out either.
+#[test]
+fn a_model_without_a_template_is_told_once() {
+    let row = answered(&json!({"content": "b"})).to_string();
+    let rows = format!("{row}\n{row}");
+    let settings = DataSettings { on_bad_row: OnBadRow::Skip, ..DataSettings::default() };
+    let file = DataFile { name: "a.jsonl", bytes: rows.as_bytes() };
+    let refused = |tokenizer: &Tokenizer| Dataset::read(&[&file], Ok::<_, tabtune::Error>(tokenizer), &settings).unwrap_err();
+    let none = Tokenizer::from_parts(TokenizerParts { chat_template: None, ..byte_level("gpt-2") }).unwrap();
+    for (tokenizer, found) in [(none, "the model has no chat template"), (with_template("{% if %}"), "syntax error")] {
+        let refused = refused(&tokenizer);
+        let said = refused.to_string();
+        assert_eq!(refused.code(), "data.template", "{said}");
+        assert!(said.contains(found) && said.contains("a model with a chat template") && !said.contains("line 2"), "{said}");
+    }
 }
