@@ -15,8 +15,10 @@ use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::names::Layout;
 use crate::families::{check, config_of_weights, names};
-use crate::formats::{ByteSource, Encoding, SafetensorsFile, Warning, base_name, describe_flaw, foreign};
+use crate::formats::json::MAX_DEPTH;
+use crate::formats::{ByteSource, Encoding, JsonFault, SafetensorsFile, Warning, base_name, describe_flaw, foreign, json};
 use crate::state::{Base, BaseFile, SourceFormat};
+use crate::tokenizer::Tokenizer;
 
 /// File that lists the shards and the tensors in them.
 pub(super) const INDEX: &str = "model.safetensors.index.json";
@@ -29,6 +31,9 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
         Error::from(describe_flaw(refusal, &config_json))
     };
     let value: serde_json::Value = serde_json::from_slice(&config_json).map_err(|error| not_json(&error))?;
+    if let Some(key) = key_twice(&config_json) {
+        return Err(not_json(&format!("the key {key} twice")));
+    }
     if value.get("model_type").is_none() && foreign(&config_json).is_some() {
         // A hub writes its messages as JSON, too.
         return Err(not_json(&"a message"));
@@ -67,6 +72,8 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     }
     let mut refused = None;
     let tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
+    let absent = tokenizer.as_ref().map(Tokenizer::absent_specials).unwrap_or_default();
+    warnings.extend(absent.iter().map(|special| Warning::new(word!("tokenizer.special.absent"), special)));
     warnings.extend(template_conflict(&files)?);
     let generation_config_json = document(&files, GENERATION, MAX_DOCUMENT_BYTES)?;
     let specials = document(&files, TOKENIZER_FILES[3], MAX_DOCUMENT_BYTES)?;
@@ -87,6 +94,14 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     bundle.add_generation_config(generation_config_json);
     bundle.add_other_ends(&value, specials.as_deref());
     Ok(bundle)
+}
+
+/// Returns a key that is there twice in a JSON document: of its values, one would be lost.
+fn key_twice(document: &[u8]) -> Option<String> {
+    match json::parse(std::str::from_utf8(document).ok()?, MAX_DEPTH) {
+        Err(JsonFault::Duplicate { path, .. }) => Some(path.replace('/', ".")),
+        _ => None,
+    }
 }
 
 /// Returns the warning about two different chat templates: that of the separate file takes precedence.

@@ -37,6 +37,7 @@ codes! {
     "adapter.field.unknown" => Warning, Core, "a key of an adapter that tabtune does not know";
     "adapter.json" => BadModelFile, Core, "an adapter that is not JSON";
     "adapter.key.duplicate" => BadModelFile, Core, "a duplicate key in an object of an adapter";
+    "adapter.pair.absent" => Warning, Core, "a module that an adapter names but has no pair for, although other blocks have one: it stays as in the base";
     "adapter.pair.incomplete" => BadModelFile, Core, "one matrix of a low-rank pair without the other";
     "adapter.pattern.count" => BadModelFile, Core, "a field of an adapter with more than 4,096 patterns, names of modules or numbers of blocks";
     "adapter.pattern.invalid" => BadModelFile, Core, "a pattern of an adapter that is no regular expression, or has look-around or back references; a warning where it could only leave pairs out";
@@ -120,6 +121,7 @@ codes! {
     "data.parquet" => BadOption, Both, "a Parquet file that cannot be read: the native runner has them converted first";
     "data.row" => BadOption, Core, "a row that cannot be read, or has nothing to learn";
     "data.row.skipped" => Warning, Core, "rows that cannot be used and were left out, as `on_bad_row` says";
+    "data.settings.unused" => Warning, Core, "settings of rows for data that are a text";
     "data.shape" => BadOption, Core, "a row whose keys do not say what is learned";
     "data.template" => BadOption, Core, "a chat that the model's template refuses, or a model without a template";
     "data.tokens" => BadOption, Core, "token ids that are cut off or outside the vocabulary";
@@ -144,8 +146,10 @@ codes! {
     "export.gguf.key" => BadOption, Core, "a metadata key that GGUF cannot hold";
     "export.gguf.name" => BadOption, Core, "a tensor's name that GGUF cannot hold";
     "export.gguf.quantised-source" => BadOption, Core, "blocks that would be encoded a second time, as another type";
+    "export.gguf.token-border" => Warning, Core, "added tokens that take the spaces around them, or are found as whole words only: GGUF has no place for this";
     "export.gguf.tokenizer" => BadOption, Core, "a tokenizer that GGUF cannot hold";
     "export.gguf.type" => BadOption, Core, "a tensor type of GGUF that cannot be written";
+    "export.gguf.type-unused" => Warning, Core, "a type of blocks that no matrix of the model can have: all of them have the types that their rows fall back to";
     "export.json.non-finite" => NonFinite, Core, "NaN or infinity, which the numbers of JSON do not have";
     "export.json.too-large" => LimitExceeded, Core, "a state dict that would be larger than 64 MiB as JSON";
     "export.lora.lost" => Warning, Core, "a tensor whose new blocks keep less than half of what an adapter changes: keep the adapter apart, or ask for f32";
@@ -364,6 +368,7 @@ codes! {
     "tokenizer.scores.length" => BadModelFile, Core, "more or fewer scores than tokens";
     "tokenizer.scores.type" => BadModelFile, Core, "scores that are not f32";
     "tokenizer.size.mismatch" => BadModelFile, Core, "more tokens than the embedding has rows";
+    "tokenizer.special.absent" => Warning, Core, "a special token that `tokenizer_config.json` names and the vocabulary lacks";
     "tokenizer.template" => BadModelFile, Core, "a chat template that cannot be used";
     "tokenizer.template.conflict" => Warning, Core, "two different chat templates: the one of chat_template.jinja is used";
     "tokenizer.template.missing" => BadModelFile, Core, "a chat template that is named but absent";

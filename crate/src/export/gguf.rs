@@ -6,12 +6,14 @@ use super::gguf_types::{GgufTypes, words};
 use super::merged::{merge_into, opened_merged};
 use super::options::ExportOptions;
 use super::patch::patch;
-use super::recipe::{Start, recipe};
+use super::recipe::{Start, has_none_of, recipe};
 use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
 use crate::bundle::FileStream;
-use crate::error::Result;
-use crate::state::{RECEIPT, ReceiptFile};
+use crate::error::{Result, word};
+use crate::formats::Warning;
+use crate::state::{RECEIPT, ReceiptFile, ReceiptWarning};
+use crate::tokenizer::Tokenizer;
 
 /// Name of the file without its ending, and of the model in it, unless another one is asked for.
 const NAME: &str = "model";
@@ -35,7 +37,9 @@ pub async fn export_gguf(source: &ExportSource, base_files: BaseFiles, options: 
     check_kind(source, ExportFormat::Gguf)?;
     let mut draft = source.draft();
     let mut stream = if base_files.is_empty() {
-        recipe(source, &Start::of(source)?, name, types, options.requantise)?
+        let start = Start::of(source)?;
+        draft.warnings.extend(lost(source, &start, types, options.types.as_deref().unwrap_or_default()));
+        recipe(source, &start, name, types, options.requantise)?
     } else {
         let (stream, base) = patch(source, base_files, name, types, options.requantise).await?;
         let given: Vec<ReceiptFile> = base.files.iter().map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256)).collect();
@@ -53,6 +57,15 @@ pub async fn export_gguf(source: &ExportSource, base_files: BaseFiles, options: 
     options.file_name.iter().for_each(|name| stream.rename_first(name));
     stream.push_receipt(RECEIPT, draft)?;
     Ok(stream)
+}
+
+/// Returns the warnings about facts that a new file cannot hold, and about a type of which no matrix is; `word` asks for it.
+fn lost(source: &ExportSource, start: &Start, types: GgufTypes, word: &str) -> Vec<ReceiptWarning> {
+    let bordered = source.assets.tokenizer.as_ref().map(Tokenizer::bordered_tokens).unwrap_or_default();
+    let more = if bordered.len() > 1 { format!(" and {} more", bordered.len() - 1) } else { String::new() };
+    let border = bordered.first().map(|first| Warning::new(word!("export.gguf.token-border"), &format!("{first}{more}")));
+    let none = has_none_of(&source.weights, start.family(), types).then(|| Warning::new(word!("export.gguf.type-unused"), word));
+    border.iter().chain(&none).map(ReceiptWarning::from).collect()
 }
 
 /// One GGUF file.
@@ -110,8 +123,11 @@ fn choice(source: &ExportSource, start: &Result<Start>, patched: bool, word: &st
     let merged = opened_merged(source, &options).ok().flatten();
     let source = merged.as_ref().map_or(source, |merged| &merged.source);
     let plan = |start: &Start| {
-        let mut stream = recipe(source, start, NAME, GgufTypes::from_word(word)?, false)?;
-        stream.push_receipt(RECEIPT, source.draft())?;
+        let types = GgufTypes::from_word(word)?;
+        let mut stream = recipe(source, start, NAME, types, false)?;
+        let mut draft = source.draft();
+        draft.warnings.extend(lost(source, start, types, word));
+        stream.push_receipt(RECEIPT, draft)?;
         Ok(stream)
     };
     let made = start.as_ref().map_err(Clone::clone).and_then(plan);

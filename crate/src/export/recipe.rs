@@ -22,6 +22,11 @@ impl Start {
         let family = architecture(config)?;
         Ok(Self { family, tokenizer: tokenizer_keys(source.assets.tokenizer_or_none()?, config.vocab_size)? })
     }
+
+    /// Returns the architecture of the file.
+    pub(super) fn family(&self) -> &'static str {
+        self.family
+    }
 }
 
 /// Writes `<name>.gguf`: the model in the form of llama.cpp's architectures `llama`, `qwen2`, `qwen3` and `gpt2`, named `name`. Vectors and
@@ -37,6 +42,22 @@ pub(super) fn recipe(source: &ExportSource, start: &Start, name: &str, types: Gg
     let mut stream = FileStream::summed();
     stream.push_gguf(&format!("{name}.gguf"), &metadata, outputs)?;
     Ok(stream)
+}
+
+/// Returns true if blocks of a type were asked for and no matrix of the model can have them, because their rows are no whole number of blocks.
+pub(super) fn has_none_of(weights: &Weights, family: &str, types: GgufTypes) -> bool {
+    let one = match types {
+        GgufTypes::AsBase => return false,
+        GgufTypes::One(one) => one,
+        GgufTypes::Q4KM => TensorType::Q4K,
+    };
+    let can_have = |tensor: &StreamTensor| {
+        let Some((name, layout)) = to_gguf(&tensor.name, family, &weights.config) else { return false };
+        let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
+        let width = if layout == Layout::Transposed { shape.first() } else { shape.last() };
+        !is_plain(&name, &shape) && width.is_some_and(|width| one.for_width(*width) == one)
+    };
+    !weights.tensors.iter().any(can_have)
 }
 
 /// Encodes every tensor for its place in the file; those that are refused are listed.

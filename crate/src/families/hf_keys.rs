@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::refusal::unsupported;
 use crate::config::RopeScaling;
@@ -88,13 +88,22 @@ impl<'a> Keys<'a> {
     /// Refuses features that change the arithmetic and are not supported in any family.
     pub(super) fn refuse_features(&self) -> Result<()> {
         let experts = ["num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size"];
-        let zero = ["attn_logit_softcapping", "final_logit_softcapping", "embedding_multiplier", "logits_scaling", "residual_multiplier"];
-        for key in experts.into_iter().chain(zero) {
-            if let Some(value) = self.get(key).filter(|value| value.as_f64() != Some(0.0)) {
-                return Err(unsupported(key, value, "absent"));
+        let softcaps = ["attn_logit_softcapping", "final_logit_softcapping", "clip_qkv"];
+        // Factors of Granite, Cohere and MiniCPM, and Gemma's width of a head, which has no neutral value.
+        let factors = ["embedding_multiplier", "logits_scaling", "residual_multiplier", "logit_scale", "scale_emb", "scale_depth"];
+        let others = ["attention_multiplier", "query_pre_attn_scalar", "dim_model_base"];
+        let zero = experts.into_iter().chain(softcaps).map(|key| (key, Some(0.0)));
+        let one = factors.into_iter().map(|key| (key, Some(1.0)));
+        for (key, neutral) in zero.chain(one).chain(others.into_iter().map(|key| (key, None))) {
+            if let Some(value) = self.get(key).filter(|value| neutral.is_none() || value.as_f64() != neutral) {
+                return Err(unsupported(
+                    key,
+                    value,
+                    neutral.map_or("absent", |neutral| if neutral == 0.0 { "0, or absent" } else { "1, or absent" }),
+                ));
             }
         }
-        for key in ["mlp_bias", "rope_interleaved", "is_encoder_decoder", "add_cross_attention", "use_qk_norm"] {
+        for key in ["mlp_bias", "rope_interleaved", "is_encoder_decoder", "add_cross_attention", "use_qk_norm", "parallel_attn", "alibi"] {
             if self.bool(key, false)? {
                 return Err(unsupported(key, true, "false"));
             }
@@ -133,28 +142,37 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// Returns base and scaling of the rotary positions, which may be stated twice, under keys of older and newer files, if both are equal.
     pub(super) fn rope(&self, taken: &mut Taken) -> Result<(f64, RopeScaling)> {
-        let outer = self.number("rope_theta")?;
-        let (key, scaling) = match self.get("rope_parameters") {
-            Some(value) => ("rope_parameters", Some(value)),
-            None => ("rope_scaling", self.get("rope_scaling")),
-        };
-        let Some(value) = scaling else { return Ok((self.constant("rope_theta", ROPE_THETA, taken)?, RopeScaling::Default)) };
-        let inner = Keys(of_all_layers(key, value.as_object().ok_or_else(|| wrong(key, "an object", value))?)?);
-        let theta = match inner.number("rope_theta")?.or(outer) {
+        let (newer, older) = (self.rope_at("rope_parameters")?, self.rope_at("rope_scaling")?);
+        if let (Some((_, of_newer)), Some((_, of_older))) = (newer, older)
+            && of_newer != of_older
+        {
+            return Err(unsupported("rope_scaling", json!(of_older), &format!("absent, or {} as in rope_parameters", json!(of_newer))));
+        }
+        // transformers 5 takes the value inside, too.
+        let inside = [newer, older].into_iter().flatten().find_map(|(theta, _)| theta);
+        let theta = match inside.or(self.number("rope_theta")?) {
             Some(theta) => theta,
             None => self.constant("rope_theta", ROPE_THETA, taken)?,
         };
+        Ok((theta, newer.or(older).map_or(RopeScaling::Default, |(_, scaling)| scaling)))
+    }
+
+    /// Returns base and scaling of the rotary positions as the object at a key states them.
+    fn rope_at(&self, key: &str) -> Result<Option<(Option<f64>, RopeScaling)>> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let inner = Keys(of_all_layers(key, value.as_object().ok_or_else(|| wrong(key, "an object", value))?)?);
         if let Some(factor) = inner.number("partial_rotary_factor")?.filter(|factor| *factor != 1.0) {
             return Err(unsupported("partial_rotary_factor", factor, "1"));
         }
-        let word = match inner.text("rope_type")? {
-            Some(word) => word,
-            None => match inner.text("type")? {
-                Some(word) => word,
-                None if inner.get("factor").is_some() => return Err(missing(&format!("{key}.rope_type"))),
-                None => "default",
-            },
+        let word = match (inner.text("rope_type")?, inner.text("type")?) {
+            (Some(word), Some(other)) if word != other => {
+                return Err(unsupported(&format!("{key}.type"), other, &format!("absent, or {word} as in rope_type")));
+            }
+            (Some(word), _) | (None, Some(word)) => word,
+            (None, None) if inner.get("factor").is_some() => return Err(missing(&format!("{key}.rope_type"))),
+            (None, None) => "default",
         };
         let need = |name: &str| inner.number(name)?.ok_or_else(|| missing(&format!("{key}.{name}")));
         let scaling = match word {
@@ -168,7 +186,7 @@ impl<'a> Keys<'a> {
             },
             _ => return Err(unsupported(&format!("{key}.rope_type"), word, "default, linear, llama3")),
         };
-        Ok((theta, scaling))
+        Ok(Some((inner.number("rope_theta")?, scaling)))
     }
 }
 

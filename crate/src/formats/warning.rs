@@ -83,6 +83,17 @@ impl Warning {
             "export.lora.lost" => {
                 format!("{subject} keeps less than half of what the adapter changes: keep the adapter apart, or ask for f32")
             }
+            "export.gguf.token-border" => {
+                format!(
+                    "GGUF does not say that {subject} takes spaces around it, or is a whole word: texts with it may have other ids there"
+                )
+            }
+            "export.gguf.type-unused" => {
+                format!("no matrix has rows of whole blocks of {subject}: all of them are written in the types that they fall back to")
+            }
+            "adapter.pair.absent" => {
+                format!("the adapter names {subject} but has no pair for it, although other blocks have one: it stays as in the base")
+            }
             "adapter.target.unmatched" => format!("the adapter's configuration names {subject}, and there is no tensor of it"),
             "adapter.target.excluded" => {
                 format!("the adapter's configuration excludes {subject}, which has a pair in its file: like PEFT, the pair is not used")
@@ -99,6 +110,9 @@ impl Warning {
             }
             "tokenizer.file.pointer" => {
                 format!("{subject} is a pointer of Git LFS and not carried: fetch the real file with git lfs pull")
+            }
+            "tokenizer.special.absent" => {
+                format!("tokenizer_config.json names a special token that the vocabulary lacks: {subject}; it is not used")
             }
             "tokenizer.id.unused" => format!("no token has the {subject} id that the files state: it is not used"),
             "tensor.non-finite" => format!("{subject} has values that are NaN or infinite"),

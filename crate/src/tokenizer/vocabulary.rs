@@ -43,6 +43,22 @@ impl Tokenizer {
         self.inner.get_added_vocabulary().get_added_tokens_decoder().get(&id).is_some_and(|token| token.special)
     }
 
+    /// Returns key and text of each special token that `tokenizer_config.json` names and the vocabulary lacks, but for the unknown one, which
+    /// byte-level vocabularies do not need.
+    pub(crate) fn absent_specials(&self) -> Vec<String> {
+        let absent = |(key, text): &&(&str, String)| *key != "unk_token" && self.inner.token_to_id(text).is_none();
+        self.specials.iter().filter(absent).map(|(key, text)| format!("{key} {text}")).collect()
+    }
+
+    /// Returns the added tokens that take the spaces around them, or that are found as whole words only: GGUF has no place for this.
+    pub(crate) fn bordered_tokens(&self) -> Vec<String> {
+        let added = self.inner.get_added_vocabulary().get_added_tokens_decoder().values();
+        let mut bordered: Vec<String> =
+            added.filter(|token| token.lstrip || token.rstrip || token.single_word).map(|token| token.content.clone()).collect();
+        bordered.sort_unstable();
+        bordered
+    }
+
     /// Converts the vocabulary to the form that GGUF stores, with a token for each of the `rows` of the embedding. Its rule gives the same
     /// ids as this tokenizer on a text in which the known rules differ.
     ///
@@ -106,7 +122,9 @@ impl Tokenizer {
             *token = text;
         }
         for added in document["added_tokens"].as_array().into_iter().flatten() {
-            let kind = added["id"].as_u64().and_then(|id| usize::try_from(id).ok()).and_then(|id| types.get_mut(id));
+            // The vocabulary decides over the id that is stated here.
+            let id = added["content"].as_str().and_then(|text| self.inner.token_to_id(text));
+            let kind = id.and_then(|id| types.get_mut(id as usize));
             if let Some(kind) = kind.filter(|kind| **kind != UNKNOWN) {
                 *kind = if added["special"] == Value::Bool(true) { CONTROL } else { USER_DEFINED };
             }

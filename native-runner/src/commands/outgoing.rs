@@ -22,7 +22,12 @@ use crate::place::{Folder, OneFile, Place};
 /// Warning about a merge that leaves little of the adapter's change.
 const LOST: Word = tabtune::error::word!("export.lora.lost");
 /// Warnings that writing adds itself, known once it is done.
-const OWN: [Word; 2] = [LOST, tabtune::error::word!("adapter.base.unnamed")];
+const OWN: [Word; 4] = [
+    LOST,
+    tabtune::error::word!("adapter.base.unnamed"),
+    tabtune::error::word!("export.gguf.token-border"),
+    tabtune::error::word!("export.gguf.type-unused"),
+];
 
 /// Warning about values that are NaN or infinite, if they are allowed.
 const NON_FINITE: Word = tabtune::error::word!("tensor.non-finite");

@@ -80,7 +80,7 @@ fn configurations_are_refused_by_the_path_of_their_field() {
     let odd = adapter(&settings(json!({"some_new_field": 1})), &whole());
     let bundle = open_bundle_with(llama(Dtype::F32, true), odd).unwrap();
     let found: Vec<_> = bundle.warnings.iter().map(|warning| (warning.code, warning.subject.as_str())).collect();
-    assert_eq!(found, [("adapter.field.unknown", "some_new_field")]);
+    assert_eq!(found, [("adapter.pair.absent", "model.layers.0.mlp.down_proj and 1 more"), ("adapter.field.unknown", "some_new_field")]);
 }
 
 #[test]
@@ -108,8 +108,14 @@ fn tensors_that_do_not_fit_are_listed_together() {
     let idle = json!({"target_modules": ["q_proj", "down_proj", "w1", "w2"]});
     let told = |change: Value| {
         let bundle = open_bundle_with(llama(Dtype::F32, true), adapter(&settings(change), &whole())).unwrap();
-        bundle.warnings.iter().map(|warning| (warning.code, Some(warning.subject.clone()))).collect::<Found>()
+        // Each of the two pairs is in one of the two blocks.
+        let (absent, others): (Vec<_>, Vec<_>) = bundle.warnings.iter().partition(|warning| warning.code == "adapter.pair.absent");
+        assert_eq!(absent[0].subject, "model.layers.0.mlp.down_proj and 1 more");
+        others.into_iter().map(|warning| (warning.code, Some(warning.subject.clone()))).collect::<Found>()
     };
+    for (key, value) in [("rank_pattern", json!({"w5": 2, "q_proj": 4})), ("alpha_pattern", json!({"w5": 2.0, "q_proj": 4.0}))] {
+        assert_eq!(told(json!({key: value})), each("adapter.target.unmatched", &[&format!("w5 in {key}")]));
+    }
     // PEFT ignores names that match nothing.
     assert_eq!(told(idle), each("adapter.target.unmatched", &["w1", "w2"]));
     let idle_names = json!({"exclude_modules": ["w3", "mlp", "lm_head"], "layers_pattern": ["h", "layers"]});
@@ -211,4 +217,26 @@ fn files_that_are_no_adapter_of_peft_are_refused() {
     assert_eq!(list[0].code, "bundle.adapter");
     let hint = list[0].hint.as_deref().unwrap();
     assert!(hint.contains("mergeAdapter") && hint.contains("--merge-adapter"), "{hint}");
+}
+
+#[test]
+fn modules_without_a_pair_are_told_unless_the_configuration_leaves_them_out() {
+    let told = |change: Value, tensors: &[Stored]| {
+        let bundle = open_bundle_with(llama(Dtype::F32, true), adapter(&settings(change), tensors)).unwrap();
+        let absent = bundle.warnings.iter().filter(|warning| warning.code == "adapter.pair.absent");
+        absent.map(|warning| warning.subject.clone()).collect::<Vec<String>>()
+    };
+    let other = Q.replace('0', "1");
+    let queries = || pair(Q, 4, [8, 8]);
+    assert_eq!(told(json!({"target_modules": ["q_proj"]}), &queries()), std::slice::from_ref(&other));
+    assert_eq!(told(json!({"target_modules": ".*q_proj"}), &queries()), std::slice::from_ref(&other));
+    assert!(told(json!({"target_modules": ["q_proj"]}), &[queries(), pair(&other, 4, [8, 8])].concat()).is_empty());
+    for narrower in [
+        json!({"target_modules": ["q_proj"], "layers_to_transform": [0]}),
+        json!({"target_modules": [Q]}),
+        json!({"target_modules": r".*\.0\..*"}),
+        json!({"target_modules": ["q_proj"], "exclude_modules": [other]}),
+    ] {
+        assert!(told(narrower.clone(), &queries()).is_empty(), "{narrower}");
+    }
 }

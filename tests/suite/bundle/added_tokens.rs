@@ -84,3 +84,11 @@ fn ids_of_the_ends_of_a_text_that_no_token_has_are_told() {
     assert_eq!(codes(&bundle), [("tokenizer.id.unused", "bos"), ("tokenizer.id.unused", "eos")]);
     assert_eq!(bundle.need_tokenizer().unwrap().eos(), [2]);
 }
+
+#[test]
+fn special_tokens_that_the_vocabulary_lacks_are_told() {
+    let settings = json!({"bos_token": "<s>", "eos_token": "[STOP]", "unk_token": "<unk>"});
+    let bundle = opened(3, &tokenizer(&["<s>"]), &settings, &json!({}));
+    assert_eq!(codes(&bundle), [("tokenizer.special.absent", "eos_token [STOP]")]);
+    assert!(bundle.warnings[0].message().contains("eos_token [STOP]"), "{}", bundle.warnings[0].message());
+}

@@ -163,6 +163,9 @@ fn what_is_not_built_is_refused_by_name() {
         (with(llama(), "layer_types", json!(["sliding_attention"])), "model.config.unsupported", "layer_types"),
         (with(llama(), "is_causal", json!(false)), "model.config.unsupported", "is_causal"),
         (with(llama(), "use_bidirectional_attention", json!("all")), "model.config.unsupported", "use_bidirectional_attention"),
+        (with(llama(), "attention_multiplier", json!(0.1)), "model.config.unsupported", "attention_multiplier"),
+        (with(llama(), "residual_multiplier", json!(0.5)), "model.config.unsupported", "residual_multiplier"),
+        (with(llama(), "clip_qkv", json!(8)), "model.config.unsupported", "clip_qkv"),
         (with(llama(), "hidden_size", json!("16")), "model.config.type", "hidden_size"),
         (with(llama(), "hidden_size", json!(18)), "model.config.heads", "num_attention_heads"),
         (with(llama(), "num_key_value_heads", json!(3)), "model.config.kv-heads", "num_key_value_heads"),
@@ -177,6 +180,9 @@ fn what_is_not_built_is_refused_by_name() {
     }
     let whole = with(with(llama(), "model_type", json!("mistral")), "sliding_window", json!(64));
     assert!(config_from_hf(&whole).is_ok(), "a window as long as the context changes nothing");
+    for (key, neutral) in [("residual_multiplier", json!(1.0)), ("clip_qkv", json!(null)), ("final_logit_softcapping", json!(0))] {
+        assert!(config_from_hf(&with(llama(), key, neutral)).is_ok(), "{key}");
+    }
 }
 
 /// The default is that of transformers.
@@ -194,4 +200,17 @@ fn rope_scaling_without_a_type_is_refused() {
         assert!(refused.to_string().contains(&format!("{key}.rope_type")), "{refused}");
     }
     assert_eq!(config_from_hf(&with(llama(), "rope_parameters", json!({"rope_theta": 3e4}))).unwrap().rope_theta, 3e4);
+}
+
+/// Versions of transformers differ in the one that they take.
+#[test]
+fn rotary_positions_that_are_stated_twice_must_agree() {
+    let linear = |word: &str, factor: f64| json!({word: "linear", "factor": factor});
+    let both = |older: Value| with(with(llama(), "rope_parameters", linear("rope_type", 2.0)), "rope_scaling", older);
+    assert_eq!(config_from_hf(&both(linear("type", 2.0))).unwrap().rope_scaling, RopeScaling::Linear { factor: 2.0 });
+    let words = json!({"type": "default", "rope_type": "linear", "factor": 2.0});
+    for (value, key) in [(both(linear("type", 4.0)), "rope_scaling"), (with(llama(), "rope_scaling", words), "rope_scaling.type")] {
+        let refused = config_from_hf(&value).unwrap_err();
+        assert!(refused.code() == "model.config.unsupported" && refused.to_string().contains(key), "{refused}");
+    }
 }

@@ -109,6 +109,14 @@ fn config_index_and_adapter_say_what_lies_in_their_place() {
     }
 }
 
+#[test]
+fn a_key_that_is_there_twice_is_refused() {
+    let twice = br#"{"model_type": "llama", "hidden_size": 4, "rope_scaling": {"factor": 2.0, "factor": 4.0}}"#;
+    let error = open_bundle(model(&[("config.json", twice)])).unwrap_err();
+    assert_eq!(error.code(), "bundle.config.json", "{error}");
+    describes(&error, "config.json", "rope_scaling.factor twice");
+}
+
 /// Opens a model whose tokenizer is refused, and returns the reason.
 fn refused(changes: &[(&str, &[u8])]) -> (Bundle, Error) {
     let bundle = open_bundle(model(changes)).unwrap();

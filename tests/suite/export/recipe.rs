@@ -9,9 +9,11 @@ use tabtune::families::config_from_hf;
 use tabtune::formats::{GgufFile, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
+use tabtune::tokenizer::Tokenizer;
 use tabtune_tests::{block_on, cpu, weights};
 
-use super::{FAMILIES, Raise, gguf_recipe, goldens, load, open, written};
+use super::super::tokenizer::byte_level;
+use super::{FAMILIES, Raise, all_files, gguf_recipe, goldens, load, open, written};
 
 fn fresh(config: &ModelConfig, precision: Precision) -> Model {
     block_on(Model::init(config, 5, precision, &cpu().inner(), &Interrupt::none())).unwrap()
@@ -146,4 +148,29 @@ impl ParamMap for Scale<'_> {
     fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
         if name == self.0 { tensor * 1e6 } else { tensor }
     }
+}
+
+#[test]
+fn facts_that_a_new_file_cannot_hold_are_in_its_receipt() {
+    let told = |model: &Model, tokenizer: Option<&Tokenizer>, types: &str| {
+        let mut stream = gguf_recipe(model, tokenizer, "tiny", types).unwrap();
+        all_files(&mut stream);
+        let warnings = &stream.receipt().unwrap().warnings;
+        warnings.iter().map(|warning| (warning.code.clone(), warning.subject.clone())).collect::<Vec<_>>()
+    };
+    let narrow = fresh(&llama(json!({})), Precision::F32);
+    let unused = |word: &str| vec![("export.gguf.type-unused".to_string(), word.to_string())];
+    assert_eq!(told(&narrow, None, "q6_k"), unused("q6_k"));
+    assert_eq!(told(&narrow, None, "q4_k_m"), unused("q4_k_m"));
+    assert_eq!(told(&narrow, None, "f16"), []);
+    // Rows of 32 values are whole blocks of Q8_0; only one matrix has them.
+    let wider = fresh(&llama(json!({"intermediate_size": 32})), Precision::F32);
+    assert_eq!(told(&wider, None, "q8_0"), []);
+    let assets = Tokenizer::from_parts(byte_level("gpt-2")).unwrap().assets();
+    let mut document: serde_json::Value = serde_json::from_slice(&assets[0].1).unwrap();
+    document["added_tokens"][0]["rstrip"] = json!(true);
+    let tokenizer = Tokenizer::from_hf(document.to_string().as_bytes(), None, None).unwrap();
+    let model = fresh(&llama(json!({"vocab_size": tokenizer.vocab_size()})), Precision::F32);
+    let border = document["added_tokens"][0]["content"].as_str().unwrap().to_string();
+    assert_eq!(told(&model, Some(&tokenizer), "f32"), [("export.gguf.token-border".to_string(), border)]);
 }

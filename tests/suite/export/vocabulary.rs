@@ -108,3 +108,18 @@ fn tokenizers_of_other_rules_are_refused() {
     let code = tokenizer.to_parts(tokenizer.vocab_size() - 1).map(|_: TokenizerParts| ()).unwrap_err().code();
     assert_eq!(code, "export.gguf.tokenizer", "fewer rows than tokens");
 }
+
+#[test]
+fn a_token_has_its_kind_whatever_id_its_entry_states() {
+    const CONTROL: i32 = 3;
+    let plain = changed(|_| {});
+    let expected = plain.to_parts(plain.vocab_size()).unwrap().types;
+    let ends: Vec<usize> = plain.eos().iter().map(|id| *id as usize).collect();
+    assert!(!ends.is_empty() && ends.iter().all(|id| expected[*id] == CONTROL));
+    let other = changed(|document| {
+        for token in document["added_tokens"].as_array_mut().unwrap() {
+            token["id"] = json!(token["id"].as_u64().unwrap() + 1);
+        }
+    });
+    assert_eq!(other.to_parts(other.vocab_size()).unwrap().types, expected);
+}

@@ -1,6 +1,6 @@
 //! Checks the tensors of an adapter: by themselves, and against its base.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::pairs::{Halves, Parts, conv1d, weight};
 use super::tables::{hint_about, more_rows};
@@ -25,6 +25,8 @@ impl<'a> Parts<'a> {
         }
         let mut warnings = self.nameless()?;
         warnings.extend(self.idle(bundle));
+        warnings.extend(self.idle_patterns()?);
+        warnings.extend(self.absent(bundle)?);
         for module in &self.spared {
             add_warning(&mut warnings, word!("adapter.target.excluded"), module);
         }
@@ -164,6 +166,44 @@ impl<'a> Parts<'a> {
         let parts = texts(&self.config.layers_pattern).iter().filter(|text| is_no_part(text));
         let parts = parts.map(|name| format!("{name} in layers_pattern"));
         excluded.chain(parts).map(|subject| Warning::new(UNMATCHED, &subject)).collect()
+    }
+
+    /// Lists patterns of ranks and alphas that match no pair.
+    fn idle_patterns(&self) -> Result<Vec<Warning>> {
+        let modules: Vec<&str> = self.pairs.keys().map(String::as_str).collect();
+        let ranks = self.config.rank_pattern.iter().map(|(pattern, _)| ("rank_pattern", pattern));
+        let alphas = self.config.alpha_pattern.iter().map(|(pattern, _)| ("alpha_pattern", pattern));
+        let mut idle = Vec::new();
+        for (key, pattern) in ranks.chain(alphas) {
+            let matches = pattern.prepared()?;
+            if !modules.iter().any(|module| matches(module)) {
+                idle.push(Warning::new(UNMATCHED, &format!("{} in {key}", pattern.text())));
+            }
+        }
+        Ok(idle)
+    }
+
+    /// Warns about modules that the configuration names, and that have no pair in this file although the same modules of other blocks have one.
+    fn absent(&self, bundle: &Bundle) -> Result<Option<Warning>> {
+        let block = |module: &str| names::from_hf(&weight(module), &bundle.config).and_then(|name| block_of(&name));
+        let mut candidates: BTreeMap<String, Option<usize>> = BTreeMap::new();
+        for module in self.pairs.keys() {
+            let Some(at) = block(module) else { continue };
+            let Some((before, after)) = module.split_once(&format!(".{at}.")) else { continue };
+            candidates.extend((0..bundle.config.num_hidden_layers).map(|other| (format!("{before}.{other}.{after}"), Some(other))));
+        }
+        candidates.retain(|module, _| !self.pairs.contains_key(module));
+        let modules: Vec<(&str, Option<usize>)> = candidates.iter().map(|(module, block)| (module.as_str(), *block)).collect();
+        let untargeted = self.config.untargeted(&modules)?;
+        let all: Vec<&str> = modules.iter().map(|(module, _)| *module).collect();
+        let (spared, _) = self.config.spared(&all);
+        let mut absent = all.into_iter().filter(|module| !untargeted.contains(module) && !spared.contains(module));
+        let Some(first) = absent.next() else { return Ok(None) };
+        let more = match absent.count() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Ok(Some(Warning::new(word!("adapter.pair.absent"), &format!("{first}{more}"))))
     }
 }
 

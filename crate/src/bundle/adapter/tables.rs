@@ -10,8 +10,8 @@ use crate::families::names::HEAD;
 use crate::formats::{ByteSource, SafetensorsTensor};
 
 /// Hint about a table of more rows than the base's.
-const GROWN: &str = "the vocabulary was resized: with --resize-vocabulary, in a browser resizeVocabulary, the adapter's table takes the \
-                     place of the base's";
+const GROWN: &str = "the vocabulary was resized: merge the adapter with --resize-vocabulary, in a browser mergeAdapter with resizeVocabulary, and \
+                     its table takes the place of the base's";
 
 impl<'a> Parts<'a> {
     /// Settles what an adapter of a tied base stores of its one table. A head that equals the embedding stays tied, unless a pair changes one
