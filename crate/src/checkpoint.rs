@@ -8,6 +8,7 @@ mod manifest;
 mod pieces;
 mod settings;
 mod state;
+mod verify;
 mod write;
 
 pub use manifest::Environment;
@@ -19,6 +20,7 @@ pub use self::{
     manifest::{FORMAT_VERSION, MANIFEST, Manifest, read as read_manifest},
     pieces::{FileRecord, pieces_of, sha256},
     settings::can_override,
+    verify::verify_files,
     write::with_evaluation,
 };
 #[doc(hidden)]

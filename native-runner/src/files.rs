@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use tabtune::bundle::{Bundle, OpenOptions};
-use tabtune::checkpoint::{Checkpoint, MANIFEST};
+use tabtune::checkpoint::{Checkpoint, MANIFEST, verify_files};
 use tabtune::formats::{ByteSource, not_json, truncated};
 use tabtune::state::{CARRIED_FILES, PortableModelImportRequest, VerifyPolicy};
 
@@ -147,13 +147,18 @@ pub fn has_ending(path: &Path, endings: &[&str]) -> bool {
 /// # Errors
 /// `cli.usage` for a folder without a model; `source.read`.
 pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
+    Ok(boxed(model_files(path)?.0))
+}
+
+/// Opens the files of the model at `path` and, in the folder of a checkpoint, its `checkpoint.json` of the same moment.
+fn model_files(path: &Path) -> Result<(Vec<FileSource>, Option<FileSource>)> {
     if !path.is_dir() {
-        return Ok(vec![Box::new(FileSource::open(path)?)]);
+        return Ok((vec![FileSource::open(path)?], None));
     }
-    let files = open_listed(|| {
+    let mut files = open_listed(|| {
         let mut all = files_of(path)?;
         // A checkpoint folder is a model folder with two additional files.
-        let of_run = |p: &Path| [MANIFEST, "optimizer.safetensors"].contains(&file_name(p).as_str());
+        let of_run = |p: &Path| file_name(p) == "optimizer.safetensors";
         let weights = all.iter().any(|p| has_ending(p, &["gguf", "safetensors"]));
         // If nothing else has weights, pickle files are passed on, so that they are refused by name.
         // The documents of a tokenizer belong to the model.
@@ -163,25 +168,26 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
         all.retain(|p| read(p) && !of_run(p));
         Ok(all)
     })?;
+    let manifest = files.iter().position(|file| file.name == MANIFEST).map(|at| files.remove(at));
     if files.is_empty() {
         return Err(RunError::Usage(format!(
             "{}: no model in this folder: expected config.json and model.safetensors, or one .gguf file",
             path.display()
         )));
     }
-    Ok(boxed(files))
+    Ok((files, manifest))
 }
 
 fn boxed(files: Vec<FileSource>) -> Vec<Box<dyn ByteSource>> {
     files.into_iter().map(|file| Box::new(file) as Box<dyn ByteSource>).collect()
 }
 
-/// Opens the model at `path`. Its warnings go to stderr.
+/// Opens the model at `path` for its documents, its shape and the headers of its files. Its warnings go to stderr.
 ///
 /// # Errors
 /// Errors of [`open_wanted`].
 pub fn open_model(path: &Path) -> Result<Bundle> {
-    open_wanted(path, Wanted::default())
+    open_wanted(path, Wanted { unread: true, ..Wanted::default() })
 }
 
 /// Options for opening a model.
@@ -195,6 +201,8 @@ pub struct Wanted<'a> {
     pub exact: bool,
     /// True if the adapter may bring a larger vocabulary.
     pub resize_vocabulary: bool,
+    /// True if no weights are read, so that those of a checkpoint are not verified.
+    pub unread: bool,
     /// Selection and renaming of the model's tensors.
     pub request: Option<PortableModelImportRequest>,
 }
@@ -202,12 +210,23 @@ pub struct Wanted<'a> {
 /// Opens the model at `path` with these options. Its warnings go to stderr.
 ///
 /// # Errors
-/// `source.read`, `cli.usage` for a folder without a model, and the refusals of the crate for files that are not sound.
+/// `source.read`, `cli.usage` for a folder without a model, `checkpoint.*` for a checkpoint with other bytes than were saved, and the refusals
+/// of the crate for files that are not sound.
 pub fn open_wanted(path: &Path, wanted: Wanted<'_>) -> Result<Bundle> {
-    let adapter = wanted.adapter.map(folder_sources).transpose()?;
+    let ((files, manifest), adapter) = (model_files(path)?, wanted.adapter.map(folder_sources).transpose()?);
+    let files = boxed(files);
+    if !wanted.unread {
+        if let Some(manifest) = manifest {
+            verify_files(&manifest, &files)?;
+        }
+        let of_adapter = adapter.as_deref().unwrap_or_default();
+        if let Some(manifest) = of_adapter.iter().find(|file| file.name() == MANIFEST) {
+            verify_files(manifest.as_ref(), of_adapter)?;
+        }
+    }
     let Wanted { apart, exact, resize_vocabulary, request, .. } = wanted;
     let options = OpenOptions { adapter, apart, exact, resize_vocabulary, request, ..OpenOptions::default() };
-    let bundle = tabtune::model::open_model_with(model_sources(path)?, options)?;
+    let bundle = tabtune::model::open_model_with(files, options)?;
     for warning in &bundle.warnings {
         log::warn!("{} [{}]", warning.message(), warning.code);
     }

@@ -52,6 +52,8 @@ cases = [
     case("data.layout", "rows.jsonl", rows(PAIR, {"instruction": "Add.", "input": "2 and 2", "output": "4"}), model=BEGUN, lines=[2]),
     case("data.long", "rows.jsonl", rows(PAIR, *[{"prompt": "2+2?", "completion": "4 " * 50}] * 3), lines=[2, 3, 4], options={"seq_len": 64}),
     case("data.untaught", "rows.jsonl", rows(PAIR, *[{"prompt": "2 + " * 40, "completion": "4"}] * 3), lines=[2, 3, 4], options={"seq_len": 64}),
+    case("data.answer.empty", "rows.jsonl", rows(PAIR, {"prompt": "2+2?", "completion": ""}), model=BEGUN, lines=[2]),
+    case("data.settings.unused", "a.txt", "What is 2+2? 4. " * 20, options={"loss_on": "last"}),
     case("data.empty", "a.txt", "", refused=True),
     case("data.too-short", "a.txt", "a", refused=True, options={"validation_fraction": 0}),
     case("data.parquet", "a.parquet", b"PAR1 and no more", refused=True),

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use tabtune::config::ScheduleConfig;
-use tabtune::schedule::{is_config_only, learning_rate, preview, resolve_start, trigger};
+use tabtune::config::{ScheduleConfig, TrainConfig};
+use tabtune::schedule::{is_config_only, learning_rate, misfits, preview, resolve_start, trigger};
 
 /// Bound for f64 curves: one rounding of the base rate.
 const EXACT: f64 = 1e-15;
@@ -288,4 +288,18 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_start_that_is_stated_twice_is_told() {
+    let told = |keys: Value| {
+        let config = TrainConfig { steps: 100, schedule: schedule(keys), ..TrainConfig::default() };
+        misfits(&config, resolve_start(&config.schedule, None, 0))
+    };
+    let wsd = |start: i64, flag: bool| json!({"type": "wsd", "decay_steps": 10, "decay_start_step": start, "start_decay": flag});
+    assert_eq!(told(wsd(50, true)), ["start_decay has no effect: by decay_start_step it starts after step 50"]);
+    assert_eq!((told(wsd(50, false)), told(wsd(-1, true))), (vec![], vec![]));
+    let infinite = json!({"type": "infinite", "annealing_steps": 10, "annealing_start_step": 50, "start_annealing": true,
+        "min_learning_rate": 1e-5, "annealing_type": "exponential"});
+    assert_eq!(told(infinite), ["start_annealing has no effect: by annealing_start_step it starts after step 50"]);
 }

@@ -19,6 +19,8 @@ pub const FORMAT_VERSION: u64 = 1;
 /// Name of the document that makes a checkpoint complete.
 pub const MANIFEST: &str = "checkpoint.json";
 pub(super) const FORMAT: &str = "tabtune.checkpoint";
+/// Number of bytes at the beginning of a document in which the name of its format is looked for.
+const MANIFEST_BEGINNING: usize = 4096;
 /// Maximum size of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 /// Maximum count: JavaScript's numbers are exact up to it.
@@ -95,6 +97,13 @@ pub struct Manifest {
     pub environment: Environment,
     /// All other files.
     pub files: Vec<FileRecord>,
+}
+
+/// Returns true for a document that names this format, whole or not.
+pub(super) fn is_ours(source: &dyn ByteSource) -> Result<bool> {
+    let mut beginning = vec![0; usize::try_from(source.len()).unwrap_or(usize::MAX).min(MANIFEST_BEGINNING)];
+    source.read_at(0, &mut beginning)?;
+    Ok(beginning.windows(FORMAT.len()).any(|bytes| bytes == FORMAT.as_bytes()))
 }
 
 /// Reads `checkpoint.json`.

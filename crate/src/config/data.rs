@@ -147,6 +147,14 @@ pub struct DataSettings {
     pub partial: bool,
 }
 
+impl DataSettings {
+    /// Returns the names of the settings about rows that differ from their defaults.
+    pub(crate) fn about_rows(&self) -> Vec<&'static str> {
+        let given = [("loss_on", self.loss_on != LossOn::default()), ("on_bad_row", self.on_bad_row != OnBadRow::default())];
+        given.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect()
+    }
+}
+
 impl TrainConfig {
     /// Returns the settings that control how the data of a resume is read, for which `given` are set anew: the others are the checkpoint's.
     pub fn data_settings_of_resume(&self, given: &Map<String, Value>) -> DataSettings {

@@ -162,6 +162,11 @@ impl<'a> DataReader<'a> {
         if let Some(tokenizer) = tokenizer {
             account.ends(tokenizer);
         }
+        let unused = settings.about_rows();
+        if self.stream && !unused.is_empty() {
+            let message = format!("the data have no rows, so that this has no effect: {}", unused.join(", "));
+            account.warn(word!("data.settings.unused"), None, message);
+        }
         self.ids.finish()?;
         examples.tokens.finish()?;
         let content = if self.stream { Content::Text(self.ids) } else { Content::Examples(examples) };

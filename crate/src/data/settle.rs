@@ -9,17 +9,16 @@ use crate::error::{Error, Result};
 
 #[doc(hidden)]
 impl TrainConfig {
-    /// Completes these settings for a new run on `dataset`: chooses `seq_len` by the data unless the user's settings `given` contain it,
-    /// and computes the steps of the `epochs`. `context` is the model's.
+    /// Completes these settings for a new run on `dataset`: chooses `seq_len` by the data and the context unless the user's settings `given`
+    /// contain it, and computes the steps of the `epochs`. `context` is the model's.
     ///
     /// # Errors
     /// `model.context` if the given `seq_len` is beyond the context; otherwise as for [`Loader::for_run`].
     pub fn settled_for(self, dataset: &Dataset, given: &Map<String, Value>, context: usize) -> Result<Self> {
         let mut config = self;
-        if !given.contains_key("seq_len")
-            && let Some(seq_len) = dataset.proposed_seq_len(config.batch_size, config.packing, context)
-        {
-            config.seq_len = seq_len;
+        if !given.contains_key("seq_len") {
+            let proposed = dataset.proposed_seq_len(config.batch_size, config.packing, context);
+            config.seq_len = proposed.unwrap_or_else(|| config.seq_len.min(context));
         }
         if config.seq_len > context {
             return Err(Error::ContextExceeded { found: config.seq_len, max: context });

@@ -20,8 +20,8 @@ fn warmup_steps(schedule: &ScheduleConfig) -> u64 {
     }
 }
 
-/// Returns a sentence for each phase of the schedule that the run's steps cut off or never reach. `start` is the resolved start of a decay.
-pub(crate) fn misfits(config: &TrainConfig, start: Option<u64>) -> Vec<String> {
+/// Returns a sentence for each phase of the schedule that the run's steps cut off or never reach, and for a start that is stated twice. `start` is the resolved start of a decay.
+pub fn misfits(config: &TrainConfig, start: Option<u64>) -> Vec<String> {
     let steps = config.steps;
     let last = || learning_rate(steps, config.learning_rate, &config.schedule, start);
     let ends = || format!("the run ends at step {steps} with a rate of {:.3e}", last());
@@ -52,6 +52,16 @@ pub(crate) fn misfits(config: &TrainConfig, start: Option<u64>) -> Vec<String> {
         cut.then(|| format!("{what} over {length} steps that starts after step {start} in a run of {steps}: it is cut off, and {}", ends()))
     };
     let mut found = Vec::new();
+    let ignored = |flag: &str, own: &str, at: i64| format!("{flag} has no effect: by {own} it starts after step {at}");
+    match &config.schedule {
+        ScheduleConfig::Wsd(s) if s.start_decay && s.decay_start_step >= 0 => {
+            found.push(ignored("start_decay", "decay_start_step", s.decay_start_step));
+        }
+        ScheduleConfig::Infinite(s) if s.start_annealing && s.annealing_start_step >= 0 => {
+            found.push(ignored("start_annealing", "annealing_start_step", s.annealing_start_step));
+        }
+        _ => {}
+    }
     match &config.schedule {
         ScheduleConfig::Constant(_) => {}
         ScheduleConfig::Cosine(s) => found.extend(falls("cosine", s)),

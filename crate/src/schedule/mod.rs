@@ -8,12 +8,13 @@ mod scheduler;
 mod start;
 
 pub use curve::learning_rate;
-pub(crate) use fit::{highest_rate, misfits};
+pub(crate) use fit::highest_rate;
 pub use scheduler::Scheduler;
 
 // For the packages of this workspace.
 #[doc(hidden)]
 pub use self::{
     curve::preview,
+    fit::misfits,
     start::{is_config_only, resolve_start, trigger},
 };

@@ -12,7 +12,7 @@ use tabtune::portable::{ExtractOptions, ExtractReport, extract_adapter};
 use super::{Outcome, convert, outgoing};
 use crate::args::{AdapterAction, AdapterArgs, module_names};
 use crate::error::{Result, RunError};
-use crate::files::{Wanted, open_model};
+use crate::files::{Wanted, open_wanted};
 use crate::output::Output;
 use crate::place::Folder;
 use crate::progress::Progress;
@@ -37,7 +37,7 @@ pub fn run(args: &AdapterArgs, output: &Output) -> Result<Outcome> {
 
 fn extract(model: &Path, base: &Path, options: &ExtractOptions, to: &Path, output: &Output) -> Result<Outcome> {
     let mut place = Folder::for_output(to)?;
-    let (tuned, base) = (open_model(model)?, open_model(base)?);
+    let (tuned, base) = (open_wanted(model, Wanted::default())?, open_wanted(base, Wanted::default())?);
     let bar = Progress::new(100, 0, !output.json());
     let mut progress = |done: u64, total: u64| bar.step(done.saturating_mul(100) / total.max(1), "percent".into());
     let extracted = block_on(extract_adapter(&tuned, &base, options, &Interrupt::none(), &mut progress));

@@ -23,7 +23,7 @@ pub fn run(args: &EstimateArgs, output: &Output) -> Result<Outcome> {
     let mut train = resolve(given.clone(), None)?;
     let types = args.types.as_deref().map(GgufTypes::from_word).transpose()?.filter(|types| *types != GgufTypes::AsBase);
     let bundle = args.model.as_deref().map(|path| {
-        let wanted = Wanted { adapter: args.adapter.as_deref(), apart: true, ..Wanted::default() };
+        let wanted = Wanted { adapter: args.adapter.as_deref(), apart: true, unread: true, ..Wanted::default() };
         open_wanted(path, wanted)
     });
     let bundle = bundle.transpose()?;

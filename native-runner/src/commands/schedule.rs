@@ -1,7 +1,8 @@
 //! `tabtune schedule`: prints the learning rates that a new run plans.
 
 use serde_json::json;
-use tabtune::schedule::{preview, resolve_start};
+use tabtune::config::TrainConfig;
+use tabtune::schedule::{misfits, preview, resolve_start};
 
 use super::Outcome;
 use crate::args::ScheduleArgs;
@@ -17,6 +18,9 @@ pub fn run(args: &ScheduleArgs, output: &Output) -> Result<Outcome> {
     let config = resolve(from_file(&args.train_config)?, None)?;
     let steps = args.steps.unwrap_or(config.steps);
     let start = resolve_start(&config.schedule, None, 0);
+    for misfit in misfits(&TrainConfig { steps, ..config.clone() }, start) {
+        log::warn!("{misfit} [schedule.misfit]");
+    }
     for (step, rate) in (1..=steps).zip(preview(1..=steps, config.learning_rate, &config.schedule, start)) {
         output.line(&json!({ "step": step, "learning_rate": rate }), || format!("{step} {rate:e}"))?;
     }

@@ -212,3 +212,35 @@ fn weights_that_are_no_numbers_are_refused_at_the_start_unless_they_are_allowed(
     // If they are allowed, the run begins; its first step reports that its loss is not finite.
     assert_eq!(refuse(&[&args[..], &["--allow-non-finite"]].concat()).0, "train.non-finite");
 }
+
+#[test]
+fn a_checkpoint_that_is_used_as_a_model_is_verified() {
+    let (out, data) = checkpoint();
+    let place = folder("verified");
+    let copy = text(&place.join("run"));
+    std::fs::create_dir(&copy).unwrap();
+    for entry in std::fs::read_dir(&out).unwrap().map(Result::unwrap) {
+        std::fs::copy(entry.path(), Path::new(&copy).join(entry.file_name())).unwrap();
+    }
+    let weights = Path::new(&copy).join("model.safetensors");
+    let mut bytes = std::fs::read(&weights).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&weights, bytes).unwrap();
+    let to = text(&place.join("out"));
+    for args in [
+        vec!["convert", "--model", &copy, "--to", &to],
+        vec!["evaluate", "--model", &copy, "--data", &data, "--device", "cpu"],
+        vec!["train", "--model", &copy, "--data", &data, "--device", "cpu", "--steps", "1"],
+    ] {
+        let (code, message) = refuse(&args);
+        assert!(code == "checkpoint.chunk.hash" && message.contains("model.safetensors"), "{args:?}: {message}");
+    }
+    // No weights are read for these.
+    succeed(&["data", &data, "--model", &copy]);
+    // A document of another program states nothing about the files.
+    let document = Path::new(&copy).join("checkpoint.json");
+    std::fs::write(&document, "{\"files\": []}").unwrap();
+    succeed(&["convert", "--model", &copy, "--to", &to]);
+    std::fs::write(&document, "{\"format\": \"tabtune.checkpoint\", ").unwrap();
+    assert_eq!(refuse(&["convert", "--model", &copy, "--to", &text(&place.join("other"))]).0, "checkpoint.corrupt");
+}
