@@ -63,7 +63,7 @@ test('data are shown by their contents, and a run learns what was shown', async 
   assert.match(found.refused.message, /"prompt": "question", "completion": "answer"/);
   assert.equal(new Set(found.digests).size, 1, 'each form gives the same examples');
   assert.equal(found.cut, 'data.gzip');
-  assert.deepEqual(found.trailing, ['data.gzip.trailing']);
+  assert.deepEqual(found.trailing, ['data.gzip.trailing', 'data.shape'], 'without a model, too, a summary says why rows are faulty');
   assert.ok(found.beginning > 0 && found.beginning < 40, 'the rows in the beginning of a packed file are shown');
   assert.ok(found.large > 40e6 && found.part[0].rows > 1000 && found.part[0].rows < 6000, 'only the beginning of a large file is read');
   assert.ok(found.partSecs < 20, `${found.partSecs} s`);
