@@ -11,6 +11,9 @@ pub(super) const SLICE: &str = "slice__";
 /// Name of the method that [`super::text::method`] calls for `%` after a text.
 pub(super) const PERCENT: &str = "percent__";
 
+/// Filter that makes a value a text.
+const TEXT: &str = "|string";
+
 /// Rewrites the inside of `{{ … }}`.
 pub(super) fn output(inner: &str) -> String {
     let mut tokens = Tokens(inner);
@@ -67,6 +70,10 @@ fn expression(tokens: &mut Tokens<'_>, closing: Option<&str>) -> Written {
                 operand = false;
             }
             "+" if !operand => {}
+            "~" => {
+                concatenated(&mut part, tokens, operand);
+                operand = true;
+            }
             token if token.trim().is_empty() => part.push_str(token),
             token if token.starts_with(['"', '\'']) => {
                 part.push_str(&without_continued_lines(token));
@@ -87,6 +94,30 @@ fn expression(tokens: &mut Tokens<'_>, closing: Option<&str>) -> Written {
     }
     parts.push(part);
     Written { parts, tuple }
+}
+
+/// Writes `~` between operands that become texts as in Python: the engine writes floats otherwise. Factors of a product are left as they are.
+fn concatenated(part: &mut String, tokens: &mut Tokens<'_>, operand: bool) {
+    let left = part.trim_end();
+    let is_text = |operand: &str| operand.ends_with(['"', '\'']) || operand.ends_with(TEXT);
+    let last = left.trim_end_matches(|c: char| is_word(c) || ".()[]{}\"'".contains(c)).trim_end();
+    if operand && !is_text(left) && !last.ends_with(['*', '/', '%', '-']) {
+        part.push_str(TEXT);
+    }
+    part.push('~');
+    let mut after = Tokens(tokens.0);
+    let mut right = operand_of(&mut after);
+    if right.trim().is_empty() {
+        return;
+    }
+    while let Some(rest) = after.0.trim_start().strip_prefix('|') {
+        after.0 = rest;
+        right.extend(["|", &operand_of(&mut after)]);
+    }
+    let factor = after.0.trim_start().starts_with(['*', '/', '%']);
+    part.push_str(&right);
+    part.push_str(if factor || is_text(&right) { "" } else { TEXT });
+    *tokens = after;
 }
 
 /// Reads the operand at the beginning of a text: a word, a string or a bracket, with the attributes, calls and indices after it.

@@ -16,7 +16,7 @@ const WIDTH: i64 = 1 << 10;
 
 type Filter = fn(&Value, &mut Arguments<'_>) -> Result<Value, JinjaError>;
 
-const FILTERS: [(&str, Filter); 27] = [
+const FILTERS: [(&str, Filter); 33] = [
     ("batch", |value, given| Ok(Generator::of(batches(items_of(value)?, given)?))),
     ("capitalize", |value, _| Ok(Value::from(text::capitalized(&printed(value))))),
     ("center", |value, given| centred(&printed(value), given)),
@@ -37,15 +37,24 @@ const FILTERS: [(&str, Filter); 27] = [
         Ok(Generator::of(pairs.into_iter().map(pair).collect()))
     }),
     ("iterated", |value, _| if is_iterable(value) { Ok(value.clone()) } else { Err(wrong(format!("{} is not iterable", printed(value)))) }),
+    ("join", join),
     ("last", |value, _| Ok(items_of(value)?.last().cloned().unwrap_or(Value::UNDEFINED))),
     ("length", |value, _| length(value)),
     ("list", |value, _| Ok(Value::from(items_of(value)?))),
+    ("lower", |value, _| Ok(Value::from(printed(value).to_lowercase()))),
     ("max", |value, given| extreme(value, given, Ordering::Greater)),
     ("min", |value, given| extreme(value, given, Ordering::Less)),
     ("replace", replace),
     ("round", round),
+    ("string", |value, _| Ok(if value.as_str().is_some() { value.clone() } else { Value::from(printed(value)) })),
+    ("title", |value, _| Ok(Value::from(builtin::title(printed(value).into())))),
     ("tojson", |value, given| Ok(Value::from(json::to_json(value, given)?))),
+    ("trim", |value, given| {
+        let text = printed(value);
+        Ok(Value::from(given.text("chars")?.map_or_else(|| text.trim(), |chars| text.trim_matches(|c| chars.contains(c)))))
+    }),
     ("truncate", truncate),
+    ("upper", |value, _| Ok(Value::from(printed(value).to_uppercase()))),
     ("wordcount", |value, _| {
         Ok(Value::from(printed(value).split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty()).count()))
     }),
@@ -96,6 +105,23 @@ pub(crate) fn add(env: &mut Environment<'_>) {
     env.add_function("joiner", globals::joiner);
     env.add_function("dict", |given: Given| dict(&given.into_values()));
     env.add_function("namespace", |given: Given| functions::namespace(Some(dict(&given.into_values())?.into())));
+}
+
+/// Implements the filter `join(value, d="", attribute=None)`.
+fn join(value: &Value, given: &mut Arguments<'_>) -> Result<Value, JinjaError> {
+    let between = given.next("d")?.map_or_else(String::new, |between| printed(&between));
+    let path = given.next("attribute")?.filter(|path| !path.is_none()).map(|path| printed(&path));
+    let item = |item: &Value| match &path {
+        None => Ok(printed(item)),
+        Some(path) => path
+            .split('.')
+            .try_fold(item.clone(), |item, key| match key.parse::<usize>() {
+                Ok(index) => item.get_item(&Value::from(index)),
+                Err(_) => item.get_attr(key),
+            })
+            .map(|item| printed(&item)),
+    };
+    Ok(Value::from(items_of(value)?.iter().map(item).collect::<Result<Vec<_>, _>>()?.join(&between)))
 }
 
 fn is_iterable(value: &Value) -> bool {
