@@ -150,7 +150,11 @@ pub struct DataSettings {
 impl DataSettings {
     /// Returns the names of the settings about rows that differ from their defaults.
     pub(crate) fn about_rows(&self) -> Vec<&'static str> {
-        let given = [("loss_on", self.loss_on != LossOn::default()), ("on_bad_row", self.on_bad_row != OnBadRow::default())];
+        let given = [
+            ("loss_on", self.loss_on != LossOn::default()),
+            ("on_bad_row", self.on_bad_row != OnBadRow::default()),
+            ("validation_rows", self.validation_rows != ValidationRows::default()),
+        ];
         given.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect()
     }
 }

@@ -181,7 +181,7 @@ fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Resu
         {
             return with_end(text, start, conversation, at, tokenizer);
         }
-        header.end(&said, at, tokenizer)?
+        header.after_previous(header.end(&said, at, tokenizer)?, &said, at, tokenizer)?
     } else if let Some(other) = with_other_content(&conversation.first(at + 1), at) {
         // A template may refuse a conversation that ends before the answer: the answer begins where another one would differ.
         common(&text, &tokenizer.render_chat(&other, false)?.text)
@@ -220,12 +220,28 @@ impl Answer {
     /// Finds the answer in the whole text, to the end of its turn; `None` if the template writes it differently there.
     fn in_whole(&self, whole: &Tokens<'_>, tokenizer: &Tokenizer) -> Option<Range<usize>> {
         let same = common(whole.text, &self.text);
-        if same < self.span.start {
+        if same < self.span.start || !self.is_said_before(same, tokenizer) {
             return None;
         }
         match whole.turn_end(&(self.span.start..same), tokenizer) {
             Some(end) => Some(self.span.start..end),
             None => (same == self.text.len()).then(|| self.span.clone()),
         }
+    }
+    /// Returns true if the answer has ended before the byte `at` of its text, or has only special tokens and white space from there on.
+    fn is_said_before(&self, at: usize, tokenizer: &Tokenizer) -> bool {
+        if at >= self.text.len() {
+            return true;
+        }
+        let Ok(alone) = Tokens::of(&self.text, tokenizer) else { return false };
+        if alone.turn_end(&self.span, tokenizer).is_some_and(|end| end <= at) {
+            return true;
+        }
+        let from = alone.special_around(at, tokenizer).unwrap_or(at);
+        let is_blank = |(index, start): (usize, &usize)| {
+            let text = self.text.get(*start.max(&from)..alone.end(index)).unwrap_or_default();
+            text.trim().is_empty() || alone.ids.get(index).is_some_and(|id| tokenizer.is_special(*id))
+        };
+        alone.starts.iter().enumerate().filter(|(index, _)| alone.end(*index) > from).all(is_blank)
     }
 }

@@ -15,8 +15,8 @@ pub(super) struct Chat {
     pub conversation: Conversation,
     /// True for each message that is learned.
     pub learned: Vec<bool>,
-    /// Keys of the messages, as the row has them, each once.
-    pub keys: Vec<String>,
+    /// Keys of each message, as the row has them.
+    pub keys: Vec<Vec<String>>,
 }
 
 impl Chat {
@@ -24,7 +24,8 @@ impl Chat {
     pub fn of_texts(messages: impl Iterator<Item = (&'static str, String)>) -> Self {
         let messages: Vec<Value> = messages.map(|(role, content)| json!({ "role": role, "content": content })).collect();
         let learned = messages.iter().map(|message| message["role"] == "assistant").collect();
-        Self { conversation: Conversation::new(messages), learned, keys: Vec::new() }
+        let keys = vec![vec!["role".to_owned(), "content".to_owned()]; messages.len()];
+        Self { conversation: Conversation::new(messages), learned, keys }
     }
 
     /// Returns true if a learned answer has neither text nor anything else to say.
@@ -127,7 +128,7 @@ pub(super) fn chat(row: &Fields, messages: &[Value], from: usize) -> Result<Chat
             }
         }
         check_parts(index, &fields)?;
-        keys.extend(fields.keys().filter(|key| !keys.contains(*key)).cloned().collect::<Vec<_>>());
+        keys.push(fields.keys().cloned().collect());
         fill_reasoning(&mut fields);
         read.push(Value::Object(fields));
     }

@@ -170,7 +170,8 @@ impl Dataset {
     }
 
     /// Returns true if the evaluated data are examples.
-    pub(crate) fn evaluates_examples(&self) -> bool {
+    #[doc(hidden)]
+    pub fn evaluates_examples(&self) -> bool {
         self.evaluated().has_examples()
     }
 

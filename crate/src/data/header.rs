@@ -1,5 +1,7 @@
 //! Finds where an answer begins in a text that does not begin with its generation prompt, such as one that opens a block of thoughts.
 
+use std::ops::Range;
+
 use super::positions::Tokens;
 use crate::error::Result;
 use crate::tokenizer::{Conversation, Tokenizer};
@@ -43,21 +45,44 @@ impl Header<'_> {
     /// like the prompt without what it opens at its end.
     pub fn asked(&self, conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Option<(String, usize)>> {
         let Some(other) = with_other_content(conversation, at) else { return Ok(None) };
+        let content = common(self.text, &tokenizer.render_chat(&other, false)?.text);
+        Ok(self.most_alike(0..content + 1).and_then(|(prompt, end)| {
+            let (prompt, answer) = (self.opened.get(..prompt)?, self.text.get(end..)?);
+            Some((format!("{prompt}{answer}"), prompt.len()))
+        }))
+    }
+
+    /// Returns the byte at which the answer begins if `start` is within an earlier message, which the text does not write as the prompt does:
+    /// then it is where the text between this message and the content of the answer ends like the prompt.
+    pub fn after_previous(&self, start: usize, conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<usize> {
+        let other_text = |at: usize| match with_other_content(conversation, at) {
+            Some(other) => tokenizer.render_chat(&other, false).map(|rendered| Some(rendered.text)),
+            None => Ok(None),
+        };
+        let Some(other) = at.checked_sub(1).map(other_text).transpose()?.flatten() else { return Ok(start) };
+        let same_end =
+            self.text.chars().rev().zip(other.chars().rev()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum::<usize>();
+        let previous = self.text.len() - same_end;
+        if start >= previous || other == self.text {
+            return Ok(start);
+        }
+        let content = other_text(at)?.map_or(self.text.len(), |other| common(self.text, &other));
+        Ok(self.most_alike(previous..content + 1).map_or(content.max(previous), |(_, end)| end))
+    }
+
+    /// Returns the end of the prompt, or of the prompt without what it opens at its end, and the byte among `ends` of the text before which
+    /// the text agrees with it in most bytes; `None` if it agrees nowhere.
+    fn most_alike(&self, ends: Range<usize>) -> Option<(usize, usize)> {
         let (text, opened) = (self.text, self.opened);
-        let content = common(text, &tokenizer.render_chat(&other, false)?.text);
         let same = |prompt: usize, end: usize| {
             let [said, asked] = [text.get(..end), opened.get(..prompt)].map(Option::unwrap_or_default);
             said.bytes().rev().zip(asked.bytes().rev()).take_while(|(a, b)| a == b).count()
         };
         let shortest = if opened.starts_with(self.before) { self.before.len() } else { opened.len() };
         let prompts = (shortest..=opened.len()).filter(|end| opened.is_char_boundary(*end));
-        let ends = || (0..=content).filter(|end| text.is_char_boundary(*end));
-        let pairs = prompts.flat_map(|prompt| ends().map(move |end| (prompt, end)));
+        let pairs = prompts.flat_map(|prompt| ends.clone().filter(|end| text.is_char_boundary(*end)).map(move |end| (prompt, end)));
         let best = pairs.map(|(prompt, end)| (same(prompt, end), prompt, end)).max();
-        Ok(best.filter(|(same, ..)| *same > 0).and_then(|(_, prompt, end)| {
-            let (prompt, answer) = (opened.get(..prompt)?, text.get(end..)?);
-            Some((format!("{prompt}{answer}"), prompt.len()))
-        }))
+        best.filter(|(same, ..)| *same > 0).map(|(_, prompt, end)| (prompt, end))
     }
 }
 

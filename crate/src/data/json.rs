@@ -10,7 +10,22 @@ use crate::error::Result;
 pub(super) const ROW_BYTES: usize = 64 << 20;
 
 /// Keys of rows: an object with one of them is a row, not a collection of rows.
-const ROW_KEYS: [&str; 8] = ["messages", "conversations", "prompt", "completion", "instruction", "text", "input_ids", "chosen"];
+const ROW_KEYS: [&str; 14] = [
+    "messages",
+    "conversations",
+    "prompt",
+    "completion",
+    "instruction",
+    "text",
+    "input_ids",
+    "chosen",
+    "question",
+    "query",
+    "answer",
+    "response",
+    "output",
+    "contents",
+];
 
 /// The text of a value.
 #[derive(Debug, PartialEq)]

@@ -37,6 +37,7 @@ pub struct Loader {
     batch_size: usize,
     data_order: DataOrder,
     packing: bool,
+    on_long: OnLong,
     state: LoaderState,
     source: Source,
     order: Order,
@@ -108,7 +109,7 @@ impl Loader {
             let rule = "weights by which at least one row comes in an epoch";
             return Err(Error::InvalidConfig(vec![Fault::new("data_weights", rule, format!("{:?}", config.data_weights))]));
         }
-        Ok(Self { batch_size, data_order, packing, state, source, order })
+        Ok(Self { batch_size, data_order, packing, on_long, state, source, order })
     }
 
     /// Returns the next batch `[B, T]`, which may continue into the next epoch.
@@ -180,6 +181,11 @@ impl Loader {
             Source::Text { .. } => None,
             Source::Examples(pieces, _) => Some(pieces),
         }
+    }
+
+    /// Returns true if the treatment of long examples is set for a stream, which has none.
+    pub(super) fn idle_on_long(&self) -> bool {
+        matches!(self.source, Source::Text { .. }) && self.on_long != OnLong::default()
     }
 
     /// Returns the first rows that are cut or left out as too long, and the first without a learned token within a sequence.

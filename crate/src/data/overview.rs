@@ -39,7 +39,8 @@ impl DataWarning {
         let named: Vec<_> = names.iter().take(NAMED).map(|name| shown(name)).collect();
         let more = names.len() - named.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let message = format!("of a folder its .txt and .md files are read, and nothing else: not {}{more}", named.join(", "));
+        let message =
+            format!("of a folder its .txt and .md files are read that are not empty, and nothing else: not {}{more}", named.join(", "));
         (!names.is_empty()).then(|| Self::once(word!("data.folder"), message))
     }
 
@@ -95,7 +96,11 @@ impl Dataset {
             let warnings = other.evaluation_warnings(seq_len).into_iter();
             warnings.map(|warning| DataWarning { message: told(&warning), rows: Vec::new(), ..warning }).collect()
         };
-        [self.account().warnings(), lengths, self.others_evaluated().map(of_evaluated).unwrap_or_default()].concat()
+        let idle = loader.idle_on_long().then(|| {
+            let message = "the data have no rows, so that this has no effect: on_long".to_owned();
+            DataWarning::once(word!("data.settings.unused"), message)
+        });
+        [self.account().warnings(), Vec::from_iter(idle), lengths, self.others_evaluated().map(of_evaluated).unwrap_or_default()].concat()
     }
 
     /// Returns all warnings about the data when they are evaluated in windows of `seq_len` targets.
@@ -112,10 +117,12 @@ impl Dataset {
         let mut warnings = Vec::new();
         if cut + skipped > 0 {
             let (count, what) = if skipped > 0 { (skipped, "left out") } else { (cut, "cut at their end") };
+            let documents = part.entries().iter().any(|entry| entry.document() && entry.pairs() > seq_len);
             let message = format!(
-                "{count} of {} examples are longer than a sequence of {seq_len} tokens and are {what}; the longest has {longest}: sequences of {} hold all",
+                "{count} of {} examples are longer than a sequence of {seq_len} tokens and are {what}; the longest has {longest}: sequences of {} hold all{}",
                 part.entries().len(),
-                longest.saturating_sub(1).next_multiple_of(SEQ_LEN_STEP)
+                longest.saturating_sub(1).next_multiple_of(SEQ_LEN_STEP),
+                if documents { ", and on_long split learns all of a document" } else { "" }
             );
             warnings.push(DataWarning { code: word!("data.long").text(), count, rows: long, message });
         }

@@ -11,7 +11,7 @@ use super::place::RowPlace;
 use super::report::Account;
 use super::shape::{Read, Record, read_row};
 use super::store::ExampleStore;
-use super::unread::TemplateKeys;
+use super::unread::Unread;
 use crate::config::{Columns, DataSettings, Form, OnBadRow};
 use crate::error::{Error, Refusal, Result, word};
 use crate::tokenizer::Tokenizer;
@@ -39,7 +39,7 @@ pub(super) struct Records<'a> {
     pub examples: ExampleStore,
     faults: Vec<Refusal>,
     faulty: usize,
-    template_keys: TemplateKeys,
+    unread: Unread,
     /// True if the chat template was found to be one.
     has_template: bool,
 }
@@ -47,8 +47,8 @@ pub(super) struct Records<'a> {
 impl<'a> Records<'a> {
     pub fn new(settings: &'a DataSettings, tokenizer: Option<&'a Tokenizer>, examples: ExampleStore) -> Self {
         let (account, hash) = (Account::default(), DataHash::default());
-        let template_keys = TemplateKeys::default();
-        Self { settings, tokenizer, account, hash, examples, faults: Vec::new(), faulty: 0, template_keys, has_template: false }
+        let (faults, unread) = (Vec::new(), Unread::default());
+        Self { settings, tokenizer, account, hash, examples, faults, faulty: 0, unread, has_template: false }
     }
 
     /// Refuses rows that cannot be used; the first of them are listed.
@@ -75,7 +75,7 @@ impl<'a> Records<'a> {
                 let unread = row.iter().filter(|(key, value)| !value.is_null() && !read.used.contains(key));
                 let mut unread: Vec<String> = unread.map(|(key, _)| key.clone()).collect();
                 if let Record::Chat(chat) = &read.record {
-                    unread.extend(self.template_keys.unread(chat, tokenizer));
+                    unread.extend(self.unread.of(chat, tokenizer));
                 }
                 self.account.unread(unread.iter(), place);
                 if read.alpaca {
@@ -119,6 +119,13 @@ impl<'a> Records<'a> {
         if found && hint_of(file) == Some(Form::Text) && refusal.code == word!("data.shape").text() {
             let hint = refusal.hint.take().map_or_else(String::new, |hint| format!("{hint}; "));
             refusal.hint = Some(format!("{hint}to learn the file as a text, give the form text"));
+        }
+        if form == Form::Jsonl
+            && refusal.hint.is_none()
+            && refusal.found.as_deref().is_some_and(|found| found.contains("EOF while parsing"))
+        {
+            refusal.hint =
+                Some("each line of such a file is a whole row; for objects over several lines, make a list: [{…}, {…}]".to_owned());
         }
         if self.settings.on_bad_row == OnBadRow::Skip {
             self.account.warn(
@@ -169,7 +176,7 @@ impl<'a> Records<'a> {
             }
         };
         if !matches!(read.record, Record::Tokens { .. }) && examples.iter().any(|example| ends_twice(example, tokenizer)) {
-            self.account.warn(word!("data.end.written"), Some(place), ENDS_TWICE.to_owned());
+            self.account.warn(word!("data.end.twice"), Some(place), ENDS_TWICE.to_owned());
         }
         self.account.shape(&read.record);
         Ok(examples)
@@ -195,11 +202,11 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Returns true if the last learned token ends a turn or a text, and one of the two before it is the same.
+/// Returns true if the last learned token ends a turn or a text, and one of the two right before it, learned too, is the same.
 fn ends_twice(example: &Example, tokenizer: &Tokenizer) -> bool {
-    let learned = example.ids.iter().zip(&example.counted).rev().filter(|(_, counted)| **counted);
-    let last: Vec<u32> = learned.map(|(id, _)| *id).take(3).collect();
-    last.split_first().is_some_and(|(end, before)| ends(example, tokenizer) && before.contains(end))
+    let Some(last) = example.counted.iter().rposition(|counted| *counted) else { return false };
+    let learned = (0..last).rev().take(2).take_while(|at| example.counted.get(*at) == Some(&true));
+    ends(example, tokenizer) && learned.into_iter().any(|at| example.ids.get(at) == example.ids.get(last))
 }
 
 /// Returns true if the last learned token of an example ends a turn or a text.

@@ -43,7 +43,14 @@ pub(super) fn value(text: &str, line: usize) -> std::result::Result<Value, Strin
             let reason = error.to_string();
             let words = reason.split(" at line ").next().unwrap_or_default();
             // A key that is there twice is JSON.
-            let kind = if error.is_data() { "" } else { "not JSON: " };
+            let kind = match (error.is_data(), words) {
+                (true, _) => "",
+                (_, "recursion limit exceeded") => "too many levels of lists and objects: ",
+                _ if ["NaN", "Infinity"].iter().any(|word| text.contains(word)) => {
+                    "not JSON, which has no NaN and Infinity (null says that a value is absent): "
+                }
+                _ => "not JSON: ",
+            };
             Err(format!("{kind}{} at line {} column {}", shown(words), line + error.line().saturating_sub(1), error.column()))
         }
     }

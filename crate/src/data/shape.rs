@@ -59,6 +59,9 @@ pub(super) fn read_row(row: &Fields, columns: Option<&Columns>, with_template: b
         (Record::Chat(chat(row, &messages, 0)?), &["conversations", "system", "tools", "documents", "chat_template_kwargs"])
     } else if has("chosen") && has("rejected") {
         return Err(pairs(row));
+    } else if has("preferred_output") && has("non_preferred_output") {
+        let refusal = Refusal::new(word!("data.shape")).expected("one answer").found("preferred_output and non_preferred_output");
+        return Err(refusal.hint("preferences are not trained: make rows of messages that end with the preferred answer").into());
     } else if has("prompt") && has("completion") {
         match (&row["prompt"], &row["completion"]) {
             (Value::Array(prompt), Value::Array(completion)) => {
@@ -213,7 +216,11 @@ fn by_columns(row: &Fields, columns: &Columns, with_template: bool) -> Result<Re
         Record::Document(text)
     } else {
         let (prompt, completion) = (get(&columns.prompt)?.unwrap_or_default(), get(&columns.completion)?.unwrap_or_default());
-        match get(&columns.system)? {
+        // An empty cell of a table is no system message.
+        match get(&columns.system)?.filter(|system| !system.is_empty() || !with_template) {
+            None if with_template && columns.system.is_some() => {
+                Record::Chat(Chat::of_texts([("user", prompt), ("assistant", completion)].into_iter()))
+            }
             None => Record::Completion { prompt, completion },
             Some(system) if with_template => {
                 Record::Chat(Chat::of_texts([("system", system), ("user", prompt), ("assistant", completion)].into_iter()))

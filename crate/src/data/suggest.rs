@@ -25,16 +25,21 @@ pub(super) fn listed(row: &Fields) -> String {
     if keys.is_empty() { "no key".to_owned() } else { keys.join(", ") }
 }
 
+const QUESTIONS: [&str; 9] = ["prompt", "question", "query", "instruction", "input", "user", "source", "problem", "context"];
+/// Keys of a text that a question is about.
+const CONTEXTS: [&str; 3] = ["context", "input", "passage"];
+
+/// Finds the first of the names among the keys that have texts.
+fn find(row: &Fields, names: &[&str]) -> Option<String> {
+    let found = names.iter().find_map(|name| row.iter().find(|(key, value)| key.eq_ignore_ascii_case(name) && value.is_string()));
+    found.map(|(key, _)| shown(key))
+}
+
 /// Returns the refusal of a row without a known shape, with columns that might fit.
 pub(super) fn unknown(row: &Fields) -> crate::error::Error {
-    const QUESTIONS: [&str; 9] = ["prompt", "question", "query", "instruction", "input", "user", "source", "problem", "context"];
     const ANSWERS: [&str; 10] =
         ["completion", "answer", "response", "output", "assistant", "target", "solution", "reply", "label", "chosen"];
     const TEXTS: [&str; 5] = ["content", "body", "document", "story", "sentence"];
-    let find = |names: &[&str]| {
-        let found = names.iter().find_map(|name| row.iter().find(|(key, value)| key.eq_ignore_ascii_case(name) && value.is_string()));
-        found.map(|(key, _)| shown(key))
-    };
     let texts = row.iter().filter(|(_, value)| value.is_string()).map(|(key, _)| shown(key));
     let is_message = |item: &Value| item.get("role").or(item.get("from")).is_some_and(Value::is_string);
     let messages = row.iter().find(|(_, value)| value.as_array().and_then(|list| list.first()).is_some_and(is_message));
@@ -49,7 +54,11 @@ pub(super) fn unknown(row: &Fields) -> crate::error::Error {
             Refusal::new(word!("data.shape")).expected("keys that say what is learned").found("a message without its conversation");
         return refusal.hint("a row is a whole conversation: {\"messages\": […]}").into();
     }
-    let columns = match (find(&QUESTIONS), find(&ANSWERS), find(&TEXTS).or_else(|| texts.clone().next())) {
+    let context = find(row, &CONTEXTS);
+    let columns = match (find(row, &QUESTIONS), find(row, &ANSWERS), find(row, &TEXTS).or_else(|| texts.clone().next())) {
+        (Some(prompt), Some(completion), _) if context.as_ref().is_some_and(|context| *context != prompt) => {
+            format!("{{\"prompt\": \"{{{prompt}}}\\n\\n{{{}}}\", \"completion\": \"{completion}\"}}", context.unwrap_or_default())
+        }
         (Some(prompt), Some(completion), _) => format!("{{\"prompt\": \"{prompt}\", \"completion\": \"{completion}\"}}"),
         // One half of a pair, or a word such as an id, is not what a person wants to be learned.
         (None, None, Some(text)) if texts.count() == 1 && is_prose(row, &text) => format!("{{\"text\": \"{text}\"}}"),
@@ -67,11 +76,12 @@ fn is_prose(row: &Fields, key: &str) -> bool {
 
 /// Returns the refusal of pairs of answers.
 pub(super) fn pairs(row: &Fields) -> crate::error::Error {
-    let columns = match &row["chosen"] {
-        Value::String(_) if row.get("prompt").is_some_and(Value::is_string) => "{\"prompt\": \"prompt\", \"completion\": \"chosen\"}",
-        Value::String(_) => "{\"text\": \"chosen\"}",
-        Value::Array(_) if row.get("prompt").is_some_and(Value::is_array) => "{\"prompt\": \"prompt\", \"completion\": \"chosen\"}",
-        _ => "{\"messages\": \"chosen\"}",
+    let after = |prompt: &str| format!("{{\"prompt\": \"{prompt}\", \"completion\": \"chosen\"}}");
+    let columns = match (&row["chosen"], find(row, &QUESTIONS)) {
+        (Value::String(_), Some(prompt)) => after(&prompt),
+        (Value::String(_), None) => "{\"text\": \"chosen\"}".to_owned(),
+        (Value::Array(_), _) if row.get("prompt").is_some_and(Value::is_array) => after("prompt"),
+        _ => "{\"messages\": \"chosen\"}".to_owned(),
     };
     let refusal = Refusal::new(word!("data.shape")).expected("one answer").found("pairs of chosen and rejected answers");
     refusal.hint(format!("preferences are not trained; to learn the chosen answers give columns: {columns}")).into()

@@ -1,58 +1,95 @@
-//! Keys of chats that a template does not read.
+//! Parts of chats that a template does not write.
 
 use std::collections::BTreeMap;
+
+use serde_json::Value;
 
 use super::chat::{Chat, REASONING, as_read};
 use crate::tokenizer::{Conversation, Tokenizer};
 
-/// The keys of messages, and the other values of a chat, as far as a template was found to read them.
+/// Maximum number of kinds of messages that are tried; those beyond it are taken as read.
+const KINDS: usize = 256;
+
+/// The parts of each kind of message, and the other values of a chat, that a template was found to leave out. A part is tried by rendering a
+/// conversation without it.
 #[derive(Default)]
-pub(super) struct TemplateKeys {
-    read: BTreeMap<String, bool>,
+pub(super) struct Unread {
+    kinds: BTreeMap<String, Vec<String>>,
 }
 
-impl TemplateKeys {
-    /// Returns the keys of a chat that its template does not read, as they are named in a report.
-    pub fn unread(&mut self, chat: &Chat, tokenizer: &Tokenizer) -> Vec<String> {
-        let of_messages = chat.keys.iter().filter(|key| !["role", "content"].contains(&key.as_str()));
-        let mut unread: Vec<String> = of_messages
-            .map(|key| (key, format!("messages[].{key}")))
-            .filter(|(key, name)| {
-                let names: &[&str] = if REASONING.contains(&key.as_str()) { &REASONING } else { &[key] };
-                let without = |other: &mut Conversation| {
-                    for message in other.messages.iter_mut().filter_map(|message| message.as_object_mut()) {
-                        message.retain(|key, _| !names.contains(&key.as_str()));
-                    }
-                };
-                !self.is_read(name, names, chat, tokenizer, without)
-            })
-            .map(|(_, name)| name)
-            .collect();
+impl Unread {
+    /// Returns the parts of a chat that its template leaves out, as they are named in a report.
+    pub fn of(&mut self, chat: &Chat, tokenizer: &Tokenizer) -> Vec<String> {
+        let mut unread: Vec<String> = Vec::new();
+        for at in 0..chat.conversation.messages.len() {
+            let found = self.of_kind(&kind_of(chat, at), || in_message(chat, at, tokenizer));
+            unread.extend(found.iter().filter(|name| !unread.contains(*name)).cloned().collect::<Vec<_>>());
+        }
         for key in chat.conversation.names.keys() {
             let own = ["tools", "documents"].contains(&key.as_str());
             let name = if own { key.clone() } else { format!("chat_template_kwargs.{key}") };
-            let without = |other: &mut Conversation| drop(other.names.shift_remove(key));
-            if !self.is_read(&name, &[key], chat, tokenizer, without) {
-                unread.push(name);
-            }
+            let tried = || {
+                let whole = as_read(&chat.conversation, tokenizer);
+                let mut other = whole.clone();
+                other.names.shift_remove(key);
+                // A value may be read where others of the conversation have it so.
+                let read = tokenizer.templates_name(key) || differ(&whole, &other, tokenizer);
+                if read { Vec::new() } else { vec![name.clone()] }
+            };
+            unread.extend(self.of_kind(&name, tried).iter().cloned());
         }
         unread
     }
 
-    /// Returns true if a template has one of the `keys`. If it has not, it may still write whole objects: then the text without the key is
-    /// another.
-    fn is_read(&mut self, name: &str, keys: &[&str], chat: &Chat, tokenizer: &Tokenizer, without: impl FnOnce(&mut Conversation)) -> bool {
-        if let Some(known) = self.read.get(name) {
-            return *known;
+    fn of_kind(&mut self, kind: &str, tried: impl FnOnce() -> Vec<String>) -> &[String] {
+        if !self.kinds.contains_key(kind) {
+            if self.kinds.len() >= KINDS {
+                return &[];
+            }
+            self.kinds.insert(kind.to_owned(), tried());
         }
-        let read = keys.iter().any(|key| tokenizer.templates_name(key)) || {
-            let whole = as_read(&chat.conversation, tokenizer);
-            let mut other = whole.clone();
-            without(&mut other);
-            let [whole, other] = [whole, other].map(|conversation| tokenizer.render_chat(&conversation, false).ok());
-            whole.is_none() || whole != other
-        };
-        self.read.insert(name.to_owned(), read);
-        read
+        self.kinds.get(kind).map_or(&[], Vec::as_slice)
     }
+}
+
+/// Describes what a template's use of a message may depend on: its role, its keys, the kind of its content, and that it is the first one.
+fn kind_of(chat: &Chat, at: usize) -> String {
+    let message = chat.conversation.messages.get(at).unwrap_or(&Value::Null);
+    let content = match &message["content"] {
+        Value::String(text) if text.trim().is_empty() => "blank",
+        Value::String(_) => "text",
+        Value::Array(_) => "parts",
+        _ => "none",
+    };
+    let keys = chat.keys.get(at).map(|keys| keys.join("\n")).unwrap_or_default();
+    format!("{}\n{}\n{content}\n{keys}", message["role"].as_str().unwrap_or_default(), at == 0)
+}
+
+/// Returns the keys of a message that the text of the conversation up to it does not depend on.
+fn in_message(chat: &Chat, at: usize, tokenizer: &Tokenizer) -> Vec<String> {
+    let whole = as_read(&chat.conversation.first(at + 1), tokenizer);
+    let role = whole.messages.get(at).and_then(|message| message["role"].as_str()).unwrap_or_default().to_owned();
+    let is_read = |key: &str| {
+        let mut other = whole.clone();
+        let Some(message) = other.messages.get_mut(at).and_then(Value::as_object_mut) else { return true };
+        match (key, message.get("content")) {
+            ("content", Some(Value::String(text))) if !text.trim().is_empty() => {
+                let other = if text.trim() == "x" { "y" } else { "x" };
+                message.insert(key.to_owned(), other.into());
+            }
+            ("role" | "content", _) => return true,
+            // Reasoning is handed over by several names.
+            _ => message.retain(|name, _| name != key && !(REASONING.contains(&key) && REASONING.contains(&name.as_str()))),
+        }
+        differ(&whole, &other, tokenizer)
+    };
+    let keys = chat.keys.get(at).map(Vec::as_slice).unwrap_or_default();
+    let unread = keys.iter().filter(|key| !is_read(key));
+    unread.map(|key| format!("messages[].{key} of the role {role}")).collect()
+}
+
+/// Returns true if a template writes two conversations differently; a conversation that it refuses is not compared.
+fn differ(whole: &Conversation, other: &Conversation, tokenizer: &Tokenizer) -> bool {
+    let [whole, other] = [whole, other].map(|conversation| tokenizer.render_chat(conversation, false).ok());
+    whole.is_none() || whole != other
 }

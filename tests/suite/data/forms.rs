@@ -436,6 +436,16 @@ fn keys_next_to_the_rows_are_told() {
 }
 
 #[test]
+fn an_object_with_a_question_is_a_row_whatever_lists_it_has() {
+    let row = br#"{"question": "p", "answer": "c", "sources": [{"text": "one"}, {"text": "two"}]}"#;
+    for name in ["a.jsonl", "a.json", "a"] {
+        let summary = Dataset::summaries(&[&DataFile { name, bytes: row }], &DataSettings::default()).unwrap().remove(0);
+        assert_eq!((summary.rows, summary.shapes.get("faulty")), (Some(1), Some(&1)), "{name}");
+        assert!(summary.warnings[0].message.contains("{\"prompt\": \"question\", \"completion\": \"answer\"}"), "{:?}", summary.warnings);
+    }
+}
+
+#[test]
 fn a_summary_says_why_rows_cannot_be_used() {
     let rows = b"{\"question\": \"a\"}\n{\"text\": 1}\n{\n{\"text\": \"a\"}\n";
     let summary = Dataset::summaries(&[&DataFile { name: "a.jsonl", bytes: rows }], &DataSettings::default()).unwrap().remove(0);

@@ -57,12 +57,16 @@ fn a_key_that_a_table_fills_with_null_is_absent() {
 
 #[test]
 fn an_end_that_is_learned_twice_is_told() {
-    let told = |row: &Value| read(row).unwrap().reading_warnings().iter().any(|warning| warning.code == "data.end.written");
+    let told = |row: &Value| read(row).unwrap().reading_warnings().iter().any(|warning| warning.code == "data.end.twice");
     for end in ["<|im_end|>", "<|im_end|>\n"] {
         assert!(told(&answered(&json!({"content": format!("b{end}")}))), "{end:?} in a chat");
     }
     assert!(told(&json!({"prompt": "a", "completion": " b<|im_end|>\n"})));
     assert!(!told(&answered(&json!({"content": "b"}))) && !told(&json!({"prompt": "a", "completion": " b"})));
+    // The end of an earlier turn is not that of the last one, however short this is.
+    let turn = |role: &str, content: &str| json!({"role": role, "content": content});
+    let messages = json!([turn("user", "2"), turn("assistant", "4"), turn("user", "3"), turn("assistant", "6")]);
+    assert!(!told(&json!({ "messages": messages })));
 }
 
 #[test]
@@ -96,8 +100,8 @@ fn keys_that_the_template_does_not_read_are_counted() {
     });
     let of = |template: &str| told("data.columns.unused", template, &format!("{row}\n{row}"));
     let message = of(CHATML);
-    for key in ["messages[].name", "messages[].loss", "messages[].function_call", "messages[].reasoning"] {
-        assert!(message.contains(&format!("{key} (2)")), "{key}: {message}");
+    for (key, role) in [("name", "user"), ("loss", "assistant"), ("function_call", "assistant"), ("reasoning", "assistant")] {
+        assert!(message.contains(&format!("messages[].{key} of the role {role} (2)")), "{key}: {message}");
     }
     assert!(message.contains("chat_template_kwargs.enable_thinking (2)") && message.contains("tools (2)"), "{message}");
     assert!(!message.contains("train") && !message.contains("cache") && !message.contains("content"), "{message}");
@@ -105,6 +109,27 @@ fn keys_that_the_template_does_not_read_are_counted() {
     let reading = |read: &str| CHATML.replacen("{{ m.content }}", &format!("{{{{ m.content + {read} }}}}"), 1);
     assert!(!of(&reading("(m.reasoning_content or '')")).contains("reasoning"));
     assert_eq!(of(&reading("(m | tojson) + (tools | tojson) + (enable_thinking | string)")), "");
+}
+
+#[test]
+fn contents_and_keys_that_one_kind_of_message_loses_are_counted() {
+    let template = "{% for m in messages %}{% if m.role == 'user' %}<|im_start|>{{ m.content }}{% elif m.role == 'assistant' %}\
+        {% if m.content %}|{{ m.content }}{% else %}|{{ m.tool_calls | tojson }}{% endif %}<|im_end|>{% elif m.role == 'tool' %}{{ m.name }}{% endif %}{% endfor %}\
+        {% if add_generation_prompt %}|{% endif %}";
+    let call = json!([{"function": {"name": "f", "arguments": {}}}]);
+    let chat = |messages: Value| json!({ "messages": messages }).to_string();
+    let (user, answer) = (json!({"role": "user", "content": "a"}), json!({"role": "assistant", "content": "b"}));
+    for (messages, lost) in [
+        (json!([{"role": "developer", "content": "rules"}, user, answer]), "messages[].content of the role developer (1)"),
+        (json!([{"role": "user", "content": "a", "name": "Ann"}, answer]), "messages[].name of the role user (1)"),
+        (json!([user, {"role": "assistant", "content": "b", "tool_calls": call}]), "messages[].tool_calls of the role assistant (1)"),
+    ] {
+        let message = told("data.columns.unused", template, &chat(messages));
+        assert!(message.ends_with(&format!(": {lost}")), "{lost}: {message}");
+    }
+    let result = json!({"role": "tool", "name": "f"});
+    let all = json!([user, {"role": "assistant", "tool_calls": call}, result, answer]);
+    assert_eq!(told("data.columns.unused", template, &chat(all)), "");
 }
 
 #[test]
@@ -157,4 +182,44 @@ fn a_model_without_a_template_is_told_once() {
         assert_eq!(refused.code(), "data.template", "{said}");
         assert!(said.contains(found) && said.contains("a model with a chat template") && !said.contains("line 2"), "{said}");
     }
+}
+
+/// The kinds of gpt-oss, of Qwen3 with answers in a row, and of Gemma 4, which writes a call before the content that it comes with.
+#[test]
+fn a_turn_that_is_rewritten_is_learned_as_it_is_used() {
+    let turn = |role: &str, content: &str| json!({"role": role, "content": content});
+    let chat = |messages: Value| json!({ "messages": messages });
+    // Only the last answer has its reasoning, after a token that the others begin with too.
+    let channels = "{% for m in messages %}{% if m.role == 'user' %}<|im_start|>{{ m.content }}<|im_end|>{% else %}|<|im_start|>\
+        {% if m.thinking and loop.last %}{{ m.thinking }}<|im_end|><|im_start|>{% endif %}{{ m.content }}<|im_end|>{% endif %}{% endfor %}\
+        {% if add_generation_prompt %}|{% endif %}";
+    let thought = |content: &str, thinking: &str| json!({"role": "assistant", "content": content, "thinking": thinking});
+    let row = chat(json!([turn("user", "a"), thought("b", "t"), turn("user", "c"), thought("d", "u")]));
+    assert_eq!(
+        taught(channels, &row),
+        ["<|im_start|>t<|im_end|><|im_start|>b<|im_end|>", "<|im_start|>u<|im_end|><|im_start|>d<|im_end|>"]
+    );
+    // The answer before another one is written without the block that the last one has.
+    let blocks = "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' and loop.last %}[]{% endif %}{{ m.content }}<|im_end|>\
+        {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    let read = json!({"role": "assistant", "content": "SECRET", "train": false});
+    for more in [vec![], vec![turn("user", "q"), turn("assistant", "z")]] {
+        let messages = [vec![turn("user", "a"), read.clone(), turn("assistant", "c")], more].concat();
+        let learned = taught(blocks, &chat(messages.into())).concat();
+        assert!(!learned.contains("SECRET") && !learned.contains("im_start") && learned.contains("c<|im_end|>"), "{learned}");
+    }
+    // The result of a tool is not part of the answer after it.
+    let tools = "{% for m in messages %}{% if m.role == 'tool' %}<|im_start|>tool\n{{ m.content }}<|im_end|>{% elif m.role == 'user' %}\
+        <|im_start|>user\n{{ m.content }}<|im_end|>{% else %}<|im_start|>assistant\n{% if m.thinking and loop.last %}({{ m.thinking }}){% endif %}\
+        {{ m.content or 'call' }}<|im_end|>{% endif %}{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    let call = json!({"role": "assistant", "thinking": "why", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]});
+    let row = chat(json!([turn("user", "a"), call, turn("tool", "OUTPUT"), turn("assistant", "d")]));
+    assert_eq!(taught(tools, &row), ["(why)call<|im_end|>", "d<|im_end|>"]);
+    // Text that follows the result of a call in the whole is learned where the answer is written alone.
+    let split = "{% for m in messages %}{% if m.role == 'tool' %}{% elif m.role == 'user' %}<|im_start|>{{ m.content }}<|im_end|>{% else %}|\
+        {% if m.tool_calls %}call<|endoftext|>{% if not loop.last %}{{ messages[loop.index].content }}{% endif %}{% endif %}{{ m.content }}<|im_end|>\
+        {% endif %}{% endfor %}{% if add_generation_prompt %}|{% endif %}";
+    let call = json!({"role": "assistant", "content": "look", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]});
+    let row = chat(json!([turn("user", "a"), call, turn("tool", "OUTPUT"), turn("assistant", "d")]));
+    assert_eq!(taught(split, &row), ["call<|endoftext|>look<|im_end|>", "d<|im_end|>"]);
 }

@@ -68,22 +68,26 @@ async function toFile(input: DataFile, path: string, signal?: AbortSignal): Prom
 }
 
 /**
- * Returns the text files of a folder, sorted by name. `passedOver` receives the names of its other entries, except those that begin with a dot
- * (hidden files).
+ * Returns the text files of a folder that are not empty, sorted by name. `passedOver` receives the names of its other entries, except those that
+ * begin with a dot (hidden files).
  */
 async function textsOf(folder: FileSystemDirectoryHandle, path: string, passedOver: string[]): Promise<FileSystemFileHandle[]> {
-  const names: string[] = [];
+  const texts: [string, FileSystemFileHandle][] = [];
   const others: string[] = [];
-  for await (const [name, { kind }] of folder.entries())
-    if (!name.startsWith('.')) (kind === 'file' && /\.(txt|md)$/i.test(name) ? names : others).push(name);
-  if (names.length === 0)
+  for await (const [name, entry] of folder.entries()) {
+    if (name.startsWith('.')) continue;
+    const file = entry.kind === 'file' && /\.(txt|md)$/i.test(name) ? entry : undefined;
+    if (file && (await file.getFile()).size > 0) texts.push([name, file]);
+    else others.push(name);
+  }
+  if (texts.length === 0)
     throw badOption(
       path,
       'a folder with .txt or .md files, and files of other forms one by one',
       others.length === 0 ? 'an empty one' : `one with ${others.sort().slice(0, 5).join(', ')}`,
     );
   passedOver.push(...others);
-  return Promise.all(names.sort().map((name) => folder.getFileHandle(name)));
+  return texts.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, file]) => file);
 }
 
 const isWeighted = (input: unknown): input is WeightedData =>
