@@ -3,11 +3,15 @@
 const UNREACHED = [
   // The compiler of kernels can read its intermediate language as text, which it never receives.
   / as pliron::parsable::Parsable>::parse$/,
+  /<impl pliron::parsable::Parsable for .*>::parse$/,
+  /^pliron::utils::apfloat::float_parse$|::APFloatType>::parse_value$/,
   /^pliron::op::canonical_syntax_parse_impl$/,
   // Burn has quantized tensors, of which none is made here: packed weights are read by kernels of `shaders`.
   /QTensorOps/,
   /^burn_cubecl::kernel::quantization::/,
   /^cubecl_std::quant::/,
+  /^<?cubek_quant::/,
+  /^burn_cubecl::ops::qtensor::/,
 ];
 /** Functions that would call one of them. */
 const CALLER = /^pliron::parsable::parse_from_str$|::clone_into_context$|^burn_tensor::.*quantize/;
