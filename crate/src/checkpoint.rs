@@ -141,7 +141,9 @@ impl Checkpoint {
 
     fn opened(files: Vec<Box<dyn ByteSource>>, base: Beside, verify: bool) -> Result<Self> {
         let mut by_name: BTreeMap<String, Box<dyn ByteSource>> = files.into_iter().map(|file| (file.name().to_string(), file)).collect();
-        let manifest = by_name.remove(MANIFEST).ok_or_else(|| corrupt(MANIFEST, "the file is absent: the checkpoint is incomplete"))?;
+        let manifest = by_name.remove(MANIFEST).ok_or_else(|| {
+            corrupt(MANIFEST, "the file is absent: the checkpoint is incomplete, or these are the files of a model alone")
+        })?;
         let mut manifest = manifest::read(manifest.as_ref())?;
         let own = if manifest.train.adapter.is_some() { ADAPTER_WEIGHTS } else { WEIGHTS };
         let mut sources = Vec::new();
@@ -237,6 +239,9 @@ impl Checkpoint {
         let loader = if other_data { self.loader_of(digest, &mut notices) } else { self.manifest.loader.clone() };
         let model = Model::for_run(&self.bundle, &config, device, interrupt).await?;
         let mut progress = self.manifest.progress;
+        if other_data && progress.completed_steps > 0 {
+            progress.steps_on_other_data = Some(progress.completed_steps);
+        }
         if settings::sets_rate(saved, &config, overrides) {
             progress.manual_learning_rate = None;
         }

@@ -114,6 +114,10 @@ impl ExportFormat {
 /// stream is read, `tensor.non-finite` for weights with NaN or infinite values that are not allowed, and `export.overflow` for finite values
 /// beyond their type.
 pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
+    if options.manifest && source.groups.is_empty() && options.format == ExportFormat::Safetensors {
+        let expected = "false: these are the files of a model, which no optimizer trains; export a checkpoint";
+        return Err(Error::InvalidConfig(vec![Fault::new("manifest", expected, "true")]));
+    }
     if options.optimizer && source.groups.is_empty() {
         let expected = "false: these are the files of a model, which have no state of an optimizer; export a checkpoint";
         return Err(Error::InvalidConfig(vec![Fault::new("optimizer", expected, "true")]));

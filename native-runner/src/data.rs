@@ -110,7 +110,7 @@ pub fn read_both(training: &DataFiles, validation: &DataFiles, tokenizer: Result
     Ok(dataset.with_validation(validation.read(tokenizer.ok_or_else(absent), settings)?))
 }
 
-/// Lists the text files of a folder, sorted by name. The names of the other entries are added to `passed_over`.
+/// Lists the text files of a folder that are not empty, sorted by name. The names of the other entries are added to `passed_over`.
 fn texts_of(folder: &Path, passed_over: &mut Vec<String>) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).map_err(|e| unreadable(folder.display(), e))?;
     let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
@@ -118,8 +118,9 @@ fn texts_of(folder: &Path, passed_over: &mut Vec<String>) -> Result<Vec<PathBuf>
     // Entries that begin with a dot are hidden from people.
     paths.retain(|path| !file_name(path).starts_with('.'));
     paths.sort();
+    let has_text = |path: &PathBuf| path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0);
     let (texts, others): (Vec<PathBuf>, Vec<PathBuf>) =
-        paths.into_iter().partition(|path| path.is_file() && has_ending(path, &["txt", "md"]));
+        paths.into_iter().partition(|path| has_text(path) && has_ending(path, &["txt", "md"]));
     let others = others.iter().map(|path| file_name(path));
     if texts.is_empty() {
         let found = listed(&others.collect::<Vec<_>>());

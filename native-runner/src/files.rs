@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tabtune::bundle::{Bundle, OpenOptions};
 use tabtune::checkpoint::{Checkpoint, MANIFEST, verify_files};
-use tabtune::formats::{ByteSource, not_json, truncated};
+use tabtune::formats::{ByteSource, key_twice, not_json, truncated};
 use tabtune::state::{CARRIED_FILES, PortableModelImportRequest, VerifyPolicy};
 
 pub use self::folder::{COMPLETE, files_of, open_listed};
@@ -131,10 +131,11 @@ pub fn read_file(path: &Path) -> tabtune::Result<Vec<u8>> {
 /// `source.read`; `cli.json` with the likely cause if the contents are not JSON.
 pub fn read_json(path: &Path) -> Result<serde_json::Value> {
     let bytes = read_file(path)?;
-    serde_json::from_slice(&bytes).map_err(|error| {
-        let reason = not_json(&bytes).map_or_else(|| error.to_string(), |flaw| flaw.to_string());
-        RunError::Json { name: path.display().to_string(), reason }
-    })
+    let wrong = |reason: String| RunError::Json { name: path.display().to_string(), reason };
+    if let Some(key) = key_twice(&bytes) {
+        return Err(wrong(format!("the key {key} is there twice")));
+    }
+    serde_json::from_slice(&bytes).map_err(|error| wrong(not_json(&bytes).map_or_else(|| error.to_string(), |flaw| flaw.to_string())))
 }
 
 /// Checks that a file name has one of the endings, in upper or lower case.
@@ -148,6 +149,17 @@ pub fn has_ending(path: &Path, endings: &[&str]) -> bool {
 /// `cli.usage` for a folder without a model; `source.read`.
 pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     Ok(boxed(model_files(path)?.0))
+}
+
+/// Opens the sources of the model at `path`; in the folder of a checkpoint they are compared with its `checkpoint.json` if all is to be `read`.
+///
+/// # Errors
+/// As for [`model_sources`]; the inner error is that of a file with other bytes than were saved.
+pub fn model_of(path: &Path, read: bool) -> Result<tabtune::Result<Vec<Box<dyn ByteSource>>>> {
+    let (files, manifest) = model_files(path)?;
+    let files = boxed(files);
+    let verified = manifest.filter(|_| read).map_or(Ok(()), |manifest| verify_files(&manifest, &files));
+    Ok(verified.map(|()| files))
 }
 
 /// Opens the files of the model at `path` and, in the folder of a checkpoint, its `checkpoint.json` of the same moment.
@@ -213,12 +225,8 @@ pub struct Wanted<'a> {
 /// `source.read`, `cli.usage` for a folder without a model, `checkpoint.*` for a checkpoint with other bytes than were saved, and the refusals
 /// of the crate for files that are not sound.
 pub fn open_wanted(path: &Path, wanted: Wanted<'_>) -> Result<Bundle> {
-    let ((files, manifest), adapter) = (model_files(path)?, wanted.adapter.map(folder_sources).transpose()?);
-    let files = boxed(files);
+    let (files, adapter) = (model_of(path, !wanted.unread)??, wanted.adapter.map(folder_sources).transpose()?);
     if !wanted.unread {
-        if let Some(manifest) = manifest {
-            verify_files(&manifest, &files)?;
-        }
         let of_adapter = adapter.as_deref().unwrap_or_default();
         if let Some(manifest) = of_adapter.iter().find(|file| file.name() == MANIFEST) {
             verify_files(manifest.as_ref(), of_adapter)?;

@@ -10,6 +10,7 @@ mod checkpoints;
 mod ends;
 #[cfg(target_os = "linux")]
 mod full_disks;
+mod idle;
 mod inputs;
 #[cfg(target_os = "linux")]
 mod locks;

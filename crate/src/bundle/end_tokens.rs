@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::tensors::Bundle;
 use super::tokenizer_files::GENERATION;
+use crate::error::word;
 use crate::formats::{Warning, not_json};
 
 impl Bundle {
@@ -28,7 +29,12 @@ impl Bundle {
     pub(super) fn add_other_ends(&mut self, config: &Value, specials: Option<&[u8]>) {
         let ids = self.end_ids(config);
         let Some(tokenizer) = &mut self.tokenizer else { return };
-        let ids: Vec<u32> = ids.into_iter().filter(|&id| tokenizer.is_special(id)).collect();
+        let (ids, ordinary): (Vec<u32>, Vec<u32>) =
+            ids.into_iter().partition(|&id| tokenizer.is_special(id) || tokenizer.eos().contains(&id));
+        // Someone chose the ids of a list.
+        if config["eos_token_id"].is_array() {
+            self.warnings.extend(ordinary.iter().map(|id| Warning::new(word!("tokenizer.end.ordinary"), &id.to_string())));
+        }
         tokenizer.add_eos(&ids);
         let specials: Value = specials.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
         tokenizer.add_eos_token(&specials["eos_token"]);

@@ -15,8 +15,7 @@ use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::names::Layout;
 use crate::families::{check, config_of_weights, names};
-use crate::formats::json::MAX_DEPTH;
-use crate::formats::{ByteSource, Encoding, JsonFault, SafetensorsFile, Warning, base_name, describe_flaw, foreign, json};
+use crate::formats::{ByteSource, Encoding, SafetensorsFile, Warning, base_name, describe_flaw, foreign, key_twice};
 use crate::state::{Base, BaseFile, SourceFormat};
 use crate::tokenizer::Tokenizer;
 
@@ -37,6 +36,11 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     if value.get("model_type").is_none() && foreign(&config_json).is_some() {
         // A hub writes its messages as JSON, too.
         return Err(not_json(&"a message"));
+    }
+    let end = &value["eos_token_id"];
+    if !end.is_null() && !end.is_i64() && !end.as_array().is_some_and(|ids| ids.iter().all(serde_json::Value::is_i64)) {
+        let refusal = Refusal::new(word!("model.config.type")).of("config.json").subject("eos_token_id");
+        return Err(refusal.expected("an id, or a list of ids").found(end).into());
     }
     let (mut config, taken) = config_of_weights(&value)?;
     let (shards, mut warnings) = open_weights(&files)?;
@@ -74,6 +78,8 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     let tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
     let absent = tokenizer.as_ref().map(Tokenizer::absent_specials).unwrap_or_default();
     warnings.extend(absent.iter().map(|special| Warning::new(word!("tokenizer.special.absent"), special)));
+    let broken = tokenizer.as_ref().filter(|found| found.has_chat_template()).and_then(|found| found.check_chat_template().err());
+    warnings.extend(broken.map(|error| Warning::new(word!("tokenizer.template"), &error.to_string())));
     warnings.extend(template_conflict(&files)?);
     let generation_config_json = document(&files, GENERATION, MAX_DOCUMENT_BYTES)?;
     let specials = document(&files, TOKENIZER_FILES[3], MAX_DOCUMENT_BYTES)?;
@@ -94,14 +100,6 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     bundle.add_generation_config(generation_config_json);
     bundle.add_other_ends(&value, specials.as_deref());
     Ok(bundle)
-}
-
-/// Returns a key that is there twice in a JSON document: of its values, one would be lost.
-fn key_twice(document: &[u8]) -> Option<String> {
-    match json::parse(std::str::from_utf8(document).ok()?, MAX_DEPTH) {
-        Err(JsonFault::Duplicate { path, .. }) => Some(path.replace('/', ".")),
-        _ => None,
-    }
 }
 
 /// Returns the warning about two different chat templates: that of the separate file takes precedence.

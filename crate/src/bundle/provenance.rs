@@ -16,7 +16,12 @@ const PIECE_BYTES: u64 = 8 << 20;
 impl Base {
     /// Returns the weight files of `bundle`.
     pub fn of_bundle(bundle: &Bundle) -> Self {
-        bundle.base.clone()
+        let merged = bundle.adapter.iter().filter(|_| bundle.factors.is_empty()).flat_map(|adapter| &adapter.inputs);
+        let file = |file: &ReceiptFile| {
+            let ReceiptFile { name, bytes, sha256, .. } = file.clone();
+            BaseFile { name, bytes, header_sha256: None, sha256, pieces: None }
+        };
+        Self { merged_adapter: merged.map(file).collect(), ..bundle.base.clone() }
     }
 
     /// Adds the checksum of each file that is among those of `bundle`; the whole file is read unless the checksum is known. The digest of the

@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::adapter::CONFIG as ADAPTER_CONFIG;
 use super::file_digests::digests_of;
 use super::files::MAX_DOCUMENT_BYTES;
+use super::hf_folder::INDEX;
+use super::tokenizer_files::TOKENIZER_FILES;
 use crate::error::{Refusal, Result, word};
 use crate::formats::{ByteSource, Digest, base_name, read_document, sha256_of};
 use crate::state::receipt::{CheckResult, Evaluation, EvaluationRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptFile};
-use crate::state::{Conversion, changes_of};
+use crate::state::{CARRIED_FILES, Conversion, changes_of};
 
 /// One comparison, and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -75,7 +78,28 @@ pub fn verify_with_inputs(sources: &[Box<dyn ByteSource>], own: usize) -> Result
     };
     let bytes = read_document(file.as_ref(), MAX_DOCUMENT_BYTES)?;
     let not_utf8 = |_| Refusal::new(word!("receipt.invalid")).of(file.name()).expected("UTF-8");
-    compare(&ModelIoArtifactReceipt::read(std::str::from_utf8(&bytes).map_err(not_utf8)?, file.name())?, sources, own)
+    let receipt = ModelIoArtifactReceipt::read(std::str::from_utf8(&bytes).map_err(not_utf8)?, file.name())?;
+    let (mut verification, taken) = compare(&receipt, sources, own)?;
+    if base_name(file.name()) == RECEIPT {
+        let others = sources.iter().zip(&taken).take(own).filter(|(source, taken)| !**taken && is_of_model(base_name(source.name())));
+        verification.checks.extend(others.map(|(source, _)| Check {
+            expected: Some("no such file".into()),
+            found: Some("a file that the receipt does not list".into()),
+            ..Check::new(&format!("unlisted:{}", base_name(source.name())), CheckResult::Differs)
+        }));
+        verification.ok &= verification.checks.iter().all(|check| !check.name.starts_with("unlisted:"));
+    }
+    Ok((verification, taken))
+}
+
+/// Returns whether a program that loads the folder of a model would read a file of this name.
+fn is_of_model(name: &str) -> bool {
+    let documents = ["config.json", "generation_config.json", INDEX, ADAPTER_CONFIG];
+    let weights = [".safetensors", ".bin", ".pt", ".pth", ".gguf"];
+    documents.contains(&name)
+        || CARRIED_FILES.contains(&name)
+        || TOKENIZER_FILES.contains(&name)
+        || weights.iter().any(|end| name.ends_with(end))
 }
 
 /// Returns whether a file of this name is a receipt: that of a folder, or that of a single file.

@@ -102,6 +102,7 @@ codes! {
     "data.empty" => BadOption, Both, "a data file without a byte, or one that was deleted or moved after it was chosen";
     "data.encoding" => BadOption, Core, "a text that is neither UTF-8 nor UTF-16 with a byte order mark";
     "data.end.turn" => Warning, Core, "chats whose turns end with a token that ends no text by the tokenizer's files: it is learned, and generation stops there";
+    "data.end.twice" => Warning, Core, "rows whose text has an end token that is learned once more after it";
     "data.end.unknown" => Warning, Core, "a tokenizer that names no token that ends a text: the model does not learn to stop";
     "data.end.written" => Warning, Core, "rows whose text has an end token already: it is not put there a second time";
     "data.folder" => Warning, Core, "a folder with entries other than its .txt and .md files, which are not read";
@@ -356,6 +357,7 @@ codes! {
     "template.budget" => BadModelFile, Core, "a chat template above 1 MiB, or one that works or writes without end";
     "tensor.non-finite" => NonFinite, Core, "NaN or infinity in a tensor that is written; where they are allowed, a warning";
     "tokenizer.budget" => BadModelFile, Core, "patterns of a tokenizer that are too large or backtrack without end";
+    "tokenizer.end.ordinary" => Warning, Core, "an id among those that end a text in `config.json`, of a token that is a part of texts: it ends none";
     "tokenizer.file.other" => Warning, Core, "a document of a tokenizer that is cut, a message of a failed download or not JSON: it is not carried";
     "tokenizer.file.pointer" => Warning, Core, "a document of a tokenizer that is a pointer of Git LFS: it is not carried";
     "tokenizer.id.range" => BadModelFile, Core, "a special token's id outside the vocabulary";

@@ -67,6 +67,16 @@ fn describe_base(out: &mut String, base: &Base) {
         };
         line(out, &format!("- `{}`, {} bytes{sum}", one_line(&file.name).replace('`', "'"), file.bytes));
     }
+    if !base.merged_adapter.is_empty() {
+        line(out, "\nAn adapter was merged into it before it was trained:\n");
+        for file in &base.merged_adapter {
+            let sum = file.sha256.map_or_else(String::new, |sum| format!(", SHA-256 {sum}"));
+            line(out, &format!("- `{}`, {} bytes{sum}", one_line(&file.name).replace('`', "'"), file.bytes));
+        }
+    }
+    if base.verified.is_some() {
+        line(out, "\nThe last resume compared sizes and headers of these files alone.");
+    }
     line(out, "");
 }
 
@@ -82,6 +92,9 @@ fn describe_data(out: &mut String, given: &ModelCard, training: Option<&Training
         let name = if data.name.is_empty() { String::new() } else { format!("`{}`: ", one_line(&data.name).replace('`', "'")) };
         let tokens = data.tokens.map_or_else(String::new, |tokens| format!("{tokens} tokens to train on, "));
         line(out, &format!("{name}{tokens}SHA-256 of the tokens {}.\n", data.digest));
+        if let Some(before) = data.steps_before {
+            line(out, &format!("The first {before} steps were made with other data.\n"));
+        }
     }
 }
 

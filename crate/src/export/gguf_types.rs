@@ -134,7 +134,7 @@ pub(super) fn encoded(
     }
     if found.is_some_and(is_blocks) && is_blocks(to.ggml()) && !requantise {
         let refusal = Refusal::new(word!("export.gguf.quantised-source")).of("gguf").subject(&tensor.name);
-        let hint = "ask for f32, f16 or bf16, or allow blocks to be encoded a second time (requantise)";
+        let hint = "ask for f32, f16 or bf16, or allow blocks to be encoded a second time (--requantise, in a browser requantise)";
         return Err(Box::new(refusal.expected(tensor.dtype()).found(to.ggml().dtype()).hint(hint)));
     }
     let contents = Segment::Encoded(EncodedTensor::new(&name, values, &tensor.shape, layout, to));

@@ -24,7 +24,8 @@ pub(crate) fn export_adapter(source: &ExportSource, options: &ExportOptions) -> 
     check_kind(source, ExportFormat::Peft)?;
     let base = options.card.as_ref().and_then(|card| card.base_model.as_deref());
     let mut stream = FileStream::summed();
-    let beside = source.base.as_ref().and_then(|base| base.weights_digest);
+    // A digest that the last resume did not compare may be that of another base.
+    let beside = source.base.as_ref().filter(|base| base.verified.is_none()).and_then(|base| base.weights_digest);
     push_adapter(&mut stream, source, options.dtype.tensor_type(), base, beside)?;
     stream.push_bytes("README.md", card(source, options, stream.changes())?.into_bytes());
     let mut receipt = source.draft();

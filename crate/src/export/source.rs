@@ -247,7 +247,12 @@ pub(crate) fn training_record(
     let no_digest = || Error::InvalidConfig(vec![Fault::new("data_digest", "a SHA-256 in lower-case hex", data_digest)]);
     Ok(TrainingRecord {
         settings,
-        data: DataRecord { name: data_name.to_string(), digest: Digest::from_hex(data_digest).ok_or_else(no_digest)?, tokens: data_tokens },
+        data: DataRecord {
+            name: data_name.to_string(),
+            digest: Digest::from_hex(data_digest).ok_or_else(no_digest)?,
+            tokens: data_tokens,
+            steps_before: progress.steps_on_other_data,
+        },
         completed_steps: progress.completed_steps,
         tokens: progress.tokens,
         losses: LossRecord { last: progress.last_loss, evaluation, evaluation_before: None },

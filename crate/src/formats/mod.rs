@@ -23,6 +23,7 @@ pub(crate) use flaw::describe_flaw;
 pub use flaw::not_json;
 pub(crate) use gguf::join_parts;
 pub use gguf::{GgmlType, GgufFile, GgufHeader, GgufRecord, GgufSpan, GgufTensor, GgufValue, gguf_header};
+pub use json::key_twice;
 pub(crate) use json::{DocumentError, Fields, Json, JsonFault, document as json_document, typed as json_typed};
 pub use mark::{Flaw, foreign};
 pub(crate) use mark::{known_mark, or_mismatch};

@@ -76,7 +76,7 @@ impl Warning {
             }
             "adapter.base.unnamed" => {
                 format!(
-                    "{subject} does not name the base, and PEFT will ask for it: name it on export with --base-model, in a browser with card.baseModel, or give PEFT the base itself"
+                    "{subject} does not name the base, and PEFT will ask for it: name it on export with --base-model, in a browser with card.baseModel, or later in adapter_config.json; or give PEFT the base itself"
                 )
             }
             "gguf.key.unread" => format!("nothing is known to read the key {subject}: it is not used"),
@@ -114,12 +114,16 @@ impl Warning {
             "tokenizer.special.absent" => {
                 format!("tokenizer_config.json names a special token that the vocabulary lacks: {subject}; it is not used")
             }
+            "tokenizer.end.ordinary" => {
+                format!("config.json names the id {subject} among those that end a text: it is that of a part of texts, and ends none")
+            }
             "tokenizer.id.unused" => format!("no token has the {subject} id that the files state: it is not used"),
             "tensor.non-finite" => format!("{subject} has values that are NaN or infinite"),
             "safetensors.field.unknown" | "adapter.field.unknown" => format!("the field {subject} is unknown and not used"),
             "safetensors.name.unusual" => format!("the name {subject} has characters that are not shown as they are"),
             "gguf.value.not-utf8" => format!("the text of {subject} is not UTF-8"),
             "gguf.padding.final-absent" => format!("the padding after {subject} is absent"),
+            "tokenizer.template" => format!("the chat template cannot be used, and is passed on as it is: {subject}"),
             "tokenizer.template.conflict" => format!("{subject} counts: tokenizer_config.json has another chat template"),
             "manifest.optimizer.absent" => format!("{subject} has groups, but their optimizer file is absent: the weights alone are used"),
             "select.pattern.unmatched" => format!("the pattern {subject} matches no tensor"),

@@ -41,6 +41,9 @@ pub struct Base {
     /// Digest of its weights, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights_digest: Option<Digest>,
+    /// Files of an adapter that was merged into it before it was trained, if there was one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged_adapter: Vec<BaseFile>,
     /// Extent to which the last resume compared its files, if it did not compare all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<VerifyPolicy>,
@@ -84,7 +87,7 @@ impl Base {
     pub(crate) fn new(title: &str, format: SourceFormat, files: Vec<BaseFile>) -> Self {
         let stem = |file: &BaseFile| file.name.rsplit_once('.').map_or(file.name.clone(), |(stem, _)| stem.to_string());
         let name = if title.is_empty() { files.first().map(stem).unwrap_or_default() } else { title.to_string() };
-        Self { name: shown(&name), format: format.to_string(), files, weights_digest: None, verified: None }
+        Self { name: shown(&name), format: format.to_string(), files, weights_digest: None, merged_adapter: Vec::new(), verified: None }
     }
 
     /// Copies the digests of whole files that `other` has for the same files.

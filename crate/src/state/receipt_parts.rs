@@ -68,6 +68,9 @@ pub struct DataRecord {
     /// Number of tokens to be trained on, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
+    /// Number of steps that were made with other data before these, if there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps_before: Option<u64>,
 }
 
 /// An evaluation.

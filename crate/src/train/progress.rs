@@ -18,6 +18,10 @@ pub struct Progress {
     /// Rate set by hand, until control returns to the schedule.
     #[doc(hidden)]
     pub manual_learning_rate: Option<f64>,
+    /// Number of steps that were made with other data, before the run continued with the present ones; `None` if there were none.
+    #[doc(hidden)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps_on_other_data: Option<u64>,
     /// Loss of the last step, in nats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_loss: Option<f64>,

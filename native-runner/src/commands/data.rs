@@ -52,7 +52,8 @@ pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
     let loader = Loader::for_run(&dataset, &config)?;
     let preview = dataset.preview(&config, tokenizer, args.show)?;
     let shown = Shown { report: dataset.report(&config, &loader), preview };
-    output.line(&shown, || text(&shown))?;
+    let evaluated = if dataset.evaluates_examples() { "examples" } else { "tokens" };
+    output.line(&shown, || text(&shown, evaluated))?;
     Ok(Outcome::Good)
 }
 
@@ -73,7 +74,7 @@ fn summary(file: &FileSummary) -> String {
     format!("{name}: {}{rows}{shapes}{columns}, {characters} characters{warnings}", form.name())
 }
 
-fn text(shown: &Shown) -> String {
+fn text(shown: &Shown, evaluated: &str) -> String {
     let Shown { report, preview } = shown;
     let mut lines = Vec::new();
     for file in &report.files {
@@ -94,7 +95,7 @@ fn text(shown: &Shown) -> String {
     let examples = if report.examples > 0 { format!("{}, ", many(report.examples, "example")) } else { String::new() };
     lines.push(format!("training: {examples}{} tokens, {} of them learned ({share:.1} %)", tokens.total, tokens.learned));
     if report.validation > 0 {
-        lines.push(format!("evaluation: {} {}", report.validation, if report.lengths.is_some() { "examples" } else { "tokens" }));
+        lines.push(format!("evaluation: {} {evaluated}", report.validation));
     }
     if let Some(lengths) = &report.lengths {
         lines.push(format!(

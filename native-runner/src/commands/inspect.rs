@@ -13,7 +13,7 @@ use tabtune::portable::{Inspection, ModelIoCompatibilityContract, SharedFiles, i
 use super::Outcome;
 use crate::args::InspectArgs;
 use crate::error::{Result, RunError};
-use crate::files::{FileSource, file_name, files_of, model_sources, open_listed};
+use crate::files::{FileSource, file_name, files_of, model_of, open_listed};
 use crate::output::Output;
 use crate::selection::request;
 
@@ -33,9 +33,10 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
         let inspection = inspection(&shared(path)?, request(&args.request)?, args.merge_adapter.as_deref().map(shared).transpose()?);
         output.line(&json!({ "path": shown(&file_name(path)), "answer": inspection }), || told(path, &inspection))?;
     }
-    for folder in args.paths.iter().filter(|path| path.is_dir()) {
+    // With --contract the inspection says what the files form.
+    for folder in args.paths.iter().filter(|path| path.is_dir() && !args.contract) {
         if files_of(folder)?.iter().any(|path| matches!(file_name(path).as_str(), "config.json") || file_name(path).ends_with(".gguf")) {
-            let report = ModelReport::of(folder)?;
+            let report = ModelReport::of(folder, args.read)?;
             output.line(&report, || report.readable())?;
         }
     }
@@ -93,10 +94,10 @@ struct ModelWarning {
 }
 
 impl ModelReport {
-    fn of(folder: &Path) -> Result<Self> {
+    fn of(folder: &Path, read: bool) -> Result<Self> {
         let mut report =
             Self { model: shown(&file_name(folder)), ok: true, code: None, message: None, refusals: Vec::new(), warnings: Vec::new() };
-        match tabtune::model::open_model(model_sources(folder)?) {
+        match model_of(folder, read)?.and_then(tabtune::model::open_model) {
             Ok(bundle) => {
                 let told = |w: &Warning| ModelWarning { code: w.code, subject: w.subject.clone(), message: w.message() };
                 report.warnings = bundle.warnings.iter().map(told).collect();

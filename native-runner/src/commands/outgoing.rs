@@ -88,6 +88,15 @@ fn check_own(args: &OutputArgs) -> Result<()> {
         ("encoding", args.encoding.is_some()),
         ("base", !args.base.is_empty()),
     ];
+    let notes = [
+        ("license", &args.card.license),
+        ("base-model", &args.card.base_model),
+        ("data-note", &args.card.data_note),
+        ("note", &args.card.note),
+    ];
+    if let Some((option, _)) = notes.into_iter().find(|(_, note)| note.is_some()).filter(|_| !args.format.ending().is_empty()) {
+        return Err(RunError::Usage(format!("--{option} goes into a model card, which --format {} has not", args.format.word())));
+    }
     match given.into_iter().find(|(option, given)| *given && !args.format.takes(option)) {
         Some((option, _)) => {
             let formats: Vec<&str> = ExportFormat::ALL.into_iter().filter(|format| format.takes(option)).map(ExportFormat::word).collect();

@@ -6,7 +6,7 @@ use tabtune::schedule::{misfits, preview, resolve_start};
 
 use super::Outcome;
 use crate::args::ScheduleArgs;
-use crate::error::Result;
+use crate::error::{Result, RunError};
 use crate::output::Output;
 use crate::settings::{from_file, resolve};
 
@@ -16,6 +16,9 @@ use crate::settings::{from_file, resolve};
 /// `source.read`, `cli.json`, and the refusal of impossible settings.
 pub fn run(args: &ScheduleArgs, output: &Output) -> Result<Outcome> {
     let config = resolve(from_file(&args.train_config)?, None)?;
+    if config.epochs.is_some() && args.steps.is_none() {
+        return Err(RunError::Usage("the steps of epochs follow from the data: give their number (--steps)".into()));
+    }
     let steps = args.steps.unwrap_or(config.steps);
     let start = resolve_start(&config.schedule, None, 0);
     for misfit in misfits(&TrainConfig { steps, ..config.clone() }, start) {

@@ -153,6 +153,11 @@ fn tell_fallbacks(names: &[&str], output: &Output) -> Result<()> {
 /// Prepares a run from the options; after a loss with the data and in place of the device of the lost run.
 fn prepare(args: &TrainArgs, kept: Option<&Kept>, output: &Output) -> Result<Run> {
     let given = settings::given(&args.settings)?;
+    if let Some(option) = args.adapter.as_ref().map(|_| "--adapter").or(args.merge_adapter.as_ref().map(|_| "--merge-adapter"))
+        && (args.resume.is_some() || args.model.is_none())
+    {
+        return Err(RunError::Usage(format!("{option} goes with --model, whose adapter it is, in a new run")));
+    }
     let data = Data { training: DataFiles::of(&args.data.data)?, validation: DataFiles::of(&args.validation_data)?, kept };
     let mut run = match (&args.resume, &args.model, &args.config) {
         (Some(folder), ..) => resume(args, folder, given, &data),

@@ -92,3 +92,18 @@ fn special_tokens_that_the_vocabulary_lacks_are_told() {
     assert_eq!(codes(&bundle), [("tokenizer.special.absent", "eos_token [STOP]")]);
     assert!(bundle.warnings[0].message().contains("eos_token [STOP]"), "{}", bundle.warnings[0].message());
 }
+
+#[test]
+fn an_end_in_a_list_that_is_a_part_of_texts_is_told() {
+    let found = |ids: Value| {
+        let bundle = opened(4, &tokenizer(&["<s>", "</s>"]), &json!({"eos_token": "</s>"}), &json!({"eos_token_id": ids}));
+        (
+            bundle.need_tokenizer().unwrap().eos().to_vec(),
+            bundle.warnings.into_iter().map(|warning| (warning.code, warning.subject)).collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(found(json!([0, 3])), (vec![3], vec![("tokenizer.end.ordinary", "0".to_string())]));
+    assert_eq!(found(json!([2, 3])), (vec![3, 2], vec![]));
+    // transformers writes a number where no one chose one.
+    assert_eq!(found(json!(0)), (vec![3], vec![]));
+}

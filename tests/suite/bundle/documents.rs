@@ -117,6 +117,22 @@ fn a_key_that_is_there_twice_is_refused() {
     describes(&error, "config.json", "rope_scaling.factor twice");
 }
 
+#[test]
+fn an_end_that_is_no_id_is_refused() {
+    let config = json!({"model_type": "llama", "eos_token_id": "</s>"});
+    let error = open_bundle(model(&[("config.json", config.to_string().as_bytes())])).unwrap_err();
+    assert_eq!(error.code(), "model.config.type", "{error}");
+    describes(&error, "config.json", "an id, or a list of ids");
+}
+
+#[test]
+fn a_chat_template_that_is_cut_is_told() {
+    let files = model(&[("chat_template.jinja", b"{% for m in messages %}{{ m.content")]);
+    let bundle = open_bundle(files).unwrap();
+    let told: Vec<String> = bundle.warnings.iter().filter(|warning| warning.code == "tokenizer.template").map(|w| w.message()).collect();
+    assert!(told.len() == 1 && told[0].contains("passed on as it is"), "{told:?}");
+}
+
 /// Opens a model whose tokenizer is refused, and returns the reason.
 fn refused(changes: &[(&str, &[u8])]) -> (Bundle, Error) {
     let bundle = open_bundle(model(changes)).unwrap();

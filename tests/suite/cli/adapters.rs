@@ -266,3 +266,19 @@ fn lora_is_estimated_without_a_device() {
     );
     assert_eq!(refuse(&["estimate", "--lora"]).0, "cli.usage");
 }
+
+#[test]
+fn an_adapter_that_was_merged_before_the_run_is_named() {
+    let place = folder("merged-before");
+    let (model, data, peft) = trained(&place);
+    let (run, to) = (text(&place.join("merged-run")), text(&place.join("merged-out")));
+    succeed(&["train", "--model", &model, "--merge-adapter", &peft, "--data", &data, "--device", "cpu", "--steps", "1", "--out", &run]);
+    succeed(&["export", "--checkpoint", &run, "--to", &to]);
+    let receipt: Value = serde_json::from_slice(&std::fs::read(Path::new(&to).join("tabtune.receipt.json")).unwrap()).unwrap();
+    let names: Vec<&str> =
+        receipt["base"]["merged_adapter"].as_array().unwrap().iter().map(|file| file["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["adapter_config.json", "adapter_model.safetensors"]);
+    let card = std::fs::read_to_string(Path::new(&to).join("README.md")).unwrap();
+    assert!(card.contains("An adapter was merged into it before it was trained") && card.contains("adapter_model.safetensors"), "{card}");
+    assert_eq!(succeed(&["verify", &to]).last()["ok"], true);
+}

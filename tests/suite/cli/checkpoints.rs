@@ -105,9 +105,16 @@ fn resume_goes_on_with_other_data_where_data_is_named_and_says_so() {
     let (code, message) = refuse(&args);
     assert_eq!(code, "optim.resume-mismatch");
     assert!(message.contains("data") && message.contains("--override"), "{message}");
-    let answer = succeed(&[&args[..], &["--override", "steps", "data"]].concat());
+    let (again, to) = (text(&place.join("run")), text(&place.join("out")));
+    let answer = succeed(&[&args[..], &["--override", "steps", "data", "--out", &again]].concat());
     assert_eq!(answer.with("warning")[0]["warning"]["code"], json!("checkpoint.data.changed"));
     assert_eq!(answer.with("loss").len(), 2);
+    // Receipt and card say that these data were not the only ones.
+    succeed(&["export", "--checkpoint", &again, "--to", &to]);
+    let receipt: Value = serde_json::from_slice(&std::fs::read(Path::new(&to).join("tabtune.receipt.json")).unwrap()).unwrap();
+    assert_eq!((&receipt["training"]["completed_steps"], &receipt["training"]["data"]["steps_before"]), (&json!(6), &json!(4)));
+    let card = std::fs::read_to_string(Path::new(&to).join("README.md")).unwrap();
+    assert!(card.contains("The first 4 steps were made with other data."), "{card}");
 }
 
 #[test]

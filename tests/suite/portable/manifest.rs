@@ -35,6 +35,7 @@ pub fn whole() -> StateManifest {
             format: "gguf".into(),
             files: vec![BaseFile { name: "a.gguf".into(), bytes: (1 << 53) - 1, header_sha256: digest, sha256: None, pieces: None }],
             weights_digest: None,
+            merged_adapter: Vec::new(),
             verified: None,
         }),
         tokenizer: Some(TokenizerAccount {

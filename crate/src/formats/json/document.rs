@@ -86,3 +86,11 @@ impl<'a> Fields<'a> {
         }
     }
 }
+
+/// Returns the path of a key that is there twice in a JSON document: of its values, one would be lost.
+pub fn key_twice(document: &[u8]) -> Option<String> {
+    match parse(std::str::from_utf8(document).ok()?, MAX_DEPTH) {
+        Err(JsonFault::Duplicate { path, .. }) => Some(path.replace('/', ".")),
+        _ => None,
+    }
+}

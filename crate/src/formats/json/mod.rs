@@ -8,6 +8,7 @@ mod scan;
 mod value;
 mod walk;
 
+pub use document::key_twice;
 pub(crate) use document::{DocumentError, Fields, MAX_DEPTH, document, typed};
 pub(crate) use scan::parse;
 pub(crate) use value::{Json, JsonFault};
