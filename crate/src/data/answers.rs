@@ -181,7 +181,7 @@ fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Resu
         {
             return with_end(text, start, conversation, at, tokenizer);
         }
-        header.after_previous(header.end(&said, at, tokenizer)?, &said, at, tokenizer)?
+        header.after_previous(header.end(tokenizer)?, &said, at, tokenizer)?
     } else if let Some(other) = with_other_content(&conversation.first(at + 1), at) {
         // A template may refuse a conversation that ends before the answer: the answer begins where another one would differ.
         common(&text, &tokenizer.render_chat(&other, false)?.text)

@@ -16,28 +16,14 @@ pub(super) struct Header<'a> {
 }
 
 impl Header<'_> {
-    /// Returns the byte of the text at which the answer begins, the message `at`: where the text no longer agrees with the prompt. A
-    /// beginning of the answer that happens to agree with it too is not part of the header.
-    pub fn end(&self, conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<usize> {
-        let others = ["x", "y"].map(|content| {
-            let other = with_content(conversation, at, content)?;
-            tokenizer.render_chat(&other, false).map(|rendered| rendered.text).ok()
-        });
-        let most = common(self.text, self.opened);
-        let agreed = others.iter().flatten().map(|other| common(self.text, other)).fold(most, usize::min);
+    /// Returns the byte of the text at which the answer begins: after the last line end or special token in which text and prompt agree. A
+    /// header of plain text between that and the answer is learned with it, as by the marks of transformers' templates for training.
+    pub fn end(&self, tokenizer: &Tokenizer) -> Result<usize> {
+        let agreed = common(self.text, self.opened);
         let tokens = Tokens::of(self.text, tokenizer)?;
-        // Text that a template writes in every answer, such as a block of thoughts, may begin like the end of the prompt.
-        let written = match &others {
-            [Some(one), Some(other)] => common(one, other) > agreed,
-            _ => true,
-        };
-        let ends = |text: &str| text.get(agreed..).and_then(|rest| rest.chars().next()).is_none_or(char::is_whitespace);
-        let end = match tokens.special_around(agreed, tokenizer) {
-            Some(start) => start,
-            None if written && !ends(self.text) && !ends(self.opened) => tokens.word_start(agreed, tokenizer),
-            None => agreed,
-        };
-        Ok(end.max(common(self.text, self.before)).min(most))
+        let line = self.text.get(..agreed).and_then(|same| same.rfind('\n')).map_or(0, |at| at + 1);
+        let special = tokens.special_before(agreed, tokenizer);
+        Ok(line.max(special).max(common(self.text, self.before)).min(agreed))
     }
 
     /// Returns the answer after the prompt as the model sees it, and the byte at which it begins, since a template may write the turn

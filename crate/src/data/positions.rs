@@ -35,12 +35,9 @@ impl<'a> Tokens<'a> {
         self.starts.iter().enumerate().find(around).map(|(_, start)| *start)
     }
 
-    /// Returns the end of the last white space or special token that ends up to the byte `end`; 0 if there is none.
-    pub fn word_start(&self, end: usize, tokenizer: &Tokenizer) -> usize {
-        let before = self.text.get(..end).unwrap_or_default();
-        let blank = before.char_indices().rfind(|(_, c)| c.is_whitespace()).map_or(0, |(at, c)| at + c.len_utf8());
-        let token = (0..self.ids.len()).rfind(|at| self.end(*at) <= end && self.is_special(*at, tokenizer));
-        blank.max(token.map_or(0, |at| self.end(at)))
+    /// Returns the end of the last special token that ends up to the byte `end`; 0 if there is none.
+    pub fn special_before(&self, end: usize, tokenizer: &Tokenizer) -> usize {
+        (0..self.ids.len()).rfind(|at| self.end(*at) <= end && self.is_special(*at, tokenizer)).map_or(0, |at| self.end(at))
     }
 
     /// Returns the end of the last token in `span` that ends a turn. In a base model this token may differ from the one that ends its

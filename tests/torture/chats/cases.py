@@ -208,6 +208,24 @@ def closing(family, row, at, text):
     return ""
 
 
+def after_previous(family, row, at, text, opened, start):
+    """Where the answer begins if `start` is within the message before it: where the text after that message ends like the prompt."""
+    def changed(place):
+        message = row["messages"][place]
+        content = message.get("content")
+        if not isinstance(content, str):
+            return None
+        other = dict(message, content="y" if content.lstrip().startswith("x") else "x")
+        return family.rendered(row, [*row["messages"][:place], other, *row["messages"][place + 1:at + 1]])[0]
+    before = changed(at - 1) if at else None
+    previous = len(text) - common(text[::-1], before[::-1]) if before not in (None, text) else 0
+    if start >= previous or opened is None:
+        return start
+    mine = changed(at)
+    content = len(text) if mine is None else common(text, mine)
+    return max(range(previous, content + 1), key=lambda end: common(text[:end][::-1], opened[::-1]))
+
+
 def by_prompts(family, row):
     """Each answer's text, with all before it, and its span: from the end of the generation prompt to the end of its turn; none where that cannot be told."""
     found = []
@@ -243,6 +261,7 @@ def by_prompts(family, row):
             if changed is None:
                 return None
             start = common(text, changed)
+        start = after_previous(family, row, at, text, opened, start)
         if not re.search("|".join(map(re.escape, family.ends)), text[start:]):
             text += closing(family, row, at, text)
         found.append((text, (start, len(text))))
