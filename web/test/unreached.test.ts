@@ -7,10 +7,14 @@ import { withoutUnreached } from '../unreached.mjs';
 const DIGEST = '::h0123456789abcdef';
 const UNREACHED = [
   '<a::Op as pliron::parsable::Parsable>::parse',
+  'a::<impl pliron::parsable::Parsable for b::Position>::parse',
+  'pliron::utils::apfloat::float_parse',
   'pliron::op::canonical_syntax_parse_impl',
   'a::<impl b::qtensor::QTensorOps<a::Backend> for a::Backend>::quantize',
   'burn_cubecl::kernel::quantization::quantize',
   'cubecl_std::quant::view::expand',
+  '<cubek_quant::quantize::Kernel as cubecl_runtime::kernel::CubeKernel>::define',
+  'burn_cubecl::ops::qtensor::new_quantized',
 ];
 const OTHER = UNREACHED.length;
 

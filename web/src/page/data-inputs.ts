@@ -144,7 +144,8 @@ function distinct(files: SourceSpec[], inputs: Part[]): SourceSpec[] {
   return files.map((spec, at) => {
     if (files.every(({ name }, other) => other === at || name !== spec.name)) return spec;
     const input = inputs[at]?.file;
-    const path = isOf(input, 'File') ? input.webkitRelativePath : '';
+    // Node's files have no such key.
+    const { webkitRelativePath: path = '' }: { webkitRelativePath?: string } = isOf(input, 'File') ? input : {};
     return { ...spec, name: path === '' ? `${at + 1}/${spec.name}` : path };
   });
 }
