@@ -10,22 +10,9 @@ use crate::error::Result;
 pub(super) const ROW_BYTES: usize = 64 << 20;
 
 /// Keys of rows: an object with one of them is a row, not a collection of rows.
-const ROW_KEYS: [&str; 14] = [
-    "messages",
-    "conversations",
-    "prompt",
-    "completion",
-    "instruction",
-    "text",
-    "input_ids",
-    "chosen",
-    "question",
-    "query",
-    "answer",
-    "response",
-    "output",
-    "contents",
-];
+const ROW_KEYS: [&str; 8] = ["messages", "conversations", "prompt", "completion", "instruction", "text", "input_ids", "chosen"];
+/// Further keys of rows, if their values are texts.
+const TEXT_KEYS: [&str; 5] = ["question", "query", "answer", "response", "output"];
 
 /// The text of a value.
 #[derive(Debug, PartialEq)]
@@ -182,7 +169,9 @@ fn member(reader: &mut TextReader<'_>, is_row: &mut bool) -> Result<Option<Membe
         return Ok(None);
     }
     reader.take(1);
-    Ok(match reader.skip_blank()? {
+    let begins = reader.skip_blank()?;
+    *is_row |= begins == Some(b'"') && TEXT_KEYS.contains(&key.as_str());
+    Ok(match begins {
         Some(b'[') => {
             let (at, mut beginning) = (reader.position(), String::new());
             let whole = walk(reader, &mut |part| {

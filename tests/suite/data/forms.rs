@@ -446,6 +446,16 @@ fn an_object_with_a_question_is_a_row_whatever_lists_it_has() {
 }
 
 #[test]
+fn rows_may_be_in_a_list_of_any_name() {
+    for key in ["data", "output", "response", "contents"] {
+        let bytes = format!(r#"{{"version": 1, "{key}": [{{"text": "a"}}, {{"text": "b"}}]}}"#);
+        let summary =
+            Dataset::summaries(&[&DataFile { name: "a.json", bytes: bytes.as_bytes() }], &DataSettings::default()).unwrap().remove(0);
+        assert_eq!((summary.rows, summary.shapes.get("text")), (Some(2), Some(&2)), "{key}");
+    }
+}
+
+#[test]
 fn a_summary_says_why_rows_cannot_be_used() {
     let rows = b"{\"question\": \"a\"}\n{\"text\": 1}\n{\n{\"text\": \"a\"}\n";
     let summary = Dataset::summaries(&[&DataFile { name: "a.jsonl", bytes: rows }], &DataSettings::default()).unwrap().remove(0);
