@@ -20,7 +20,7 @@ pub use self::{
     manifest::{FORMAT_VERSION, MANIFEST, Manifest, read as read_manifest},
     pieces::{FileRecord, pieces_of, sha256},
     settings::can_override,
-    verify::verify_files,
+    verify::verify_as_model,
     write::with_evaluation,
 };
 #[doc(hidden)]

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use tabtune::bundle::{Bundle, OpenOptions};
-use tabtune::checkpoint::{Checkpoint, MANIFEST, verify_files};
+use tabtune::checkpoint::{Checkpoint, MANIFEST, verify_as_model};
 use tabtune::formats::{ByteSource, key_twice, not_json, truncated};
 use tabtune::state::{CARRIED_FILES, PortableModelImportRequest, VerifyPolicy};
 
@@ -158,7 +158,7 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
 pub fn model_of(path: &Path, read: bool) -> Result<tabtune::Result<Vec<Box<dyn ByteSource>>>> {
     let (files, manifest) = model_files(path)?;
     let files = boxed(files);
-    let verified = manifest.filter(|_| read).map_or(Ok(()), |manifest| verify_files(&manifest, &files));
+    let verified = manifest.filter(|_| read).map_or(Ok(()), |manifest| verify_as_model(&manifest, &files));
     Ok(verified.map(|()| files))
 }
 
@@ -229,7 +229,7 @@ pub fn open_wanted(path: &Path, wanted: Wanted<'_>) -> Result<Bundle> {
     if !wanted.unread {
         let of_adapter = adapter.as_deref().unwrap_or_default();
         if let Some(manifest) = of_adapter.iter().find(|file| file.name() == MANIFEST) {
-            verify_files(manifest.as_ref(), of_adapter)?;
+            verify_as_model(manifest.as_ref(), of_adapter)?;
         }
     }
     let Wanted { apart, exact, resize_vocabulary, request, .. } = wanted;

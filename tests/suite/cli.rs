@@ -10,7 +10,7 @@ mod checkpoints;
 mod ends;
 #[cfg(target_os = "linux")]
 mod full_disks;
-mod idle;
+mod idle_options;
 mod inputs;
 #[cfg(target_os = "linux")]
 mod locks;
@@ -164,6 +164,14 @@ fn short<'a>(config: &'a str, data: &'a str) -> Vec<&'a str> {
     let mut args = vec!["train", "--config", config, "--data", data, "--device", "cpu"];
     args.extend(["--steps", "4", "--batch-size", "2", "--seq-len", "16", "--learning-rate", "0.01", "--seed", "7"]);
     args
+}
+
+/// Copies the files of a folder into another, which may be new.
+fn copy_folder(from: &str, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
 }
 
 /// Returns the checkpoint and the data of a short run, which is made once.

@@ -10,7 +10,7 @@ use crate::formats::ByteSource;
 ///
 /// # Errors
 /// `checkpoint.file.length` and `checkpoint.chunk.hash`; `checkpoint.corrupt` for a document that cannot be read.
-pub fn verify_files(document: &dyn ByteSource, files: &[Box<dyn ByteSource>]) -> Result<()> {
+pub fn verify_as_model(document: &dyn ByteSource, files: &[Box<dyn ByteSource>]) -> Result<()> {
     let manifest = match manifest::read(document) {
         Ok(manifest) => manifest,
         Err(Error::CheckpointVersion { .. }) => return Ok(()),

@@ -33,7 +33,7 @@ mod store;
 mod suggest;
 mod table;
 mod text;
-mod unread;
+mod unread_parts;
 
 pub use corpus::Dataset;
 pub use source::{DataFile, DataSource};

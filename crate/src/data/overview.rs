@@ -33,6 +33,12 @@ impl DataWarning {
         Self { code: word.text(), count: 1, rows: Vec::new(), message }
     }
 
+    /// Warns about settings of rows for data that have none.
+    pub(super) fn unused_settings(keys: &[&str]) -> Option<Self> {
+        let message = format!("the data have no rows, so that this has no effect: {}", keys.join(", "));
+        (!keys.is_empty()).then(|| Self::once(word!("data.settings.unused"), message))
+    }
+
     /// Warns about files in folders of texts that are not read, by their names.
     pub fn passed_over(names: &[String]) -> Option<Self> {
         const NAMED: usize = 5;
@@ -96,10 +102,7 @@ impl Dataset {
             let warnings = other.evaluation_warnings(seq_len).into_iter();
             warnings.map(|warning| DataWarning { message: told(&warning), rows: Vec::new(), ..warning }).collect()
         };
-        let idle = loader.idle_on_long().then(|| {
-            let message = "the data have no rows, so that this has no effect: on_long".to_owned();
-            DataWarning::once(word!("data.settings.unused"), message)
-        });
+        let idle = loader.idle_on_long().then(|| DataWarning::unused_settings(&["on_long"])).flatten();
         [self.account().warnings(), Vec::from_iter(idle), lengths, self.others_evaluated().map(of_evaluated).unwrap_or_default()].concat()
     }
 

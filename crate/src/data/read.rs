@@ -162,10 +162,8 @@ impl<'a> DataReader<'a> {
         if let Some(tokenizer) = tokenizer {
             account.ends(tokenizer);
         }
-        let unused = settings.about_rows();
-        if self.stream && !unused.is_empty() {
-            let message = format!("the data have no rows, so that this has no effect: {}", unused.join(", "));
-            account.warn(word!("data.settings.unused"), None, message);
+        if let Some(warning) = DataWarning::unused_settings(&settings.about_rows()).filter(|_| self.stream) {
+            account.warn(word!("data.settings.unused"), None, warning.message);
         }
         self.ids.finish()?;
         examples.tokens.finish()?;

@@ -11,7 +11,7 @@ use super::place::RowPlace;
 use super::report::Account;
 use super::shape::{Read, Record, read_row};
 use super::store::ExampleStore;
-use super::unread::Unread;
+use super::unread_parts::UnreadParts;
 use crate::config::{Columns, DataSettings, Form, OnBadRow};
 use crate::error::{Error, Refusal, Result, word};
 use crate::tokenizer::Tokenizer;
@@ -39,7 +39,7 @@ pub(super) struct Records<'a> {
     pub examples: ExampleStore,
     faults: Vec<Refusal>,
     faulty: usize,
-    unread: Unread,
+    unread: UnreadParts,
     /// True if the chat template was found to be one.
     has_template: bool,
 }
@@ -47,7 +47,7 @@ pub(super) struct Records<'a> {
 impl<'a> Records<'a> {
     pub fn new(settings: &'a DataSettings, tokenizer: Option<&'a Tokenizer>, examples: ExampleStore) -> Self {
         let (account, hash) = (Account::default(), DataHash::default());
-        let (faults, unread) = (Vec::new(), Unread::default());
+        let (faults, unread) = (Vec::new(), UnreadParts::default());
         Self { settings, tokenizer, account, hash, examples, faults, faulty: 0, unread, has_template: false }
     }
 

@@ -225,10 +225,7 @@ fn a_checkpoint_that_is_used_as_a_model_is_verified() {
     let (out, data) = checkpoint();
     let place = folder("verified");
     let copy = text(&place.join("run"));
-    std::fs::create_dir(&copy).unwrap();
-    for entry in std::fs::read_dir(&out).unwrap().map(Result::unwrap) {
-        std::fs::copy(entry.path(), Path::new(&copy).join(entry.file_name())).unwrap();
-    }
+    copy_folder(&out, Path::new(&copy));
     let weights = Path::new(&copy).join("model.safetensors");
     let mut bytes = std::fs::read(&weights).unwrap();
     *bytes.last_mut().unwrap() ^= 1;

@@ -216,11 +216,7 @@ fn full_disk_on_export_is_a_typed_error_and_leaves_nothing() {
 }
 
 fn copy_with(from: &str, to: &Path, name: &str, bytes: &[u8]) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-    }
+    copy_folder(from, to);
     std::fs::write(to.join(name), bytes).unwrap();
 }
 

@@ -56,10 +56,7 @@ fn a_damaged_checkpoint_does_not_open_as_a_model_when_it_is_read() {
     let (out, _) = checkpoint();
     let place = folder("inspected");
     let copy = place.join("run");
-    std::fs::create_dir(&copy).unwrap();
-    for entry in std::fs::read_dir(&out).unwrap().map(Result::unwrap) {
-        std::fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
-    }
+    copy_folder(&out, &copy);
     assert_eq!(succeed(&["inspect", &text(&copy), "--read"]).last()["ok"], true);
     let weights = copy.join("model.safetensors");
     let mut bytes = std::fs::read(&weights).unwrap();

@@ -13,11 +13,11 @@ const KINDS: usize = 256;
 /// The parts of each kind of message, and the other values of a chat, that a template was found to leave out. A part is tried by rendering a
 /// conversation without it.
 #[derive(Default)]
-pub(super) struct Unread {
+pub(super) struct UnreadParts {
     kinds: BTreeMap<String, Vec<String>>,
 }
 
-impl Unread {
+impl UnreadParts {
     /// Returns the parts of a chat that its template leaves out, as they are named in a report.
     pub fn of(&mut self, chat: &Chat, tokenizer: &Tokenizer) -> Vec<String> {
         let mut unread: Vec<String> = Vec::new();
