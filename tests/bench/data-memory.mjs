@@ -2,7 +2,8 @@
 // file.
 //   node tests/bench/data-memory.mjs FILE…
 // Prints one JSON object for each: the peak MiB of all processes of the browser together, and of each kind (a page that several processes share
-// counts once). The first object is of a page that has trained on 1 kB.
+// counts once). The first object is of a page that has trained on 1 kB. The browser's service for models of its own, which starts after some minutes
+// whatever the page does, does not count.
 import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { built } from '../../web/core-kind.mjs';
@@ -26,7 +27,9 @@ const read = (path) => {
 function taken() {
   const kinds = { all: 0 };
   for (const name of readdirSync('/proc').filter((name) => /^\d+$/.test(name) && /chrom|headless_shell/.test(read(`/proc/${name}/comm`)))) {
-    const kind = /--type=([a-z-]+)/.exec(read(`/proc/${name}/cmdline`))?.[1] ?? 'browser';
+    const command = read(`/proc/${name}/cmdline`);
+    if (command.includes('on_device_model')) continue;
+    const kind = /--type=([a-z-]+)/.exec(command)?.[1] ?? 'browser';
     const mib = Number(/^Pss:\s+(\d+)/m.exec(read(`/proc/${name}/smaps_rollup`))?.[1] ?? 0) / 1024;
     kinds[kind] = (kinds[kind] ?? 0) + mib;
     kinds.all += mib;

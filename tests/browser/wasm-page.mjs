@@ -90,8 +90,8 @@ async function go(session, count, decay) {
   return losses;
 }
 
-function start(config, data, shape = {}) {
-  const model = core.ModelHandle.fromScratch(JSON.stringify({ ...SHAPE, ...shape }), 'characters', data, '{}', false);
+async function start(config, data, shape = {}) {
+  const model = await core.ModelHandle.fromScratch(JSON.stringify({ ...SHAPE, ...shape }), 'characters', data, '{}', false);
   return core.Session.create(model, data, JSON.stringify(config), false);
 }
 

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use super::entries::Entry;
 use super::part::Part;
 use super::store::LEARNED;
 use crate::error::Result;
@@ -111,7 +110,7 @@ impl<'a> Batches<'a> {
         // No row is longer than the longest text or example, and there are no more rows than windows or examples.
         let (rows, longest) = match part {
             Part::Text { start, end, .. } => ((end - start).div_ceil(stride.max(1)), end - start),
-            Part::Examples { entries, .. } => (entries.len(), entries.iter().map(Entry::len).max().unwrap_or(0)),
+            Part::Examples { entries, .. } => (entries.len(), entries.lengths().max().unwrap_or(0) as usize),
         };
         let seq_len = seq_len.min(longest.saturating_sub(1)).max(1);
         Self { part, batch_size: batch_size.min(rows).max(1), seq_len, stride: stride.max(1), next: 0, pad, document_ends }

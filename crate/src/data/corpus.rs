@@ -14,6 +14,7 @@ use super::split::split;
 use super::store::{ExampleStore, TokenStore, check_ids};
 use crate::config::DataSettings;
 use crate::error::{Error, Fault, Result};
+use crate::interrupt::Interrupt;
 
 /// Contents of the files.
 #[derive(Debug, Clone)]
@@ -50,19 +51,19 @@ impl Dataset {
     /// Returns each distinct character that the files teach, for a vocabulary of characters.
     ///
     /// # Errors
-    /// `data.*` for files that cannot be read.
+    /// `data.*` for files that cannot be read; `call.aborted` if the work was asked to end.
     #[doc(hidden)]
-    pub fn characters(files: &[&dyn DataSource], settings: &DataSettings) -> Result<String> {
-        files::characters(files, settings)
+    pub async fn characters(files: &[&dyn DataSource], settings: &DataSettings, interrupt: &Interrupt) -> Result<String> {
+        files::characters(files, settings, interrupt).await
     }
 
     /// Summarizes each file without a tokenizer.
     ///
     /// # Errors
-    /// `data.*` for files that cannot be read.
+    /// `data.*` for files that cannot be read; `call.aborted` if the work was asked to end.
     #[doc(hidden)]
-    pub fn summaries(files: &[&dyn DataSource], settings: &DataSettings) -> Result<Vec<FileSummary>> {
-        files::summaries(files, settings)
+    pub async fn summaries(files: &[&dyn DataSource], settings: &DataSettings, interrupt: &Interrupt) -> Result<Vec<FileSummary>> {
+        files::summaries(files, settings, interrupt).await
     }
 
     /// Creates a dataset from a stream of token ids.

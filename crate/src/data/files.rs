@@ -9,12 +9,13 @@ use super::gzip::{Contents, Trailing};
 use super::json::ROW_BYTES;
 use super::place::RowPlace;
 use super::report::{DataWarning, FileSummary, NAMED_ROWS};
-use super::rows::Rows;
+use super::rows::{ROWS_AT_ONCE, Rows};
 use super::shape::{Record, read_row};
-use super::source::{DataSource, unreadable};
+use super::source::{DataSource, pause, unreadable};
 use super::text::TextReader;
 use crate::config::{DataSettings, Form};
 use crate::error::{Error, Refusal, Result, Word, shown, word};
+use crate::interrupt::Interrupt;
 
 /// Maximum number of columns listed for a file.
 const COLUMNS: usize = 50;
@@ -57,43 +58,42 @@ pub(super) fn opened<'a>(files: &[&'a dyn DataSource], settings: &DataSettings) 
 
 /// Reads the text of a file that is one document.
 pub(super) fn whole_text(source: &dyn DataSource, partial: bool) -> Result<(String, Trailing)> {
-    let mut text = String::new();
-    let trailing = each_piece(source, partial, &mut |piece| {
-        text.push_str(piece);
-        if text.len() <= ROW_BYTES {
-            return Ok(());
+    let (mut text, mut reader) = (String::new(), TextReader::open(source, partial)?);
+    while pass_on(&mut reader, &mut |piece| text.push_str(piece))? {
+        if text.len() > ROW_BYTES {
+            let refusal = Refusal::new(word!("data.row")).of(source.name());
+            let refusal = refusal.expected("documents of at most 64 MiB in addition to rows").found("more");
+            return Err(refusal.hint("give texts without rows: they are one stream").into());
         }
-        let refusal =
-            Refusal::new(word!("data.row")).of(source.name()).expected("documents of at most 64 MiB in addition to rows").found("more");
-        Err(refusal.hint("give texts without rows: they are one stream").into())
-    })?;
-    Ok((text, trailing))
+    }
+    Ok((text, reader.trailing()))
+}
+
+/// Passes the next piece of a text to `take`. Returns false at the end.
+fn pass_on(reader: &mut TextReader<'_>, take: &mut dyn FnMut(&str)) -> Result<bool> {
+    let piece = reader.fill()?;
+    take(piece);
+    let taken = piece.len();
+    reader.take(taken);
+    Ok(taken > 0)
 }
 
 /// Passes the text of a file to `take`, piece by piece. Returns what is known of the file's end.
-fn each_piece(source: &dyn DataSource, partial: bool, take: &mut dyn FnMut(&str) -> Result<()>) -> Result<Trailing> {
+async fn each_piece(source: &dyn DataSource, partial: bool, interrupt: &Interrupt, take: &mut dyn FnMut(&str)) -> Result<Trailing> {
     let mut reader = TextReader::open(source, partial)?;
-    loop {
-        let piece = reader.fill()?;
-        if piece.is_empty() {
-            return Ok(reader.trailing());
-        }
-        take(piece)?;
-        let taken = piece.len();
-        reader.take(taken);
+    while pass_on(&mut reader, take)? {
+        pause(source, interrupt).await?;
     }
+    Ok(reader.trailing())
 }
 
 /// Returns each distinct character that the files teach, for a vocabulary: those of whole texts, and those of the learned or read texts of
 /// rows.
-pub(super) fn characters(files: &[&dyn DataSource], settings: &DataSettings) -> Result<String> {
+pub(super) async fn characters(files: &[&dyn DataSource], settings: &DataSettings, interrupt: &Interrupt) -> Result<String> {
     let (mut characters, mut fault) = (BTreeSet::new(), None);
     for Opened { source, found } in opened(files, settings)? {
         if found.form == Form::Text {
-            each_piece(source, settings.partial, &mut |piece| {
-                characters.extend(piece.chars());
-                Ok(())
-            })?;
+            each_piece(source, settings.partial, interrupt, &mut |piece| characters.extend(piece.chars())).await?;
             continue;
         }
         // Rows that cannot be read are reported when they are learned, unless there are no others.
@@ -101,6 +101,9 @@ pub(super) fn characters(files: &[&dyn DataSource], settings: &DataSettings) -> 
         let mut number = 0;
         while let Some((line, row)) = rows.next()? {
             number += 1;
+            if number % ROWS_AT_ONCE == 0 {
+                pause(source, interrupt).await?;
+            }
             let place = RowPlace { file: 0, line, row: number }.of_fault(found.form);
             let row = row.map_err(|reason| Refusal::new(word!("data.row")).found(reason).into());
             match row.and_then(|row| read_row(&row, settings.columns.as_ref(), false)).map(|read| read.record) {
@@ -134,8 +137,12 @@ pub(super) fn placed(error: Error, file: &str, place: &str) -> Refusal {
 }
 
 /// Summarizes each file without a tokenizer.
-pub(super) fn summaries(files: &[&dyn DataSource], settings: &DataSettings) -> Result<Vec<FileSummary>> {
-    files.iter().map(|file| summary(*file, settings)).collect()
+pub(super) async fn summaries(files: &[&dyn DataSource], settings: &DataSettings, interrupt: &Interrupt) -> Result<Vec<FileSummary>> {
+    let mut summaries = Vec::with_capacity(files.len());
+    for file in files {
+        summaries.push(summary(*file, settings, interrupt).await?);
+    }
+    Ok(summaries)
 }
 
 /// Warnings about rows that cannot be read, one for each code.
@@ -157,7 +164,7 @@ impl Faults {
     }
 }
 
-fn summary(source: &dyn DataSource, settings: &DataSettings) -> Result<FileSummary> {
+async fn summary(source: &dyn DataSource, settings: &DataSettings, interrupt: &Interrupt) -> Result<FileSummary> {
     let (name, mut shapes, mut columns) = (shown(source.name()), BTreeMap::new(), Vec::new());
     let warning = |word: Word, message: Option<String>| message.map(|message| DataWarning::once(word, message));
     if has_tokens(source.name(), settings) {
@@ -169,14 +176,14 @@ fn summary(source: &dyn DataSource, settings: &DataSettings) -> Result<FileSumma
     }
     let found = find(source, settings)?;
     let mut characters = 0;
-    let trailing = each_piece(source, settings.partial, &mut |piece| {
-        characters += piece.chars().count();
-        Ok(())
-    })?;
+    let trailing = each_piece(source, settings.partial, interrupt, &mut |piece| characters += piece.chars().count()).await?;
     let (mut count, mut rows) = (0, Rows::open(source, &found, settings.partial)?);
     let mut faults = Faults::default();
     while let Some((line, row)) = rows.next()? {
         count += 1;
+        if count % ROWS_AT_ONCE == 0 {
+            pause(source, interrupt).await?;
+        }
         let keys = row.as_ref().ok().into_iter().flat_map(Map::keys);
         let new: Vec<String> = keys.filter(|key| !columns.contains(*key)).cloned().collect();
         columns.extend(new.into_iter().take(COLUMNS - columns.len()));

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::corpus::Dataset;
-use super::entries::{Entry, EntrySlice};
+use super::entries::{Cursor, Entry, EntrySlice};
 use super::loader::{Fit, Loader};
 use super::pack::Pieces;
 use super::part::Part;
@@ -83,7 +83,7 @@ impl Dataset {
     /// Returns the T of a run on rows that does not set it: the smallest multiple of 64 that holds 95 % of the examples whole, at most 1024
     /// and the model's context. For packed examples it is at least 256, but no more than all of them fill. `None` for a stream.
     pub fn proposed_seq_len(&self, batch_size: usize, packing: bool, context: usize) -> Option<usize> {
-        let mut pairs: Vec<u32> = self.train().entries().iter().map(|entry| entry.pairs() as u32).collect();
+        let mut pairs: Vec<u32> = self.train().entries().lengths().map(|length| length.saturating_sub(1)).collect();
         pairs.sort_unstable();
         let whole = *pairs.get((pairs.len() * 95).div_ceil(100).max(1) - 1)? as usize;
         let up = |tokens: usize| tokens.next_multiple_of(SEQ_LEN_STEP);
@@ -115,7 +115,7 @@ impl Dataset {
 
     /// Warns about examples that are cut, skipped or teach nothing because of their length, with the first rows of them.
     fn lengths(&self, part: Part<'_>, seq_len: usize, [cut, skipped, untaught]: [usize; 3], rows: [&[u32]; 2]) -> Vec<DataWarning> {
-        let longest = part.entries().iter().map(Entry::len).max().unwrap_or(0);
+        let longest = part.entries().lengths().max().unwrap_or(0) as usize;
         let [long, taught_nothing] = rows.map(|rows| rows.iter().filter_map(|row| self.account().place(*row)).collect());
         let mut warnings = Vec::new();
         if cut + skipped > 0 {
@@ -130,8 +130,8 @@ impl Dataset {
             warnings.push(DataWarning { code: word!("data.long").text(), count, rows: long, message });
         }
         if untaught > 0 {
-            let later = |entry: &&Entry| entry.learned() > 0 && !entry.teaches(0, seq_len);
-            let needed = part.entries().iter().filter(later).map(Entry::pairs).max();
+            let later = |entry: &Entry| entry.learned() > 0 && !entry.teaches(0, seq_len);
+            let needed = part.entries().iter().filter(later).map(|entry| entry.pairs()).max();
             let needed = needed
                 .map_or_else(String::new, |pairs| format!("; sequences of {} hold their answers", pairs.next_multiple_of(SEQ_LEN_STEP)));
             let message = format!("examples of which none of the first {seq_len} targets is learned are left out: {untaught}{needed}");
@@ -163,10 +163,11 @@ impl Dataset {
     /// once: each call of a storage costs as much as thousands of ids.
     fn counted(&self, pieces: &Pieces, seq_len: usize) -> TokenCounts {
         let part = self.train();
+        let mut entries = Cursor::new(part.entries());
         let mut counts = TokenCounts { total: 0, learned: 0 };
         let (mut read, mut first): (Cow<'_, [u32]>, usize) = (Cow::Borrowed(&[]), 0);
         for piece in (0..pieces.len()).filter_map(|at| pieces.get(at)) {
-            let Some(entry) = part.entries().get(piece.example as usize) else { continue };
+            let Some(entry) = entries.get(piece.example as usize) else { continue };
             if entry.pairs() <= seq_len {
                 counts.total += entry.len();
                 counts.learned += entry.learned();
@@ -223,7 +224,7 @@ impl Dataset {
 }
 
 fn lengths(entries: EntrySlice<'_>) -> Option<Lengths> {
-    let mut lengths: Vec<u32> = entries.iter().map(|entry| entry.len() as u32).collect();
+    let mut lengths: Vec<u32> = entries.lengths().collect();
     lengths.sort_unstable();
     let at = |percent: usize| lengths.get((lengths.len() * percent).div_ceil(100).max(1) - 1).map(|length| *length as usize);
     let max = *lengths.last()? as usize;

@@ -30,7 +30,8 @@ impl Piece {
 
     /// Returns the number of positions that it takes in a sequence.
     pub fn pairs(self, entries: EntrySlice<'_>, seq_len: usize) -> usize {
-        entries.get(self.example as usize).map_or(0, |entry| entry.pairs().saturating_sub(self.start as usize).min(seq_len))
+        let length = entries.length(self.example as usize).unwrap_or_default();
+        length.saturating_sub(1).saturating_sub(self.start as usize).min(seq_len)
     }
 }
 
@@ -70,7 +71,7 @@ impl Pieces {
             all.skipped += usize::from(skipped);
             all.cut += usize::from(long && !split && taught);
             if skipped || long && !split && taught {
-                name_row(&mut all.long_rows, example);
+                name_row(&mut all.long_rows, &example);
             }
             if taught && !split && all.list.is_none() {
                 continue;
@@ -82,7 +83,7 @@ impl Pieces {
             list.extend(starts.map(|start| Piece { example: index as u32, start: start as u32 }));
             if !skipped && list.len() == before {
                 all.untaught += 1;
-                name_row(&mut all.untaught_rows, example);
+                name_row(&mut all.untaught_rows, &example);
             }
         }
         all
@@ -103,7 +104,7 @@ impl Pieces {
     fn before_row(&self, row: u32, entries: EntrySlice<'_>) -> usize {
         let is_before = |entry: &Entry| entry.row() < row;
         match &self.list {
-            Some(list) => list.partition_point(|piece| entries.get(piece.example as usize).is_some_and(is_before)),
+            Some(list) => list.partition_point(|piece| entries.get(piece.example as usize).as_ref().is_some_and(is_before)),
             None => entries.partition_point(is_before),
         }
     }
@@ -230,24 +231,30 @@ pub(super) fn windows(pieces: &Pieces, entries: EntrySlice<'_>, mixture: &Mixtur
         ends.extend((!items.is_empty()).then_some(items.len() as u32));
         return Windows { pieces: items, ends: Some(ends), held, order: None };
     }
+    // `ends` stays empty while each piece is a sequence.
     let mut end = 0;
     for pool in items.chunks_mut(POOL) {
         // Pieces of equal length keep their seeded order.
         pool.sort_by_key(|item| std::cmp::Reverse(pairs(*item)));
         let windows = best_fit(pool, pairs, seq_len);
-        for window in &windows {
-            end += window.len() as u32;
-            ends.push(end);
+        if windows.len() < pool.len() && ends.is_empty() {
+            ends.extend(1..=end);
         }
+        if windows.len() < pool.len() || !ends.is_empty() {
+            ends.extend(windows.iter().scan(end, |end, window| {
+                *end += window.len() as u32;
+                Some(*end)
+            }));
+        }
+        end += pool.len() as u32;
         pool.iter_mut().zip(windows.concat()).for_each(|(slot, item)| *slot = item);
+    }
+    if ends.is_empty() {
+        shuffle(&mut items, seed, epoch, "windows");
+        return Windows { pieces: items, held, ..Windows::default() };
     }
     let mut order: Vec<u32> = (0..ends.len() as u32).collect();
     shuffle(&mut order, seed, epoch, "windows");
-    if ends.len() == items.len() {
-        // Each piece is a sequence.
-        order.iter_mut().for_each(|at| *at = items.get(*at as usize).copied().unwrap_or_default());
-        return Windows { pieces: order, held, ..Windows::default() };
-    }
     Windows { pieces: items, ends: Some(ends), order: Some(order), held }
 }
 

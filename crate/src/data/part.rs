@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::entries::{Entry, EntrySlice};
+use super::entries::EntrySlice;
 use super::pack::Piece;
 use super::store::TokenStore;
 use crate::error::Result;
@@ -45,7 +45,7 @@ impl<'a> Part<'a> {
     pub fn tokens(self) -> usize {
         match self {
             Self::Text { start, end, .. } => end - start,
-            Self::Examples { entries, .. } => entries.iter().map(Entry::len).sum(),
+            Self::Examples { entries, .. } => entries.lengths().map(|length| length as usize).sum(),
         }
     }
 }

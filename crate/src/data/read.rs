@@ -11,16 +11,15 @@ use super::gzip::{Contents, Trailing};
 use super::place::RowPlace;
 use super::records::{NO_END, Records};
 use super::report::{Account, DataWarning, FileReport};
-use super::rows::Rows;
-use super::source::{DataFile, DataSource, TokenStorage, unreadable};
+use super::rows::{ROWS_AT_ONCE, Rows};
+use super::source::{DataFile, DataSource, TokenStorage, pause, unreadable};
 use super::store::{ExampleStore, TokenStore, check_ids};
 use super::text::TextReader;
 use crate::config::{DataSettings, Form};
 use crate::error::{Error, Refusal, Result, shown, word};
+use crate::interrupt::Interrupt;
 use crate::tokenizer::Tokenizer;
 
-/// Number of rows that are read in one go.
-const ROWS_AT_ONCE: usize = 64;
 /// Number of bytes of token ids that are read in one go.
 const BYTES_AT_ONCE: u64 = 1 << 20;
 
@@ -138,6 +137,18 @@ impl<'a> DataReader<'a> {
             self.records.account.file(FileReport { name, form: file.found.form, rows });
         }
         Ok(true)
+    }
+
+    /// Lets other work run, and waits for what the next piece reads.
+    ///
+    /// # Errors
+    /// [`Error::Aborted`] if the work was asked to end.
+    #[doc(hidden)]
+    pub async fn pause(&self, interrupt: &Interrupt) -> Result<()> {
+        match &self.current {
+            Some(current) => pause(current.file.source, interrupt).await,
+            None => interrupt.pause().await,
+        }
     }
 
     /// Returns the data, after reading all that is left.

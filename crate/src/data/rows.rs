@@ -13,6 +13,8 @@ use super::text::TextReader;
 use crate::config::Form;
 use crate::error::{Result, shown};
 
+/// Number of rows that are read in one go, before other work runs.
+pub(super) const ROWS_AT_ONCE: usize = 64;
 /// Maximum number of keys next to the rows that a warning names.
 const UNREAD_KEYS: usize = 12;
 

@@ -1,8 +1,11 @@
 //! Data files, read in order, and storage for tokens that do not fit into memory.
 
+use std::future::Future;
 use std::io::{self, Read};
+use std::pin::Pin;
 
 use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
 
 /// A file of training data, which may be read more than once.
 pub trait DataSource {
@@ -13,6 +16,20 @@ pub trait DataSource {
     /// # Errors
     /// Errors of the file. A reader may wrap an [`Error`] in its [`io::Error`], which is passed on unchanged.
     fn open(&self) -> Result<Box<dyn Read + '_>>;
+    /// Fetches what its reader will read next, where that takes waiting; `None` if there is nothing to wait for. An error is left to the
+    /// read.
+    fn read_ahead(&self) -> Option<Pin<Box<dyn Future<Output = ()> + '_>>> {
+        None
+    }
+}
+
+/// Lets other work run between two pieces of a file, and waits for what is read next of it.
+pub(super) async fn pause(source: &dyn DataSource, interrupt: &Interrupt) -> Result<()> {
+    interrupt.pause().await?;
+    if let Some(fetched) = source.read_ahead() {
+        fetched.await;
+    }
+    Ok(())
 }
 
 /// Bytes in memory with a name.

@@ -12,7 +12,7 @@ use super::source::TokenStorage;
 use crate::error::{Error, Result};
 
 /// Maximum number of ids kept in memory, if there is storage.
-const IN_MEMORY: usize = 8 << 20;
+const IN_MEMORY: usize = 1 << 20;
 /// Number of ids that go to storage at once.
 const AT_ONCE: usize = 256 << 10;
 /// Bit that marks an id of an example as learned. Ids are smaller.

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 use tabtune::data::{DataReport, Dataset, FileReport, FileSummary, Loader, Preview};
 use tabtune::error::escaped;
+use tabtune::interrupt::Interrupt;
 
 use super::{Outcome, tokenizer_of};
 use crate::args::DataCommandArgs;
@@ -14,6 +15,7 @@ use crate::error::Result;
 use crate::files::open_model;
 use crate::output::Output;
 use crate::settings;
+use crate::waits::block_on;
 
 /// Width of the longest bar of the histogram, in characters.
 const BAR: usize = 40;
@@ -35,7 +37,7 @@ pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
     let config = settings::resolve(given.clone(), None)?;
     let files = DataFiles::of(&args.data)?;
     let Some(path) = &args.model else {
-        for file in Dataset::summaries(&files.files(), &config.data_settings())? {
+        for file in block_on(Dataset::summaries(&files.files(), &config.data_settings(), &Interrupt::none()))? {
             output.line(&file, || summary(&file))?;
         }
         if let Some(warning) = files.passed_over() {

@@ -260,7 +260,7 @@ fn base_of(bundle: &Bundle, config: &TrainConfig) -> Result<Base> {
 }
 
 fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data<'_>) -> Result<Run> {
-    let characters = Dataset::characters(&data.training.and(&data.validation), &config.data_settings())?;
+    let characters = block_on(Dataset::characters(&data.training.and(&data.validation), &config.data_settings(), &Interrupt::none()))?;
     let (shape, tokenizer) = scratch::plan(path, &characters)?;
     let dataset = data.set(Ok(&tokenizer), &config.data_settings())?;
     let config = config.settled_for(&dataset, &settings::given(&args.settings)?, shape.max_position_embeddings)?;

@@ -1,8 +1,10 @@
 //! The form of a file is recognised by its contents, whatever its name, and every form gives the same rows.
 
 use tabtune::config::{Columns, DataSettings, Form, OnBadRow, TrainConfig};
-use tabtune::data::{DataFile, DataSource, Dataset, Loader};
+use tabtune::data::{DataFile, DataSource, Dataset, FileSummary, Loader};
+use tabtune::interrupt::Interrupt;
 use tabtune::tokenizer::{Tokenizer, TokenizerParts};
+use tabtune_tests::block_on;
 
 use super::super::tokenizer::byte_level;
 
@@ -14,6 +16,11 @@ fn tokenizer() -> Tokenizer {
 
 fn read_as(name: &str, bytes: &[u8], settings: &DataSettings) -> tabtune::Result<Dataset> {
     Dataset::read(&[&DataFile { name, bytes }], Ok::<_, tabtune::Error>(&tokenizer()), settings)
+}
+
+/// Returns the summary of a file.
+fn summary(file: &DataFile<'_>, settings: &DataSettings) -> FileSummary {
+    block_on(Dataset::summaries(&[file], settings, &Interrupt::none())).unwrap().remove(0)
 }
 
 fn read(name: &str, bytes: &[u8]) -> tabtune::Result<Dataset> {
@@ -430,7 +437,7 @@ fn keys_next_to_the_rows_are_told() {
     };
     let settings = DataSettings::default();
     let file = DataFile { name: "a.json", bytes: rows };
-    let summary = Dataset::summaries(&[&file], &settings).unwrap().remove(0);
+    let summary = summary(&file, &settings);
     assert_eq!((summary.rows, message(summary.warnings).as_str()), (Some(2), "a.json: next to the rows nothing reads version, license"));
     assert_eq!(message(read("a.json", rows).unwrap().reading_warnings()), "a.json: next to the rows nothing reads version, license");
 }
@@ -439,7 +446,7 @@ fn keys_next_to_the_rows_are_told() {
 fn an_object_with_a_question_is_a_row_whatever_lists_it_has() {
     let row = br#"{"question": "p", "answer": "c", "sources": [{"text": "one"}, {"text": "two"}]}"#;
     for name in ["a.jsonl", "a.json", "a"] {
-        let summary = Dataset::summaries(&[&DataFile { name, bytes: row }], &DataSettings::default()).unwrap().remove(0);
+        let summary = summary(&DataFile { name, bytes: row }, &DataSettings::default());
         assert_eq!((summary.rows, summary.shapes.get("faulty")), (Some(1), Some(&1)), "{name}");
         assert!(summary.warnings[0].message.contains("{\"prompt\": \"question\", \"completion\": \"answer\"}"), "{:?}", summary.warnings);
     }
@@ -449,8 +456,7 @@ fn an_object_with_a_question_is_a_row_whatever_lists_it_has() {
 fn rows_may_be_in_a_list_of_any_name() {
     for key in ["data", "output", "response", "contents"] {
         let bytes = format!(r#"{{"version": 1, "{key}": [{{"text": "a"}}, {{"text": "b"}}]}}"#);
-        let summary =
-            Dataset::summaries(&[&DataFile { name: "a.json", bytes: bytes.as_bytes() }], &DataSettings::default()).unwrap().remove(0);
+        let summary = summary(&DataFile { name: "a.json", bytes: bytes.as_bytes() }, &DataSettings::default());
         assert_eq!((summary.rows, summary.shapes.get("text")), (Some(2), Some(&2)), "{key}");
     }
 }
@@ -458,7 +464,7 @@ fn rows_may_be_in_a_list_of_any_name() {
 #[test]
 fn a_summary_says_why_rows_cannot_be_used() {
     let rows = b"{\"question\": \"a\"}\n{\"text\": 1}\n{\n{\"text\": \"a\"}\n";
-    let summary = Dataset::summaries(&[&DataFile { name: "a.jsonl", bytes: rows }], &DataSettings::default()).unwrap().remove(0);
+    let summary = summary(&DataFile { name: "a.jsonl", bytes: rows }, &DataSettings::default());
     let told: Vec<(&str, usize, usize)> = summary.warnings.iter().map(|w| (w.code, w.count, w.rows.first().unwrap().line)).collect();
     assert_eq!((summary.shapes["faulty"], told), (3, vec![("data.shape", 2, 1), ("data.row", 1, 3)]));
     assert!(summary.warnings[0].message.contains("found question"), "{:?}", summary.warnings);

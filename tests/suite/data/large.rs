@@ -6,8 +6,10 @@ use std::rc::Rc;
 
 use tabtune::config::{DataOrder, DataSettings, Form, OnBadRow, TrainConfig, ValidationRows};
 use tabtune::data::{Batch, DataFile, DataReader, DataSource, Dataset, Loader, TokenStorage};
+use tabtune::interrupt::Interrupt;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::{Error, random};
+use tabtune_tests::block_on;
 
 use super::super::tokenizer::{byte_level, sentence_piece};
 
@@ -138,7 +140,9 @@ fn a_first_row_longer_than_what_is_looked_at_is_a_row() {
     let array = format!("[{}]", long.trim().replace('\n', ","));
     for text in [&long, &array] {
         let file = DataFile { name: "rows", bytes: text.as_bytes() };
-        let [summary] = &Dataset::summaries(&[&file], &DataSettings::default()).unwrap()[..] else { panic!("one file") };
+        let [summary] = &block_on(Dataset::summaries(&[&file], &DataSettings::default(), &Interrupt::none())).unwrap()[..] else {
+            panic!("one file")
+        };
         assert_eq!((summary.rows, summary.shapes.get("text")), (Some(2), Some(&2)));
     }
     let columns = Some(tabtune::config::Columns { text: Some("a".into()), ..Default::default() });
@@ -253,7 +257,7 @@ fn no_bytes_bring_the_reader_down() {
     let read = |name: &str, bytes: &[u8], settings: &DataSettings| {
         let file = DataFile { name, bytes };
         let data = Dataset::read(&[&file], Ok::<_, Error>(&tokenizer), settings);
-        drop(Dataset::summaries(&[&file], settings));
+        drop(block_on(Dataset::summaries(&[&file], settings, &Interrupt::none())));
         if let Err(refused) = data {
             assert!(!refused.to_string().is_empty() && refused.code() != "core.panic", "{name}");
         }

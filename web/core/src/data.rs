@@ -76,7 +76,7 @@ impl JsData {
         let mut reader = DataReader::open(&files, tokenizer, settings, self.storage.clone())?;
         reader.passed_over(passed_over);
         while reader.advance()? {
-            interrupt().pause().await?;
+            reader.pause(&interrupt()).await?;
         }
         reader.finish()
     }

@@ -17,6 +17,7 @@ use tabtune::model::{Model, attached_settings, no_base, open_model_with};
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{Notice, check_limits};
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
 
 use crate::data::JsData;
 use crate::device::software;
@@ -64,18 +65,21 @@ impl ModelHandle {
     }
 
     /// Creates a new model from a Hugging Face style configuration. `tokenizer` is `"characters"` (of the texts in `data`, which are read
-    /// as `settings_json` says and may be the beginnings of `partial` files) or `{ tokenizerJson }`.
+    /// as `settings_json` says and may be the beginnings of `partial` files) or `{ tokenizerJson }` → `ModelHandle`.
     #[wasm_bindgen(js_name = fromScratch)]
-    pub fn from_scratch(config_json: &str, tokenizer: JsValue, data: JsValue, settings_json: &str, partial: bool) -> JsResult<ModelHandle> {
-        let tokenizer = if tokenizer.as_string().as_deref() == Some("characters") {
-            let config = train_config(settings_json, None).map_err(thrown)?;
-            let (settings, data) = (DataSettings { partial, ..config.data_settings() }, JsData::new(&data)?);
-            Dataset::characters(&data.all_files(), &settings).and_then(|characters| Tokenizer::characters(&characters))
-        } else {
-            let bytes = Uint8Array::new(&Reflect::get(&tokenizer, &JsValue::from_str("tokenizerJson"))?).to_vec();
-            Tokenizer::from_hf(&bytes, None, None)
-        };
-        fresh(config_json, tokenizer.map_err(thrown)?).map_err(thrown)
+    pub fn from_scratch(config_json: String, tokenizer: JsValue, data: JsValue, settings_json: String, partial: bool) -> Promise {
+        future_to_promise(async move {
+            let tokenizer = if tokenizer.as_string().as_deref() == Some("characters") {
+                let config = train_config(&settings_json, None).map_err(thrown)?;
+                let (settings, data) = (DataSettings { partial, ..config.data_settings() }, JsData::new(&data)?);
+                let characters = Dataset::characters(&data.all_files(), &settings, &interrupt()).await;
+                characters.and_then(|characters| Tokenizer::characters(&characters))
+            } else {
+                let bytes = Uint8Array::new(&Reflect::get(&tokenizer, &JsValue::from_str("tokenizerJson"))?).to_vec();
+                Tokenizer::from_hf(&bytes, None, None)
+            };
+            Ok(fresh(&config_json, tokenizer.map_err(thrown)?).map_err(thrown)?.into())
+        })
     }
 
     /// Returns the `ModelInfo`.

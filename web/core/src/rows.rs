@@ -11,6 +11,7 @@ use wasm_bindgen_futures::future_to_promise;
 
 use crate::data::JsData;
 use crate::error::{JsResult, thrown};
+use crate::interrupt::interrupt;
 use crate::model::ModelHandle;
 use crate::objects::plain;
 use crate::reports::in_camel_case;
@@ -58,14 +59,16 @@ fn examples(dataset: &Dataset, config: TrainConfig, tokenizer: &Tokenizer) -> Re
 /// Describes data by themselves → `FileSummary[]`. If a file is `partial`, the beginning of one, its last row is left out. The warning
 /// about entries of folders that are not read is one of the first file's.
 #[wasm_bindgen(js_name = inspectData)]
-pub fn inspect_data(data: JsValue, config_json: &str, partial: bool) -> JsResult<JsValue> {
-    let (data, config) = (JsData::new(&data)?, train_config(config_json, None).map_err(thrown)?);
-    let settings = DataSettings { partial, ..config.data_settings() };
-    let mut summaries = Dataset::summaries(&data.all_files(), &settings).map_err(thrown)?;
-    if let Some(first) = summaries.first_mut() {
-        first.warnings.extend(data.passed_over());
-    }
-    plain(&summaries)
+pub fn inspect_data(data: JsValue, config_json: String, partial: bool) -> Promise {
+    future_to_promise(async move {
+        let (data, config) = (JsData::new(&data)?, train_config(&config_json, None).map_err(thrown)?);
+        let settings = DataSettings { partial, ..config.data_settings() };
+        let mut summaries = Dataset::summaries(&data.all_files(), &settings, &interrupt()).await.map_err(thrown)?;
+        if let Some(first) = summaries.first_mut() {
+            first.warnings.extend(data.passed_over());
+        }
+        plain(&summaries)
+    })
 }
 
 #[wasm_bindgen]

@@ -1,23 +1,28 @@
 //! Reads files of the page by range, through a synchronous JavaScript function.
 
 use std::cell::RefCell;
+use std::future::Future;
 use std::io::{self, Read};
+use std::pin::Pin;
 use std::rc::Rc;
 
-use js_sys::{Array, Function, Reflect, Uint8Array};
+use js_sys::{Array, Function, Promise, Reflect, Uint8Array};
 use tabtune::data::{DataSource, TokenStorage};
 use tabtune::error::{Error, Result};
 use tabtune::formats::{ByteSource, Digest, truncated};
 use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::JsFuture;
 
 use crate::error::{JsResult, thrown};
 
-/// File of the page: `{ name, size, read(offset, length), pieces }`. `pieces` is present if the SHA-256 of each piece is known.
+/// File of the page: `{ name, size, read(offset, length), ahead(), pieces }`. `ahead`, if present, returns a promise while it fetches what
+/// follows the last read; `pieces` is present if the SHA-256 of each piece is known.
 pub struct JsSource {
     name: String,
     size: u64,
     object: JsValue,
     read: Function,
+    ahead: Option<Function>,
 }
 
 impl JsSource {
@@ -28,7 +33,8 @@ impl JsSource {
         let wrong = |what: &str| thrown(Error::SourceRead { name: name.clone(), reason: format!("the source has no {what}") });
         let size = field("size")?.as_f64().filter(|size| *size >= 0.0 && *size <= 9_007_199_254_740_991.0).ok_or_else(|| wrong("size"))?;
         let read = field("read")?.dyn_into::<Function>().map_err(|_| wrong("read function"))?;
-        Ok(Self { name, size: size as u64, object, read })
+        let ahead = field("ahead")?.dyn_into::<Function>().ok();
+        Ok(Self { name, size: size as u64, object, read, ahead })
     }
 }
 
@@ -79,6 +85,11 @@ impl DataSource for JsSource {
 
     fn open(&self) -> Result<Box<dyn Read + '_>> {
         Ok(Box::new(Reader { source: self, offset: 0 }))
+    }
+
+    fn read_ahead(&self) -> Option<Pin<Box<dyn Future<Output = ()> + '_>>> {
+        let fetched = self.ahead.as_ref()?.call0(&self.object).ok()?.dyn_into::<Promise>().ok()?;
+        Some(Box::pin(async move { drop(JsFuture::from(fetched).await) }))
     }
 }
 

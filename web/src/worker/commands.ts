@@ -128,7 +128,9 @@ export function handlersOf(state: WorkerState): Handlers {
       }),
     'files.data': async ({ data, config, partial }, { signal, onProgress }) => {
       await state.core();
-      return looked(await openData(data, signal, onProgress), (files) => parsed.fileSummaries(inspectData(files, config, partial)));
+      return looked(await openData(data, signal, onProgress), async (files) =>
+        parsed.fileSummaries(await interruptible(signal, () => inspectData(files, config, partial))),
+      );
     },
     'model.data': async ({ data, config, partial, show }, { signal, onProgress }) =>
       looked(await openData(data, signal, onProgress), async (files) =>
@@ -145,7 +147,7 @@ export function handlersOf(state: WorkerState): Handlers {
       const tokenizerJson = tokenizer && (await openSource(tokenizer, signal, onProgress));
       if (signal.aborted) throw aborted('the opening');
       const words = tokenizerJson ? { tokenizerJson: tokenizerJson.read(0, tokenizerJson.size) } : 'characters';
-      return state.hold(ModelHandle.fromScratch(config, words, corpus, settings, partial));
+      return state.hold(await interruptible(signal, () => ModelHandle.fromScratch(config, words, corpus, settings, partial)));
     },
     'model.detokenize': async ({ ids }) => state.detokenize(ids),
     'model.chat': ({ conversation, options, base }, { signal, onToken }) =>

@@ -1,5 +1,6 @@
 /** The only module that reads files: inputs of the page become sources of synchronous range reads. */
 import { download } from './download.js';
+import { ReadAhead } from './read-ahead.js';
 import { RangedSource, rangedSource } from './ranges.js';
 import { fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
@@ -12,13 +13,17 @@ import type { JsSource } from './wasm.js';
 /** Returns a source over a Blob; it reads one range at a time, so that a weight file is never in memory as a whole. */
 export function blobSource(name: string, blob: Blob, origin?: JsSource['origin']): JsSource {
   const reader = new FileReaderSync();
+  const ahead = new ReadAhead(blob);
   return {
     name,
     size: blob.size,
     origin,
+    ahead: () => ahead.fetch(),
     read(offset, length) {
       const end = offset + length;
       if (end > blob.size) throw readError(name, `bytes ${offset} to ${end} asked of ${blob.size}`);
+      const fetched = ahead.read(offset, length);
+      if (fetched !== undefined) return fetched;
       try {
         return new Uint8Array(reader.readAsArrayBuffer(blob.slice(offset, end)));
       } catch (thrown) {

@@ -3,7 +3,10 @@ export default function init(options?: { module_or_path: BufferSource | URL | st
 export interface JsSource {
   name: string;
   size: number;
+  /** Returns the bytes of a range, which are valid until the next call of `ahead`. */
   read(offset: number, length: number): Uint8Array;
+  /** Fetches what follows the last read; returns `undefined` if there is nothing to wait for. */
+  ahead?: () => Promise<void> | undefined;
   /** SHA-256 of each piece of 8 MiB, if they are known. */
   pieces?: string[];
   /** Location from which the worker can open the source again without asking. */
@@ -43,7 +46,7 @@ export function measureGpu(timestamps: boolean, onProgress: (done: number, total
  * Summarises data without a model (`FileSummary[]`); `configJson` determines how they are read. If a file is only a `partial` beginning, its last row
  * is left out.
  */
-export function inspectData(data: JsData, configJson: string, partial: boolean): unknown;
+export function inspectData(data: JsData, configJson: string, partial: boolean): Promise<unknown>;
 export class ModelHandle {
   private constructor();
   /**
@@ -57,7 +60,7 @@ export class ModelHandle {
     data: JsData,
     settingsJson: string,
     partial: boolean,
-  ): ModelHandle;
+  ): Promise<ModelHandle>;
   /** Returns what a run with these settings would learn, with its first `show` examples (`DataInspection`). */
   inspectData(data: JsData, configJson: string, partial: boolean, show: number): Promise<unknown>;
   /** Returns all examples of the data, token by token (`DataPreview`). */
