@@ -25,6 +25,8 @@ export const fake = {
   checkpointBytes: 20_000_000,
   exportBytes: 1_000_000,
   loads: 0,
+  /** What the last core was made from. */
+  source: undefined as unknown,
   /** Number of sessions that were created and not freed. */
   sessions: 0,
   /** Number of models whose weights are on the device. */

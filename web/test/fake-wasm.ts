@@ -18,11 +18,14 @@ export { measureGpu } from './fake-measurement.js';
 export { fake } from './fake-calls.js';
 export { LoadedModel, TokenStream } from './fake-tokens.js';
 
-export default async function init(): Promise<unknown> {
+export default async function init(options?: { module_or_path: unknown }): Promise<unknown> {
   fake.loads += 1;
+  fake.source = options?.module_or_path;
   return undefined;
 }
 export const version = (): string => 'fake';
+/** An empty module of WebAssembly, which begins with its name and version. */
+export const compiled = (): WebAssembly.Module => new WebAssembly.Module(Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0));
 export const setPanicHook = (onPanic: (message: string) => void): void => void (currentWorker().state.onPanic = onPanic);
 export const requestAbort = (): void => void (currentWorker().state.abortAsked = true);
 export const clearAbort = (): void => void (currentWorker().state.abortAsked = false);

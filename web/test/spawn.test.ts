@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { newModel } from '../src/index.js';
+import type { WorkerOptions } from '../src/index.js';
 import { channel, fakeWorker } from './channel.js';
 import type { FakePort } from './channel.js';
 import { fake } from './fake-calls.js';
@@ -67,6 +68,25 @@ describe('a script that loads slowly', () => {
     await vi.advanceTimersByTimeAsync(60_000);
     vi.useRealTimers();
     expect(await model.tokenize('ab')).toEqual([97, 98]);
+  });
+});
+
+describe('the compiled core', () => {
+  /** Returns what the worker of a new model made its core from. */
+  async function sourceOf(options: WorkerOptions): Promise<unknown> {
+    (await newModel(SHAPE, TEXT, { worker: () => fakeWorker(), ...options })).dispose();
+    return fake.source;
+  }
+
+  it('of_a_first_worker_is_what_later_ones_of_the_page_start_from', async () => {
+    const own = { wasmUrl: 'https://here/core.wasm' };
+    expect(await sourceOf(own)).toBe(own.wasmUrl);
+    expect(await sourceOf(own)).toBeInstanceOf(WebAssembly.Module);
+    expect(await sourceOf({ wasmUrl: 'https://here/other.wasm' }), 'another address').toBe('https://here/other.wasm');
+  });
+  it('of_given_bytes_is_neither_kept_nor_replaced', async () => {
+    const wasmBinary = new ArrayBuffer(8);
+    for (const _ of [1, 2]) expect(await sourceOf({ wasmBinary })).toBe(wasmBinary);
   });
 });
 

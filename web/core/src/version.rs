@@ -1,4 +1,4 @@
-//! The version of the core.
+//! The version of the core, and its compiled module.
 
 use wasm_bindgen::prelude::*;
 
@@ -6,4 +6,10 @@ use wasm_bindgen::prelude::*;
 #[wasm_bindgen]
 pub fn version() -> String {
     env!("CARGO_PKG_VERSION").into()
+}
+
+/// Returns the compiled module of this core, a `WebAssembly.Module`, from which another worker can start.
+#[wasm_bindgen]
+pub fn compiled() -> JsValue {
+    wasm_bindgen::module()
 }

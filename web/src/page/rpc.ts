@@ -34,6 +34,8 @@ export class Connection {
   onEvents: (events: TrainerEvent[]) => void = () => undefined;
   /** Called when the worker has noticed a fault of the GPU. */
   onFault: (error: TabtuneError) => void = () => undefined;
+  /** Called when the worker has compiled the core. */
+  onCompiled: (core: WebAssembly.Module) => void = () => undefined;
   /** Called when the worker has ended unexpectedly. */
   onFatal: (error: TabtuneError) => void = () => undefined;
   readonly #port: Port;
@@ -136,6 +138,9 @@ export class Connection {
           return;
         case 'fault':
           this.onFault(fromErrorData(message.error));
+          return;
+        case 'compiled':
+          this.onCompiled(message.core);
           return;
         case 'fatal':
           this.close(fromErrorData(message.error));

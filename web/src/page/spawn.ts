@@ -1,5 +1,6 @@
 import { addressOf, refusedWorker, trusted } from './addresses.js';
 import type { Address, TrustedAddress } from './addresses.js';
+import { compiledCore, rememberCore } from './compiled.js';
 import { callable, listening } from './given.js';
 import { Loading } from './loading.js';
 import { isOf } from '../protocol/brand.js';
@@ -135,7 +136,11 @@ export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promi
     connection = opened;
     if (known !== undefined) after(HELLO_MILLIS, () => void look());
     else after(typeof options.worker === 'function' ? UNKNOWN_MILLIS : HELLO_MILLIS, end);
-    const hello = { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH, wasmUrl, wasmBinary: options.wasmBinary };
+    const { wasmBinary } = options;
+    // Bytes have no address by which their compiled core could be found.
+    const core = wasmBinary === undefined ? compiledCore(wasmUrl) : undefined;
+    if (wasmBinary === undefined) opened.onCompiled = (compiled) => rememberCore(wasmUrl, compiled);
+    const hello = { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH, wasmUrl, wasmBinary, core };
     await opened.call('worker.hello', hello, { signal, graceMillis: 0 });
     return opened;
   } catch (thrown) {

@@ -30,6 +30,10 @@ export const count = primitive('an integer >= 0', (v): v is number => typeof v =
 export const flag = primitive('a boolean', (v): v is boolean => typeof v === 'boolean');
 export const blob = primitive('a Blob', (v): v is Blob => isOf(v, 'Blob'));
 export const buffer = primitive('an ArrayBuffer', (v): v is ArrayBuffer => isOf(v, 'ArrayBuffer'));
+export const wasmModule = primitive(
+  'a WebAssembly.Module',
+  (v): v is WebAssembly.Module => Object.prototype.toString.call(v) === '[object WebAssembly.Module]',
+);
 /** A folder that the user picked. */
 export const directory = primitive(
   'a directory handle',

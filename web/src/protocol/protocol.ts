@@ -39,6 +39,7 @@ import {
   target,
   text,
   variant,
+  wasmModule,
 } from './parse.js';
 import type { Parsed, Parser } from './parse.js';
 
@@ -116,7 +117,14 @@ export type Moment = Parsed<typeof moment>;
 /** All requests, with the parsers of their arguments and replies. */
 export const REQUESTS = {
   'worker.hello': {
-    ask: record({ protocol: count, version: text, wasmHash: text, wasmUrl: optional(text), wasmBinary: optional(buffer) }),
+    ask: record({
+      protocol: count,
+      version: text,
+      wasmHash: text,
+      wasmUrl: optional(text),
+      wasmBinary: optional(buffer),
+      core: optional(wasmModule),
+    }),
     reply: record({ protocol: count, version: text, wasmHash: text }),
   },
   /** Reads from the device, because a frozen tab may have lost it without notice. */
@@ -244,6 +252,8 @@ export const workerMessage = variant('type', {
   events: { events: listOf(trainerEvent) },
   /** A fault of the GPU, reported as soon as it is noticed. */
   fault: { error: errorData },
+  /** The core that the worker has compiled, for later workers. */
+  compiled: { core: wasmModule },
   /** The worker is unusable. */
   fatal: { error: errorData },
 });

@@ -1,5 +1,5 @@
 /** The interface of the Rust core (`web/core`) for the worker. Reports are parsed in `wasm.ts`, so they are `unknown` here. */
-export default function init(options?: { module_or_path: BufferSource | URL | string }): Promise<unknown>;
+export default function init(options?: { module_or_path: WebAssembly.Module | BufferSource | URL | string }): Promise<unknown>;
 export interface JsSource {
   name: string;
   size: number;
@@ -21,6 +21,8 @@ export interface JsData {
   storage?: { append(bytes: Uint8Array): number; read(offset: number, length: number): Uint8Array } | undefined;
 }
 export function version(): string;
+/** Returns the compiled module of this core. */
+export function compiled(): WebAssembly.Module;
 /** Sets the function that receives the message of a panic, before its trap. */
 export function setPanicHook(onPanic: (message: string) => void): void;
 /** Sets a flag that long calls check between micro-batches, batches, tokens, tensors and pieces; they then reject with `call.aborted`. */

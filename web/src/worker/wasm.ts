@@ -50,9 +50,11 @@ function construct(exports: unknown): void {
   if (typeof constructors === 'function') Reflect.apply(constructors, undefined, []);
 }
 
-/** Loads the module once. Without `url` or `binary`, the file next to this script is loaded. */
-export async function loadWasm(url: string | undefined, binary: ArrayBuffer | undefined): Promise<string> {
-  const source = binary ?? url;
+/** What the core is made from: a compiled one, its bytes or its address. By default it is the file next to this script. */
+export type CoreSource = WebAssembly.Module | ArrayBuffer | string | undefined;
+
+/** Loads the core once; returns its version, and the module that was compiled, if it was. */
+export async function loadWasm(source: CoreSource): Promise<{ version: string; compiled: WebAssembly.Module | undefined }> {
   try {
     construct(await init(source === undefined ? undefined : { module_or_path: source }));
   } catch (thrown) {
@@ -64,7 +66,7 @@ export async function loadWasm(url: string | undefined, binary: ArrayBuffer | un
       thrown,
     );
   }
-  return api.version();
+  return { version: api.version(), compiled: source instanceof WebAssembly.Module ? undefined : api.compiled() };
 }
 
 const device = record({ adapter: text, backend: text });

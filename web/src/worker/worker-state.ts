@@ -17,7 +17,7 @@ import { TrainingSession } from './session.js';
 import { StepLoop } from './step-loop.js';
 import { CheckpointStore } from './storage/checkpoints.js';
 import { initDevice, loadWasm, measureGpu, parsed, setPanicHook } from './wasm.js';
-import type { JsSource, ModelHandle, Session } from './wasm.js';
+import type { CoreSource, JsSource, ModelHandle, Session } from './wasm.js';
 
 export interface Context {
   signal: AbortSignal;
@@ -37,7 +37,7 @@ export class WorkerState {
   readonly store: CheckpointStore;
   readonly #watch = new DeviceWatch();
   readonly #mutex = new CoreMutex(this.#watch);
-  wasmFrom: { url: string | undefined; binary: ArrayBuffer | undefined } = { url: undefined, binary: undefined };
+  coreFrom: CoreSource;
   #wasm: Promise<string> | undefined;
   #adapter: Promise<string> | undefined;
   #model: ModelHandle | undefined;
@@ -82,9 +82,10 @@ export class WorkerState {
   }
 
   core(): Promise<string> {
-    this.#wasm ??= loadWasm(this.wasmFrom.url, this.wasmFrom.binary)
-      .then((version) => {
+    this.#wasm ??= loadWasm(this.coreFrom)
+      .then(({ version, compiled }) => {
         setPanicHook((message) => this.#panic(message));
+        if (compiled) this.post({ type: 'compiled', core: compiled });
         return version;
       })
       .catch((thrown: unknown) => {
