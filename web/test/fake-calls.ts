@@ -25,7 +25,7 @@ export const fake = {
   checkpointBytes: 20_000_000,
   exportBytes: 1_000_000,
   loads: 0,
-  /** What the last core was made from. */
+  /** Source of the last core. */
   source: undefined as unknown,
   /** Number of sessions that were created and not freed. */
   sessions: 0,

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
+use super::row::is_python;
 use crate::error::{Refusal, Result, shown, word};
 use crate::tokenizer::{Conversation, Tokenizer};
 
@@ -52,7 +53,9 @@ pub(super) fn messages_of<'a>(row: &'a Fields, key: &str) -> Result<Cow<'a, [Val
         (_, Some(messages)) => Ok(messages.into()),
         (other, None) => {
             let found = other.map_or_else(|| "nothing".to_owned(), |value| shown(&value.to_string()));
-            Err(Refusal::new(word!("data.shape")).expected(format!("{key}, a list of messages")).found(found).into())
+            let refusal = Refusal::new(word!("data.shape")).expected(format!("{key}, a list of messages")).found(found);
+            let python = other.and_then(Value::as_str).is_some_and(is_python);
+            Err(if python { refusal.hint("this is Python's notation: json.dumps writes it as JSON") } else { refusal }.into())
         }
     }
 }

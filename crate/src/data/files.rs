@@ -82,7 +82,7 @@ fn pass_on(reader: &mut TextReader<'_>, take: &mut dyn FnMut(&str)) -> Result<bo
 async fn each_piece(source: &dyn DataSource, partial: bool, interrupt: &Interrupt, take: &mut dyn FnMut(&str)) -> Result<Trailing> {
     let mut reader = TextReader::open(source, partial)?;
     while pass_on(&mut reader, take)? {
-        pause(source, interrupt).await?;
+        pause(Some(source), interrupt).await?;
     }
     Ok(reader.trailing())
 }
@@ -102,7 +102,7 @@ pub(super) async fn characters(files: &[&dyn DataSource], settings: &DataSetting
         while let Some((line, row)) = rows.next()? {
             number += 1;
             if number % ROWS_AT_ONCE == 0 {
-                pause(source, interrupt).await?;
+                pause(Some(source), interrupt).await?;
             }
             let place = RowPlace { file: 0, line, row: number }.of_fault(found.form);
             let row = row.map_err(|reason| Refusal::new(word!("data.row")).found(reason).into());
@@ -182,7 +182,7 @@ async fn summary(source: &dyn DataSource, settings: &DataSettings, interrupt: &I
     while let Some((line, row)) = rows.next()? {
         count += 1;
         if count % ROWS_AT_ONCE == 0 {
-            pause(source, interrupt).await?;
+            pause(Some(source), interrupt).await?;
         }
         let keys = row.as_ref().ok().into_iter().flat_map(Map::keys);
         let new: Vec<String> = keys.filter(|key| !columns.contains(*key)).cloned().collect();

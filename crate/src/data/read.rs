@@ -103,11 +103,9 @@ impl<'a> DataReader<'a> {
         let mut opened = if ids_alone { files.iter().map(|file| Opened::tokens(*file)).collect() } else { opened(files, settings)? };
         let stream = opened.iter().all(|file| matches!(file.found.form, Form::Text | Form::Tokens));
         if let (true, Some(_), Some(file)) = (stream, &settings.columns, files.first()) {
-            let refusal = Refusal::new(word!("data.columns")).of(file.name()).expected("rows, whose columns are named");
-            let refusal = refusal
-                .found(if ids_alone { "token ids" } else { "a text" })
-                .hint("leave the columns out, or say which form the rows have");
-            return Err(Error::from(refusal).into());
+            let found = if ids_alone { "token ids" } else { "a text" };
+            let refusal = Refusal::new(word!("data.columns")).of(file.name()).expected("rows, whose columns are named").found(found);
+            return Err(Error::from(refusal.hint("leave the columns out, or say which form the rows have")).into());
         }
         opened.reverse();
         let (ids, examples) =
@@ -145,10 +143,7 @@ impl<'a> DataReader<'a> {
     /// [`Error::Aborted`] if the work was asked to end.
     #[doc(hidden)]
     pub async fn pause(&self, interrupt: &Interrupt) -> Result<()> {
-        match &self.current {
-            Some(current) => pause(current.file.source, interrupt).await,
-            None => interrupt.pause().await,
-        }
+        pause(self.current.as_ref().map(|current| current.file.source), interrupt).await
     }
 
     /// Returns the data, after reading all that is left.
@@ -185,25 +180,22 @@ impl<'a> DataReader<'a> {
     fn begin(&mut self, file: Opened<'a>) -> Result<Current<'a>> {
         self.named(&file);
         let partial = self.records.settings.partial;
-        let (kind, trailing) = match file.found.form {
+        let (trailing, kind) = match file.found.form {
             Form::Tokens => {
                 let reader = Contents::open(file.source, partial)?;
-                let trailing = reader.trailing();
-                (Kind::Ids { reader, pending: Vec::new(), offset: 0 }, trailing)
+                (reader.trailing(), Kind::Ids { reader, pending: Vec::new(), offset: 0 })
             }
             Form::Text if self.stream => {
                 let reader = TextReader::open(file.source, partial)?;
-                let trailing = reader.trailing();
-                (Kind::Text { reader, pending: String::new(), enough: 0 }, trailing)
+                (reader.trailing(), Kind::Text { reader, pending: String::new(), enough: 0 })
             }
-            Form::Text => (Kind::Document, Trailing::default()),
+            Form::Text => (Trailing::default(), Kind::Document),
             _ => {
                 let rows = Rows::open(file.source, &file.found, partial)?;
                 if let Some(message) = rows.unread() {
                     self.records.account.warn(word!("data.columns.unused"), None, message);
                 }
-                let trailing = rows.trailing();
-                (Kind::Rows(rows), trailing)
+                (rows.trailing(), Kind::Rows(rows))
             }
         };
         Ok(Current { file, rows: 0, kind, trailing })

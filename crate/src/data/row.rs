@@ -45,6 +45,7 @@ pub(super) fn value(text: &str, line: usize) -> std::result::Result<Value, Strin
             // A key that is there twice is JSON.
             let kind = match (error.is_data(), words) {
                 (true, _) => "",
+                _ if is_python(text) => "Python's notation, which json.dumps writes as JSON: ",
                 (_, "recursion limit exceeded") => "too many levels of lists and objects: ",
                 _ if ["NaN", "Infinity"].iter().any(|word| text.contains(word)) => {
                     "not JSON, which has no NaN and Infinity (null says that a value is absent): "
@@ -54,6 +55,11 @@ pub(super) fn value(text: &str, line: usize) -> std::result::Result<Value, Strin
             Err(format!("{kind}{} at line {} column {}", shown(words), line + error.line().saturating_sub(1), error.column()))
         }
     }
+}
+
+/// Returns true for a dictionary, or a list of such, as Python's `str` writes it.
+pub(super) fn is_python(text: &str) -> bool {
+    text.trim_start().trim_start_matches('[').trim_start().starts_with("{'")
 }
 
 /// Finds an integer in a JSON text that needs more than 64 bits, as it is written.

@@ -24,9 +24,9 @@ pub trait DataSource {
 }
 
 /// Lets other work run between two pieces of a file, and waits for what is read next of it.
-pub(super) async fn pause(source: &dyn DataSource, interrupt: &Interrupt) -> Result<()> {
+pub(super) async fn pause(source: Option<&dyn DataSource>, interrupt: &Interrupt) -> Result<()> {
     interrupt.pause().await?;
-    if let Some(fetched) = source.read_ahead() {
+    if let Some(fetched) = source.and_then(DataSource::read_ahead) {
         fetched.await;
     }
     Ok(())

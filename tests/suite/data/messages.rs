@@ -223,3 +223,30 @@ fn a_turn_that_is_rewritten_is_learned_as_it_is_used() {
     let row = chat(json!([turn("user", "a"), call, turn("tool", "OUTPUT"), turn("assistant", "d")]));
     assert_eq!(taught(split, &row), ["call<|endoftext|>look<|im_end|>", "d<|im_end|>"]);
 }
+
+/// `str` of a list in Python, which pandas writes into a cell, has single quotes.
+#[test]
+fn the_notation_of_python_is_told_as_that() {
+    let list = "[{'role': 'user', 'content': 'a'}, {'role': 'assistant', 'content': \"it's\"}]";
+    let read = |form: Form, bytes: &str| Dataset::from_bytes(bytes.as_bytes(), form, &with_template(CHATML), 0.0).unwrap_err().to_string();
+    let cell = list.replace('"', "\"\"");
+    for refused in [
+        read(Form::Csv, &format!("messages\n\"{cell}\"\n")),
+        read(Form::Jsonl, &json!({ "messages": list }).to_string()),
+        read(Form::Jsonl, &format!("{{'messages': {list}}}\n")),
+    ] {
+        assert!(refused.contains("Python's notation") && refused.contains("json.dumps"), "{refused}");
+    }
+}
+
+#[test]
+fn packing_of_a_text_is_told_as_idle() {
+    let data = Dataset::from_bytes("a b c d e f".repeat(9).as_bytes(), Form::Text, &with_template(CHATML), 0.0).unwrap();
+    let told = |packing: bool| {
+        let loader = Loader::for_run(&data, &TrainConfig { packing, seq_len: 8, batch_size: 1, ..TrainConfig::default() }).unwrap();
+        let warnings = data.warnings(&loader);
+        warnings.iter().filter(|warning| warning.code == "data.settings.unused").map(|warning| warning.message.clone()).collect::<Vec<_>>()
+    };
+    assert!(told(true).is_empty());
+    assert!(matches!(&told(false)[..], [message] if message.ends_with("no effect: packing")), "{:?}", told(false));
+}

@@ -50,7 +50,7 @@ function construct(exports: unknown): void {
   if (typeof constructors === 'function') Reflect.apply(constructors, undefined, []);
 }
 
-/** What the core is made from: a compiled one, its bytes or its address. By default it is the file next to this script. */
+/** Source of the core: a compiled one, its bytes or its address; by default the file next to this script. */
 export type CoreSource = WebAssembly.Module | ArrayBuffer | string | undefined;
 
 /** Loads the core once; returns its version, and the module that was compiled, if it was. */
