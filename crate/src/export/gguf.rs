@@ -85,7 +85,7 @@ impl Format for Gguf {
     }
 
     fn own_options(&self) -> &'static [&'static str] {
-        &["base", "type"]
+        &["base", "type", "requantise"]
     }
 
     fn export<'a>(&self, source: &'a ExportSource, base_files: BaseFiles, options: &'a ExportOptions) -> Exporting<'a> {

@@ -105,7 +105,7 @@ pub struct ScoreArgs {
     #[arg(long, value_name = "FILE")]
     pub messages: Option<PathBuf>,
     /// With --messages: end with the opening of an assistant's turn.
-    #[arg(long, requires = "messages")]
+    #[arg(long, requires = "messages", conflicts_with = "text")]
     pub generation: bool,
     /// Show the N most likely tokens at each position, at most 20; 0 = none.
     #[arg(long, value_name = "N", default_value_t = ScoreConfig::default().top)]

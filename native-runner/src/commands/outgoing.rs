@@ -87,6 +87,7 @@ fn check_own(args: &OutputArgs) -> Result<()> {
         ("optimizer", args.optimizer),
         ("encoding", args.encoding.is_some()),
         ("base", !args.base.is_empty()),
+        ("requantise", args.requantise),
     ];
     let notes = [
         ("license", &args.card.license),

@@ -22,6 +22,10 @@ fn options_that_would_do_nothing_are_refused() {
         let (code, message) = refuse(&args);
         assert!(code == "cli.usage" && message.contains(option) && message.contains("model card"), "{message}");
     }
+    let (code, message) = refuse(&["convert", "--model", &model, "--to", &at("x"), "--requantise"]);
+    assert!(code == "cli.usage" && message.contains("requantise"), "{message}");
+    let (code, message) = refuse(&["score", "--model", &model, "--text", "a", "--generation"]);
+    assert!(code == "cli.usage" && message.contains("--generation"), "{message}");
     let epochs = write(&place, "epochs.json", json!({"epochs": 2, "schedule": {"type": "cosine", "total_steps": 9}}).to_string());
     let (code, message) = refuse(&["schedule", "--train-config", &epochs]);
     assert!(code == "cli.usage" && message.contains("--steps"), "{message}");

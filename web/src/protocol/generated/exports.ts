@@ -4,7 +4,7 @@ export const EXPORT_WORDS = ['safetensors', 'gguf', 'json', 'peft', 'gguf-adapte
 export type ExportFormat = (typeof EXPORT_WORDS)[number];
 
 /** Options of exports that only some formats have. */
-export type OwnExportOption = 'base' | 'dtype' | 'encoding' | 'optimizer' | 'shardBytes' | 'type';
+export type OwnExportOption = 'base' | 'dtype' | 'encoding' | 'optimizer' | 'requantise' | 'shardBytes' | 'type';
 
 /**
  * Formats of exports: a description, the ending of the one file (empty for a folder), whether it is the format of a trained adapter alone, and the
@@ -12,7 +12,7 @@ export type OwnExportOption = 'base' | 'dtype' | 'encoding' | 'optimizer' | 'sha
  */
 export const EXPORT_FORMATS: Readonly<Record<ExportFormat, { about: string; ending: string; adapter: boolean; options: readonly OwnExportOption[] }>> = {
   safetensors: { about: 'Hugging Face folder, safetensors', ending: '', adapter: false, options: ['base', 'dtype', 'optimizer', 'shardBytes'] },
-  gguf: { about: 'GGUF for llama.cpp', ending: '.gguf', adapter: false, options: ['base', 'type'] },
+  gguf: { about: 'GGUF for llama.cpp', ending: '.gguf', adapter: false, options: ['base', 'type', 'requantise'] },
   json: { about: 'JSON document', ending: '.state_dict.json', adapter: false, options: ['encoding', 'optimizer'] },
   peft: { about: 'LoRA adapter, PEFT folder', ending: '', adapter: true, options: ['base', 'dtype'] },
   'gguf-adapter': { about: 'LoRA adapter, GGUF for llama.cpp', ending: '.gguf', adapter: true, options: ['base', 'type'] },
