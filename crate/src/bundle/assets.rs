@@ -7,7 +7,7 @@ use crate::bundle::Bundle;
 use crate::config::{ModelConfig, Precision};
 use crate::error::{Error, Result};
 use crate::families::{config_to_hf, edited, edited_config, object};
-use crate::formats::Warning;
+use crate::formats::{GgufValue, Warning};
 use crate::state::SourceFormat;
 use crate::tokenizer::Tokenizer;
 
@@ -27,6 +27,8 @@ pub struct ModelAssets {
     #[doc(hidden)]
     pub warnings: Vec<Warning>,
     tokenizer_refused: Option<Error>,
+    /// Keys of a GGUF file about the origin of the model: its authors, their license, what it was made from.
+    pub(crate) origin: Vec<(String, GgufValue)>,
     /// File names and bytes of config.json, generation_config.json and the tokenizer's files, as present.
     #[doc(hidden)]
     pub documents: Vec<(String, Vec<u8>)>,
@@ -53,6 +55,7 @@ impl ModelAssets {
         assets.warnings.clone_from(&bundle.warnings);
         assets.kept = bundle.attached().map(|adapter| adapter.unknown.clone()).unwrap_or_default();
         assets.tokenizer_refused = bundle.tokenizer_refused().cloned();
+        assets.origin.clone_from(&bundle.origin);
         assets
     }
 
@@ -175,7 +178,7 @@ impl ModelAssets {
         text.push(b'\n');
         let mut documents = vec![(CONFIG.to_string(), text)];
         documents.extend(tokenizer.iter().flat_map(Tokenizer::assets));
-        Self { tokenizer, warnings: Vec::new(), tokenizer_refused: None, documents, kept: Map::new() }
+        Self { tokenizer, warnings: Vec::new(), tokenizer_refused: None, origin: Vec::new(), documents, kept: Map::new() }
     }
 }
 

@@ -31,6 +31,33 @@ pub(crate) fn summed_gguf<S: ByteSource>(files: &[S], gguf: &[usize]) -> Result<
     Ok((file, homes, sums))
 }
 
+/// Parts of `general.*` that stay true of a model in another file (ggml's description of GGUF, "General metadata").
+const ORIGIN: [&str; 17] = [
+    "author",
+    "version",
+    "organization",
+    "basename",
+    "finetune",
+    "size_label",
+    "sampling",
+    "description",
+    "license",
+    "url",
+    "doi",
+    "repo_url",
+    "source",
+    "base_model",
+    "tags",
+    "languages",
+    "datasets",
+];
+
+/// Returns true for a key about the origin of a model, such as `general.license` and `general.license.link`.
+fn tells_origin(key: &str) -> bool {
+    let own = key.strip_prefix("general.").unwrap_or_default();
+    ORIGIN.iter().any(|part| own.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+}
+
 /// Opens the GGUF files at the positions `gguf`; the other files are used only where the GGUF file lacks their contents.
 pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> Result<Bundle> {
     let (file, homes, sums) = summed_gguf(&files, gguf)?;
@@ -108,6 +135,7 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     let mut bundle = Bundle::new(config, SourceFormat::Gguf, files, entries, warnings)?;
     bundle.base = base;
     bundle.selection = taken.report;
+    bundle.origin = file.metadata.iter().filter(|(key, _)| tells_origin(key)).cloned().collect();
     bundle.set_tokenizer(tokenizer, refused, of_tokenizer);
     bundle.tokenizer_documents = documents.0;
     bundle.add_generation_config(generation);

@@ -8,7 +8,7 @@ use super::entry::Entry;
 use super::pieces::{PIECE_ELEMENTS, Pieces};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
-use crate::formats::{ByteSource, Warning, base_name};
+use crate::formats::{ByteSource, GgufValue, Warning, base_name};
 use crate::state::{Base, SelectionReport, SourceFormat};
 use crate::tokenizer::Tokenizer;
 
@@ -38,6 +38,8 @@ pub struct Bundle {
     pub generation_config_json: Option<Vec<u8>>,
     /// Documents of the tokenizer other than those that it holds itself, by name, byte for byte.
     pub(super) tokenizer_documents: Vec<(String, Vec<u8>)>,
+    /// Keys of a GGUF file about the origin of the model, which a new one gets again.
+    pub(super) origin: Vec<(String, GgufValue)>,
     /// Unusual but allowed properties of the files.
     pub warnings: Vec<Warning>,
     pub(super) files: Vec<Box<dyn ByteSource>>,
@@ -82,6 +84,7 @@ impl Bundle {
             config_json: None,
             generation_config_json: None,
             tokenizer_documents: Vec::new(),
+            origin: Vec::new(),
             warnings,
             files,
             entries: map,

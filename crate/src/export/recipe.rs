@@ -38,6 +38,7 @@ pub(super) fn recipe(source: &ExportSource, start: &Start, name: &str, types: Gg
     let file_type = types.file_type().or_else(|| file_type_of(&outputs));
     outputs.extend(divisors(config));
     let mut metadata = keys(config, start.family, name, file_type);
+    metadata.extend(source.assets.origin.iter().cloned());
     metadata.extend(start.tokenizer.iter().cloned());
     let mut stream = FileStream::summed();
     stream.push_gguf(&format!("{name}.gguf"), &metadata, outputs)?;

@@ -5,15 +5,16 @@ use half::f16;
 use serde_json::json;
 use tabtune::bundle::open_bundle;
 use tabtune::config::{ModelConfig, Precision, RopeScaling};
+use tabtune::export::export_gguf;
 use tabtune::families::config_from_hf;
-use tabtune::formats::{GgufFile, MemorySource};
+use tabtune::formats::{GgufFile, GgufValue, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
 use tabtune::tokenizer::Tokenizer;
 use tabtune_tests::{block_on, cpu, weights};
 
 use super::super::tokenizer::byte_level;
-use super::{FAMILIES, Raise, all_files, gguf_recipe, goldens, load, open, written};
+use super::{FAMILIES, Raise, all_files, gguf_recipe, golden, goldens, load, named, of_files, open, rewritten, source, written};
 
 fn fresh(config: &ModelConfig, precision: Precision) -> Model {
     block_on(Model::init(config, 5, precision, &cpu().inner(), &Interrupt::none())).unwrap()
@@ -173,4 +174,19 @@ fn facts_that_a_new_file_cannot_hold_are_in_its_receipt() {
     let model = fresh(&llama(json!({"vocab_size": tokenizer.vocab_size()})), Precision::F32);
     let border = document["added_tokens"][0]["content"].as_str().unwrap().to_string();
     assert_eq!(told(&model, Some(&tokenizer), "f32"), [("export.gguf.token-border".to_string(), border)]);
+}
+
+#[test]
+fn recipe_of_a_gguf_file_has_its_license_and_authors() {
+    let told = [("general.license", "mit"), ("general.license.link", "https://example.org"), ("general.author", "someone")];
+    let gone = [("general.quantized_by", "somebody"), ("general.licensed", "no such key")];
+    let bytes = rewritten(&golden("qwen2.gguf"), |metadata, _| {
+        metadata.extend(told.iter().chain(&gone).map(|(key, value)| (key.to_string(), GgufValue::of_text(value))));
+    });
+    let (_, bytes) = written(block_on(export_gguf(&of_files(vec![source("m.gguf", bytes)]), Vec::new(), &named("m", "f32"))).unwrap());
+    let file = GgufFile::open(&MemorySource::new("m.gguf", bytes)).unwrap();
+    for (key, value) in told {
+        assert_eq!(file.get(key).and_then(GgufValue::text), Some(value), "{key}");
+    }
+    assert!(gone.iter().all(|(key, _)| file.get(key).is_none()));
 }
