@@ -127,7 +127,7 @@ export class DataPanel {
       const name = (file: number): string => (files.length > 1 ? ` of ${escaped(files[file]?.name ?? '')}` : '');
       const at = rows.map((row) => `${placeOf(row, report)}${name(row.file)}`).join(', ');
       const place = at === '' ? '' : `${at}${count > rows.length ? `, ${grouped(count)} in all` : ''} · `;
-      item.append(' ', make('span', `${place}${code}`, 'meta'));
+      item.append(' ', make('span', `(${place}${code})`, 'meta'));
       return item;
     });
     byId('lesson-warnings', HTMLUListElement).replaceChildren(...warnings);
