@@ -183,11 +183,9 @@ impl Loader {
         }
     }
 
-    /// Returns the settings about examples that are set for a stream, which has none.
-    pub(super) fn idle_settings(&self) -> Vec<&'static str> {
-        let set = [("on_long", self.on_long != OnLong::default()), ("packing", !self.packing)];
-        let is_stream = matches!(self.source, Source::Text { .. });
-        set.into_iter().filter(|(_, set)| is_stream && *set).map(|(key, _)| key).collect()
+    /// Returns true if the treatment of long examples is set for a stream, which has none.
+    pub(super) fn idle_on_long(&self) -> bool {
+        matches!(self.source, Source::Text { .. }) && self.on_long != OnLong::default()
     }
 
     /// Returns the first rows that are cut or left out as too long, and the first without a learned token within a sequence.

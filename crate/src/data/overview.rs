@@ -102,7 +102,7 @@ impl Dataset {
             let warnings = other.evaluation_warnings(seq_len).into_iter();
             warnings.map(|warning| DataWarning { message: told(&warning), rows: Vec::new(), ..warning }).collect()
         };
-        let idle = DataWarning::unused_settings(&loader.idle_settings());
+        let idle = loader.idle_on_long().then(|| DataWarning::unused_settings(&["on_long"])).flatten();
         [self.account().warnings(), Vec::from_iter(idle), lengths, self.others_evaluated().map(of_evaluated).unwrap_or_default()].concat()
     }
 

@@ -238,15 +238,3 @@ fn the_notation_of_python_is_told_as_that() {
         assert!(refused.contains("Python's notation") && refused.contains("json.dumps"), "{refused}");
     }
 }
-
-#[test]
-fn packing_of_a_text_is_told_as_idle() {
-    let data = Dataset::from_bytes("a b c d e f".repeat(9).as_bytes(), Form::Text, &with_template(CHATML), 0.0).unwrap();
-    let told = |packing: bool| {
-        let loader = Loader::for_run(&data, &TrainConfig { packing, seq_len: 8, batch_size: 1, ..TrainConfig::default() }).unwrap();
-        let warnings = data.warnings(&loader);
-        warnings.iter().filter(|warning| warning.code == "data.settings.unused").map(|warning| warning.message.clone()).collect::<Vec<_>>()
-    };
-    assert!(told(true).is_empty());
-    assert!(matches!(&told(false)[..], [message] if message.ends_with("no effect: packing")), "{:?}", told(false));
-}
