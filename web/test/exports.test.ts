@@ -33,15 +33,7 @@ describe('options of an export', () => {
     };
     const [config] = await model.exportFiles(given);
     expect(JSON.parse((await config?.blob.text()) ?? '')).toEqual({
-      ...{
-        format: 'safetensors',
-        dtype: 'bf16',
-        shard_bytes: 5,
-        optimizer: true,
-        manifest: false,
-        allow_non_finite: false,
-        name: 'mine',
-      },
+      ...{ format: 'safetensors', dtype: 'bf16', shard_bytes: 5, optimizer: true, manifest: false, allow_non_finite: false, name: 'mine' },
       card: { name: 'n', license: 'mit', base_model: 'b', data: 'd', text: 't' },
     });
   });
