@@ -9,6 +9,8 @@ use crate::families::{Layout, to_gguf};
 use crate::formats::{GgufValue, TensorType};
 use crate::model::planned_parameters;
 
+const LICENSE: &str = "general.license";
+
 /// The parts that every GGUF file of a model shares.
 pub(super) struct Start {
     family: &'static str,
@@ -38,11 +40,19 @@ pub(super) fn recipe(source: &ExportSource, start: &Start, name: &str, types: Gg
     let file_type = types.file_type().or_else(|| file_type_of(&outputs));
     outputs.extend(divisors(config));
     let mut metadata = keys(config, start.family, name, file_type);
-    metadata.extend(source.assets.origin.iter().cloned());
+    metadata.extend(origin(source));
     metadata.extend(start.tokenizer.iter().cloned());
     let mut stream = FileStream::summed();
     stream.push_gguf(&format!("{name}.gguf"), &metadata, outputs)?;
     Ok(stream)
+}
+
+/// Returns the keys about the origin of a model that are true of this one: all of a model that is only written again, the license if an
+/// adapter was merged into it, none of a trained one, whose checkpoint does not have them either.
+fn origin(source: &ExportSource) -> Vec<(String, GgufValue)> {
+    let all = source.adapter.is_empty();
+    let stays = |key: &str| source.training.is_none() && (all || key.starts_with(LICENSE));
+    source.assets.origin.iter().filter(|(key, _)| stays(key)).cloned().collect()
 }
 
 /// Returns true if blocks of a type were asked for and no matrix of the model can have them, because their rows are no whole number of blocks.

@@ -306,3 +306,15 @@ fn many_rows_stay_in_order_on_both_sides() {
         assert!(all.into_iter().eq(0..ROWS));
     }
 }
+
+#[test]
+fn looking_at_a_file_ends_when_it_is_asked_to() {
+    let asked = Interrupt::none();
+    asked.request();
+    let rows = "{\"text\": \"a\"}\n".repeat(100);
+    for (name, bytes) in [("a.txt", "a b c".repeat(200_000)), ("a.jsonl", rows)] {
+        let (file, settings) = (DataFile { name, bytes: bytes.as_bytes() }, DataSettings::default());
+        assert_eq!(block_on(Dataset::summaries(&[&file], &settings, &asked)).unwrap_err().code(), "call.aborted", "{name}");
+        assert_eq!(block_on(Dataset::characters(&[&file], &settings, &asked)).unwrap_err().code(), "call.aborted", "{name}");
+    }
+}

@@ -5,11 +5,12 @@ use half::f16;
 use serde_json::json;
 use tabtune::bundle::open_bundle;
 use tabtune::config::{ModelConfig, Precision, RopeScaling};
-use tabtune::export::export_gguf;
+use tabtune::export::{ExportSource, export_gguf};
 use tabtune::families::config_from_hf;
 use tabtune::formats::{GgufFile, GgufValue, MemorySource};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
+use tabtune::state::ReceiptFile;
 use tabtune::tokenizer::Tokenizer;
 use tabtune_tests::{block_on, cpu, weights};
 
@@ -183,10 +184,18 @@ fn recipe_of_a_gguf_file_has_its_license_and_authors() {
     let bytes = rewritten(&golden("qwen2.gguf"), |metadata, _| {
         metadata.extend(told.iter().chain(&gone).map(|(key, value)| (key.to_string(), GgufValue::of_text(value))));
     });
-    let (_, bytes) = written(block_on(export_gguf(&of_files(vec![source("m.gguf", bytes)]), Vec::new(), &named("m", "f32"))).unwrap());
-    let file = GgufFile::open(&MemorySource::new("m.gguf", bytes)).unwrap();
+    let file_of = |source: &ExportSource| {
+        let (_, bytes) = written(block_on(export_gguf(source, Vec::new(), &named("m", "f32"))).unwrap());
+        GgufFile::open(&MemorySource::new("m.gguf", bytes)).unwrap()
+    };
+    let plain = of_files(vec![source("m.gguf", bytes)]);
+    let file = file_of(&plain);
     for (key, value) in told {
         assert_eq!(file.get(key).and_then(GgufValue::text), Some(value), "{key}");
     }
     assert!(gone.iter().all(|(key, _)| file.get(key).is_none()));
+    // The weights of a merged model are not the author's.
+    let merged = ExportSource { adapter: vec![ReceiptFile::of_name("adapter_model.safetensors", 8, None)], ..plain };
+    let file = file_of(&merged);
+    assert!(file.get("general.license").is_some() && file.get("general.license.link").is_some() && file.get("general.author").is_none());
 }
