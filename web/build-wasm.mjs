@@ -1,6 +1,6 @@
 // web/core → web/pkg (release) or web/pkg-quick (quick), two builds of which neither replaces the other.
-//   node web/build-wasm.mjs           release: wasm-pack, which calls cargo with link-time optimization and wasm-bindgen; then unreached.mjs and
-//                                     wasm-opt -Oz; fails if the result is larger than allowed
+//   node web/build-wasm.mjs           release: wasm-pack, which calls cargo with link-time optimization and wasm-bindgen; then trap-unreached
+//                                     and wasm-opt -Oz; fails if the result is larger than allowed
 //   node web/build-wasm.mjs quick     only cargo and wasm-bindgen, for trying things out: larger, but built within seconds of a change; it
 //                                     also replays recorded trajectories, for the tests
 // Each build has its own dependencies: link-time optimization needs bitcode, the quick build machine code. Nothing is done if no input has changed,
@@ -13,7 +13,6 @@ import { FOLDERS } from './core-kind.mjs';
 import { takePackagedCore } from './packaged-core.mjs';
 import { StageError, Stages } from './stages.mjs';
 import { cacheDir, environment, filesOf, ownTarget, root, run } from './toolchain.mjs';
-import { withoutUnreached } from './unreached.mjs';
 import { installWasmPack } from './wasm-pack.mjs';
 
 const MB = 1_000_000;
@@ -23,7 +22,7 @@ const INPUTS = [
   'Cargo.lock',
   'crate',
   'shaders',
-  ...['core', 'bindgen', 'build-wasm.mjs', 'quick.toml', 'unreached.mjs', 'wasm-pack.mjs'].map((name) => join('web', name)),
+  ...['core', 'bindgen', 'build-wasm.mjs', 'quick.toml', 'wasm-pack.mjs'].map((name) => join('web', name)),
 ];
 const PACKAGE = join('web', 'core');
 const TARGET = 'wasm32-unknown-unknown';
@@ -131,14 +130,14 @@ async function compileQuick(folder, onLine, tools) {
   await run('wasm-bindgen', ['--target', 'web', ...made, compiledAs('quick')], { quiet: true, onLine });
 }
 
-/** Compiles the released core; unreached.mjs and wasm-opt read the names of its functions, and wasm-opt drops them. */
+/** Compiles the released core; trap-unreached and wasm-opt read the names of its functions, and wasm-opt drops them. */
 async function compileRelease({ folder, wasm }, onLine, tools) {
   await tools;
   await installWasmPack(onLine);
   const made = ['--no-pack', '--no-gitignore', '--out-dir', folder, '--out-name', 'tabtune'];
   const options = ['--profile', PROFILE, '--mode', 'no-install', '--target', 'web', ...made, '--', '--locked'];
   await run('wasm-pack', ['build', PACKAGE, ...options], { quiet: true, onLine });
-  writeFileSync(wasm, withoutUnreached(readFileSync(wasm)));
+  await run('trap-unreached', [wasm], { quiet: true, onLine });
   await run('wasm-opt', [wasm, '-o', wasm, ...WASM_OPT], { quiet: true, onLine });
 }
 

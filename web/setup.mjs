@@ -66,7 +66,7 @@ async function installBindgen(stages) {
   const advice = 'check that crates.io can be reached and that the disk has 1 GB left, and run this again: what was compiled is kept.';
   mkdirSync(toolsDir, { recursive: true });
   await oncePer(filesOf(source), join(toolsDir, 'wasm-bindgen.digest'), stages, 'wasm-bindgen', advice, async (onLine) => {
-    const args = ['install', '--path', source, '--locked', '--root', toolsDir, '--force', '--debug', '--bin', 'wasm-bindgen'];
+    const args = ['install', '--path', source, '--locked', '--root', toolsDir, '--force', '--debug'];
     await run('cargo', args, {
       quiet: true,
       onLine,

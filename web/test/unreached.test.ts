@@ -1,8 +1,12 @@
 // Functions that nothing calls become a trap before wasm-opt, and only those.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import binaryen from 'binaryen';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 
-import { withoutUnreached } from '../unreached.mjs';
+import { environment } from '../toolchain.mjs';
 
 const DIGEST = '::h0123456789abcdef';
 const UNREACHED = [
@@ -29,6 +33,17 @@ function wasm(names: string[]): Buffer {
   return bytes;
 }
 
+const folder = mkdtempSync(join(tmpdir(), 'tabtune-unreached-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Runs `trap-unreached` of web/bindgen. */
+function withoutUnreached(module: Buffer): Buffer<ArrayBuffer> {
+  const path = join(folder, 'module.wasm');
+  writeFileSync(path, module);
+  execFileSync('trap-unreached', [path], { env: environment, stdio: ['ignore', 'ignore', 'pipe'] });
+  return readFileSync(path);
+}
+
 describe('functions that nothing calls', () => {
   it('are traps, and all others stay', () => {
     const small = withoutUnreached(wasm([...UNREACHED, '<a::Op as pliron::printable::Printable>::parse_all']));
@@ -39,7 +54,7 @@ describe('functions that nothing calls', () => {
   });
 
   it.each(['pliron::parsable::parse_from_str', 'burn_tensor::tensor::api::quantize'])('are not dropped where %s calls them', (caller) => {
-    expect(() => withoutUnreached(wasm([...UNREACHED, caller]))).toThrow('which calls what unreached.mjs drops');
+    expect(() => withoutUnreached(wasm([...UNREACHED, caller]))).toThrow('which calls what trap-unreached drops');
   });
 
   it.each(UNREACHED)('are not silently missed: %s', (missing) => {
