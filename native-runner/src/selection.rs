@@ -11,7 +11,8 @@ use crate::files::read_json;
 /// Builds the import request from the options. Returns `None` if they select everything.
 ///
 /// # Errors
-/// `source.read` and `cli.json` for `--map`; `cli.usage` for a `--rename` without `=`.
+/// `source.read` and `cli.json` for `--map`; `cli.usage` for a `--rename` without `=`, and for
+/// `--rename-state` without a new name.
 pub fn request(args: &RequestArgs) -> Result<Option<PortableModelImportRequest>> {
     let mut request = PortableModelImportRequest::default();
     request.selection.include_patterns.clone_from(&args.include);
@@ -27,6 +28,9 @@ pub fn request(args: &RequestArgs) -> Result<Option<PortableModelImportRequest>>
             return Err(RunError::Usage(format!("--rename {rename}: expected OLD=NEW")));
         };
         request.key_remap.source_to_target.insert(from.to_string(), to.to_string());
+    }
+    if args.rename_state && request.key_remap.source_to_target.is_empty() {
+        return Err(RunError::Usage("--rename-state goes with --rename or --map, whose names it extends to optimizer state".into()));
     }
     if args.weights_only {
         request.group_policy = GroupPolicy::WeightsOnly;

@@ -243,6 +243,10 @@ impl TrainConfig {
         }
         faults.extend(GroupConfig::all_frozen(&self.groups));
         faults.extend(self.schedule.faults(self.learning_rate));
+        if self.adapter.is_none() && self.base_storage != BaseStorage::default() {
+            let rule = "stored, unless an adapter is trained: without one the weights are stored in `precision`";
+            faults.push(Fault::new("base_storage", rule, format!("{:?}", self.base_storage).to_lowercase()));
+        }
         faults.extend(self.adapter.iter().flat_map(AdapterConfig::faults));
         faults.extend(self.columns.iter().flat_map(Columns::faults));
         faults.extend(self.block_coordinate.iter().flat_map(|blocks| blocks.faults(self)));

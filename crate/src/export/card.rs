@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::options::{ExportOptions, ModelCard};
+use super::recipe::{LICENSE, origin};
 use super::source::ExportSource;
 use crate::error::{Error, Fault, Result};
 use crate::state::{Base, Evaluation, EvaluationRecord, RECEIPT, TrainingRecord};
@@ -12,7 +13,7 @@ pub(super) fn card(source: &ExportSource, options: &ExportOptions, changes: Opti
     let given = options.card.clone().unwrap_or_default();
     let base_name = source.base.as_ref().map(|base| base.name.as_str()).filter(|name| !name.is_empty());
     let title = given.name.as_deref().or(options.name.as_deref()).or(base_name).unwrap_or("Model");
-    let mut out = front_matter(&given);
+    let mut out = front_matter(&given, source);
     line(&mut out, &format!("# {}\n", one_line(title)));
     if let Some(text) = &given.text {
         line(&mut out, &format!("{}\n", text.trim_end()));
@@ -43,15 +44,19 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn front_matter(given: &ModelCard) -> String {
+fn front_matter(given: &ModelCard, source: &ExportSource) -> String {
     let mut out = String::from("---\n");
     // A JSON text is also a YAML text.
-    let quoted = |text: &str| serde_json::Value::from(one_line(text)).to_string();
-    for (key, value) in [("license", &given.license), ("base_model", &given.base_model)] {
-        if let Some(value) = value {
-            line(&mut out, &format!("{key}: {}", quoted(value)));
+    let mut add = |key: &str, value: &str| line(&mut out, &format!("{key}: {}", serde_json::Value::from(one_line(value))));
+    if let Some(license) = &given.license {
+        add("license", license);
+    } else {
+        let origin = origin(source);
+        for (key, of_gguf) in [("license", LICENSE), ("license_name", "general.license.name"), ("license_link", "general.license.link")] {
+            origin.iter().filter(|(name, _)| name == of_gguf).filter_map(|(_, value)| value.text()).for_each(|text| add(key, text));
         }
     }
+    given.base_model.iter().for_each(|name| add("base_model", name));
     out + "tags:\n- tabtune\n---\n\n"
 }
 

@@ -9,7 +9,8 @@ use crate::families::{Layout, to_gguf};
 use crate::formats::{GgufValue, TensorType};
 use crate::model::planned_parameters;
 
-const LICENSE: &str = "general.license";
+/// Key of a GGUF file with the license of the model.
+pub(super) const LICENSE: &str = "general.license";
 
 /// The parts that every GGUF file of a model shares.
 pub(super) struct Start {
@@ -49,7 +50,7 @@ pub(super) fn recipe(source: &ExportSource, start: &Start, name: &str, types: Gg
 
 /// Returns the keys about the origin of a model that are true of this one: all of a model that is only written again, the license if an
 /// adapter was merged into it, none of a trained one, whose checkpoint does not have them either.
-fn origin(source: &ExportSource) -> Vec<(String, GgufValue)> {
+pub(super) fn origin(source: &ExportSource) -> Vec<(String, GgufValue)> {
     let all = source.adapter.is_empty();
     let stays = |key: &str| source.training.is_none() && (all || key.starts_with(LICENSE));
     source.assets.origin.iter().filter(|(key, _)| stays(key)).cloned().collect()

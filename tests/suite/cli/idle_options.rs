@@ -22,6 +22,10 @@ fn options_that_would_do_nothing_are_refused() {
         let (code, message) = refuse(&args);
         assert!(code == "cli.usage" && message.contains(option) && message.contains("model card"), "{message}");
     }
+    let (code, message) = refuse(&["convert", "--model", &model, "--to", &at("x"), "--rename-state"]);
+    assert!(code == "cli.usage" && message.contains("--rename-state"), "{message}");
+    let (code, message) = refuse(&[&short(&config, &data)[..], &["--base-storage", "f32"]].concat());
+    assert!(code == "config.invalid" && message.contains("base_storage"), "{message}");
     let (code, message) = refuse(&["convert", "--model", &model, "--to", &at("x"), "--requantise"]);
     assert!(code == "cli.usage" && message.contains("requantise"), "{message}");
     let (code, message) = refuse(&["score", "--model", &model, "--text", "a", "--generation"]);

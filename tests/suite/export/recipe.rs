@@ -5,7 +5,7 @@ use half::f16;
 use serde_json::json;
 use tabtune::bundle::open_bundle;
 use tabtune::config::{ModelConfig, Precision, RopeScaling};
-use tabtune::export::{ExportSource, export_gguf};
+use tabtune::export::{ExportOptions, ExportSource, export_folder, export_gguf};
 use tabtune::families::config_from_hf;
 use tabtune::formats::{GgufFile, GgufValue, MemorySource};
 use tabtune::interrupt::Interrupt;
@@ -194,8 +194,15 @@ fn recipe_of_a_gguf_file_has_its_license_and_authors() {
         assert_eq!(file.get(key).and_then(GgufValue::text), Some(value), "{key}");
     }
     assert!(gone.iter().all(|(key, _)| file.get(key).is_none()));
+    let card = |source: &ExportSource| {
+        let files = all_files(&mut export_folder(source, &ExportOptions::default()).unwrap());
+        String::from_utf8(files.into_iter().find(|(name, _)| name == "README.md").unwrap().1).unwrap()
+    };
+    let license = "---\nlicense: \"mit\"\nlicense_link: \"https://example.org\"\ntags:";
+    assert!(card(&plain).starts_with(license), "{}", card(&plain));
     // The weights of a merged model are not the author's.
     let merged = ExportSource { adapter: vec![ReceiptFile::of_name("adapter_model.safetensors", 8, None)], ..plain };
     let file = file_of(&merged);
+    assert!(card(&merged).starts_with(license));
     assert!(file.get("general.license").is_some() && file.get("general.license.link").is_some() && file.get("general.author").is_none());
 }
