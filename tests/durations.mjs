@@ -14,6 +14,9 @@ function lastRuns() {
   }
 }
 
+/** Returns the seconds that a job took in its last run on this machine, if there was one. */
+export const secondsOf = (key) => lastRuns()[key];
+
 /** Sorts jobs with a `key`, the slowest of the last run first; jobs without a duration are sorted by their position in `slowest`. */
 export function slowestFirst(jobs, slowest) {
   const known = lastRuns();
@@ -22,7 +25,10 @@ export function slowestFirst(jobs, slowest) {
   return [...jobs].sort((a, b) => seconds(b) - seconds(a));
 }
 
-/** The completed share of the work of `jobs`, by their durations in the last run; undefined if there was none. */
+/**
+ * The completed share of the work of `jobs`, by the seconds that are expected of each, or by their durations in the last run; undefined if there was
+ * none.
+ */
 export class Progress {
   #seconds;
   #done = 0;
@@ -31,7 +37,7 @@ export class Progress {
 
   constructor(jobs) {
     const known = lastRuns();
-    this.#seconds = new Map(jobs.map(({ key }) => [key, known[key] ?? 0]));
+    this.#seconds = new Map(jobs.map(({ key, expected }) => [key, expected ?? known[key] ?? 0]));
     this.#total = [...this.#seconds.values()].reduce((sum, seconds) => sum + seconds, 0);
   }
 

@@ -2,40 +2,22 @@
 //   node tests/run.mjs [lint|rust|web|browser|release ...]     by default the first four, and `release` if the release core of these
 //                                                              sources already exists: compiling it takes longer than everything else
 // Parts run in parallel and share the cores. Every part runs even if another one failed. The last line counts all of them.
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { STAGES, buildWasm, coreIsThere } from '../web/build-wasm.mjs';
 import { setup, setupCompiler, setupStages } from '../web/setup.mjs';
 import { StageError, Stages } from '../web/stages.mjs';
 import { cacheDir, environment, root, run } from '../web/toolchain.mjs';
+import { groupsOf, runGroup } from './browser-groups.mjs';
 import { add, settle } from './counts.mjs';
-import { Progress, remember, slowestFirst } from './durations.mjs';
+import { Progress, remember } from './durations.mjs';
 import { compileNative, docTests, program } from './native.mjs';
 import { runShard, shardsOf } from './shards.mjs';
 import { Slots } from './slots.mjs';
 
 /** Folder of kernel cases that the Rust tests write and the browser tests run again. */
 const casesDir = process.env.TABTUNE_CASES || join(cacheDir, 'cases');
-/** Browser tests of cases that the Rust tests recorded. */
-const AFTER_RUST = ['kernels.test.mjs'];
-/** Browser tests that also run the native program. */
-const WITH_PROGRAM = ['survival-files.test.mjs', 'survival-storage.test.mjs'];
-/** Browser tests of the release build: `npm run release-check`. */
-const OF_THE_RELEASE = ['builds.test.mjs', 'packed.test.mjs'];
-/** Browser tests that take longest, slowest first. */
-const SLOWEST_FIRST = [
-  'survival-gpu',
-  'survival-storage',
-  'adapters',
-  'survival-files',
-  'demo',
-  'model-io-formats',
-  'resume',
-  'optimizers',
-].map((name) => `${name}.test.mjs`);
-/** Time limit of a test, or of a file of tests, after which it is considered hanging. */
-const HANGING_MILLIS = 25 * 60 * 1000;
 const COMPILE = 'compile Rust';
 const scratch = mkdtempSync(join(tmpdir(), 'tabtune-test-'));
 /** One slot more than there are cores, because jobs sometimes wait for their device, a Rust test a quarter of its time. */
@@ -115,23 +97,18 @@ const parts = {
   async browser({ native, core, rust, onLine }) {
     onLine(`waits for ${STAGES.quick}`);
     await core;
-    const names = readdirSync(join(root, 'tests', 'browser')).filter(
-      (name) => name.endsWith('.test.mjs') && !OF_THE_RELEASE.includes(name),
-    );
-    const files = slowestFirst(
-      names.map((key) => ({ key })),
-      SLOWEST_FIRST,
-    );
-    const progress = new Progress(files);
+    const waited = { browser: undefined, 'with-program': native, 'after-rust': rust };
+    const groups = await groupsOf(...Object.keys(waited));
+    const progress = new Progress(groups);
     onLine(...progress.state());
-    // Browser tests that waited for the Rust tests go first, because they take long.
-    const inTurn = (file) =>
-      slots
-        .run(() => browserTests(file, 'quick'), { urgent: AFTER_RUST.includes(file.key) })
-        .finally(() => onLine(...progress.ended(file)));
-    const after = new Map([...WITH_PROGRAM, ...AFTER_RUST].map((key) => [key, AFTER_RUST.includes(key) ? rust : native]));
-    const results = await Promise.all(files.map(async (file) => (await after.get(file.key), inTurn(file))));
-    remember(files);
+    const inTurn = async (group) => {
+      await waited[group.project];
+      // Kernels that waited for the Rust tests take long, so they go before the others.
+      const how = { urgent: group.project === 'after-rust' };
+      return slots.run(() => runGroup(group, scratch, testing('quick')), how).finally(() => onLine(...progress.ended(group)));
+    };
+    const results = await Promise.all(groups.map(inTurn));
+    remember(groups.flatMap(({ took }) => took));
     return add(...results);
   },
 
@@ -159,38 +136,13 @@ const parts = {
           await check('documentation without warnings', 'cargo', documentation, { RUSTDOCFLAGS: '-D warnings' }),
         ]
       : [];
-    for (const key of OF_THE_RELEASE) results.push(await browserTests({ key }, 'release'));
+    for (const group of await groupsOf('release')) results.push(await runGroup(group, scratch, testing('release')));
     return add(...results);
   },
 };
 
-/** Runs one file of browser tests on a core. */
-async function browserTests(file, kind) {
-  const { key: name } = file;
-  const started = Date.now();
-  const report = join(scratch, `${name}.tap`);
-  const reporters = [
-    '--test-reporter=spec',
-    '--test-reporter-destination=stdout',
-    '--test-reporter=tap',
-    `--test-reporter-destination=${report}`,
-  ];
-  const args = ['--test', `--test-timeout=${HANGING_MILLIS}`, ...reporters, join('tests', 'browser', name)];
-  const output = [];
-  const code = await run(process.execPath, args, {
-    allowFailure: true,
-    quiet: true,
-    onLine: (line) => output.push(line),
-    env: { TABTUNE_CORE: kind, TABTUNE_CASES: casesDir, TABTUNE: program },
-  });
-  const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
-  const count = (word) => Number(new RegExp(`^# ${word} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
-  const result = settle({ passed: count('pass'), failed: count('fail') + count('cancelled') }, code);
-  file.seconds = Math.round((Date.now() - started) / 100) / 10;
-  // Other jobs write at the same time, so the lines of a file are printed together.
-  console.log(`browser ${name}\n${output.filter((line) => !line.startsWith('ℹ ')).join('\n')}`);
-  return result;
-}
+/** Environment of browser tests on a core. */
+const testing = (kind) => ({ TABTUNE_CORE: kind, TABTUNE_CASES: casesDir, TABTUNE: program });
 
 /** True if this run compiles the dependencies. */
 const first = !existsSync(join(environment.CARGO_TARGET_DIR, 'debug', 'deps'));

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
 import { Arena, TINY } from '../torture/arena.mjs';
 
@@ -27,9 +27,7 @@ const SETTING = {
   options: { ...OPTIONS, adapter: { r: 2, targetModules: 'all-linear', modulesToSave: ['model.norm'] } },
 };
 
-let arena;
-before(async () => (arena = await Arena.start({ folders: { '/golden/': 'tests/golden/models' } })));
-after(() => arena?.end());
+const arena = Arena.ofTests({ folders: { '/golden/': 'tests/golden/models' } });
 
 /** Runs `work(s, a, setting)` in a new page, where `a` has the helpers that tests of adapters share. */
 const inPage = (work, setting) =>

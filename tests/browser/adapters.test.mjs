@@ -1,6 +1,6 @@
 // Adapters (LoRA) in a tab: trained on a packed base, saved without it, resumed with it, lost and recovered, exported as PEFT files.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from '@playwright/test';
 import { Arena, TINY } from '../torture/arena.mjs';
 
 /** Rows of whole blocks of 32. */
@@ -22,9 +22,7 @@ const HARD = {
   options: { ...OPTIONS, precision: 'bf16', gradientAccumulationSteps: 2, adapter: { ...ADAPTER, dropout: 0.3 } },
 };
 
-let arena;
-before(async () => (arena = await Arena.start()));
-after(() => arena?.end());
+const arena = Arena.ofTests();
 
 /** Runs `work(s, a, setting)` in a new page, where `a` has the helpers that these tests share. */
 const inPage = (work, setting) =>

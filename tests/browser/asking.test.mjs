@@ -1,6 +1,6 @@
 // Generation and scoring with a model and a run in a real browser: answers, scores, texts of ids, rows by a custom metric.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from '@playwright/test';
 import { built } from '../../web/core-kind.mjs';
 import { scenarios } from './scenario.mjs';
 

@@ -2,34 +2,22 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from '@playwright/test';
 import { built } from '../../web/core-kind.mjs';
 import { root } from '../../web/toolchain.mjs';
-import { Browser } from './chromium.mjs';
-import { serve } from './site.mjs';
+import { siteAndBrowser } from './hooks.mjs';
 
 // The first loss of @jax-js/jax and TensorFlow.js in Chromium, and of the CPU device natively.
 const FIRST_LOSS = 6.935565;
 const TOKENS = '781595cf'; // checksum of ../shared/bench/spec.mjs for tiny
 
-let site;
-let browser;
-
-before(async () => {
-  site = await serve({ '/dist/': built.package, '/': '.' });
-  browser = await Browser.launch();
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
-});
+const at = siteAndBrowser({ '/dist/': built.package, '/': '.' });
 
 test('the benchmark page trains the described model and goes on from call to call', async () => {
-  const { page, record } = await browser.open(`${site.url}/tests/bench/tabtune.html`);
+  const { page, record } = await at.open('/tests/bench/tabtune.html');
   await page.waitForFunction(() => globalThis.__bench !== undefined);
   const call = (steps) =>
-    page.evaluate((ask) => globalThis.__bench(ask), { size: 'tiny', steps, specUrl: `${site.url}/tests/bench/spec.mjs` });
+    page.evaluate((ask) => globalThis.__bench(ask), { size: 'tiny', steps, specUrl: `${at.site.url}/tests/bench/spec.mjs` });
   const first = await call(0);
   const second = await call(2);
   await page.close();

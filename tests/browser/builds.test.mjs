@@ -1,7 +1,7 @@
 // The quick build of the core computes exactly the losses of the release build. TABTUNE_OLD names the package folder of another build, such as
 // another commit's, to compare with too, in this case with every update rule.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from '@playwright/test';
 import { Arena, TINY } from '../torture/arena.mjs';
 
 const STEPS = 12;

@@ -1,6 +1,6 @@
 // Unusual arguments of callers: functions that throw, values of another frame, files that change.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from '@playwright/test';
 import { scenario } from './calls.mjs';
 import { RUN, scenarios, SHAPE, TEXT } from './scenario.mjs';
 

@@ -1,6 +1,6 @@
 // Calls at their edges: counts, aborts, wrong values, and a browser that does not answer.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from '@playwright/test';
 import { scenario } from './calls.mjs';
 import { RUN, scenarios, SHAPE, TEXT } from './scenario.mjs';
 
@@ -24,6 +24,10 @@ const { inPage } = scenarios({
 const OPTIONS = { shape: SHAPE, text: TEXT, options: RUN };
 /** The result with a storage and a GPU that do not answer: it is awaited during the other tests, from the first on. */
 let hanging;
+test.beforeAll(() => {
+  hanging = inPage(NO_ANSWER, OPTIONS);
+  hanging.catch(() => undefined);
+});
 
 const NO_ANSWER = scenario(`
       const { text, shape, options } = argument;
@@ -49,8 +53,6 @@ const NO_ANSWER = scenario(`
     `);
 
 test('a count is bounded where it is asked, and a question ends no trainer', async () => {
-  hanging = inPage(NO_ANSWER, OPTIONS);
-  hanging.catch(() => undefined);
   const seen = await inPage(
     scenario(`
       const trainer = await create(tabtune, { ...argument, options: { ...argument.options, warmupSteps: 0, lrScheduler: { type: 'linear', totalSteps: 2 ** 53 - 1 }, steps: 2 ** 53 - 1 } });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
 import { scenarios } from './scenario.mjs';
 

@@ -3,31 +3,21 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
-import { Browser } from './chromium.mjs';
-import { serve } from './site.mjs';
+import { siteAndBrowser } from './hooks.mjs';
 
 const MODEL = join(root, 'tests/golden/lora/tiny.gguf');
 const OTHER = join(root, 'tests/golden/models/llama3.gguf');
 const NUMBERS = { '#s-steps': '6', '#s-batch': '1', '#s-length': '8', '#s-sample': '0', '#s-rank': '2', '#s-alpha': '4' };
 
-let site;
-let browser;
-before(async () => {
-  site = await serve();
-  browser = await Browser.launch();
-});
-after(async () => {
-  await browser?.close();
-  await site?.close();
-});
+const at = siteAndBrowser();
 
 const stateIs = (page, state) =>
   page.waitForFunction((wanted) => document.querySelector('#main').dataset.state === wanted, state, { timeout: 120_000 });
 
 test('demo trains an adapter, and asks for its base by name when the run goes on', async () => {
-  const { page, record } = await browser.open(`${site.url}/demo/`);
+  const { page, record } = await at.open('/demo/');
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
   assert.equal(await page.isHidden('#trained'), true, 'a new model has no base');
   await page.setInputFiles('#model-files', MODEL);
@@ -98,7 +88,7 @@ function start() {
 }
 
 test('a choice that changes while a start fails leaves no worker behind', async () => {
-  const { page } = await browser.open(`${site.url}/demo/`, { script: counting });
+  const { page } = await at.open('/demo/', { script: counting });
   await page.waitForSelector('#start:enabled', { timeout: 60_000 });
   // The worker of the saved runs, and that of the model.
   const wanted = await page.evaluate(() => window.workers());

@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
 import { scenarios } from './scenario.mjs';
 
 const GOLDEN = join(root, 'tests/golden');
-const { inPage, page: open, address } = scenarios();
+const { inPage, page: open } = scenarios();
 
 /** Files of a case: the model's, some of them replaced, and the data. */
 const CASES = JSON.parse(readFileSync(join(GOLDEN, 'data-words.json'), 'utf8')).map(({ model, files, name, text, base64, ...rest }) => {
@@ -68,7 +68,7 @@ test('every word of the account of data reaches the package before a run and the
 });
 
 test('the page shows every word that a choice of files can raise, with its rows', async () => {
-  const { page, record } = await open(`${address()}/demo/`);
+  const { page, record } = await open('/demo/');
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
   const can = CASES.filter(({ options }) => !('form' in options || 'columns' in options || 'on_bad_row' in options));
   // The page writes all words by one rule, so the short form shows two of each kind; the package's test above has every one.
@@ -103,7 +103,7 @@ test('the page shows every word that a choice of files can raise, with its rows'
 });
 
 test('the sequence length follows the rows, and comes back for a text', async () => {
-  const { page, record } = await open(`${address()}/demo/`);
+  const { page, record } = await open('/demo/');
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
   const lengthIs = (length) =>
     page.waitForFunction((wanted) => document.querySelector('#s-length').valueAsNumber === wanted, length, { timeout: 60_000 });

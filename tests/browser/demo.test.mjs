@@ -1,22 +1,11 @@
 // The demo as it is served: one click trains its embedded default, with no network and no error on the console.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { after, before, test } from 'node:test';
-import { Browser } from './chromium.mjs';
+import { test } from '@playwright/test';
+import { siteAndBrowser } from './hooks.mjs';
 import { serve } from './site.mjs';
 
-let site;
-let browser;
-
-before(async () => {
-  site = await serve();
-  browser = await Browser.launch();
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
-});
+const at = siteAndBrowser();
 
 /** Waits until the page has done this many steps, and returns the loss and state that it then shows. */
 async function untilStep(page, step) {
@@ -57,18 +46,18 @@ async function loggedSteps(page) {
 }
 
 test('demo trains at once with ?run, offline, and stops when asked', async () => {
-  const { page, record } = await browser.open(`${site.url}/demo/?run`);
+  const { page, record } = await at.open('/demo/?run');
   const early = await untilStep(page, 1);
   const later = await untilStep(page, 9);
   assert.ok(later.loss < early.loss, `loss falls: ${early.loss} to ${later.loss}`);
   await stop(page);
   assert.deepEqual(record.errors, []);
-  assert.deepEqual([...record.origins], [site.url]);
+  assert.deepEqual([...record.origins], [at.site.url]);
   await page.close();
 });
 
 test('demo measures its kernels while it trains, and goes on', async () => {
-  const { page, record } = await browser.open(`${site.url}/demo/?run`);
+  const { page, record } = await at.open('/demo/?run');
   await untilStep(page, 1);
   await page.evaluate(() => document.querySelector('#measure').closest('details')?.setAttribute('open', ''));
   await page.click('#measure');
@@ -89,7 +78,7 @@ test('demo measures its kernels while it trains, and goes on', async () => {
 });
 
 test('demo measures this GPU before any run, and gives the figures as JSON', async () => {
-  const { page, record } = await browser.open(`${site.url}/demo/`);
+  const { page, record } = await at.open('/demo/');
   await page.waitForSelector('#measure-gpu:not([disabled])', { state: 'attached' });
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await page.evaluate(() => document.querySelector('#measure-gpu').closest('details')?.setAttribute('open', ''));
@@ -117,7 +106,7 @@ test('demo measures this GPU before any run, and gives the figures as JSON', asy
 });
 
 test('demo suggests a rate for each rule until one is typed', async () => {
-  const { page, record } = await browser.open(`${site.url}/demo/`);
+  const { page, record } = await at.open('/demo/');
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
   const rateIs = (rate) =>
     page.waitForFunction((wanted) => document.querySelector('#s-rate').valueAsNumber === wanted, rate, { timeout: 10_000 });
@@ -136,7 +125,7 @@ test('demo suggests a rate for each rule until one is typed', async () => {
 });
 
 test('a reload brings back curve, samples and form; the run goes on, also after a lost GPU, and its steps rise', async () => {
-  const { page, record } = await browser.open(`${site.url}/demo/`);
+  const { page, record } = await at.open('/demo/');
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
   for (const [id, value] of [
     ['#s-seed', '7'],
@@ -159,7 +148,7 @@ test('a reload brings back curve, samples and form; the run goes on, also after 
   await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'running', undefined, { timeout: 180_000 });
   await untilStep(page, before.step + 1);
   assert.deepEqual(record.errors, []);
-  browser.killGpu();
+  at.browser.killGpu();
   await page.waitForSelector('#warning-list [data-code="run.recovered"]', { timeout: 60_000 });
   await untilStep(page, Number(await page.getAttribute('#main', 'data-step')) + 1);
   await stop(page);
@@ -173,7 +162,7 @@ test('a reload brings back curve, samples and form; the run goes on, also after 
 });
 
 test('going on with another run asks before the one that goes on is ended', async () => {
-  const { page, record } = await browser.open(`${site.url}/demo/`);
+  const { page, record } = await at.open('/demo/');
   await page.waitForSelector('#goon:not([hidden])', { timeout: 180_000 });
   const runs = await page.locator('#checkpoints > li').count();
   await page.locator('#checkpoints > li > details > summary').first().click();
@@ -214,9 +203,9 @@ test('going on with another run asks before the one that goes on is ended', asyn
 });
 
 test('demo without WebGPU says so in words; what is stored can be downloaded and deleted', async () => {
-  const { page } = await browser.open(`${site.url}/`);
+  const { page } = await at.open('/');
   await page.addInitScript(() => Object.defineProperty(Navigator.prototype, 'gpu', { get: () => undefined }));
-  await page.goto(`${site.url}/demo/`);
+  await page.goto(`${at.site.url}/demo/`);
   await page.waitForSelector('#notice:not([hidden])', { timeout: 30_000 });
   assert.match(await page.textContent('#notice'), /WebGPU/);
   assert.equal(await page.isDisabled('#start'), true);
@@ -254,7 +243,7 @@ test('the policy binds the worker too: it cannot ask another address, and the Ab
   // Another origin that would answer anyone.
   const elsewhere = await serve({}, { 'access-control-allow-origin': '*' });
   try {
-    const { page } = await browser.open(`${site.url}/demo/`);
+    const { page } = await at.open('/demo/');
     await page.waitForSelector('#start:enabled', { timeout: 180_000 });
     await page.click('#about-open');
     await page.waitForFunction(() => document.querySelector('#policy').textContent !== '', undefined, { timeout: 10_000 });
@@ -265,7 +254,7 @@ test('the policy binds the worker too: it cannot ask another address, and the Ab
         ({ name }) => name,
       );
     const [worker] = page.workers();
-    assert.equal(await worker.evaluate(asked, `${site.url}/demo/`), 200);
+    assert.equal(await worker.evaluate(asked, `${at.site.url}/demo/`), 200);
     assert.equal(await worker.evaluate(asked, `${elsewhere.url}/`), 'TypeError');
     assert.equal(await page.evaluate(asked, `${elsewhere.url}/`), 'TypeError');
     await page.close();

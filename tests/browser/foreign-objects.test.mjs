@@ -1,6 +1,6 @@
 // Objects that another library has modified: proxies, and prototypes with additional properties.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from '@playwright/test';
 import { scenario } from './calls.mjs';
 import { RUN, scenarios, SHAPE, TEXT } from './scenario.mjs';
 

@@ -1,13 +1,9 @@
 // A trained model is exported as a GGUF file, and this file opens again with the same weights.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from '@playwright/test';
 import { Arena, TINY } from '../torture/arena.mjs';
 
-let arena;
-before(async () => {
-  arena = await Arena.start({ folders: { '/models/': 'tests/golden/models' } });
-});
-after(() => arena?.end());
+const arena = Arena.ofTests({ folders: { '/models/': 'tests/golden/models' } });
 
 test('a_character_model_leaves_as_gguf_and_comes_back_with_its_weights', async () => {
   const { trained, again, tokenizer, bytes, names } = await arena.with((subject) =>

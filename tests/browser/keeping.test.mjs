@@ -4,13 +4,12 @@ import assert from 'node:assert/strict';
 import { copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from '@playwright/test';
 import { build } from 'esbuild';
 import { built } from '../../web/core-kind.mjs';
 import { root } from '../../web/toolchain.mjs';
 import { Arena, TINY } from '../torture/arena.mjs';
 
-let arena;
 let folder;
 
 /** Bundles a user's own worker of one line, with a bundler that drops code without side effects. */
@@ -32,15 +31,12 @@ async function bundledWorker(place) {
   copyFileSync(join(root, built.package, 'tabtune_bg.wasm'), join(place, 'bundle', 'tabtune_bg.wasm'));
 }
 
-before(async () => {
+const arena = Arena.ofTests(async () => {
   folder = mkdtempSync(join(tmpdir(), 'tabtune-keeping-'));
   await bundledWorker(folder);
-  arena = await Arena.start({ folders: { '/bundle/': join(folder, 'bundle') } });
+  return { folders: { '/bundle/': join(folder, 'bundle') } };
 });
-after(async () => {
-  await arena?.end();
-  rmSync(folder, { recursive: true, force: true });
-});
+test.afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test("a user's own worker keeps the package's through tree shaking, and trains", async () => {
   const losses = await arena.with((subject) =>

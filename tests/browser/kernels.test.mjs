@@ -4,10 +4,9 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
-import { Browser } from './chromium.mjs';
-import { serve } from './site.mjs';
+import { siteAndBrowser } from './hooks.mjs';
 
 const folder = process.env.TABTUNE_CASES;
 const names = folder && existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')) : [];
@@ -17,20 +16,11 @@ const manifests = names.map((name) => ({
 }));
 const full = process.env.TABTUNE_FULL !== undefined;
 
-let site;
-let browser;
+const at = siteAndBrowser({ '/cases/': folder ?? '.', '/browser/': 'tests/browser' });
 let opened;
-
-before(async () => {
-  site = await serve({ '/cases/': folder ?? '.', '/browser/': 'tests/browser' });
-  browser = await Browser.launch();
+test.beforeAll(async () => {
   // One page for all cases, with one device.
-  opened = await browser.open(`${site.url}/`);
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
+  opened = await at.open('/');
 });
 
 test('every shader has recorded cases', () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
 import { bench, judged } from './lora.mjs';
 
@@ -10,8 +10,8 @@ const folder = join(root, 'tests', 'golden', 'lora');
 const { cases } = JSON.parse(readFileSync(join(folder, 'cases.json'), 'utf8'));
 
 let browser;
-before(async () => (browser = await bench(folder)));
-after(() => browser?.close());
+test.beforeAll(async () => (browser = await bench(folder)));
+test.afterAll(() => browser?.close());
 
 for (const each of cases) {
   test(`reference numbers in the browser: ${each.id}`, async () => {

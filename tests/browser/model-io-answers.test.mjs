@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
 import { Arena, TINY } from '../torture/arena.mjs';
 import { makeModels } from '../torture/make-models.mjs';
@@ -14,18 +14,14 @@ const DOCUMENTS = ['config.json', 'generation_config.json', 'model.safetensors',
 const FOLDER = ['config.json', 'model.safetensors'];
 const PARTS = [1, 2, 3].map((part) => `qwen3-0000${part}-of-00003.gguf`);
 
-let arena;
 let made;
 
-before(async () => {
+const arena = Arena.ofTests(() => {
   made = mkdtempSync(join(tmpdir(), 'tabtune-answers-'));
   makeModels(made);
-  arena = await Arena.start({ folders: { '/models/': 'tests/golden/models', '/adapters/': 'tests/golden/adapters', '/made/': made } });
+  return { folders: { '/models/': 'tests/golden/models', '/adapters/': 'tests/golden/adapters', '/made/': made } };
 });
-after(async () => {
-  await arena?.end();
-  rmSync(made, { recursive: true, force: true });
-});
+test.afterAll(() => rmSync(made, { recursive: true, force: true }));
 
 /** Returns a JSON state dict of recorded tensors, with groups if there are any, that states these digests. */
 function stateDict(tensors, groups, digests) {

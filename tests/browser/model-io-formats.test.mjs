@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
 import { Arena, TINY } from '../torture/arena.mjs';
 import { ofF32s, ofI32s, ofText, ofTexts, ofTruth, ofU32, taken, together } from '../torture/gguf.mjs';
@@ -14,7 +14,6 @@ const golden = (name) => readFileSync(join(GOLDEN, name));
 const DOCUMENTS = ['config.json', 'generation_config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json'];
 const TEXT = "It's 12345 of  the words,\n\tand don't:  she'LL go.";
 
-let arena;
 let made;
 
 /** Returns a GGUF file's tensors with their bytes. */
@@ -63,17 +62,14 @@ function sentencePiece() {
   return together(new Map([...kept, ...Object.entries(words)]), grown);
 }
 
-before(async () => {
+const arena = Arena.ofTests(() => {
   made = mkdtempSync(join(tmpdir(), 'tabtune-formats-'));
   makeModels(made);
   for (const [name, bytes] of Object.entries({ doubled: doubled(), other: renamed(), pieces: sentencePiece() }))
     writeFileSync(join(made, `${name}.gguf`), bytes);
-  arena = await Arena.start({ folders: { '/models/': 'tests/golden/models', '/adapters/': 'tests/golden/adapters', '/made/': made } });
+  return { folders: { '/models/': 'tests/golden/models', '/adapters/': 'tests/golden/adapters', '/made/': made } };
 });
-after(async () => {
-  await arena?.end();
-  rmSync(made, { recursive: true, force: true });
-});
+test.afterAll(() => rmSync(made, { recursive: true, force: true }));
 
 test('a_patch_without_a_change_is_its_base_byte_for_byte__line_38', async () => {
   const found = await arena.with((subject) =>

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from '@playwright/test';
 import { Arena, TINY } from '../torture/arena.mjs';
 
 const RECEIPT = 'tabtune.receipt.json';
@@ -12,7 +12,6 @@ const PIECE = 64 << 10;
 /** The files of a Hugging Face folder. */
 const FOLDER = ['config.json', 'model.safetensors'];
 
-let arena;
 let folder;
 
 /** Returns a safetensors file whose header fills more than one piece, and its payload several, with the number of bytes before the payload. */
@@ -33,14 +32,11 @@ function headed(path) {
   return 8 + padded.length;
 }
 
-before(async () => {
+const arena = Arena.ofTests(() => {
   folder = mkdtempSync(join(tmpdir(), 'tabtune-headed-'));
-  arena = await Arena.start({ folders: { '/models/': 'tests/golden/models', '/headed/': folder } });
+  return { folders: { '/models/': 'tests/golden/models', '/headed/': folder } };
 });
-after(async () => {
-  await arena?.end();
-  rmSync(folder, { recursive: true, force: true });
-});
+test.afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test('files_are_told_as_what_they_are_and_what_is_refused_of_them_is_an_answer', async () => {
   const { whole, adapterless, cut, read } = await arena.with((subject) =>

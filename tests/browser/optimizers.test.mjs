@@ -1,9 +1,8 @@
 // The optimizers of the wasm build on this browser's WebGPU: resume for every optimizer and precision.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { Browser } from './chromium.mjs';
+import { test } from '@playwright/test';
 import { built } from '../../web/core-kind.mjs';
-import { serve } from './site.mjs';
+import { siteAndBrowser } from './hooks.mjs';
 
 const OPTIMIZERS = [
   { type: 'adamw' },
@@ -21,20 +20,11 @@ const SCHEDULES = [
   { type: 'constant', warmup_steps: 3 },
 ];
 
-let site;
-let browser;
+const at = siteAndBrowser({ '/pkg/': built.core, '/browser/': 'tests/browser' });
 let opened;
-
-before(async () => {
-  site = await serve({ '/pkg/': built.core, '/browser/': 'tests/browser' });
-  browser = await Browser.launch();
+test.beforeAll(async () => {
   // One page for all: its device compiles each kernel once.
-  opened = await browser.open(`${site.url}/`);
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
+  opened = await at.open('/');
 });
 
 const inPage = (name, argument) =>
@@ -125,7 +115,7 @@ test('a loss that is not finite changes nothing at each of seventeen steps', asy
 });
 
 /** Measures the host's work in a step, in an open page. */
-async function costsTheHost(t, { page }, shape, precision, { submits, steps, masked = false }) {
+async function costsTheHost({ page }, shape, precision, { submits, steps, masked = false }) {
   // Tiles compute 32 rows and more.
   const config = {
     steps: 60,
@@ -139,7 +129,7 @@ async function costsTheHost(t, { page }, shape, precision, { submits, steps, mas
   };
   const given = [steps, shape, config, masked];
   const work = await page.evaluate(async (given) => (await import('/browser/wasm-page.mjs')).hostWork(...given), given);
-  t.diagnostic(JSON.stringify(work));
+  console.log(JSON.stringify(work));
   assert.deepEqual([work.createBindGroup, work.writeBuffer], [0, 1]);
   // Mapped buffers are created when two reads overlap.
   assert.ok(
@@ -150,24 +140,24 @@ async function costsTheHost(t, { page }, shape, precision, { submits, steps, mas
   return work;
 }
 
-test('a step that runs as recorded costs the host one write, one read and three calls a dispatch', async (t) => {
-  for (const precision of ['f32', 'bf16']) await costsTheHost(t, opened, { num_hidden_layers: 4 }, precision, { submits: 5, steps: 16 });
+test('a step that runs as recorded costs the host one write, one read and three calls a dispatch', async () => {
+  for (const precision of ['f32', 'bf16']) await costsTheHost(opened, { num_hidden_layers: 4 }, precision, { submits: 5, steps: 16 });
 });
 
-test('a step whose targets do not all count costs the host no more', async (t) => {
-  await costsTheHost(t, opened, { num_hidden_layers: 4 }, 'f32', { submits: 5, steps: 16, masked: true });
+test('a step whose targets do not all count costs the host no more', async () => {
+  await costsTheHost(opened, { num_hidden_layers: 4 }, 'f32', { submits: 5, steps: 16, masked: true });
 });
 
 /** A deep model has SmolLM2's thirty layers. A software adapter compiles the kernels of GPUs for half a minute, so it runs with TABTUNE_FULL=1. */
 const DEEP = { layers: 30, submits: 11 };
-const notFull = process.env.TABTUNE_FULL === undefined && 'runs with TABTUNE_FULL=1';
 
-test('a step of a deep model, by the kernels of GPUs, has ten submits for thirty layers', { skip: notFull }, async (t) => {
+test('a step of a deep model, by the kernels of GPUs, has ten submits for thirty layers', async () => {
+  test.skip(process.env.TABTUNE_FULL === undefined, 'runs with TABTUNE_FULL=1');
   // The core takes any adapter for a GPU that does not identify itself as a fallback.
   const script = () => Object.defineProperty(GPUAdapterInfo.prototype, 'isFallbackAdapter', { get: () => false });
-  const asGpu = await browser.open(`${site.url}/`, { script });
+  const asGpu = await at.open('/', { script });
   const shape = { num_hidden_layers: DEEP.layers, hidden_size: 48, intermediate_size: 64, num_attention_heads: 3, num_key_value_heads: 1 };
-  const { dispatchWorkgroups } = await costsTheHost(t, asGpu, shape, 'bf16', { submits: DEEP.submits, steps: 8 });
+  const { dispatchWorkgroups } = await costsTheHost(asGpu, shape, 'bf16', { submits: DEEP.submits, steps: 8 });
   // As counted in tests/suite/ops/budget.rs, except for the head, whose vocabulary is small here.
   assert.equal(dispatchWorkgroups, 27 * DEEP.layers + 26);
   assert.deepEqual(asGpu.record.errors, []);

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, normalize } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from '@playwright/test';
 import { build, createServer } from 'vite';
 import webpack from 'webpack';
 import { POLICY } from '../../web/policy.mjs';
@@ -39,7 +39,7 @@ const beside = (place) => ['book.txt', 'index.html'].forEach((name) => copyFileS
 const shell = (command, args) =>
   execFileSync(command, args, { cwd: app, env: environment, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
-before(async () => {
+test.beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'tabtune-packed-'));
   app = join(folder, 'app');
   mkdirSync(join(app, 'public'), { recursive: true });
@@ -64,7 +64,7 @@ before(async () => {
   site = await serve({ '/app/': app, '/dist/': 'dist' }, { policy: POLICY.replace("script-src 'self'", `$& 'sha256-${hash}'`) });
   browser = await Browser.launch();
 });
-after(async () => {
+test.afterAll(async () => {
   await browser?.close();
   await site?.close();
   if (folder) rmSync(folder, { recursive: true, force: true });

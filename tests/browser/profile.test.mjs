@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
 import { RUN, SHAPE, TEXT, create, scenarios } from './scenario.mjs';
 

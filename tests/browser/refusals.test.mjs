@@ -1,6 +1,6 @@
 // Bad input in a real browser: every refusal is a typed error, and a running run continues.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from '@playwright/test';
 import { RUN, SHAPE, TEXT, create, scenarios } from './scenario.mjs';
 
 const { inPage } = scenarios();

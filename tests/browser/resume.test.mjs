@@ -1,6 +1,6 @@
 // Train, save, reload, resume, export in a real browser: the unbroken run and the broken one are the same run, bit for bit.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from '@playwright/test';
 import { RUN, SHAPE, TEXT, create, scenarios } from './scenario.mjs';
 
 const { inPage, restart } = scenarios();

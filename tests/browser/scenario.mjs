@@ -1,9 +1,7 @@
 // Scenarios: functions that run in an empty page of the built package, in a real browser that is shared by one test file.
 import assert from 'node:assert/strict';
-import { after, before } from 'node:test';
-import { Browser } from './chromium.mjs';
 import { built } from '../../web/core-kind.mjs';
-import { serve } from './site.mjs';
+import { siteAndBrowser } from './hooks.mjs';
 
 export const SHAPE = { hiddenSize: 32, numHiddenLayers: 2, numAttentionHeads: 4, numKeyValueHeads: 2, maxPositionEmbeddings: 32 };
 export const RUN = {
@@ -30,32 +28,23 @@ export const create = `async (tabtune, { shape, text, options }) => {
  * @param {import('./site.mjs').Options & { folders?: Record<string, string>, flags?: string[] }} given
  */
 export function scenarios({ folders, flags, ...options } = {}) {
-  let site;
-  let browser;
-  before(async () => {
-    site = await serve(folders && { '/dist/': built.package, '/demo/': built.demo, ...folders }, options);
-    browser = await Browser.launch(flags);
-  });
-  after(async () => {
-    await browser?.close();
-    await site?.close();
-  });
+  const at = siteAndBrowser(folders && { '/dist/': built.package, '/demo/': built.demo, ...folders }, { flags, ...options });
 
   /**
    * Runs `scenario(tabtune, argument)` in a fresh page; it must end without an error on the console. `prepare(devtools, origin)` may change the
    * page's surroundings first.
    */
   async function inPage(scenario, argument, prepare) {
-    const { page, record } = await browser.open(`${site.url}/`);
-    await prepare?.(await page.context().newCDPSession(page), site.url);
+    const { page, record } = await at.open('/');
+    await prepare?.(await page.context().newCDPSession(page), at.site.url);
     const call = `(async (argument) => (${scenario})(await import('/dist/index.js'), argument))`;
     // Functions are passed as text, since the page's policy allows no eval; the protocol's own evaluation is exempt.
     const result = await page.evaluate(`${call}(${JSON.stringify(argument ?? null)})`);
     await page.close();
     assert.deepEqual(record.errors, []);
-    assert.deepEqual([...record.origins], [site.url]);
+    assert.deepEqual([...record.origins], [at.site.url]);
     return result;
   }
 
-  return { inPage, restart: () => browser.restart(), page: (url) => browser.open(url), address: () => site.url };
+  return { inPage, restart: () => at.browser.restart(), page: (path) => at.open(path) };
 }

@@ -1,7 +1,7 @@
 // Pages of other kinds: with trusted types, with a policy that forbids the worker, isolated, over plain http; and the resources that a page holds
 // after a run.
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { test } from '@playwright/test';
 import { built } from '../../web/core-kind.mjs';
 import { POLICY } from '../../web/policy.mjs';
 import { Browser } from './chromium.mjs';
@@ -11,10 +11,17 @@ import { serve } from './site.mjs';
 const OPTIONS = { shape: SHAPE, text: TEXT, options: RUN };
 /** A name of this machine that is not a secure context. */
 const PLAIN = 'plain.test';
-const browser = await Browser.launch([`--host-resolver-rules=MAP ${PLAIN} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1`]);
 const sites = [];
-after(async () => {
-  await browser.close();
+let browser;
+/** The demo in a browser that never finds its GPU; it is awaited during the other tests. */
+let hanging;
+test.beforeAll(async () => {
+  browser = await Browser.launch([`--host-resolver-rules=MAP ${PLAIN} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1`]);
+  hanging = withoutGpu();
+  hanging.catch(() => undefined);
+});
+test.afterAll(async () => {
+  await browser?.close();
   await Promise.all(sites.map((site) => site.close()));
 });
 
@@ -46,8 +53,7 @@ const TRAINS = `async (tabtune, argument) => {
 const OPENS = 'async (tabtune, { shape, text }, failure) => failure(tabtune.newModel(shape, { text }))';
 const DEMANDS = "; require-trusted-types-for 'script'";
 
-/** The demo in a browser that never finds its GPU; it is awaited during the other tests. */
-const hanging = (async () => {
+async function withoutGpu() {
   const site = await serve();
   sites.push(site);
   const { page, record } = await browser.open(`${site.url}/demo/`);
@@ -65,8 +71,7 @@ const hanging = (async () => {
   assert.doesNotMatch(String(await page.textContent('body')), /did not answer/);
   await page.getByText('did not answer within 20 seconds').waitFor({ timeout: 40_000 });
   assert.deepEqual(record.errors, []);
-})();
-hanging.catch(() => undefined);
+}
 
 test('a page with trusted types trains by the policy tabtune', async () => {
   const opened = await pageOf({ policy: `${POLICY}${DEMANDS}; trusted-types tabtune` });

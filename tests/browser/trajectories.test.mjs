@@ -2,24 +2,14 @@
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from '@playwright/test';
 import { root } from '../../web/toolchain.mjs';
-import { Browser } from './chromium.mjs';
-import { serve } from './site.mjs';
+import { siteAndBrowser } from './hooks.mjs';
 
-let site;
-let browser;
+const at = siteAndBrowser({ '/pkg-quick/': 'web/pkg-quick', '/browser/': 'tests/browser', '/vectors/': 'tests/golden/vectors' });
 let opened;
-
-before(async () => {
-  site = await serve({ '/pkg-quick/': 'web/pkg-quick', '/browser/': 'tests/browser', '/vectors/': 'tests/golden/vectors' });
-  browser = await Browser.launch();
-  opened = await browser.open(`${site.url}/`);
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
+test.beforeAll(async () => {
+  opened = await at.open('/');
 });
 
 const inPage = (name, argument) =>

@@ -1,4 +1,5 @@
 // A browser with a profile, a site, and pages with a trainer under test; failures are counted, not thrown.
+import { test } from '@playwright/test';
 import { Browser } from '../browser/chromium.mjs';
 import { serve } from '../browser/site.mjs';
 import { built } from '../../web/core-kind.mjs';
@@ -61,6 +62,14 @@ export class Tally {
     row.worst = Math.max(row.worst, ms ?? 0);
     this.rows.set(fault, row);
     if (process.env.TORTURE_LOUD) console.log(`${fault}: ${all.length === 0 ? 'held' : all.join('; ')} (${Math.round(ms ?? 0)} ms)`);
+  }
+
+  /** Prints a line for each fault. */
+  print() {
+    for (const { fault, times, held, worst, note } of this.rows.values()) {
+      const figures = `${held} of ${times}${worst ? `, worst ${Math.round(worst)} ms` : ''}${note ? `; ${note}` : ''}`;
+      console.log(`${held === times ? 'ok    ' : 'FAILED'} ${fault}: ${figures}`);
+    }
   }
 
   /** Adds a figure to the row. */
@@ -126,6 +135,8 @@ const TINY_DIGESTS = [5, 6];
 /** The package, and the modules that run in the page and in its worker. */
 export const FOLDERS = { '/dist/': process.env.TABTUNE_DIST || built.package, '/torture/': 'tests/torture/in-browser' };
 
+/** @typedef {{ flags?: string[], profile?: string, folders?: Record<string, string> }} ArenaOptions */
+
 export class Arena {
   /** @type {Awaited<ReturnType<typeof serve>>} */
   site;
@@ -134,13 +145,29 @@ export class Arena {
 
   /**
    * Starts an arena; `folders` are served in addition to the package and the page's module.
-   * @param {{ flags?: string[], profile?: string, folders?: Record<string, string> }} options
+   * @param {ArenaOptions} [options]
    */
-  static async start({ flags, profile, folders = {} } = {}) {
+  static async start(options) {
     const arena = new Arena();
-    arena.site = await serve({ ...FOLDERS, ...folders });
-    arena.browser = await Browser.launch(flags, { profile });
+    await arena.open(options);
     return arena;
+  }
+
+  /**
+   * Returns an arena that is open while the tests of a file run; `options` may prepare what they name.
+   * @param {ArenaOptions | (() => ArenaOptions | Promise<ArenaOptions>)} options
+   */
+  static ofTests(options = {}) {
+    const arena = new Arena();
+    test.beforeAll(async () => arena.open(typeof options === 'function' ? await options() : options));
+    test.afterAll(() => arena.end());
+    return arena;
+  }
+
+  /** @param {ArenaOptions} options */
+  async open({ flags, profile, folders = {} } = {}) {
+    this.site = await serve({ ...FOLDERS, ...folders });
+    this.browser = await Browser.launch(flags, { profile });
   }
 
   async subject() {
