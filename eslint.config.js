@@ -20,6 +20,15 @@ export default tseslint.config(
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
     },
   },
+  {
+    // Types of scripts are checked by tsc (tsconfig.scripts.json).
+    files: ['**/*.mjs'],
+    extends: [tseslint.configs.strict, tseslint.configs.stylistic],
+    rules: {
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_', ignoreRestSiblings: true }],
+      eqeqeq: 'error',
+    },
+  },
   // What is made is read where it is made from.
   { files: ['web/src/protocol/generated/*.ts'], rules: { 'max-lines': 'off' } },
 );

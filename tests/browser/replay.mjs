@@ -15,7 +15,9 @@ function difference(found, expected) {
   let finite = 0;
   for (const word of expected) {
     const value = floatOf(word);
-    if (Number.isFinite(value)) ((squares += value * value), finite++);
+    if (!Number.isFinite(value)) continue;
+    squares += value * value;
+    finite++;
   }
   const rms = Math.max(Math.sqrt(squares / Math.max(finite, 1)), 1e-30);
   let largest = 0;
