@@ -230,9 +230,15 @@ impl Checkpoint {
         let mut config = settings::accept(saved, given, overrides, other)?;
         let done = self.manifest.progress.completed_steps;
         if config.steps <= done {
-            let message = format!("{} steps are asked for, and the run has made {done}: nothing is left to do", config.steps);
+            if other_data {
+                let found = "other data, on which no step is left to make";
+                return Err(Error::InvalidConfig(vec![Fault::new(settings::DATA, rule(), found)]));
+            }
+            let other = TrainConfig { steps: saved.steps, ..config.clone() } != *saved;
+            let kept = if other { ", and its settings stay as they are" } else { "" };
+            let message = format!("{} steps are asked for, and the run has made {done}: nothing is left to do{kept}", config.steps);
             notices.push(Notice { code: word!("run.nothing-left").text(), subject: None, message });
-            config.steps = done;
+            config = TrainConfig { steps: done, ..saved.clone() };
         }
         let evaluates = dataset.validation_tokens() > 0;
         notices.extend(consistency::other_validation(&self.manifest, &dataset).filter(|_| evaluates && !other_data));

@@ -85,8 +85,9 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     }
     if args.eval_every.is_some() {
         run.trainer.check_evaluation()?;
-    } else if !args.validation_data.is_empty() {
-        let message = "nothing evaluates --validation-data: give --eval-every too".to_owned();
+    } else if !args.validation_data.is_empty() || run.trainer.config().validation_fraction > 0.0 {
+        let part = if args.validation_data.is_empty() { "the part that validation_fraction keeps" } else { "--validation-data" };
+        let message = format!("nothing evaluates {part}: give --eval-every too");
         run.trainer.add_notices(vec![Notice { code: word!("data.validation.unused").text(), subject: None, message }]);
     }
     for place in place.iter().chain(best.as_ref().map(Best::place)) {

@@ -279,6 +279,26 @@ fn a_run_with_nothing_left_says_so_and_evaluates() {
     succeed(&[&resume[..], &["--steps", "2", "--override", "steps", "--out", &passed]].concat());
     let manifest: Value = serde_json::from_slice(&fs::read(Path::new(&passed).join("checkpoint.json")).unwrap()).unwrap();
     assert_eq!([&manifest["train"]["steps"], &manifest["progress"]["completed_steps"]], [&json!(4), &json!(4)]);
+    // Settings and data that no step uses are not those of the run.
+    let other = ["train", "--resume", &out, "--device", "cpu", "--out", &passed, "--override"];
+    let answer = succeed(&[&other[..], &["all", "--data", &data, "--learning-rate", "5", "--batch-size", "8"]].concat());
+    assert_eq!(answer.with("warning").len(), 2, "{:?}", answer.lines);
+    assert!(answer.with("warning")[0]["warning"]["message"].as_str().unwrap().ends_with("its settings stay as they are"));
+    let kept: Value = serde_json::from_slice(&fs::read(Path::new(&passed).join("checkpoint.json")).unwrap()).unwrap();
+    assert_eq!(kept["train"], manifest["train"]);
+    let new = write(&place, "new.txt", POEM.repeat(5));
+    let (code, message) = refuse(&[&other[..], &["data", "--data", &new]].concat());
+    assert!(code == "config.invalid" && message.contains("no step is left"), "{message}");
+}
+
+#[test]
+fn data_kept_for_an_evaluation_that_never_comes_are_told() {
+    let (config, data) = tiny(&folder("kept"));
+    let answer = succeed(&[&short(&config, &data)[..], &["--validation-fraction", "0.3"]].concat());
+    assert_eq!(answer.with("warning")[0]["warning"]["code"], json!("data.validation.unused"));
+    assert!(
+        succeed(&[&short(&config, &data)[..], &["--validation-fraction", "0.3", "--eval-every", "9"]].concat()).with("warning").is_empty()
+    );
 }
 
 #[test]
