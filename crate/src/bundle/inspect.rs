@@ -13,7 +13,7 @@ use super::state_json::check_state_json;
 use crate::error::{Error, Refusal, Result, shown, word};
 use crate::formats::{
     ByteSource, Encoding, GgufFile, GgufTensor, SafetensorsFile, SafetensorsTensor, Warning, base_name, count_non_finite, dtype_bits,
-    for_each_chunk, unreadable,
+    first_flaw, for_each_chunk, unreadable,
 };
 
 /// Format of a file that can be inspected.
@@ -118,13 +118,22 @@ pub fn inspect(source: &dyn ByteSource, format: Option<FileFormat>, siblings: &[
         Some(FileFormat::Index) => report.index(source, siblings, read),
         Some(FileFormat::Peft) => LoraConfig::open(source).map(|config| report.warnings = config.warnings),
         Some(FileFormat::Json) => check_state_json(source).map(|tensors| report.inventory = tensors),
-        None => Err(Refusal::new(word!("format.unsupported")).of(source.name()).hint("say the format with --as").into()),
+        None => Err(unknown(source).into()),
     };
     if let Err(error) = answer {
         report.refuse(&error);
     }
     report.tensors = report.inventory.len();
     report
+}
+
+/// Returns the refusal of a file whose name shows no format, which says what its first bytes show.
+fn unknown(source: &dyn ByteSource) -> Refusal {
+    let refusal = Refusal::new(word!("format.unsupported")).of(source.name());
+    match first_flaw(source) {
+        Some(flaw) => flaw.describe(refusal.expected("a file of a model")),
+        None => refusal.hint("say the format with --as"),
+    }
 }
 
 impl InspectReport {

@@ -103,6 +103,11 @@ pub(crate) fn known_mark(source: &dyn ByteSource) -> Option<&'static str> {
     mark_of(&first_bytes(source, 64)?).map(|mark| mark.word)
 }
 
+/// Returns the thing that the first bytes of a file show, if it is none of a model.
+pub(crate) fn first_flaw(source: &dyn ByteSource) -> Option<Flaw> {
+    foreign(&first_bytes(source, FIRST_BYTES)?).filter(|flaw| flaw.found != GGUF.name)
+}
+
 fn first_bytes(source: &dyn ByteSource, count: usize) -> Option<Vec<u8>> {
     let mut first = vec![0u8; usize::try_from(source.len()).map_or(count, |len| len.min(count))];
     source.read_at(0, &mut first).ok()?;

@@ -26,7 +26,7 @@ pub use gguf::{GgmlType, GgufFile, GgufHeader, GgufRecord, GgufSpan, GgufTensor,
 pub use json::key_twice;
 pub(crate) use json::{DocumentError, Fields, Json, JsonFault, document as json_document, typed as json_typed};
 pub use mark::{Flaw, foreign};
-pub(crate) use mark::{known_mark, or_mismatch};
+pub(crate) use mark::{first_flaw, known_mark, or_mismatch};
 pub(crate) use rope_permute::PairedRows;
 pub(crate) use safetensors::dtype_bits;
 pub use safetensors::{SafetensorsFile, SafetensorsHeader, SafetensorsMetadata, SafetensorsTensor, safetensors_header};

@@ -47,6 +47,51 @@ fn lora_is_trained_resumed_with_its_base_and_exported() {
     assert_eq!(refuse(&[&on[..], &["--train-config", &other]].concat()).0, "adapter.settings");
 }
 
+#[test]
+fn names_of_an_adapter_that_match_nothing_are_warnings_everywhere() {
+    let (model, data) = base();
+    let place = folder("unmatched-names");
+    let at = |name: &str| text(&place.join(name));
+    let (run, peft) = (at("run"), at("peft"));
+    succeed(&[&lora(&model, &data, &run)[..], &["--lora", "--lora-r", "2", "--lora-targets", "all-linear"]].concat());
+    succeed(&["export", "--checkpoint", &run, "--base", &model, "--format", "peft", "--to", &peft]);
+    let path = Path::new(&peft).join("adapter_config.json");
+    let mut config: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let evaluate = || succeed(&["evaluate", "--model", &model, "--data", &data, "--device", "cpu", "--adapter", &peft]);
+    let plain = evaluate().last()["loss"].clone();
+    for (key, value) in
+        [("rank_pattern", json!({"zip": 3})), ("alpha_pattern", json!({"nope": 16})), ("layers_to_transform", json!([0, 1, 7]))]
+    {
+        config[key] = value;
+    }
+    std::fs::write(&path, config.to_string()).unwrap();
+    let evaluated = evaluate();
+    assert_eq!(evaluated.last()["loss"], plain);
+    succeed(&[&lora(&model, &data, &at("on"))[..], &["--adapter", &peft]].concat());
+    let merged = output(&["adapter", "merge", "--model", &model, "--adapter", &peft, "--to", &at("merged")]);
+    let told = String::from_utf8(merged.stderr).unwrap() + &String::from_utf8(merged.stdout).unwrap();
+    for name in ["zip in rank_pattern", "nope in alpha_pattern", "7 in layers_to_transform"] {
+        assert!(told.contains(name), "{told}");
+    }
+}
+
+#[test]
+fn adapters_of_mlx_and_pages_are_named() {
+    let (model, _) = base();
+    let place = folder("other-programs");
+    let config = json!({"fine_tune_type": "lora", "lora_parameters": {"rank": 8, "scale": 20.0}, "num_layers": 2});
+    write(&place, "adapter_config.json", config.to_string());
+    for name in ["0000100_adapters.safetensors", "adapter_model.safetensors", "adapters.npz"] {
+        let path = write(&place, name, "");
+        let (code, message) = refuse(&["adapter", "merge", "--model", &model, "--adapter", &text(&place), "--to", &text(&place.join("m"))]);
+        assert!(code == "format.unsupported" && message.contains("MLX"), "{name}: {code} {message}");
+        std::fs::remove_file(path).unwrap();
+    }
+    let page = write(&place, "config.json", "<!doctype html><html><body>Not here</body></html>");
+    let report = succeed(&["inspect", &page]).last().clone();
+    assert!(report["message"].as_str().unwrap().contains("a page of HTML"), "{report}");
+}
+
 /// Compares with reference numbers in float64, with the base as stored and widened: the values have the same bits.
 #[test]
 fn small_reference_cases_hold() {

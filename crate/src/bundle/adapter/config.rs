@@ -180,6 +180,13 @@ impl LoraConfig {
     }
 }
 
+/// Adds to a refusal that an adapter of MLX was found, and the way out.
+pub(super) fn of_mlx(refusal: Refusal) -> Refusal {
+    refusal
+        .found("an adapter of MLX")
+        .hint("merge it with mlx_lm.fuse and open the result, or save its pairs transposed under PEFT's names")
+}
+
 fn read(bytes: &[u8]) -> Result<LoraConfig> {
     let not_json = |at: usize| describe_flaw(Refusal::new(word!("adapter.json")).at(at as u64), bytes);
     let text = std::str::from_utf8(bytes).map_err(|e| not_json(e.valid_up_to()))?;
@@ -191,6 +198,9 @@ fn read(bytes: &[u8]) -> Result<LoraConfig> {
     if document.get("peft_type").is_none() && foreign(bytes).is_some() {
         // A hub writes its messages as JSON, too.
         return Err(not_json(0).into());
+    }
+    if document.get("peft_type").is_none() && (document.get("lora_parameters").is_some() || document.get("fine_tune_type").is_some()) {
+        return Err(of_mlx(Refusal::new(word!("format.unsupported")).expected("PEFT's adapter_config.json")).into());
     }
     let entries = document.object().ok_or_else(|| Refusal::new(word!("adapter.field.type")).expected("an object"))?;
     let fields = Fields(document);

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::base_digest::check_base;
-use super::config::LoraConfig;
+use super::config::{LoraConfig, of_mlx};
 use super::merge::{Merge, MergedAdapter};
 use super::pairs::{PREFIX, Parts, entry};
 use crate::bundle::entry::{Entry, narrow};
@@ -177,8 +177,7 @@ fn refuse_other_formats(files: &[Box<dyn ByteSource>]) -> Result<()> {
             return Err(refusal.found("pickle").hint(hint).into());
         }
         if lower(file) == MLX_WEIGHTS {
-            let hint = "merge it with mlx_lm.fuse and open the result, or save its pairs transposed under PEFT's names";
-            return Err(refusal.found("an adapter of MLX").hint(hint).into());
+            return Err(of_mlx(refusal).into());
         }
         if known_mark(file) == Some("gguf") {
             return Err(refusal.found("gguf").hint("give the files of PEFT that the adapter was made from").into());

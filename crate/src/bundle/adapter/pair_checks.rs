@@ -165,7 +165,10 @@ impl<'a> Parts<'a> {
         let excluded = texts(&self.config.exclude_modules).iter().filter(is_idle).map(|name| format!("{name} in exclude_modules"));
         let parts = texts(&self.config.layers_pattern).iter().filter(|text| is_no_part(text));
         let parts = parts.map(|name| format!("{name} in layers_pattern"));
-        excluded.chain(parts).map(|subject| Warning::new(UNMATCHED, &subject)).collect()
+        let count = bundle.config.num_hidden_layers as u64;
+        let layers = self.config.layers_to_transform.iter().flatten().filter(|layer| **layer >= count);
+        let layers = layers.map(|layer| format!("{layer} in layers_to_transform"));
+        excluded.chain(parts).chain(layers).map(|subject| Warning::new(UNMATCHED, &subject)).collect()
     }
 
     /// Lists patterns of ranks and alphas that match no pair.
