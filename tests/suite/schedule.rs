@@ -299,6 +299,11 @@ fn a_start_that_is_stated_twice_is_told() {
     let wsd = |start: i64, flag: bool| json!({"type": "wsd", "decay_steps": 10, "decay_start_step": start, "start_decay": flag});
     assert_eq!(told(wsd(50, true)), ["start_decay has no effect: by decay_start_step it starts after step 50"]);
     assert_eq!((told(wsd(50, false)), told(wsd(-1, true))), (vec![], vec![]));
+    // A warmup that reaches its peak in the last step, and a line that stays at its minimum, are as they were meant.
+    assert_eq!(told(json!({"type": "constant", "warmup_steps": 100, "warmup_from_zero": false})), Vec::<String>::new());
+    assert_eq!(told(json!({"type": "constant", "warmup_steps": 101, "warmup_from_zero": false})).len(), 1);
+    let line = |minimum: f64| json!({"type": "linear", "total_steps": 200, "min_learning_rate": minimum});
+    assert_eq!((told(line(1e-3)), told(line(1e-4)).len()), (vec![], 1));
     let infinite = json!({"type": "infinite", "annealing_steps": 10, "annealing_start_step": 50, "start_annealing": true,
         "min_learning_rate": 1e-5, "annealing_type": "exponential"});
     assert_eq!(told(infinite), ["start_annealing has no effect: by annealing_start_step it starts after step 50"]);

@@ -8,6 +8,19 @@ use crate::error::{Error, Refusal, Result, shown, word};
 use crate::families::names;
 use crate::formats::{Warning, base_name, unreadable};
 
+/// Beginnings of the names of tensors outside the blocks that llama.cpp computes with, in GGUF files and folders.
+const COMPUTED_WITH: [&str; 9] = [
+    "lm_head.bias",
+    "model.norm.bias",
+    "output.bias",
+    "output_norm.bias",
+    "per_layer_",
+    "position_embd.",
+    "rope_factors_",
+    "token_embd_norm.",
+    "token_types.",
+];
+
 #[doc(hidden)]
 impl Bundle {
     /// Compares the tensors with those of the model, given as name and shape. Tensors elsewhere that the model has no place for are left out
@@ -15,7 +28,7 @@ impl Bundle {
     ///
     /// # Errors
     /// All findings together: `model.tensor.missing` (eight of them, then the number of the others), `.unexpected` for a tensor without a place
-    /// inside a block, `.shape`, and a dtype without a decoder.
+    /// that takes part in what a model computes, `.shape`, and a dtype without a decoder.
     pub fn check_tensors(&mut self, planned: &[(String, Vec<usize>)]) -> Result<()> {
         let mut names: Vec<&(String, Vec<usize>)> = planned.iter().collect();
         names.sort();
@@ -24,12 +37,12 @@ impl Bundle {
         let left: Vec<String> = self.entries.keys().filter(|name| !wanted.contains(name.as_str())).cloned().collect();
         let absent: Vec<&(String, Vec<usize>)> = names.iter().filter(|(name, _)| !self.entries.contains_key(name)).copied().collect();
         refusals.extend(self.missing(&absent, &left));
-        let inside = |name: &str| names::block_of(name).is_some_and(|block| block < self.config.num_hidden_layers);
+        let in_block = |name: &str| names::block_of(name).is_some_and(|block| block < self.config.num_hidden_layers);
+        let inside = |name: &str| in_block(name) || COMPUTED_WITH.iter().any(|start| self.entries[name].stored_name.starts_with(start));
         for name in left.iter().filter(|name| inside(name)) {
             let artifact = self.files[self.entries[name].source].name();
             let refusal = Refusal::new(word!("model.tensor.unexpected")).of(artifact).subject(name);
-            refusals
-                .push(refusal.expected("only tensors of the model in its blocks").hint("it took part in what the file's maker computed"));
+            refusals.push(refusal.expected("only tensors of the model").hint("it took part in what the file's maker computed"));
         }
         let given: Vec<_> = names.iter().filter_map(|(name, shape)| Some((shape, self.entries.get(name)?))).collect();
         for (shape, entry) in given.iter().filter(|(shape, entry)| **shape != entry.shape) {

@@ -28,6 +28,9 @@ pub fn misfits(config: &TrainConfig, start: Option<u64>) -> Vec<String> {
     let warmup = warmup_steps(&config.schedule);
     if warmup >= steps && warmup > 0 {
         let highest = highest_rate(config, 0, start);
+        if highest >= config.learning_rate {
+            return Vec::new();
+        }
         return vec![format!(
             "a warmup of {warmup} steps in a run of {steps}: its highest rate, at step {steps}, is {highest:.3e} of {:.3e}",
             config.learning_rate
@@ -38,7 +41,7 @@ pub fn misfits(config: &TrainConfig, start: Option<u64>) -> Vec<String> {
             let idle = steps - s.total_steps;
             return Some(format!("a {name} over {} steps in a run of {steps}: the last {idle} steps have a rate of 0", s.total_steps));
         }
-        let cut = s.total_steps > steps;
+        let cut = s.total_steps > steps && last() > s.min_learning_rate;
         cut.then(|| {
             format!("a {name} over {} steps in a run of {steps}: {} of a minimum of {:.3e}", s.total_steps, ends(), s.min_learning_rate)
         })

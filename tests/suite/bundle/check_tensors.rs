@@ -85,6 +85,15 @@ fn tensors_outside_the_blocks_are_left_out_with_a_warning() {
 }
 
 #[test]
+fn tensors_outside_the_blocks_that_a_model_computes_with_are_refused() {
+    for name in ["lm_head.bias", "model.norm.bias"] {
+        let mut tensors: Vec<Tensor> = PLAN.iter().map(|(name, shape)| of(name, shape)).collect();
+        tensors.push(of(name, &[4]));
+        assert_eq!(findings(folder(&tensors)), [("model.tensor.unexpected", name.to_string())]);
+    }
+}
+
+#[test]
 fn dtypes_without_a_decoder_count_where_the_model_uses_them() {
     let metadata = || {
         let mut metadata = vec![("general.architecture", Meta::Text("llama"))];
