@@ -231,7 +231,7 @@ impl Checkpoint {
         let done = self.manifest.progress.completed_steps;
         if config.steps <= done {
             if other_data {
-                let found = "other data, on which no step is left to make";
+                let found = "other data, and no step left to make on them: ask for more steps";
                 return Err(Error::InvalidConfig(vec![Fault::new(settings::DATA, rule(), found)]));
             }
             let other = TrainConfig { steps: saved.steps, ..config.clone() } != *saved;

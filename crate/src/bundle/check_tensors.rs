@@ -38,8 +38,8 @@ impl Bundle {
         let absent: Vec<&(String, Vec<usize>)> = names.iter().filter(|(name, _)| !self.entries.contains_key(name)).copied().collect();
         refusals.extend(self.missing(&absent, &left));
         let in_block = |name: &str| names::block_of(name).is_some_and(|block| block < self.config.num_hidden_layers);
-        let inside = |name: &str| in_block(name) || COMPUTED_WITH.iter().any(|start| self.entries[name].stored_name.starts_with(start));
-        for name in left.iter().filter(|name| inside(name)) {
+        let takes_part = |name: &str| in_block(name) || COMPUTED_WITH.iter().any(|start| self.entries[name].stored_name.starts_with(start));
+        for name in left.iter().filter(|name| takes_part(name)) {
             let artifact = self.files[self.entries[name].source].name();
             let refusal = Refusal::new(word!("model.tensor.unexpected")).of(artifact).subject(name);
             refusals.push(refusal.expected("only tensors of the model").hint("it took part in what the file's maker computed"));

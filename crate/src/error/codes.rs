@@ -258,7 +258,7 @@ codes! {
     "model.tensor.name-twice" => BadModelFile, Core, "two tensors of one name";
     "model.tensor.prefix" => Warning, Core, "names of tensors with a common prefix too many or too few: they are read under their family's names";
     "model.tensor.shape" => BadModelFile, Core, "a tensor of another shape than the configuration says";
-    "model.tensor.unexpected" => BadModelFile, Core, "a tensor inside a block that has no place in the model";
+    "model.tensor.unexpected" => BadModelFile, Core, "a tensor that has no place in the model and takes part in what it computes: inside a block, a bias of the head …";
     "model.tied.conflict" => BadModelFile, Core, "a tied model whose head differs from its embedding";
     "model.tied.copy" => Warning, Core, "a tied model with an equal head: it is dropped";
     "model.token-range" => BadOption, Core, "a token id outside the vocabulary";

@@ -288,7 +288,7 @@ fn a_run_with_nothing_left_says_so_and_evaluates() {
     assert_eq!(kept["train"], manifest["train"]);
     let new = write(&place, "new.txt", POEM.repeat(5));
     let (code, message) = refuse(&[&other[..], &["data", "--data", &new]].concat());
-    assert!(code == "config.invalid" && message.contains("no step is left"), "{message}");
+    assert!(code == "config.invalid" && message.contains("no step left"), "{message}");
 }
 
 #[test]
