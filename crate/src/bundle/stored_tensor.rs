@@ -160,6 +160,12 @@ impl StoredTensor {
         self.entry.merge.as_ref().is_some_and(|merge| merge.exact)
     }
 
+    /// Returns whether an adapter's product changes its values; `None` if none was merged into it.
+    pub(crate) fn is_changed(&self) -> Result<Option<bool>> {
+        let Some(merge) = &self.entry.merge else { return Ok(None) };
+        Ok(Some(!merge.load(&self.bundle.files, None)?.is_zero()))
+    }
+
     /// Returns the 2-norm of the change by an adapter, if the values are exact sums, and the mean square of the rounding errors of the
     /// additions in f32 among the values that were read.
     pub(super) fn change(&self) -> Result<Option<(f64, f64)>> {

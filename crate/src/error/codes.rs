@@ -55,6 +55,7 @@ codes! {
     "adapter.type.unsupported" => BadModelFile, Core, "an adapter of another type than LORA";
     "adapter.untied" => Warning, Core, "an adapter changes only one of input embedding and head, so the tied model has a head of its own from now on";
     "adapter.vocabulary" => Warning, Core, "an adapter brings more rows of embedding and head than the base has, which take their place, with the tokenizer that lies next to the adapter, else the base's";
+    "adapter.zero" => Warning, Core, "an adapter whose pairs are all zero, as before its first step: merging it changes nothing";
     "bench.torch" => BadOption, Core, "a Python that cannot make the steps of `bench gpu --torch`: without PyTorch or transformers, or failing";
     "browser.insecure" => UnsupportedBrowser, Page, "a page over plain http, to which browsers give neither WebGPU nor locks";
     "browser.worker" => UnsupportedBrowser, Page, "module workers are missing: this is not a browser page";
@@ -150,6 +151,7 @@ codes! {
     "export.gguf.token-border" => Warning, Core, "added tokens that take the spaces around them, or are found as whole words only: GGUF has no place for this";
     "export.gguf.tokenizer" => BadOption, Core, "a tokenizer that GGUF cannot hold";
     "export.gguf.type" => BadOption, Core, "a tensor type of GGUF that cannot be written";
+    "export.gguf.type-kept" => Warning, Core, "matrices of the base's GGUF file that nothing changed: they keep its types although another one was asked for";
     "export.gguf.type-unused" => Warning, Core, "a type of blocks that no matrix of the model can have: all of them have the types that their rows fall back to";
     "export.json.non-finite" => NonFinite, Core, "NaN or infinity, which the numbers of JSON do not have";
     "export.json.too-large" => LimitExceeded, Core, "a state dict that would be larger than 64 MiB as JSON";

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::card::card;
 use super::choice::ExportChoice;
 use super::format::{BaseFiles, Exporting, Format};
-use super::merged::{merge_into, opened_merged};
+use super::merged::{merged, opened_merged};
 use super::options::{ExportDtype, ExportOptions};
 use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
@@ -73,14 +73,8 @@ impl Format for Folder {
 
     fn export<'a>(&self, source: &'a ExportSource, base_files: BaseFiles, options: &'a ExportOptions) -> Exporting<'a> {
         Box::pin(async move {
-            match opened_merged(source, options)? {
-                Some(merged) => export_folder(&merged.source, &merged.options),
-                None if source.adapter_settings.is_some() => {
-                    let merged = merge_into(source, base_files, options).await?;
-                    export_folder(&merged.source, &merged.options)
-                }
-                None => export_folder(source, options),
-            }
+            let merged = merged(source, base_files, options).await?;
+            export_folder(&merged.source, &merged.options)
         })
     }
 

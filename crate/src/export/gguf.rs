@@ -3,7 +3,7 @@
 use super::choice::ExportChoice;
 use super::format::{BaseFiles, Exporting, Format};
 use super::gguf_types::{GgufTypes, words};
-use super::merged::{merge_into, opened_merged};
+use super::merged::{merged, opened_merged};
 use super::options::ExportOptions;
 use super::patch::patch;
 use super::recipe::{Start, has_none_of, recipe};
@@ -41,7 +41,8 @@ pub async fn export_gguf(source: &ExportSource, base_files: BaseFiles, options: 
         draft.warnings.extend(lost(source, &start, types, options.types.as_deref().unwrap_or_default()));
         recipe(source, &start, name, types, options.requantise)?
     } else {
-        let (stream, base) = patch(source, base_files, name, types, options.requantise).await?;
+        let (stream, base, kept) = patch(source, base_files, name, types, options.requantise).await?;
+        draft.warnings.extend(kept.as_ref().map(ReceiptWarning::from));
         let given: Vec<ReceiptFile> = base.files.iter().map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256)).collect();
         draft.inputs.retain(|file| !given.iter().any(|one| (&one.name, one.bytes) == (&file.name, file.bytes)));
         draft.inputs.extend(given);
@@ -90,17 +91,8 @@ impl Format for Gguf {
 
     fn export<'a>(&self, source: &'a ExportSource, base_files: BaseFiles, options: &'a ExportOptions) -> Exporting<'a> {
         Box::pin(async move {
-            match opened_merged(source, options)? {
-                Some(merged) => {
-                    let files = if base_files.is_empty() { merged.files } else { base_files };
-                    export_gguf(&merged.source, files, &merged.options).await
-                }
-                None if source.adapter_settings.is_some() => {
-                    let merged = merge_into(source, base_files, options).await?;
-                    export_gguf(&merged.source, merged.files, options).await
-                }
-                None => export_gguf(source, base_files, options).await,
-            }
+            let merged = merged(source, base_files, options).await?;
+            export_gguf(&merged.source, merged.files, &merged.options).await
         })
     }
 

@@ -10,9 +10,38 @@ use super::peft::push_adapter;
 use super::source::{ExportSource, Weights};
 use crate::bundle::{Bundle, FileStream, ModelAssets, OpenOptions, StreamTensor, StreamValues, open_bundle_with};
 use crate::error::{Error, Fault, Refusal, Result, word};
-use crate::formats::{ByteSource, MemorySource};
+use crate::formats::{ByteSource, MemorySource, Warning};
 use crate::model::open_model_with;
 use crate::state::{SelectionReport, SourceFormat, VerifyPolicy};
+
+/// Prepares `source` for an export: as it is, or with the adapter merged that it was opened with or consists of.
+///
+/// # Errors
+/// Errors of reading an adapter, and of merging it into `base_files`; `checkpoint.base.missing` without them.
+pub(super) async fn merged(source: &ExportSource, base_files: BaseFiles, options: &ExportOptions) -> Result<Merged> {
+    let mut merged = match opened_merged(source, options)? {
+        Some(merged) if base_files.is_empty() => merged,
+        Some(merged) => Merged { files: base_files, ..merged },
+        None if source.adapter_settings.is_some() => merge_into(source, base_files, options).await?,
+        None => return Ok(Merged { source: source.clone(), files: base_files, options: options.clone() }),
+    };
+    merged.source.warnings.extend(changes_nothing(&merged.source)?);
+    Ok(merged)
+}
+
+/// Returns a warning if every pair of the adapter is zero, as in one that was never trained.
+fn changes_nothing(source: &ExportSource) -> Result<Option<Warning>> {
+    let mut targets = 0;
+    for tensor in &source.weights.tensors {
+        let StreamValues::Stored(stored) = &tensor.values else { continue };
+        match stored.is_changed()? {
+            Some(true) => return Ok(None),
+            Some(false) => targets += 1,
+            None => {}
+        }
+    }
+    Ok((targets > 0).then(|| Warning::new(word!("adapter.zero"), &format!("{targets} matrices"))))
+}
 
 /// Exports the model of the adapter and `base_files`, as a folder or as a GGUF file: W′ = round(W + s · B A), and modules that were trained in
 /// full in place of the base's. No device computes anything. The base is read piece by piece; the adapter is held in memory.
@@ -23,7 +52,7 @@ use crate::state::{SelectionReport, SourceFormat, VerifyPolicy};
 ///
 /// # Errors
 /// `checkpoint.base.missing` without a base, `checkpoint.base.mismatch` for another one; those of [`export_folder`] and [`export_gguf`].
-pub(super) async fn merge_into(source: &ExportSource, base_files: BaseFiles, options: &ExportOptions) -> Result<Merged> {
+async fn merge_into(source: &ExportSource, base_files: BaseFiles, options: &ExportOptions) -> Result<Merged> {
     if options.optimizer {
         let expected = "false: the optimizer's state belongs to the factors, which a merged model does not have";
         return Err(Error::InvalidConfig(vec![Fault::new("optimizer", expected, "true")]));

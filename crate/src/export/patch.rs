@@ -12,7 +12,7 @@ use crate::bundle::{Bundle, FileStream, GgufOutput, Pieces, Segment, StreamTenso
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::{HEAD, Layout, ROPE_FREQS, embedding, from_gguf, to_gguf};
-use crate::formats::{ByteSource, GgmlType, GgufFile, GgufRecord, GgufTensor, GgufValue, SourceSpan, TensorType};
+use crate::formats::{ByteSource, GgmlType, GgufFile, GgufRecord, GgufTensor, GgufValue, SourceSpan, TensorType, Warning};
 use crate::gpu::transfer::{Part, RUN_BYTES, read_parts};
 use crate::state::{Base, BaseFile, SourceFormat};
 
@@ -24,14 +24,14 @@ const SPLIT: &str = "split.";
 /// is copied unchanged, and so are metadata and tokenizer, except for `split.*`, which a single file does not need, and `general.file_type`,
 /// if most of the weights change their type. If the base stores a tied head as a second tensor, both are replaced; a head that is no longer
 /// tied becomes a new tensor, in the type of the table. The comparison of a tensor ends at its first difference. Returns the base too, with
-/// the checksums of its files.
+/// the checksums of its files, and a warning if unchanged matrices keep other types than the requested one.
 pub(super) async fn patch(
     source: &ExportSource,
     base_files: Vec<Box<dyn ByteSource>>,
     name: &str,
     types: GgufTypes,
     requantise: bool,
-) -> Result<(FileStream, Base)> {
+) -> Result<(FileStream, Base, Option<Warning>)> {
     let (weights, config) = (&source.weights, &source.weights.config);
     let files: Vec<Rc<dyn ByteSource>> = base_files.into_iter().map(Rc::from).collect();
     let bundle = Rc::new(open_bundle(files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect())?);
@@ -51,12 +51,17 @@ pub(super) async fn patch(
         return Err(refusal.found(told(&bundle.base)).into());
     }
     let family = file.get("general.architecture").and_then(GgufValue::text).unwrap_or_default();
-    let (mut outputs, mut refusals) = (Vec::new(), Vec::new());
+    let (mut outputs, mut refusals, mut other_types) = (Vec::new(), Vec::new(), Vec::new());
     for (stored, &home) in file.tensors.iter().zip(&homes) {
         let place = from_gguf(&stored.name, family, config);
         let weight = weight(&stored.name, place.clone(), config);
         let place = place.and_then(|(name, layout)| Some((*tensors.get(tied(&name, config))?, layout)));
         let Some((tensor, layout)) = place.filter(|(tensor, _)| !untouched.contains(tensor.name.as_str())) else {
+            let matrix = types.of_matrix(&stored.name, config).filter(|_| !is_plain(&stored.name, &stored.shape));
+            let wanted = matrix.map(|matrix| matrix.for_width(stored.shape.last().copied().unwrap_or(1)).ggml());
+            if wanted.is_some_and(|wanted| wanted != stored.ggml_type) {
+                other_types.push(stored);
+            }
             outputs.push(GgufOutput { weight, ..copy(stored, &files[home])? });
             continue;
         };
@@ -78,7 +83,14 @@ pub(super) async fn patch(
     let mut stream = FileStream::summed();
     stream.push_gguf(&format!("{name}.gguf"), &metadata(&file, &outputs, types), outputs)?;
     let base = bundle.base.clone().hashed(&bundle)?;
-    Ok((stream, base))
+    Ok((stream, base, kept_types(&other_types)))
+}
+
+/// Returns the warning about matrices that keep the base's types although another one was requested.
+fn kept_types(tensors: &[&GgufTensor]) -> Option<Warning> {
+    let (first, more) = tensors.split_first()?;
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    Some(Warning::new(word!("export.gguf.type-kept"), &format!("{} ({}){more}", first.name, first.ggml_type.dtype())))
 }
 
 /// Describes the files of a base for a message.

@@ -88,6 +88,12 @@ impl Warning {
                     "GGUF does not say that {subject} takes spaces around it, or is a whole word: texts with it may have other ids there"
                 )
             }
+            "adapter.zero" => {
+                format!("all pairs of the adapter are zero, so that merging it changes none of its {subject}")
+            }
+            "export.gguf.type-kept" => {
+                format!("the base's matrices that nothing changed keep their types: {subject}; convert the result to have all in one type")
+            }
             "export.gguf.type-unused" => {
                 format!("no matrix has rows of whole blocks of {subject}: all of them are written in the types that they fall back to")
             }

@@ -21,11 +21,15 @@ use crate::place::{Folder, OneFile, Place};
 
 /// Warning about a merge that leaves little of the adapter's change.
 const LOST: Word = tabtune::error::word!("export.lora.lost");
+/// Warning about an adapter whose pairs are all zero.
+const ZERO: Word = tabtune::error::word!("adapter.zero");
 /// Warnings that writing adds itself, known once it is done.
-const OWN: [Word; 4] = [
+const OWN: [Word; 6] = [
     LOST,
+    ZERO,
     tabtune::error::word!("adapter.base.unnamed"),
     tabtune::error::word!("export.gguf.token-border"),
+    tabtune::error::word!("export.gguf.type-kept"),
     tabtune::error::word!("export.gguf.type-unused"),
 ];
 
@@ -181,7 +185,7 @@ pub fn survival_in(bundle: &Rc<Bundle>, precision: Precision) -> Result<Option<S
     let source = ExportSource::of_bundle(bundle)?.summed(bundle)?;
     let mut stream = block_on(export(&source, Vec::new(), &options))?;
     while block_on(stream.next_chunk())?.is_some() {}
-    warn_of(&stream, &[LOST]);
+    warn_of(&stream, &[LOST, ZERO]);
     Ok(stream.receipt().and_then(|receipt| Survival::of(&receipt.conversions)))
 }
 

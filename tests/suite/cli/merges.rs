@@ -238,6 +238,34 @@ fn values_that_are_no_numbers_do_not_leave_unseen() {
     }
 }
 
+/// An adapter before its first step, and matrices of the base that a requested type does not reach: both are warnings.
+#[test]
+fn a_merge_without_effect_and_types_that_stay_are_told() {
+    let place = folder("merges-told");
+    let to = |name: &str| text(&place.join(name));
+    let (model, _) = base_in_bf16(&place);
+    let base = to("base.gguf");
+    succeed(&["convert", "--model", &model, "--format", "gguf", "--type", "f16", "--to", &base]);
+    let mut still = factors(2e-2);
+    still.values_mut().for_each(|[_, b]| b.fill(0.0));
+    let still = adapter(&place.join("zero"), &still);
+    let changing = adapter(&place.join("one"), &factors(2e-2));
+    let told = |adapter: &str, model: &str, name: &str, more: &[&str]| {
+        let merged = output(&[&["adapter", "merge", "--model", model, "--adapter", adapter, "--to", &to(name)], more].concat());
+        let told = String::from_utf8(merged.stderr).unwrap();
+        assert!(merged.status.success(), "{name}: {told}");
+        told
+    };
+    let gguf = ["--format", "gguf"];
+    assert!(told(&still, &model, "still", &[]).contains("none of its"));
+    assert!(told(&still, &base, "still.gguf", &gguf).contains("[adapter.zero]"));
+    let plain = told(&changing, &base, "changing.gguf", &gguf);
+    assert!(!plain.contains("adapter.zero") && !plain.contains("export.gguf.type-kept"), "{plain}");
+    let other = told(&changing, &base, "other.gguf", &[&gguf[..], &["--type", "f32"]].concat());
+    assert!(other.contains("[export.gguf.type-kept]") && other.contains("(F16) and 10 more"), "{other}");
+    assert_eq!(types_of(&to("other.gguf"))["token_embd.weight"], "F16");
+}
+
 /// Reads the configuration of an adapter.
 fn adapter_config(folder: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(folder.join("adapter_config.json")).unwrap()).unwrap()

@@ -183,6 +183,11 @@ impl Factors {
         Ok(())
     }
 
+    /// Returns whether one of its factors is zero throughout, so that nothing changes.
+    pub(in crate::bundle) fn is_zero(&self) -> bool {
+        self.scale == 0.0 || [&self.left, &self.right].into_iter().any(|factor| factor.iter().all(|value| *value == 0.0))
+    }
+
     /// Returns the 2-norm of the change, scale · √Σₖₗ (BᵀB)\[k, l\]·(A Aᵀ)\[k, l\], in f64.
     pub(in crate::bundle) fn norm(&self) -> f64 {
         let column = |k: usize| self.left.iter().skip(k).step_by(self.rank).map(|value| f64::from(*value));
