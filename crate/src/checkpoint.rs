@@ -248,6 +248,9 @@ impl Checkpoint {
         if other_data && progress.completed_steps > 0 {
             progress.steps_on_other_data = Some(progress.completed_steps);
         }
+        if settings::changed(saved, &config)? && progress.completed_steps > 0 {
+            progress.steps_on_other_settings = Some(progress.completed_steps);
+        }
         if settings::sets_rate(saved, &config, overrides) {
             progress.manual_learning_rate = None;
         }

@@ -57,6 +57,16 @@ pub(super) fn changes_of_rate(saved: &TrainConfig, given: &TrainConfig) -> Resul
     Ok(changed.map(|key| format!("{key}: {}, now {}", shown(old.get(key)), shown(new.get(key)))).collect())
 }
 
+/// Returns whether the steps of `given` are made by other settings than those of `saved`. Neither their number nor the end of a schedule that
+/// is still to come changes those that were made.
+pub(super) fn changed(saved: &TrainConfig, given: &TrainConfig) -> Result<bool> {
+    let (mut old, mut new) = (flat(settled(saved, given)?), flat(settled(given, saved)?));
+    for leaves in [&mut old, &mut new] {
+        leaves.retain(|key, _| !matches!(key.as_str(), "steps" | "epochs") && !schedule::is_config_only(&given.schedule, key));
+    }
+    Ok(old != new)
+}
+
 /// Returns `given`, if it differs from `saved` only in keys that a resume takes from the new settings or that `overrides` names. `other` are
 /// differences outside the settings; they are listed too.
 pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[String], other: Vec<Fault>) -> Result<TrainConfig> {

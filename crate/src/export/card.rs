@@ -116,6 +116,8 @@ fn describe_training(out: &mut String, training: &TrainingRecord, changes: Optio
         line(out, &format!("Loss of the evaluation after step {step}, {weights}{data}: {loss} nats for each token."));
     }
     let wrong = |error: serde_json::Error| Error::InvalidConfig(vec![Fault::new("settings", "JSON", error)]);
+    let first = training.steps_before.map(|before| format!(" of the steps after step {before}, before which others applied"));
+    line(out, &format!("\nSettings{}:", first.unwrap_or_default()));
     let settings = serde_json::to_string_pretty(&training.settings).map_err(wrong)?;
     line(out, &format!("\n```json\n{settings}\n```\n"));
     Ok(())

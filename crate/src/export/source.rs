@@ -253,6 +253,7 @@ pub(crate) fn training_record(
             tokens: data_tokens,
             steps_before: progress.steps_on_other_data,
         },
+        steps_before: progress.steps_on_other_settings,
         completed_steps: progress.completed_steps,
         tokens: progress.tokens,
         losses: LossRecord { last: progress.last_loss, evaluation, evaluation_before: None },

@@ -48,6 +48,9 @@ pub struct TrainingRecord {
     pub settings: Value,
     /// Data that the model was trained on.
     pub data: DataRecord,
+    /// Number of steps that were made with other settings before these, if there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps_before: Option<u64>,
     /// Number of completed optimizer steps.
     pub completed_steps: u64,
     /// Number of counted targets so far.

@@ -22,6 +22,10 @@ pub struct Progress {
     #[doc(hidden)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps_on_other_data: Option<u64>,
+    /// Number of steps that were made with other settings, before a resume changed them; `None` if all had the present ones.
+    #[doc(hidden)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps_on_other_settings: Option<u64>,
     /// Loss of the last step, in nats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_loss: Option<f64>,

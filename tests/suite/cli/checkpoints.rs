@@ -115,6 +115,21 @@ fn resume_goes_on_with_other_data_where_data_is_named_and_says_so() {
     assert_eq!((&receipt["training"]["completed_steps"], &receipt["training"]["data"]["steps_before"]), (&json!(6), &json!(4)));
     let card = std::fs::read_to_string(Path::new(&to).join("README.md")).unwrap();
     assert!(card.contains("The first 4 steps were made with other data."), "{card}");
+    assert!(!card.contains("before which others applied"), "more steps are no other settings: {card}");
+}
+
+#[test]
+fn a_card_says_which_steps_its_settings_made() {
+    let (out, data) = checkpoint();
+    let place = folder("other-settings");
+    let (again, to) = (text(&place.join("run")), text(&place.join("out")));
+    let args = ["train", "--resume", &out, "--data", &data, "--device", "cpu", "--steps", "6", "--learning-rate", "1e-3"];
+    succeed(&[&args[..], &["--override", "steps", "learning_rate", "--out", &again]].concat());
+    succeed(&["export", "--checkpoint", &again, "--to", &to]);
+    let receipt: Value = serde_json::from_slice(&std::fs::read(Path::new(&to).join("tabtune.receipt.json")).unwrap()).unwrap();
+    assert_eq!(receipt["training"]["steps_before"], json!(4));
+    let card = std::fs::read_to_string(Path::new(&to).join("README.md")).unwrap();
+    assert!(card.contains("Settings of the steps after step 4, before which others applied:"), "{card}");
 }
 
 #[test]
