@@ -21,24 +21,24 @@ pub struct TrainArgs {
     /// contradict the checkpoint are refused without --override.
     #[arg(long, value_name = "PATH", conflicts_with = "lora")]
     pub resume: Option<PathBuf>,
-    /// Extent to which the base in --model is compared with the one that the checkpoint names.
-    #[arg(long, value_enum, default_value = "full", requires = "resume")]
-    pub verify: Verify,
+    /// With --resume and --model: extent to which the base is compared with the one that the checkpoint names [default: full].
+    #[arg(long, value_enum, value_name = "VERIFY")]
+    pub verify: Option<Verify>,
     /// Accept these settings although the checkpoint has others: keys of TrainConfig (learning_rate), groups of keys (optimizer), or all.
     /// With data: continue with other data, whose order then starts from the beginning.
-    #[arg(long = "override", value_name = "KEY", num_args = 1.., value_delimiter = ',', requires = "resume")]
+    #[arg(long = "override", value_name = "KEY", num_args = 1.., value_delimiter = ',')]
     pub overrides: Vec<String>,
     /// Folder of a PEFT LoRA adapter to merge into the weights of --model before training begins.
-    #[arg(long, value_name = "DIR", requires = "model")]
+    #[arg(long, value_name = "DIR")]
     pub merge_adapter: Option<PathBuf>,
     /// Let the adapter's embedding and head replace those of the model although they have more rows: tokens were added before it was trained.
-    #[arg(long, requires = "merge_adapter")]
+    #[arg(long)]
     pub resize_vocabulary: bool,
     /// Folder of a PEFT LoRA adapter to continue training, separate from --model. Its rank, alpha and targets apply.
-    #[arg(long, value_name = "DIR", requires = "model", conflicts_with_all = ["merge_adapter", "resume", "lora"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["merge_adapter", "lora"])]
     pub adapter: Option<PathBuf>,
     /// Start even if weights of --model are NaN or infinite.
-    #[arg(long, requires = "model")]
+    #[arg(long)]
     pub allow_non_finite: bool,
     #[command(flatten)]
     pub data: DataArgs,

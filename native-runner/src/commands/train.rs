@@ -2,6 +2,7 @@
 
 mod best;
 mod driver;
+mod idle;
 mod loss;
 
 use std::path::Path;
@@ -27,7 +28,7 @@ use self::best::Best;
 use self::driver::Driver;
 use self::loss::Losses;
 use super::{Outcome, open_device, outgoing, tokenizer_of};
-use crate::args::{DeviceName, TrainArgs, Verify};
+use crate::args::{TrainArgs, Verify};
 use crate::data::{DataFiles, read_both};
 use crate::error::{Result, RunError};
 use crate::files::{Wanted, is_same, open_checkpoint, open_wanted};
@@ -63,6 +64,7 @@ impl Run {
 /// # Errors
 /// `output.occupied`, `run.locked`, `cli.usage`, and the errors of data, model, device and training.
 pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
+    idle::refuse(args)?;
     let place = args.out.as_deref().map(Folder::for_checkpoints).transpose()?;
     if let (Some(place), Some(best)) = (&place, &args.keep_best)
         && is_same(place.path(), best)
@@ -75,9 +77,6 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
         for (option, input) in inputs.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?))) {
             place.check_input(option, input)?;
         }
-    }
-    if args.profile && args.device == DeviceName::Cpu {
-        return Err(RunError::Usage("--profile: expected --device wgpu: the CPU launches no kernels".into()));
     }
     let mut run = prepare(args, None, output)?;
     if let Some(best) = &mut best {
@@ -105,6 +104,9 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
         output.line(&json!({ "warning": { "code": code, "message": message } }), || format!("warning: {message} [{code}]"))?;
     }
     let (total, first) = (run.trainer.config().steps, run.step());
+    if let Some(stop) = args.stop_at.filter(|stop| *stop > total) {
+        return Err(RunError::Usage(format!("--stop-at {stop}: expected a step of the run, whose last one is {total}")));
+    }
     let driver = Driver {
         last: args.stop_at.map_or(total, |step| step.min(total)),
         first,
@@ -154,11 +156,6 @@ fn tell_fallbacks(names: &[&str], output: &Output) -> Result<()> {
 /// Prepares a run from the options; after a loss with the data and in place of the device of the lost run.
 fn prepare(args: &TrainArgs, kept: Option<&Kept>, output: &Output) -> Result<Run> {
     let given = settings::given(&args.settings)?;
-    if let Some(option) = args.adapter.as_ref().map(|_| "--adapter").or(args.merge_adapter.as_ref().map(|_| "--merge-adapter"))
-        && (args.resume.is_some() || args.model.is_none())
-    {
-        return Err(RunError::Usage(format!("{option} goes with --model, whose adapter it is, in a new run")));
-    }
     let data = Data { training: DataFiles::of(&args.data.data)?, validation: DataFiles::of(&args.validation_data)?, kept };
     let mut run = match (&args.resume, &args.model, &args.config) {
         (Some(folder), ..) => resume(args, folder, given, &data),
@@ -207,7 +204,7 @@ fn resume(args: &TrainArgs, folder: &Path, mut given: Map<String, Value>, data: 
     let checkpoint = open_checkpoint(
         folder,
         args.model.as_slice(),
-        if args.verify == Verify::Header { VerifyPolicy::Header } else { VerifyPolicy::Full },
+        if args.verify == Some(Verify::Header) { VerifyPolicy::Header } else { VerifyPolicy::Full },
     )?;
     if args.model.is_some() && checkpoint.manifest().train.adapter.is_none() {
         return Err(RunError::Usage("--model with --resume: expected the checkpoint of an adapter, which needs its base".into()));

@@ -39,6 +39,32 @@ fn options_that_would_do_nothing_are_refused() {
     assert!(code == "cli.json" && message.contains("schedule.type is there twice"), "{message}");
 }
 
+/// clap does not require an option that contradicts another one: `--config` contradicts `--resume`.
+#[test]
+fn options_of_another_start_are_refused() {
+    let (out, data) = checkpoint();
+    let place = folder("idle-starts");
+    let (config, _) = tiny(&place);
+    let new = short(&config, &data);
+    let resumed = ["train", "--resume", &out, "--data", &data, "--device", "cpu"];
+    let tuned = ["train", "--model", &out, "--data", &data, "--device", "cpu", "--adapter", &out];
+    for (start, options, with) in [
+        (&new[..], &["--verify", "header"][..], "--resume"),
+        (&new, &["--override", "steps"], "--resume"),
+        (&new, &["--allow-non-finite"], "--model"),
+        (&new, &["--resize-vocabulary"], "--merge-adapter"),
+        (&tuned, &["--resize-vocabulary"], "--merge-adapter"),
+        (&resumed, &["--allow-non-finite"], "new run"),
+        (&resumed, &["--verify", "header"], "--model"),
+        (&resumed, &["--profile"], "--device wgpu"),
+    ] {
+        let (code, message) = refuse(&[start, options].concat());
+        assert!(code == "cli.usage" && message.contains(options[0]) && message.contains(with), "{options:?}: {message}");
+    }
+    let (code, message) = refuse(&[&new[..], &["--stop-at", "1000"]].concat());
+    assert!(code == "cli.usage" && message.contains("--stop-at 1000") && message.contains("whose last one is"), "{message}");
+}
+
 #[test]
 fn a_file_that_a_receipt_does_not_list_fails_if_models_are_read_from_it() {
     let (out, _) = checkpoint();

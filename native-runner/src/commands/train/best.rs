@@ -44,7 +44,10 @@ impl Best {
             ("of another model", saved.model != *run.trainer.model().config()),
             ("with another seed", saved.train.seed != run.trainer.config().seed),
             ("which was not evaluated at its step", evaluation.is_none()),
-            ("which was evaluated on other data", data.is_some_and(|data| data != run.trainer.dataset().evaluated_digest())),
+            (
+                "or of this one before its data changed, which was evaluated on other data",
+                data.is_some_and(|data| data != run.trainer.dataset().evaluated_digest()),
+            ),
         ];
         match differences.into_iter().find(|(_, differs)| *differs) {
             Some((why, _)) => Err(self.is_of_another_run(&saved, why)),
