@@ -32,15 +32,31 @@ pub(super) fn adapter(name: &str) -> Refusal {
     Refusal::new(word!("bundle.adapter")).of(name).subject(base_name(name)).expected("a model's own files").found("an adapter").hint(hint)
 }
 
-/// Returns the refusal of weights that are a pickle, if one is among the files.
-pub(super) fn pickle(files: &Files) -> Option<Error> {
-    let is_pickle = |file: &dyn ByteSource| {
+/// Weights of other programs: ending of their file's name, and their format in a refusal.
+const OTHER_WEIGHTS: [(&str, &str); 8] = [
+    (".bin", "pickle"),
+    (".pt", "pickle"),
+    (".pth", "pickle"),
+    (".ckpt", "pickle"),
+    (".h5", "weights of TensorFlow"),
+    (".msgpack", "weights of Flax"),
+    (".onnx", "a graph of ONNX"),
+    (".npz", "arrays of NumPy"),
+];
+
+/// Returns the refusal of weights in a format of another program, if such a file is among these.
+pub(super) fn other_weights(files: &Files) -> Option<Error> {
+    let format = |file: &dyn ByteSource| {
         let name = lower_name(file);
-        [".bin", ".pt", ".pth", ".ckpt"].iter().any(|end| name.ends_with(end)) && matches!(known_mark(file), Some("zip" | "pickle"))
+        let (_, format) = OTHER_WEIGHTS.into_iter().find(|(end, _)| name.ends_with(end))?;
+        (format != "pickle" || matches!(known_mark(file), Some("zip" | "pickle"))).then_some(format)
     };
-    let file = files.iter().find(|file| is_pickle(file.as_ref()))?;
-    let hint = "Python pickles are never loaded; save the model as safetensors where it was made";
-    Some(Refusal::new(word!("format.unsupported")).of(file.name()).found("pickle").hint(hint).into())
+    let (file, format) = files.iter().find_map(|file| Some((file, format(file.as_ref())?)))?;
+    let hint = match format {
+        "pickle" => "Python pickles are never loaded; save the model as safetensors where it was made",
+        _ => "save the model as safetensors where it was made",
+    };
+    Some(Refusal::new(word!("format.unsupported")).of(file.name()).found(format).hint(hint).into())
 }
 
 /// Returns the position of the file `name`.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use super::entry::{Entry, narrow};
-use super::files::{Files, MAX_DOCUMENT_BYTES, document, find, or_refused, pickle, unused};
+use super::files::{Files, MAX_DOCUMENT_BYTES, document, find, or_refused, other_weights, unused};
 use super::index::open_index;
 use super::options::{OpenOptions, Taken};
 use super::prefixes::settle_prefix;
@@ -148,7 +148,7 @@ fn open_weights(files: &Files) -> Result<(Shards, Vec<Warning>)> {
     }
     let absent =
         || Refusal::new(word!("bundle.weights.missing")).of("config.json").expected("model.safetensors, or shards and their index");
-    Err(pickle(files).unwrap_or_else(|| absent().into()))
+    Err(other_weights(files).unwrap_or_else(|| absent().into()))
 }
 
 /// Enlarges the vocabulary to the rows of the embedding: rows beyond it are padding and are kept, as tokens that never occur. Fewer rows are

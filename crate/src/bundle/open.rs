@@ -1,7 +1,7 @@
 //! Recognises a set of files, and opens it.
 
 use super::adapter::{attach_adapter, merge_adapter};
-use super::files::{Files, adapter, find, gguf_files, lower_name, named, pickle};
+use super::files::{Files, adapter, find, gguf_files, lower_name, named, other_weights};
 use super::gguf_model::open_gguf;
 use super::hf_folder::open_folder;
 use super::options::OpenOptions;
@@ -72,7 +72,7 @@ fn no_model(files: &Files) -> Error {
             Err(error) => error,
         };
     }
-    if let Some(error) = pickle(files) {
+    if let Some(error) = other_weights(files) {
         return error;
     }
     Refusal::new(word!("format.unsupported"))

@@ -70,7 +70,8 @@ const GZIP: Mark = mark("gzip", "a gzip file", "unpack the file first");
 const GGUF: Mark = mark("gguf", "a GGUF file", "open the file as what it is");
 const LEGACY_GGML: Mark = mark("legacy-ggml", "a file of the old ggml format", "convert the file to GGUF");
 pub(crate) const GIT_LFS_POINTER: Mark = mark("git-lfs-pointer", "a pointer of Git LFS", "fetch the real file with git lfs pull");
-pub(crate) const HTML: Mark = mark("html", "a page of HTML", "the download went wrong: fetch the file itself, not the page that shows it");
+pub(crate) const HTML: Mark =
+    mark("html", "a page of HTML or XML", "the download went wrong: fetch the file itself, not the page that shows it");
 
 /// Description of a file or a document that is not what it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -113,6 +113,10 @@ fn files_that_are_no_model_are_told_apart() {
     assert_eq!(code(vec![file("config.json", config(true))]), "bundle.weights.missing");
     assert_eq!(code(vec![file("config.json", "{"), file("model.safetensors", "")]), "bundle.config.json");
     assert_eq!(code(vec![file("config.json", config(true)), file("pytorch_model.bin", *b"PK\x03\x04....")]), "format.unsupported");
+    for (name, program) in [("tf_model.h5", "TensorFlow"), ("flax_model.msgpack", "Flax"), ("model.onnx", "ONNX"), ("w.npz", "NumPy")] {
+        let error = open_bundle(vec![file("config.json", config(true)), file(name, "weights")]).unwrap_err();
+        assert!(error.code() == "format.unsupported" && error.to_string().contains(program), "{name}: {error}");
+    }
     assert_eq!(code(vec![file("config.json", config(true)), file("model.safetensors", "")]), "safetensors.header.truncated");
     let empty = || super::files::gguf(&[], &[]);
     assert_eq!(code(vec![file("a.gguf", empty()), file("b.gguf", empty())]), "bundle.ambiguous");
