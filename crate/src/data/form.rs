@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::json::{Outline, Value as Text, outline, value};
 use super::source::DataSource;
-use super::table::table_reader;
+use super::table::{is_separator, table_reader};
 use super::text::TextReader;
 use crate::config::{DataSettings, Form};
 use crate::error::{Refusal, Result, word};
@@ -193,7 +193,8 @@ impl Head {
         let named = matches!(hint, Some(Form::Csv | Form::Tsv));
         let fields = |delimiter: u8| {
             let mut records = table_reader(self.text.as_bytes(), delimiter).into_records().take(RECORDS);
-            let names = records.next()?.ok()?;
+            let first = records.next()?.ok()?;
+            let names = if is_separator(&first) { records.next()?.ok()? } else { first };
             let is_name = |name: &str| {
                 let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
                 !name.is_empty() && name.len() <= NAME && name.trim() == name && name.chars().all(inside)

@@ -118,7 +118,9 @@ impl<'a> Table<'a> {
             return Ok(None);
         }
         if self.names.is_none() {
-            let Some(names) = self.record(file)? else {
+            let first = self.record(file)?;
+            let names = if first.as_ref().is_some_and(is_separator) { self.record(file)? } else { first };
+            let Some(names) = names else {
                 self.ended = true;
                 return fault("no first line of names".to_owned());
             };
@@ -147,6 +149,11 @@ impl<'a> Table<'a> {
         };
         Ok(Some((line, row)))
     }
+}
+
+/// Returns true for the line `sep=;` of spreadsheets, which only names the separator by which it was split here.
+pub(super) fn is_separator(record: &csv::StringRecord) -> bool {
+    record.iter().eq(["sep=", ""])
 }
 
 /// Returns a reader of records with any number of fields, separated by `delimiter`.

@@ -185,6 +185,20 @@ fn fields_of_a_table_are_texts_but_for_columns_of_structure() {
     }
 }
 
+/// Spreadsheets write `sep=` before the names where the separator is not that of the language.
+#[test]
+fn a_first_line_that_only_names_the_separator_is_no_row() {
+    let plain = read("a.csv", b"prompt,completion\nx,y\nz,w\n").unwrap().digest();
+    for (name, table) in [
+        ("a.csv", "sep=;\nprompt;completion\nx;y\nz;w\n"),
+        ("a.csv", "sep=,\r\nprompt,completion\r\nx,y\r\nz,w\r\n"),
+        ("a.tsv", "sep=\t\nprompt\tcompletion\nx\ty\nz\tw\n"),
+        ("pasted", "sep=;\nprompt;completion\nx;y\nz;w\n"),
+    ] {
+        assert_eq!(read(name, table.as_bytes()).unwrap().digest(), plain, "{name} {table:?}");
+    }
+}
+
 #[test]
 fn names_of_columns_may_have_separators_and_brackets() {
     let columns = |prompt: &str, completion: &str| DataSettings {
