@@ -62,7 +62,8 @@ pub enum Command {
     Detokenize(DetokenizeArgs),
     /// Print the learning rates that a new run plans, one line per step.
     Schedule(ScheduleArgs),
-    /// Show the contents of model files and check that they are sound.
+    /// Show the contents of model files and whether they are sound. A file that is refused is a result, with its reason, and no failure of the
+    /// command.
     Inspect(InspectArgs),
     /// Measure this device.
     Bench(crate::commands::bench::BenchArgs),

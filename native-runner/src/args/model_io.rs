@@ -31,9 +31,9 @@ pub struct OutputArgs {
     /// With --format safetensors or peft: dtype of all tensors, f32, bf16, f16, or stored, which keeps the dtype of each [default: stored].
     #[arg(long, value_name = "DTYPE")]
     pub dtype: Option<String>,
-    /// With --format gguf: the GGUF file that training started from, or all parts of a split one. Its metadata, its tokenizer and the
-    /// tensors that were not trained are kept byte for byte; without --base a new file is written. For the checkpoint of an adapter: the
-    /// model that it was trained on, needed to merge the adapter (--format safetensors or gguf) and for gguf-adapter.
+    /// With --format gguf: the GGUF file that the model comes from, or all parts of a split one. Its metadata, its tokenizer and the tensors
+    /// that nothing changed are kept byte for byte; without --base a new file is written. For the checkpoint of an adapter: the model that it
+    /// was trained on, needed to merge the adapter (--format safetensors or gguf) and for gguf-adapter.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub base: Vec<PathBuf>,
     /// With --format safetensors: maximum size of a shard, in bytes [default: 1900000000].

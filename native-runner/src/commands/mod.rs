@@ -22,6 +22,7 @@ pub mod verify;
 
 use std::path::Path;
 
+use tabtune::Error;
 use tabtune::bundle::Bundle;
 use tabtune::config::{BaseStorage, Precision};
 use tabtune::device::Device;
@@ -80,9 +81,18 @@ pub fn load_apart(bundle: &Bundle, args: &ApartArgs, device: &Device) -> Result<
     check_inference_limits(bundle, storage, device.info().limits)?;
     let model = block_on(Model::for_inference(bundle, storage, &device.inner(), &Interrupt::none()))?;
     if args.adapter.is_some() {
-        model.check_finite()?;
+        model.check_finite().map_err(for_good)?;
     }
     Ok(model)
+}
+
+/// Replaces the hint about allowing such weights, which commands without training cannot do.
+fn for_good(error: Error) -> Error {
+    let Error::Refused(mut list) = error else { return error };
+    for refusal in &mut list {
+        refusal.hint = Some("nothing can be computed with them: fetch the files again, or use an earlier checkpoint".into());
+    }
+    Error::Refused(list)
 }
 
 /// Returns the tokenizer that came with the model at `path`.

@@ -119,7 +119,11 @@ impl<'a> Parts<'a> {
             }
         }
         faults.extend(lacking);
-        faults.extend(self.config.untargeted(&found)?.into_iter().map(|module| refuse(module, "a module that target_modules names")));
+        let within = match self.config.layers_to_transform {
+            Some(_) => "a module that target_modules names, in a block that layers_to_transform names",
+            None => "a module that target_modules names",
+        };
+        faults.extend(self.config.untargeted(&found)?.into_iter().map(|module| refuse(module, within)));
         faults.extend(self.saved.keys().filter(|own| absent(own)).map(|own| refuse(own, "a tensor of the base")));
         Ok(faults)
     }
