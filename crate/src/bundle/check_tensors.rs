@@ -38,7 +38,7 @@ impl Bundle {
         let absent: Vec<&(String, Vec<usize>)> = names.iter().filter(|(name, _)| !self.entries.contains_key(name)).copied().collect();
         refusals.extend(self.missing(&absent, &left));
         let in_block = |name: &str| names::block_of(name).is_some_and(|block| block < self.config.num_hidden_layers);
-        let takes_part = |name: &str| in_block(name) || COMPUTED_WITH.iter().any(|start| self.entries[name].stored_name.starts_with(start));
+        let takes_part = |name: &str| in_block(name) || COMPUTED_WITH.iter().any(|start| self.entries[name].stored.name.starts_with(start));
         for name in left.iter().filter(|name| takes_part(name)) {
             let artifact = self.files[self.entries[name].source].name();
             let refusal = Refusal::new(word!("model.tensor.unexpected")).of(artifact).subject(name);
@@ -49,7 +49,7 @@ impl Bundle {
             let refusal = Refusal::new(word!("model.tensor.shape")).of(self.files[entry.source].name()).subject(&entry.name);
             refusals.push(refusal.expected(format!("{shape:?}")).found(format!("{:?}", entry.shape)));
         }
-        for (_, entry) in given.iter().filter(|(_, entry)| entry.encoding.is_none() || entry.end.is_none()) {
+        for (_, entry) in given.iter().filter(|(_, entry)| entry.encoding.is_none() || entry.stored.bytes.is_none()) {
             refusals.push(unreadable(&entry.dtype, &entry.name, self.files[entry.source].name()));
         }
         if !refusals.is_empty() {

@@ -5,21 +5,19 @@ use std::rc::Rc;
 use super::adapter::Merge;
 use crate::error::{Refusal, Result, word};
 use crate::families::Layout;
-use crate::formats::Encoding;
+use crate::formats::{Encoding, FileTensor};
 
-/// Position of a stored tensor, and its encoding and layout.
+/// A tensor of an opened model, and its tensor in a file.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) name: String,
-    pub(super) stored_name: String,
+    /// The tensor in its file.
+    pub(super) stored: FileTensor,
     pub(super) dtype: String,
     pub(super) encoding: Option<Encoding>,
     /// Shape in Hugging Face's layout.
     pub(super) shape: Vec<usize>,
     pub(super) source: usize,
-    pub(super) begin: u64,
-    /// Position one past the last byte; `None` for types of unknown size.
-    pub(super) end: Option<u64>,
     pub(super) layout: Layout,
     /// Pair of an adapter that is added to the values.
     pub(super) merge: Option<Rc<Merge>>,
@@ -28,9 +26,22 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// Describes the tensor `name` of a model, which lies with this layout in the file `artifact`, number `source` of the model's files.
+    ///
+    /// # Errors
+    /// `source.too-large` for a shape that this machine cannot address.
+    pub(super) fn new(name: String, stored: FileTensor, layout: Layout, source: usize, artifact: &str) -> Result<Self> {
+        let mut shape = narrow(&stored.shape, &stored.name, artifact)?;
+        if layout == Layout::Transposed {
+            shape.reverse();
+        }
+        let (dtype, encoding) = (stored.dtype.clone(), Encoding::of_dtype(&stored.dtype));
+        Ok(Self { name, stored, dtype, encoding, shape, source, layout, merge: None, replaced: None })
+    }
+
     /// Returns whether the values are exactly those of the stored bytes.
     pub(super) fn is_verbatim(&self) -> bool {
-        self.end.is_some() && self.merge.is_none()
+        self.stored.bytes.is_some() && self.merge.is_none()
     }
 }
 

@@ -13,10 +13,9 @@ use super::tokenizer_binding::PortableTokenizerBinding;
 use crate::error::Result;
 use crate::families::names::Layout;
 use crate::families::{config_from_gguf, names};
-use crate::formats::{ByteSource, Digest, GgufFile, GgufTensor, GgufValue, SafetensorsFile, base_name, read_document};
+use crate::formats::{ByteSource, Digest, FileTensor, GgufFile, GgufValue, SafetensorsFile, base_name, read_document};
 use crate::state::{
-    ArtifactDigests, Identity, MANIFEST_FILE, MANIFEST_KEY, StateManifest, StatedDigests, TensorRole, leaf, optimizer_digest,
-    weights_digest,
+    ArtifactDigests, Identity, MANIFEST_FILE, MANIFEST_KEY, StateManifest, StatedDigests, optimizer_digest, weights_digest,
 };
 
 impl ArtifactDigests {
@@ -94,8 +93,8 @@ fn of_folder(files: &[Part<'_>]) -> Result<StatedDigests> {
         let of_optimizer = *role == "optimizer" || file.metadata.get(OPTIMIZER_WEIGHTS).is_some();
         let leaves = if of_optimizer { &mut state } else { &mut weights };
         for tensor in file.tensors {
-            let hasher = TensorHasher::plain(&tensor.name, &tensor.dtype, tensor.shape);
-            let payload = hasher.payload_in(*source, tensor.begin, tensor.end)?;
+            let hasher = TensorHasher::plain(&tensor.name, &tensor.dtype, tensor.shape.clone());
+            let payload = hasher.payload_in(*source, tensor.begin, tensor.end())?;
             leaves.insert(tensor.name, hasher.leaf(payload));
         }
     }
@@ -108,11 +107,9 @@ fn of_folder(files: &[Part<'_>]) -> Result<StatedDigests> {
 fn of_json(source: &dyn ByteSource) -> Result<StatedDigests> {
     let read = read_state_json(source)?;
     let (mut weights, mut state) = (BTreeMap::new(), BTreeMap::new());
-    for tensor in &read.tensors {
-        let entry = &tensor.entry;
-        let role = read.manifest.as_ref().and_then(|manifest| manifest.tensors.get(&entry.name)).map(|record| record.role);
-        let leaves = if matches!(role, Some(TensorRole::State(_))) { &mut state } else { &mut weights };
-        leaves.insert(entry.name.clone(), leaf(&entry.name, &entry.dtype, &entry.shape, tensor.sum));
+    for entry in &read.tensors {
+        let leaves = if entry.is_state() { &mut state } else { &mut weights };
+        leaves.extend(entry.known_leaf().map(|leaf| (entry.manifest.state_key.clone(), leaf)));
     }
     let known = match &read.manifest {
         Some(manifest) => ArtifactDigests::of_manifest(&manifest.identity, &manifest.groups)?,
@@ -125,7 +122,7 @@ fn of_json(source: &dyn ByteSource) -> Result<StatedDigests> {
 /// be included, or left out as the head of a tied model; an import under the file's own names includes everything as stored.
 fn of_gguf(parts: &[&dyn ByteSource], stated: Option<Digest>) -> Result<StatedDigests> {
     let (file, homes, _) = summed_gguf(parts, &(0..parts.len()).collect::<Vec<_>>())?;
-    let home = |tensor: &GgufTensor| file.tensors.iter().position(|one| one.name == tensor.name).map_or(parts[0], |at| parts[homes[at]]);
+    let home = |tensor: &FileTensor| file.tensors.iter().position(|one| one.name == tensor.name).map_or(parts[0], |at| parts[homes[at]]);
     let family = file.get(ARCHITECTURE).and_then(GgufValue::text).unwrap_or_default();
     let divisors = file.tensor(names::ROPE_FREQS).map(|tensor| dequantise(home(tensor), tensor)).transpose()?;
     let tied = file.tensor("output.weight").is_none();
@@ -135,7 +132,7 @@ fn of_gguf(parts: &[&dyn ByteSource], stated: Option<Digest>) -> Result<StatedDi
         let place = config.as_ref().and_then(|config| names::from_gguf(&tensor.name, family, config));
         let (key, layout) = place.unwrap_or((tensor.name.clone(), Layout::Same));
         let hasher = TensorHasher::of_gguf(&key, tensor, layout);
-        let payload = hasher.payload_in(parts[at], tensor.begin, tensor.begin + tensor.bytes.unwrap_or(0))?;
+        let payload = hasher.payload_in(parts[at], tensor.begin, tensor.end())?;
         if let Some(config) = config.as_ref().filter(|_| key == names::HEAD) {
             let embedding = names::embedding(config.architecture);
             copy = Some((embedding, TensorHasher::of_gguf(embedding, tensor, layout).leaf(payload)));
@@ -158,7 +155,7 @@ fn as_it_stands(parts: &[&dyn ByteSource], homes: &[usize], file: &GgufFile) -> 
     let mut leaves = BTreeMap::new();
     for (tensor, &at) in file.tensors.iter().zip(homes) {
         let hasher = TensorHasher::of_gguf(&tensor.name, tensor, Layout::Same);
-        let payload = hasher.payload_in(parts[at], tensor.begin, tensor.begin + tensor.bytes.unwrap_or(0))?;
+        let payload = hasher.payload_in(parts[at], tensor.begin, tensor.end())?;
         leaves.insert(tensor.name.clone(), hasher.leaf(payload));
     }
     Ok(weights_digest(&leaves))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::entry::{Entry, narrow};
+use super::entry::Entry;
 use super::files::{Files, MAX_DOCUMENT_BYTES, adapter, document, find, or_refused, unused};
 use super::gguf_tokenizer::{check_tokenizer, end_ids, tokenizer_parts};
 use super::options::{OpenOptions, Taken};
@@ -13,7 +13,7 @@ use super::tokenizer_files::{GENERATION, TOKENIZER_FILES, carried, hf_tokenizer}
 use crate::error::{Refusal, Result, word};
 use crate::families::names::Layout;
 use crate::families::{check_keys, config_from_gguf, names};
-use crate::formats::{ByteSource, Encoding, GgufFile, GgufValue, Warning, base_name, join_parts};
+use crate::formats::{ByteSource, GgufFile, GgufValue, Warning, base_name, join_parts};
 use crate::state::{Base, BaseFile, CARRIED_FILES, SourceFormat};
 use crate::tokenizer::Tokenizer;
 
@@ -72,30 +72,14 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     let family = file.get("general.architecture").and_then(GgufValue::text).unwrap_or_default();
     let mut warnings = file.warnings.clone();
     check_keys(&file, family, &mut warnings)?;
-    let listed = file.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.ggml_type.dtype(), &tensor.shape[..]));
+    let listed = file.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.dtype.clone(), &tensor.shape[..]));
     let taken = Taken::of(listed, options.request.as_ref(), &name, &mut warnings)?;
     let mut entries = Vec::new();
     for (tensor, &source) in file.tensors.iter().zip(&homes).filter(|(tensor, _)| tensor.name != names::ROPE_FREQS) {
         let Some(own) = taken.name(&tensor.name) else { continue };
         // A tensor without a Hugging Face name keeps its own, so that the model can report it as unexpected.
         let (name_hf, layout) = names::from_gguf(own, family, &config).unwrap_or((own.to_string(), Layout::Same));
-        let mut shape = narrow(&tensor.shape, &tensor.name, files[source].name())?;
-        if layout == Layout::Transposed {
-            shape.reverse();
-        }
-        entries.push(Entry {
-            stored_name: tensor.name.clone(),
-            name: name_hf,
-            encoding: Encoding::of_ggml(tensor.ggml_type),
-            dtype: tensor.ggml_type.dtype(),
-            shape,
-            source,
-            begin: tensor.begin,
-            end: tensor.bytes.map(|bytes| tensor.begin + bytes),
-            layout,
-            merge: None,
-            replaced: None,
-        });
+        entries.push(Entry::new(name_hf, tensor.clone(), layout, source, files[source].name())?);
     }
     let find_entry = |name: &str| entries.iter().position(|entry: &Entry| entry.name == name);
     if let (false, Some(head), Some(embedding)) =

@@ -6,13 +6,13 @@ use super::stream::FileStream;
 use super::tensor_hasher::TensorHasher;
 use crate::error::{Refusal, Result, word};
 use crate::families::names::Layout;
-use crate::formats::{GgufRecord, GgufValue, gguf_header};
+use crate::formats::{FileTensor, GgufValue, gguf_header};
 use crate::state::ArtifactDigests;
 
 /// A tensor of a GGUF file to be written.
 pub(crate) struct GgufOutput {
     /// Name, type and shape in the file.
-    pub(crate) record: GgufRecord,
+    pub(crate) record: FileTensor,
     /// Bytes of the tensor.
     pub(crate) contents: Segment,
     /// Hugging Face's name of the weight, and its layout in the file; `None` for a tensor that is no weight of the model, or a second copy of
@@ -24,7 +24,7 @@ impl FileStream {
     /// Adds a GGUF file with these keys and tensors, in their order, and records it for a receipt. The rules are those of [`gguf_header`];
     /// contents whose length differs from their record are `export.tensor.size`.
     pub(crate) fn push_gguf(&mut self, name: &str, metadata: &[(String, GgufValue)], tensors: Vec<GgufOutput>) -> Result<()> {
-        let records: Vec<GgufRecord> = tensors.iter().map(|tensor| tensor.record.clone()).collect();
+        let records: Vec<FileTensor> = tensors.iter().map(|tensor| tensor.record.clone()).collect();
         let header = gguf_header(metadata, &records)?;
         let file = self.files.len();
         let mut bytes = header.bytes.len() as u64;
@@ -36,8 +36,8 @@ impl FileStream {
                 return Err(refusal.expected(format!("{} bytes", span.bytes)).found(segment.len()).into());
             }
             if let (Some((key, layout)), Some(checksums)) = (&tensor.weight, &mut self.checksums) {
-                let GgufRecord { name, ggml_type, shape } = &tensor.record;
-                let hasher = TensorHasher::new(key, name, &ggml_type.dtype(), shape, *layout);
+                let FileTensor { name, dtype, shape, .. } = &tensor.record;
+                let hasher = TensorHasher::new(key, name, dtype, shape, *layout);
                 let again = match &segment {
                     _ if hasher.sum(span.bytes).is_some() => None,
                     Segment::Copied(stored) => Some(Segment::Copied(hasher.ordered_span(stored))),

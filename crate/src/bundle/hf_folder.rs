@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::entry::{Entry, narrow};
+use super::entry::Entry;
 use super::files::{Files, MAX_DOCUMENT_BYTES, document, find, or_refused, other_weights, unused};
 use super::index::open_index;
 use super::options::{OpenOptions, Taken};
@@ -15,7 +15,7 @@ use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::names::Layout;
 use crate::families::{check, config_of_weights, names};
-use crate::formats::{ByteSource, Encoding, SafetensorsFile, Warning, base_name, describe_flaw, foreign, key_twice};
+use crate::formats::{ByteSource, SafetensorsFile, Warning, base_name, describe_flaw, foreign, key_twice};
 use crate::state::{Base, BaseFile, SourceFormat};
 use crate::tokenizer::Tokenizer;
 
@@ -52,19 +52,7 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     for (source, file) in &shards {
         for tensor in &file.tensors {
             let Some(name) = taken.name(&tensor.name).and_then(|name| names::from_hf(name, &config)) else { continue };
-            entries.push(Entry {
-                stored_name: tensor.name.clone(),
-                encoding: Encoding::of_word(&tensor.dtype),
-                dtype: tensor.dtype.clone(),
-                shape: narrow(&tensor.shape, &name, files[*source].name())?,
-                source: *source,
-                begin: tensor.begin,
-                end: Some(tensor.end),
-                layout: Layout::Same,
-                merge: None,
-                replaced: None,
-                name,
-            });
+            entries.push(Entry::new(name, tensor.clone(), Layout::Same, *source, files[*source].name())?);
         }
     }
     warnings.extend(settle_prefix(&mut entries, config.architecture));

@@ -51,7 +51,7 @@ pub(super) fn open_index(index: &dyn ByteSource, files: &[&dyn ByteSource]) -> R
     }
     let mut warnings: Vec<Warning> = shards.iter().flat_map(|(_, shard)| shard.warnings.clone()).collect();
     compare(&map, &shards, files, index.name())?;
-    let total: u64 = shards.iter().flat_map(|(_, shard)| &shard.tensors).map(|tensor| tensor.end - tensor.begin).sum();
+    let total: u64 = shards.iter().flat_map(|(_, shard)| &shard.tensors).map(|tensor| tensor.end() - tensor.begin).sum();
     let stated = document.get("metadata").and_then(|metadata| metadata.get("total_size"));
     if stated.is_some_and(|stated| stated.count() != Some(total)) {
         warnings.push(Warning::new(word!("index.total-size"), "total_size"));

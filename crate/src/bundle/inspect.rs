@@ -8,12 +8,11 @@ use serde::Serialize;
 use super::adapter::LoraConfig;
 use super::gguf_tokenizer::check_tokenizer;
 use super::index::open_index;
-use super::inventory::InventoryTensor;
 use super::state_json::check_state_json;
 use crate::error::{Error, Refusal, Result, shown, word};
 use crate::formats::{
-    ByteSource, Encoding, GgufFile, GgufTensor, SafetensorsFile, SafetensorsTensor, Warning, base_name, count_non_finite, dtype_bits,
-    first_flaw, for_each_chunk, unreadable,
+    ByteSource, Encoding, FileTensor, GgufFile, SafetensorsFile, Warning, base_name, count_non_finite, dtype_bits, first_flaw,
+    for_each_chunk, unreadable,
 };
 
 /// Format of a file that can be inspected.
@@ -91,7 +90,7 @@ pub struct InspectReport {
     /// Number of tensors.
     pub tensors: usize,
     /// List of the tensors.
-    pub inventory: Vec<InventoryTensor>,
+    pub inventory: Vec<FileTensor>,
 }
 
 /// Checks one file: stages open and bind, and with `read` also every tensor's values. Without `format` the ending of the name decides.
@@ -164,12 +163,11 @@ impl InspectReport {
     fn safetensors(&mut self, source: &dyn ByteSource, read: bool) -> Result<()> {
         let file = SafetensorsFile::open(source)?;
         self.warnings.extend(file.warnings);
-        let entry = |t: &SafetensorsTensor| InventoryTensor { name: t.name.clone(), dtype: t.dtype.clone(), shape: t.shape.clone() };
-        self.inventory.extend(file.tensors.iter().map(entry));
+        self.inventory.extend(file.tensors.iter().cloned());
         for tensor in file.tensors.iter().filter(|_| read) {
             let unit = usize::try_from(dtype_bits(&tensor.dtype).unwrap_or(8) / 8).unwrap_or(1);
             let (mut non_finite, mut bad_bool) = (0, false);
-            for_each_chunk(source, tensor.begin, tensor.end, unit, |piece| {
+            for_each_chunk(source, tensor.begin, tensor.end(), unit, |piece| {
                 non_finite += count_non_finite(&tensor.dtype, piece);
                 bad_bool |= tensor.dtype == "BOOL" && piece.iter().any(|&byte| byte > 1);
                 Ok(())
@@ -186,29 +184,22 @@ impl InspectReport {
     fn gguf(&mut self, source: &dyn ByteSource, read: bool) -> Result<()> {
         let file = GgufFile::open(source)?;
         self.warnings.extend(file.warnings.iter().cloned());
-        let entry = |t: &GgufTensor| InventoryTensor { name: t.name.clone(), dtype: t.ggml_type.dtype(), shape: t.shape.clone() };
-        self.inventory.extend(file.tensors.iter().map(entry));
+        self.inventory.extend(file.tensors.iter().cloned());
         if let Err(error) = check_tokenizer(&file) {
             self.refuse(&error.in_file(source.name()));
         }
         for tensor in file.tensors.iter().filter(|_| read) {
-            let dtype = tensor.ggml_type.dtype();
-            let Some(bytes) = tensor.bytes else {
-                self.refuse(&unreadable(&dtype, &tensor.name, source.name()).into());
+            let (dtype, encoding) = (&tensor.dtype, Encoding::of_dtype(&tensor.dtype));
+            if tensor.bytes.is_none() || encoding.is_none() && dtype.starts_with("GGML:") {
+                self.refuse(&unreadable(dtype, &tensor.name, source.name()).into());
                 continue;
-            };
-            let (begin, end) = (tensor.begin, tensor.begin.saturating_add(bytes));
-            match Encoding::of_ggml(tensor.ggml_type) {
-                None if dtype.starts_with("GGML:") => self.refuse(&unreadable(&dtype, &tensor.name, source.name()).into()),
-                encoding => {
-                    let (mut non_finite, unit) = (0, encoding.map_or(8, |encoding| encoding.unit().0));
-                    for_each_chunk(source, begin, end, unit, |piece| {
-                        non_finite += count_non_finite(&dtype, piece);
-                        Ok(())
-                    })?;
-                    self.count(&tensor.name, non_finite);
-                }
             }
+            let (mut non_finite, unit) = (0, encoding.map_or(8, |encoding| encoding.unit().0));
+            for_each_chunk(source, tensor.begin, tensor.end(), unit, |piece| {
+                non_finite += count_non_finite(dtype, piece);
+                Ok(())
+            })?;
+            self.count(&tensor.name, non_finite);
         }
         Ok(())
     }

@@ -16,7 +16,6 @@ mod gguf_vocabulary;
 mod hf_folder;
 mod index;
 mod inspect;
-mod inventory;
 mod manifest_stream;
 mod open;
 mod options;
@@ -59,10 +58,9 @@ pub use crate::formats::{ByteSource, MemorySource, Warning};
 pub use self::{
     adapter::{LoraConfig, MergedAdapter, MergedTensor, adapter_config_json},
     inspect::{FileFormat, InspectReport, inspect},
-    inventory::InventoryTensor,
     open::{open_bundle, open_bundle_with},
     pieces::{PIECE_ELEMENTS, Pieces, dequantise},
-    stored_tensor::{StoredBytes, StoredTensor},
+    stored_tensor::StoredTensor,
     stream::{StreamTensor, StreamValues},
     tokenizer_binding::{PortableTokenizerBinding, TokenizerAsset},
     verify::{Check, Verification, verify, verify_files, verify_with_inputs},

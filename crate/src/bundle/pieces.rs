@@ -1,10 +1,10 @@
 //! Reads a tensor's values piece by piece, in Hugging Face's layout, so that even a tensor larger than memory can be read.
 
 use super::adapter::Factors;
-use super::entry::{Entry, narrow};
+use super::entry::Entry;
 use crate::error::{Refusal, Result, word};
 use crate::families::names::Layout;
-use crate::formats::{ByteSource, Encoding, GgufTensor, for_each_chunk, unreadable};
+use crate::formats::{ByteSource, Encoding, FileTensor, for_each_chunk, unreadable};
 
 /// Maximum number of values in a piece: 8 MiB of f32.
 pub const PIECE_ELEMENTS: usize = 2 << 20;
@@ -73,10 +73,11 @@ pub(super) fn stored_row(n: u64, head_rows: u64) -> u64 {
 impl<'a> Pieces<'a> {
     /// Creates the reader of `entry` with at most `max_elements` values in a piece, and never more than [`PIECE_ELEMENTS`].
     pub(super) fn new(entry: &'a Entry, source: &'a dyn ByteSource, max_elements: usize) -> Result<Self> {
-        let (Some(encoding), Some(end)) = (entry.encoding, entry.end) else {
-            return Err(unreadable(&entry.dtype, &entry.stored_name, source.name()).into());
+        let tensor = &entry.stored;
+        let Some(encoding) = entry.encoding.filter(|_| tensor.bytes.is_some()) else {
+            return Err(unreadable(&entry.dtype, &tensor.name, source.name()).into());
         };
-        let stored = Stored { source, name: &entry.stored_name, encoding, begin: entry.begin, end };
+        let stored = Stored { source, name: &tensor.name, encoding, begin: tensor.begin, end: tensor.end() };
         let product = |dims: &[usize]| dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64));
         let rows = entry.shape.first().map_or(1, |&rows| rows as u64);
         let row = product(entry.shape.get(1..).unwrap_or_default()).ok_or_else(|| stored.too_large())?;
@@ -235,19 +236,7 @@ impl<'a> Pieces<'a> {
 ///
 /// # Errors
 /// `gguf.tensor.type-unknown` or `.type-unsupported` without a decoder, `source.too-large`, and errors of reading.
-pub fn dequantise(source: &dyn ByteSource, tensor: &GgufTensor) -> Result<Vec<f32>> {
-    let entry = Entry {
-        name: tensor.name.clone(),
-        stored_name: tensor.name.clone(),
-        dtype: tensor.ggml_type.dtype(),
-        encoding: Encoding::of_ggml(tensor.ggml_type),
-        shape: narrow(&tensor.shape, &tensor.name, source.name())?,
-        source: 0,
-        begin: tensor.begin,
-        end: tensor.bytes.map(|bytes| tensor.begin.saturating_add(bytes)),
-        layout: Layout::Same,
-        merge: None,
-        replaced: None,
-    };
+pub fn dequantise(source: &dyn ByteSource, tensor: &FileTensor) -> Result<Vec<f32>> {
+    let entry = Entry::new(tensor.name.clone(), tensor.clone(), Layout::Same, 0, source.name())?;
     Pieces::new(&entry, source, PIECE_ELEMENTS)?.collect()
 }

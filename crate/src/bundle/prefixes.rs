@@ -32,7 +32,7 @@ pub(super) fn settle_prefix(entries: &mut [Entry], architecture: Architecture) -
     if new.iter().zip(entries.iter()).all(|(name, entry)| *name == entry.name) {
         return None;
     }
-    let told = entries.get(embedding).map(|entry| Warning::new(word!("model.tensor.prefix"), &entry.stored_name));
+    let told = entries.get(embedding).map(|entry| Warning::new(word!("model.tensor.prefix"), &entry.stored.name));
     entries.iter_mut().zip(new).for_each(|(entry, name)| entry.name = name);
     told
 }

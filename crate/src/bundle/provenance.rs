@@ -125,7 +125,7 @@ impl Bundle {
         for entry in self.entries.values() {
             let own = entry.replaced.as_deref().unwrap_or(entry);
             let hasher = TensorHasher::of_entry(own);
-            let payload = hasher.payload_in(self.files[own.source].as_ref(), own.begin, own.end.unwrap_or(own.begin))?;
+            let payload = hasher.payload_in(self.files[own.source].as_ref(), own.stored.begin, own.stored.end())?;
             leaves.insert(hasher.key.clone(), hasher.leaf(payload));
         }
         Ok(weights_digest(&leaves))
@@ -133,7 +133,7 @@ impl Bundle {
 
     /// Returns whether one reading of its weight files covers every tensor of the model, and nothing else.
     pub(crate) fn is_whole(&self) -> bool {
-        let in_passing = |entry: &Entry| entry.end.is_some_and(|end| TensorHasher::of_entry(entry).sum(end - entry.begin).is_some());
+        let in_passing = |entry: &Entry| entry.stored.bytes.is_some_and(|bytes| TensorHasher::of_entry(entry).sum(bytes).is_some());
         let plain = self.adapter.is_none() && self.selection == SelectionReport::default();
         plain && !self.entries.is_empty() && self.entries.values().all(in_passing)
     }
@@ -153,5 +153,7 @@ impl Bundle {
 
 /// Returns the position of a tensor of the file at `home`, for its checksum.
 fn span(entry: &Entry, home: usize) -> Option<TensorSpan> {
-    Some(TensorSpan { hasher: TensorHasher::of_entry(entry), file: home, begin: entry.begin, end: entry.end?, state: false, again: None })
+    let begin = entry.stored.begin;
+    let end = begin + entry.stored.bytes?;
+    Some(TensorSpan { hasher: TensorHasher::of_entry(entry), file: home, begin, end, state: false, again: None })
 }

@@ -25,7 +25,7 @@ impl StreamTensor {
     fn encoded_as(&self, to: Option<TensorType>) -> Option<TensorType> {
         let same = to.is_none_or(|to| to.ggml().dtype() == self.dtype());
         let as_it_is = match &self.values {
-            StreamValues::U64(_) | StreamValues::Copied(_) => true,
+            StreamValues::U64(_) | StreamValues::Copied(..) => true,
             StreamValues::Device(_) => same,
             StreamValues::Stored(stored) => same && stored.lies_as(Layout::Same),
         };
@@ -44,7 +44,7 @@ fn segment(tensor: StreamTensor, to: Option<TensorType>) -> Segment {
     let to = tensor.encoded_as(to);
     let values = match (tensor.values, to) {
         (StreamValues::U64(value), _) => return Segment::Bytes(value.to_le_bytes().to_vec()),
-        (StreamValues::Copied(stored), _) => return Segment::Copied(stored.span),
+        (StreamValues::Copied(_, span), _) => return Segment::Copied(span),
         (StreamValues::Device(values), None) => return Segment::Device(values),
         (StreamValues::Device(values), Some(_)) => Values::Device(values),
         (StreamValues::Stored(stored), _) => match stored.span().filter(|_| to.is_none()) {

@@ -13,17 +13,16 @@ pub(super) fn same_numbers(files: &Files, a: &Entry, b: &Entry, unread: bool) ->
     if a.shape == b.shape && a.dtype != b.dtype && exact(a) && exact(b) {
         return if unread { Ok(true) } else { same_values(files, a, b) };
     }
-    let (Some(a_end), Some(b_end)) = (a.end, b.end) else { return Ok(false) };
-    if a.dtype != b.dtype || a.shape != b.shape || a_end - a.begin != b_end - b.begin {
+    if a.dtype != b.dtype || a.shape != b.shape || a.stored.bytes.is_none() || a.stored.bytes != b.stored.bytes {
         return Ok(false);
     }
     if unread {
         return Ok(true);
     }
     let mut same = true;
-    let mut at = b.begin;
+    let mut at = b.stored.begin;
     let mut other = Vec::new();
-    for_each_chunk(files[a.source].as_ref(), a.begin, a_end, 1, |piece| {
+    for_each_chunk(files[a.source].as_ref(), a.stored.begin, a.stored.end(), 1, |piece| {
         if same {
             other.resize(piece.len(), 0);
             files[b.source].read_at(at, &mut other)?;

@@ -6,11 +6,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use half::{bf16, f16};
 
-use super::inventory::InventoryTensor;
 use crate::error::{Error, Refusal, Result, Word, word};
 use crate::formats::json::MAX_DEPTH;
-use crate::formats::{ByteSource, Digest, Json, JsonFault, describe_flaw, json, read_document};
-use crate::state::{StateDigests, StateManifest, StatedDigests, StatedResult, TensorRole, byte_len, leaf};
+use crate::formats::{ByteSource, Digest, FileTensor, Json, JsonFault, describe_flaw, json, read_document};
+use crate::state::{
+    ModelStateTensorManifest, Payload, StateDigests, StateManifest, StateTensorEntry, StatedDigests, StatedResult, byte_len,
+};
 
 /// Maximum size of the document.
 pub(crate) const MAX_JSON_BYTES: u64 = 64 << 20;
@@ -25,7 +26,7 @@ const MAX_RANK: usize = 8;
 /// A document that passed every check.
 pub(crate) struct StateJson {
     /// Tensors, ascending by name.
-    pub(crate) tensors: Vec<StateTensor>,
+    pub(crate) tensors: Vec<StateTensorEntry>,
     /// Manifest with groups, roles and paths.
     pub(crate) manifest: Option<StateManifest>,
     /// Digests that the document states.
@@ -34,16 +35,6 @@ pub(crate) struct StateJson {
     pub(crate) checks: BTreeMap<&'static str, StatedResult>,
     /// SHA-256 of the document.
     pub(crate) sha256: Digest,
-}
-
-/// One tensor with its stored bytes.
-pub(crate) struct StateTensor {
-    /// Name, dtype and shape.
-    pub(crate) entry: InventoryTensor,
-    /// Stored bytes.
-    pub(crate) bytes: Vec<u8>,
-    /// SHA-256 of the stored bytes.
-    pub(crate) sum: Digest,
 }
 
 /// Reads the document and checks every tensor, the manifest and the stated digests.
@@ -56,9 +47,10 @@ pub(crate) fn read_state_json(source: &dyn ByteSource) -> Result<StateJson> {
     read(&bytes, source.name()).map_err(|error| error.in_file(source.name()))
 }
 
-/// Returns the tensors of a document that passed every check.
-pub(super) fn check_state_json(source: &dyn ByteSource) -> Result<Vec<InventoryTensor>> {
-    Ok(read_state_json(source)?.tensors.into_iter().map(|tensor| tensor.entry).collect())
+/// Lists the tensors of a document that passed every check.
+pub(super) fn check_state_json(source: &dyn ByteSource) -> Result<Vec<FileTensor>> {
+    let listed = |StateTensorEntry { manifest: own, .. }: &StateTensorEntry| FileTensor::new(&own.state_key, &own.dtype, &own.shape);
+    Ok(read_state_json(source)?.tensors.iter().map(listed).collect())
 }
 
 fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
@@ -95,22 +87,23 @@ fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
         tensors.push(tensor(&name, record, numbers)?);
     }
     let manifest = given.map(|given| manifest(given, &tensors, artifact)).transpose()?;
-    let role = |name: &str| manifest.as_ref().and_then(|manifest| manifest.tensors.get(name)).map_or(TensorRole::Parameter, |of| of.role);
-    let leaf = |StateTensor { entry, sum, .. }: &StateTensor| {
-        (entry.name.clone(), (role(&entry.name), leaf(&entry.name, &entry.dtype, &entry.shape, *sum)))
-    };
+    if let Some(manifest) = &manifest {
+        tensors.iter_mut().for_each(|tensor| manifest.complete(&mut tensor.manifest));
+    }
+    let leaf = |entry: &StateTensorEntry| Some((entry.manifest.state_key.clone(), (entry.manifest.role, entry.known_leaf()?)));
     let groups = manifest.as_ref().map_or(&[][..], |manifest| &manifest.groups);
-    let digests = StateDigests::of(&tensors.iter().map(leaf).collect(), groups)?;
+    let digests = StateDigests::of(&tensors.iter().filter_map(leaf).collect(), groups)?;
     let stated = stated(given_digests, &digests)?;
     let checks = digests.verify(&stated, (true, true))?;
     Ok(StateJson { tensors, manifest, stated, checks, sha256: Digest::of(bytes) })
 }
 
 /// Reads the manifest inside the document, which must list exactly its tensors.
-fn manifest(given: Json<'_>, tensors: &[StateTensor], artifact: &str) -> Result<StateManifest> {
+fn manifest(given: Json<'_>, tensors: &[StateTensorEntry], artifact: &str) -> Result<StateManifest> {
     let manifest = StateManifest::of_json(given, artifact)?;
-    let found =
-        |StateTensor { entry, .. }: &StateTensor| (entry.name.clone(), (entry.dtype.clone(), entry.shape.clone(), JSON_FILE.to_string()));
+    let found = |StateTensorEntry { manifest: own, .. }: &StateTensorEntry| {
+        (own.state_key.clone(), (own.dtype.clone(), own.shape.clone(), JSON_FILE.to_string()))
+    };
     manifest.check_against(&tensors.iter().map(found).collect(), artifact)?;
     Ok(manifest)
 }
@@ -136,7 +129,7 @@ fn stated(given: Option<Json<'_>>, found: &StateDigests) -> Result<StatedDigests
     })
 }
 
-fn tensor(name: &str, record: Json<'_>, numbers: bool) -> Result<StateTensor> {
+fn tensor(name: &str, record: Json<'_>, numbers: bool) -> Result<StateTensorEntry> {
     let refuse = |code: Word| Refusal::new(code).subject(name);
     if record.object().is_none() {
         return Err(refuse(word!("json.field.type")).expected("an object").into());
@@ -176,7 +169,8 @@ fn tensor(name: &str, record: Json<'_>, numbers: bool) -> Result<StateTensor> {
         bytes
     };
     let sum = Digest::of(&bytes);
-    Ok(StateTensor { entry: InventoryTensor { name: name.to_string(), dtype: dtype.to_string(), shape }, bytes, sum })
+    let manifest = ModelStateTensorManifest::parameter(name, dtype, &shape);
+    Ok(StateTensorEntry { manifest, payload: Payload::summed(bytes, sum) })
 }
 
 /// Appends the little-endian bytes of a number; `None` if the dtype cannot hold it.

@@ -58,7 +58,7 @@ impl Bundle {
             _ => (1, false),
         };
         let source = self.files[entry.source].as_ref();
-        Some(StoredRows { id, shape: [rows, columns], transposed, source, begin: entry.begin, row_bytes, together, paired, at: 0 })
+        Some(StoredRows { id, shape: [rows, columns], transposed, source, begin: entry.stored.begin, row_bytes, together, paired, at: 0 })
     }
 }
 

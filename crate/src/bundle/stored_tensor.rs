@@ -4,13 +4,13 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::entry::{Entry, narrow};
+use super::entry::Entry;
 use super::pieces::Pieces;
 use super::tensors::Bundle;
 use crate::config::ModelConfig;
 use crate::error::{Refusal, Result, word};
 use crate::families::names::Layout;
-use crate::formats::{ByteSource, Encoding, GgmlType, SourceSpan};
+use crate::formats::{ByteSource, Encoding, FileTensor, GgmlType, SourceSpan};
 use crate::state::{ModelStateTensorManifest, SourceFormat};
 
 /// A tensor of an opened model; it keeps the model's files open. Nothing is read before it is written.
@@ -27,25 +27,6 @@ struct Summed {
     values: u64,
     /// Sum of the squares of the rounding errors of adding them in f32.
     squares: f64,
-}
-
-/// Stored bytes of a tensor of a file, in the order of its shape.
-#[derive(Debug, Clone)]
-pub struct StoredBytes {
-    pub(super) dtype: String,
-    pub(super) span: SourceSpan,
-}
-
-impl StoredBytes {
-    /// Describes the bytes `span`, values of `dtype`, a word of safetensors.
-    pub(crate) fn new(dtype: &str, span: SourceSpan) -> Self {
-        Self { dtype: dtype.to_string(), span }
-    }
-
-    /// Returns the bytes.
-    pub(crate) fn span(&self) -> &SourceSpan {
-        &self.span
-    }
 }
 
 /// One of the files of a model.
@@ -71,21 +52,12 @@ impl Bundle {
     pub(crate) fn of_tensors(config: ModelConfig, tensors: Vec<(ModelStateTensorManifest, SourceSpan)>) -> Result<Self> {
         let (mut files, mut entries): (Vec<Box<dyn ByteSource>>, Vec<Entry>) = (Vec::new(), Vec::new());
         for (tensor, span) in tensors {
-            let dtype = tensor.dtype;
-            let encoding = Encoding::of_word(&dtype).or_else(|| GgmlType::of_dtype(&dtype).and_then(Encoding::of_ggml));
-            entries.push(Entry {
-                stored_name: tensor.state_key.clone(),
-                shape: narrow(&tensor.shape, &tensor.state_key, "")?,
-                name: tensor.state_key,
-                dtype,
-                encoding,
-                source: files.len(),
+            let stored = FileTensor {
                 begin: span.begin,
-                end: Some(span.begin + span.bytes),
-                layout: Layout::Same,
-                merge: None,
-                replaced: None,
-            });
+                bytes: Some(span.bytes),
+                ..FileTensor::new(&tensor.state_key, &tensor.dtype, &tensor.shape)
+            };
+            entries.push(Entry::new(tensor.state_key, stored, Layout::Same, files.len(), "")?);
             files.push(Box::new(span.source));
         }
         Self::new(config, SourceFormat::HfFolder, files, entries, Vec::new())
@@ -176,8 +148,7 @@ impl StoredTensor {
 
     /// Returns its dtype as a type of GGUF files.
     pub(crate) fn ggml_type(&self) -> Option<GgmlType> {
-        let dtype = &self.entry.dtype;
-        GgmlType::of_dtype(dtype).or_else(|| GgmlType::from_name(dtype).filter(|found| found.dtype() == *dtype))
+        GgmlType::of_word(&self.entry.dtype)
     }
 
     /// Returns whether its stored bytes are its values in the order of `layout`.
@@ -202,8 +173,7 @@ impl StoredTensor {
     /// Returns its stored bytes; `None` for a type of unknown size.
     pub(crate) fn span(&self) -> Option<SourceSpan> {
         let source = Rc::new(BundleFile { bundle: Rc::clone(&self.bundle), at: self.entry.source });
-        let bytes = self.entry.end?.checked_sub(self.entry.begin)?;
-        Some(SourceSpan { source, begin: self.entry.begin, bytes })
+        Some(SourceSpan { source, begin: self.entry.stored.begin, bytes: self.entry.stored.bytes? })
     }
 
     /// Returns the tensor with its values in the order in which they are stored.

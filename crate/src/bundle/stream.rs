@@ -10,8 +10,9 @@ use serde::Serialize;
 
 use super::checksums::Checksums;
 use super::segment::Segment;
-use super::stored_tensor::{StoredBytes, StoredTensor};
+use super::stored_tensor::StoredTensor;
 use crate::error::{Error, Fault, Result};
+use crate::formats::SourceSpan;
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 use crate::state::receipt::ModelIoArtifactReceipt;
 use crate::state::{ArtifactDigests, Conversion};
@@ -56,8 +57,8 @@ pub enum StreamValues {
     Device(Tensor<1>),
     /// In the files of an opened model.
     Stored(StoredTensor),
-    /// Bytes of a file that are written unchanged.
-    Copied(StoredBytes),
+    /// Bytes of a file, values of this dtype in the order of the shape, that are written unchanged.
+    Copied(String, SourceSpan),
     /// One U64 on the host.
     U64(u64),
 }
@@ -69,7 +70,7 @@ impl StreamTensor {
             StreamValues::Device(tensor) if tensor.dtype() == DType::BF16 => "BF16",
             StreamValues::Device(_) => "F32",
             StreamValues::Stored(stored) => stored.dtype(),
-            StreamValues::Copied(stored) => &stored.dtype,
+            StreamValues::Copied(dtype, _) => dtype,
             StreamValues::U64(_) => "U64",
         }
     }

@@ -3,7 +3,7 @@
 use super::entry::Entry;
 use crate::error::Result;
 use crate::families::names::Layout;
-use crate::formats::{ByteSource, Digest, GgufTensor, Hasher, PairedRows, SourceSpan, Transposed, for_each_chunk};
+use crate::formats::{ByteSource, Digest, FileTensor, Hasher, PairedRows, SourceSpan, Transposed, for_each_chunk};
 use crate::gpu::transfer::PIECE_BYTES;
 use crate::state::leaf;
 
@@ -35,17 +35,13 @@ impl TensorHasher {
     }
 
     /// Describes a tensor of a GGUF file.
-    pub(super) fn of_gguf(key: &str, tensor: &GgufTensor, layout: Layout) -> Self {
-        Self::new(key, &tensor.name, &tensor.ggml_type.dtype(), &tensor.shape, layout)
+    pub(super) fn of_gguf(key: &str, tensor: &FileTensor, layout: Layout) -> Self {
+        Self::new(key, &tensor.name, &tensor.dtype, &tensor.shape, layout)
     }
 
     /// Describes a tensor of an opened model.
     pub(super) fn of_entry(entry: &Entry) -> Self {
-        let mut shape: Vec<u64> = entry.shape.iter().map(|&dim| dim as u64).collect();
-        if entry.layout == Layout::Transposed {
-            shape.reverse();
-        }
-        Self::new(&entry.name, &entry.stored_name, &entry.dtype, &shape, entry.layout)
+        Self::new(&entry.name, &entry.stored.name, &entry.dtype, &entry.stored.shape, entry.layout)
     }
 
     /// Computes the digest of the tensor from that of its bytes.

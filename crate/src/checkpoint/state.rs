@@ -7,14 +7,14 @@ use super::write::record_of;
 use super::{Checkpoint, OPTIMIZER, WEIGHTS};
 use crate::bundle::{ADAPTER_PREFIX, ADAPTER_WEIGHTS};
 use crate::error::Result;
-use crate::formats::{ByteSource, SafetensorsFile, SafetensorsTensor, SourceSpan};
+use crate::formats::{ByteSource, FileTensor, SafetensorsFile, SourceSpan};
 use crate::optim::SavedState;
 use crate::state::{StateWord, TensorRecord, TensorRole};
 
 /// A safetensors file of a checkpoint, whose values are read on demand.
 pub(super) struct TensorFile {
     source: Rc<dyn ByteSource>,
-    tensors: Vec<SafetensorsTensor>,
+    tensors: Vec<FileTensor>,
 }
 
 impl TensorFile {
@@ -30,21 +30,21 @@ impl TensorFile {
 
     /// Returns the entries as an optimizer reads them.
     pub(super) fn saved_state(&self) -> Vec<SavedState<'_>> {
-        let entry = |tensor: &SafetensorsTensor| {
+        let entry = |tensor: &FileTensor| {
             let begin = tensor.begin;
             SavedState {
                 name: tensor.name.clone(),
                 dtype: tensor.dtype.clone(),
                 shape: tensor.shape.clone(),
-                bytes: tensor.end - begin,
+                bytes: tensor.end() - begin,
                 read: Box::new(move |at, buffer| self.source.read_at(begin + at, buffer)),
             }
         };
         self.tensors.iter().map(entry).collect()
     }
 
-    fn span(&self, tensor: &SafetensorsTensor) -> SourceSpan {
-        SourceSpan { source: Rc::clone(&self.source), begin: tensor.begin, bytes: tensor.end - tensor.begin }
+    fn span(&self, tensor: &FileTensor) -> SourceSpan {
+        SourceSpan { source: Rc::clone(&self.source), begin: tensor.begin, bytes: tensor.end() - tensor.begin }
     }
 }
 
@@ -62,9 +62,9 @@ impl Checkpoint {
     /// Returns name, dtype, shape and bytes of each state tensor.
     pub(crate) fn state_spans(&self) -> Vec<(String, String, Vec<usize>, SourceSpan)> {
         // The shapes are those of tensors on the device, or were refused.
-        let shape = |tensor: &SafetensorsTensor| tensor.shape.iter().map(|&dim| usize::try_from(dim).unwrap_or(usize::MAX)).collect();
+        let shape = |tensor: &FileTensor| tensor.shape.iter().map(|&dim| usize::try_from(dim).unwrap_or(usize::MAX)).collect();
         let file = &self.optimizer;
-        let one = |tensor: &SafetensorsTensor| (tensor.name.clone(), tensor.dtype.clone(), shape(tensor), file.span(tensor));
+        let one = |tensor: &FileTensor| (tensor.name.clone(), tensor.dtype.clone(), shape(tensor), file.span(tensor));
         file.tensors.iter().map(one).collect()
     }
 
@@ -86,8 +86,8 @@ impl Checkpoint {
     /// # Errors
     /// Errors of reading the file.
     pub fn steps(&self) -> Result<BTreeMap<String, u64>> {
-        let counts = |tensor: &&SafetensorsTensor| tensor.name.ends_with(":step") && tensor.dtype == "U64" && tensor.shape.is_empty();
-        let step = |tensor: &SafetensorsTensor| {
+        let counts = |tensor: &&FileTensor| tensor.name.ends_with(":step") && tensor.dtype == "U64" && tensor.shape.is_empty();
+        let step = |tensor: &FileTensor| {
             let mut bytes = [0; 8];
             self.optimizer.source.read_at(tensor.begin, &mut bytes)?;
             Ok((tensor.name.clone(), u64::from_le_bytes(bytes)))

@@ -4,7 +4,7 @@ use crate::bundle::{GgufOutput, Segment};
 use crate::config::{ModelConfig, Rope, RopeScaling};
 use crate::error::{Refusal, Result, word};
 use crate::families::{ROPE_FREQS, gguf_keys, gguf_word, llama3_of, model_types};
-use crate::formats::{GgufRecord, GgufValue, TensorType};
+use crate::formats::{FileTensor, GgufValue};
 use crate::model::frequencies;
 
 /// Alignment of the data in the files that are written here.
@@ -57,8 +57,7 @@ pub(super) fn keys(config: &ModelConfig, family: &str, name: &str, file_type: Op
 pub(super) fn divisors(config: &ModelConfig) -> Option<GgufOutput> {
     let RopeScaling::Llama3 { .. } = config.rope_scaling else { return None };
     let bytes: Vec<u8> = divisor_values(config).into_iter().flat_map(f32::to_le_bytes).collect();
-    let shape = vec![(bytes.len() / 4) as u64];
-    let record = GgufRecord { name: ROPE_FREQS.to_string(), ggml_type: TensorType::F32.ggml(), shape };
+    let record = FileTensor::new(ROPE_FREQS, "F32", &[(bytes.len() / 4) as u64]);
     Some(GgufOutput { record, contents: Segment::Bytes(bytes), weight: None })
 }
 

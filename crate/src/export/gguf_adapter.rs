@@ -12,7 +12,7 @@ use super::{ExportFormat, check_kind};
 use crate::bundle::{EncodedTensor, FileStream, GgufOutput, Segment, StreamTensor};
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::{Layout, factor_names, to_gguf};
-use crate::formats::{GgufRecord, GgufValue, TensorType};
+use crate::formats::{FileTensor, GgufValue, TensorType};
 use crate::model::Adaptation;
 use crate::state::RECEIPT;
 
@@ -91,10 +91,10 @@ fn refuse_saved<'a>(names: impl Iterator<Item = &'a str>) -> Result<()> {
 
 /// Encodes a factor under the file's `name`. It enters digests as it is in the file.
 fn output(tensor: &StreamTensor, name: String, layout: Layout, to: TensorType, factor: f32) -> Result<GgufOutput> {
-    let shape = tensor.shape.iter().map(|&dim| dim as u64).collect();
+    let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
     let encoded = EncodedTensor::new(&name, values_of(tensor).map_err(|refusal| *refusal)?, &tensor.shape, layout, to).times(factor);
     let weight = Some((name.clone(), Layout::Same));
-    Ok(GgufOutput { record: GgufRecord { name, ggml_type: to.ggml(), shape }, contents: Segment::Encoded(encoded), weight })
+    Ok(GgufOutput { record: FileTensor::new(&name, &to.ggml().dtype(), &shape), contents: Segment::Encoded(encoded), weight })
 }
 
 /// The adapter of a run as one GGUF file.

@@ -6,7 +6,7 @@ use crate::bundle::{EncodedTensor, GgufOutput, Segment, StreamTensor, StreamValu
 use crate::config::ModelConfig;
 use crate::error::{Refusal, Result, word};
 use crate::families::{Layout, q4_k_m};
-use crate::formats::{GgmlType, GgufRecord, TensorType};
+use crate::formats::{FileTensor, GgmlType, TensorType};
 
 /// Word that requests the types of the base.
 const AS_BASE: &str = "as-base";
@@ -71,9 +71,9 @@ pub(super) fn is_plain(name: &str, shape: &[u64]) -> bool {
     shape.len() < 2 || name == "position_embd.weight"
 }
 
-/// Returns the type in which a tensor is replaced whose type in the base is `found`.
-pub(super) fn replaced(found: GgmlType) -> TensorType {
-    TensorType::of_ggml(found).unwrap_or(TensorType::Q8_0)
+/// Returns the type in which the tensor `found` of the base is replaced.
+pub(super) fn replaced(found: &FileTensor) -> TensorType {
+    found.ggml_type().and_then(TensorType::of_ggml).unwrap_or(TensorType::Q8_0)
 }
 
 /// Requested type of a tensor.
@@ -109,7 +109,7 @@ pub(super) fn encoded(
     let weight = Some((tensor.name.clone(), layout));
     if let StreamValues::U64(value) = &tensor.values {
         let contents = Segment::Bytes(value.to_le_bytes().to_vec());
-        return Ok(GgufOutput { record: GgufRecord { name, ggml_type: TensorType::F32.ggml(), shape }, contents, weight: None });
+        return Ok(GgufOutput { record: FileTensor::new(&name, "F32", &shape), contents, weight: None });
     }
     let values = values_of(tensor)?;
     let found = match &values {
@@ -130,7 +130,7 @@ pub(super) fn encoded(
         && stored.lies_as(layout)
         && let Some(span) = stored.span()
     {
-        return Ok(GgufOutput { record: GgufRecord { name, ggml_type, shape }, contents: Segment::Copied(span), weight });
+        return Ok(GgufOutput { record: FileTensor::new(&name, &ggml_type.dtype(), &shape), contents: Segment::Copied(span), weight });
     }
     if found.is_some_and(is_blocks) && is_blocks(to.ggml()) && !requantise {
         let refusal = Refusal::new(word!("export.gguf.quantised-source")).of("gguf").subject(&tensor.name);
@@ -138,7 +138,7 @@ pub(super) fn encoded(
         return Err(Box::new(refusal.expected(tensor.dtype()).found(to.ggml().dtype()).hint(hint)));
     }
     let contents = Segment::Encoded(EncodedTensor::new(&name, values, &tensor.shape, layout, to));
-    Ok(GgufOutput { record: GgufRecord { name, ggml_type: to.ggml(), shape }, contents, weight })
+    Ok(GgufOutput { record: FileTensor::new(&name, &to.ggml().dtype(), &shape), contents, weight })
 }
 
 /// Returns the values of a tensor of a model, to be encoded; `export.gguf.type` for any other tensor.
@@ -146,7 +146,7 @@ pub(super) fn values_of(tensor: &StreamTensor) -> std::result::Result<Values, Bo
     match &tensor.values {
         StreamValues::Device(values) => Ok(Values::Device(values.clone())),
         StreamValues::Stored(stored) => Ok(Values::Stored(stored.clone())),
-        StreamValues::Copied(_) | StreamValues::U64(_) => {
+        StreamValues::Copied(..) | StreamValues::U64(_) => {
             let refusal = Refusal::new(word!("export.gguf.type")).of("gguf").subject(&tensor.name);
             Err(Box::new(refusal.expected("a tensor of the model").found(tensor.dtype())))
         }
@@ -157,14 +157,20 @@ fn is_blocks(ggml_type: GgmlType) -> bool {
     ggml_type.dtype().starts_with("GGML:")
 }
 
-/// Returns llama.cpp's number for the type of most values of a file; `None` for a type without a number here.
-pub(super) fn file_type_of(outputs: &[GgufOutput]) -> Option<u32> {
+/// Returns the type that most values of these tensors have.
+pub(super) fn type_of_most(outputs: &[GgufOutput]) -> Option<TensorType> {
     let mut of_type = BTreeMap::<u32, u128>::new();
-    for output in outputs {
-        *of_type.entry(output.record.ggml_type.id).or_default() += output.record.shape.iter().map(|&dim| u128::from(dim)).product::<u128>();
+    for record in outputs.iter().map(|output| &output.record) {
+        let Some(ggml_type) = record.ggml_type() else { continue };
+        *of_type.entry(ggml_type.id).or_default() += elements(&record.shape);
     }
-    let most = of_type.into_iter().max_by_key(|(_, values)| *values).map(|(id, _)| GgmlType::from_id(id));
-    most.and_then(TensorType::of_ggml).map(file_type)
+    let (id, _) = of_type.into_iter().max_by_key(|(_, values)| *values)?;
+    TensorType::of_ggml(GgmlType::from_id(id))
+}
+
+/// Returns the number of values of a tensor.
+pub(super) fn elements(shape: &[u64]) -> u128 {
+    shape.iter().map(|&dim| u128::from(dim)).product()
 }
 
 /// Returns llama.cpp's number for a file whose matrices have this type.

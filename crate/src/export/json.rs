@@ -104,7 +104,7 @@ fn payload_of(tensor: &StreamTensor) -> Result<(String, Payload)> {
     Ok(match &tensor.values {
         StreamValues::Device(values) => (dtype, Payload::device(values.clone())),
         StreamValues::U64(value) => (dtype, Payload::owned(value.to_le_bytes().to_vec())),
-        StreamValues::Copied(stored) => (dtype, of_span(stored.span().clone())),
+        StreamValues::Copied(_, span) => (dtype, of_span(span.clone())),
         StreamValues::Stored(stored) => match (stored.plain_span(), stored.paired_heads(), stored.span()) {
             (Some(span), ..) => (dtype, of_span(span)),
             (None, Some(heads), Some(SourceSpan { source, begin, bytes })) => {

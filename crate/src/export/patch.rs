@@ -6,13 +6,13 @@ use std::rc::Rc;
 use burn::tensor::{DType, Tensor};
 use half::bf16;
 
-use super::gguf_types::{GgufTypes, Place, Wanted, encoded, file_type, is_plain, replaced};
+use super::gguf_types::{GgufTypes, Place, Wanted, elements, encoded, file_type, is_plain, replaced, type_of_most};
 use super::source::{ExportSource, Weights};
 use crate::bundle::{Bundle, FileStream, GgufOutput, Pieces, Segment, StreamTensor, StreamValues, gguf_files, open_bundle, summed_gguf};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::{HEAD, Layout, ROPE_FREQS, embedding, from_gguf, to_gguf};
-use crate::formats::{ByteSource, GgmlType, GgufFile, GgufRecord, GgufTensor, GgufValue, SourceSpan, TensorType, Warning};
+use crate::formats::{ByteSource, FileTensor, GgufFile, GgufValue, SourceSpan, TensorType, Warning};
 use crate::gpu::transfer::{Part, RUN_BYTES, read_parts};
 use crate::state::{Base, BaseFile, SourceFormat};
 
@@ -59,7 +59,7 @@ pub(super) async fn patch(
         let Some((tensor, layout)) = place.filter(|(tensor, _)| !untouched.contains(tensor.name.as_str())) else {
             let matrix = types.of_matrix(&stored.name, config).filter(|_| !is_plain(&stored.name, &stored.shape));
             let wanted = matrix.map(|matrix| matrix.for_width(stored.shape.last().copied().unwrap_or(1)).ggml());
-            if wanted.is_some_and(|wanted| wanted != stored.ggml_type) {
+            if wanted.is_some_and(|wanted| wanted.dtype() != stored.dtype) {
                 other_types.push(stored);
             }
             outputs.push(GgufOutput { weight, ..copy(stored, &files[home])? });
@@ -87,10 +87,10 @@ pub(super) async fn patch(
 }
 
 /// Returns the warning about matrices that keep the base's types although another one was requested.
-fn kept_types(tensors: &[&GgufTensor]) -> Option<Warning> {
+fn kept_types(tensors: &[&FileTensor]) -> Option<Warning> {
     let (first, more) = tensors.split_first()?;
     let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-    Some(Warning::new(word!("export.gguf.type-kept"), &format!("{} ({}){more}", first.name, first.ggml_type.dtype())))
+    Some(Warning::new(word!("export.gguf.type-kept"), &format!("{} ({}){more}", first.name, first.dtype)))
 }
 
 /// Describes the files of a base for a message.
@@ -130,11 +130,11 @@ fn new_head(
     let unnamed = || Refusal::new(word!("export.gguf.arch")).of("gguf").subject(HEAD).expected(format!("a tensor of {family}"));
     let (name, layout) = to_gguf(HEAD, family, config).ok_or_else(|| Box::new(unnamed()))?;
     let is_table =
-        |stored: &&GgufTensor| from_gguf(&stored.name, family, config).is_some_and(|(name, _)| name == embedding(config.architecture));
-    let table = file.tensors.iter().find(is_table).map_or(TensorType::F32.ggml(), |stored| stored.ggml_type);
-    let shape = head.shape.iter().map(|&dim| dim as u64).collect();
-    let stored = GgufTensor { name, ggml_type: table, shape, begin: 0, bytes: None };
-    let as_table = matches!(&head.values, StreamValues::Stored(values) if values.ggml_type() == Some(table));
+        |stored: &&FileTensor| from_gguf(&stored.name, family, config).is_some_and(|(name, _)| name == embedding(config.architecture));
+    let table = file.tensors.iter().find(is_table).map_or("F32", |stored| stored.dtype.as_str());
+    let shape: Vec<u64> = head.shape.iter().map(|&dim| dim as u64).collect();
+    let stored = FileTensor::new(&name, table, &shape);
+    let as_table = matches!(&head.values, StreamValues::Stored(values) if values.dtype() == table);
     match types.of_matrix(&stored.name, config) {
         // The bytes of the table, even in a type that cannot be written.
         None if as_table => encoded(head, Place { name: stored.name, shape: stored.shape, layout }, Wanted::AsStored, requantise),
@@ -189,7 +189,7 @@ async fn is_untouched(bundle: &Bundle, tensor: &StreamTensor) -> Result<bool> {
     match &tensor.values {
         StreamValues::Device(handle) => same_on_device(&mut pieces, handle).await,
         StreamValues::Stored(stored) => same_in_files(&mut pieces, &mut stored.pieces(RUN_BYTES / 4)?),
-        StreamValues::U64(_) | StreamValues::Copied(_) => Ok(false),
+        StreamValues::U64(_) | StreamValues::Copied(..) => Ok(false),
     }
 }
 
@@ -233,12 +233,11 @@ fn same_in_files(pieces: &mut Pieces<'_>, others: &mut Pieces<'_>) -> Result<boo
 }
 
 /// Copies a tensor of the base.
-fn copy(stored: &GgufTensor, source: &Rc<dyn ByteSource>) -> Result<GgufOutput> {
-    let GgufTensor { name, ggml_type, shape, begin, bytes } = stored.clone();
-    let unknown = || Refusal::new(word!("export.gguf.type")).of(source.name()).subject(&stored.name).found(ggml_type.dtype());
-    let bytes = bytes.ok_or_else(unknown)?;
-    let contents = Segment::Copied(SourceSpan { source: Rc::clone(source), begin, bytes });
-    Ok(GgufOutput { record: GgufRecord { name, ggml_type, shape }, contents, weight: None })
+fn copy(stored: &FileTensor, source: &Rc<dyn ByteSource>) -> Result<GgufOutput> {
+    let unknown = || Refusal::new(word!("export.gguf.type")).of(source.name()).subject(&stored.name).found(&stored.dtype);
+    let bytes = stored.bytes.ok_or_else(unknown)?;
+    let contents = Segment::Copied(SourceSpan { source: Rc::clone(source), begin: stored.begin, bytes });
+    Ok(GgufOutput { record: stored.clone(), contents, weight: None })
 }
 
 /// Returns the weight that the tensor `own` of the base represents; none for the head of a tied model, because it is the embedding.
@@ -251,22 +250,22 @@ fn weight(own: &str, place: Option<(String, Layout)>, config: &ModelConfig) -> O
 
 /// Returns a tensor of the base with the model's values, in the type `matrix` if it is a matrix and a type other than the base's was requested.
 fn replacement(
-    stored: &GgufTensor,
+    stored: &FileTensor,
     tensor: &StreamTensor,
     layout: Layout,
     matrix: Option<TensorType>,
     requantise: bool,
 ) -> std::result::Result<GgufOutput, Box<Refusal>> {
-    let GgufTensor { name, ggml_type, shape, .. } = stored.clone();
+    let FileTensor { name, shape, .. } = stored.clone();
     let matrix = matrix.filter(|_| !is_plain(&name, &shape));
-    let wanted = Wanted::One(matrix.unwrap_or_else(|| replaced(ggml_type)));
+    let wanted = Wanted::One(matrix.unwrap_or_else(|| replaced(stored)));
     encoded(tensor, Place { name, shape, layout }, wanted, requantise)
 }
 
 /// Returns the metadata of the base for a single whole file.
 fn metadata(file: &GgufFile, outputs: &[GgufOutput], types: GgufTypes) -> Vec<(String, GgufValue)> {
     let mut metadata: Vec<_> = file.metadata.iter().filter(|(key, _)| !key.starts_with(SPLIT)).cloned().collect();
-    let changed = most_changed(file, outputs).and_then(TensorType::of_ggml);
+    let changed = most_changed(file, outputs);
     if let Some(changed) = changed.map(|most| types.file_type().unwrap_or_else(|| file_type(most)))
         && let Some((_, value)) = metadata.iter_mut().find(|(key, _)| key == FILE_TYPE)
     {
@@ -276,15 +275,14 @@ fn metadata(file: &GgufFile, outputs: &[GgufOutput], types: GgufTypes) -> Vec<(S
 }
 
 /// Returns the type that most weights have, if most of them had another one before.
-fn most_changed(file: &GgufFile, outputs: &[GgufOutput]) -> Option<GgmlType> {
-    let (mut all, mut changed, mut of_type) = (0u128, 0u128, BTreeMap::<u32, u128>::new());
+fn most_changed(file: &GgufFile, outputs: &[GgufOutput]) -> Option<TensorType> {
+    let (mut all, mut changed) = (0, 0);
     for (stored, output) in file.tensors.iter().zip(outputs) {
-        let elements = stored.shape.iter().map(|&dim| u128::from(dim)).product::<u128>();
-        let now = output.record.ggml_type;
+        let elements = elements(&stored.shape);
         all += elements;
-        changed += if now == stored.ggml_type { 0 } else { elements };
-        *of_type.entry(now.id).or_default() += elements;
+        changed += if output.record.dtype == stored.dtype { 0 } else { elements };
     }
-    let most = of_type.into_iter().max_by_key(|(_, elements)| *elements);
-    most.filter(|_| 2 * changed > all).map(|(id, _)| GgmlType::from_id(id))
+    // A head that was added comes after the tensors of the file.
+    let replaced = outputs.get(..file.tensors.len()).filter(|_| 2 * changed > all)?;
+    type_of_most(replaced)
 }

@@ -1,7 +1,7 @@
 //! Writes a model as a new GGUF file, whatever it came from.
 
 use super::architecture::{architecture, divisors, keys};
-use super::gguf_types::{GgufTypes, Place, Wanted, encoded, file_type_of, is_plain};
+use super::gguf_types::{GgufTypes, Place, Wanted, encoded, file_type, is_plain, type_of_most};
 use super::source::{ExportSource, Weights};
 use crate::bundle::{FileStream, GgufOutput, StreamTensor, tokenizer_keys};
 use crate::error::{Error, Refusal, Result, word};
@@ -38,7 +38,7 @@ impl Start {
 pub(super) fn recipe(source: &ExportSource, start: &Start, name: &str, types: GgufTypes, requantise: bool) -> Result<FileStream> {
     let config = &source.weights.config;
     let mut outputs = outputs(&source.weights, start.family, types, requantise)?;
-    let file_type = types.file_type().or_else(|| file_type_of(&outputs));
+    let file_type = types.file_type().or_else(|| type_of_most(&outputs).map(file_type));
     outputs.extend(divisors(config));
     let mut metadata = keys(config, start.family, name, file_type);
     metadata.extend(origin(source));

@@ -174,7 +174,7 @@ pub(crate) fn sha256_of(source: &dyn ByteSource, begin: u64, end: u64) -> Result
 
 /// Bytes of a file that are written unchanged.
 #[derive(Clone)]
-pub(crate) struct SourceSpan {
+pub struct SourceSpan {
     /// The file.
     pub(crate) source: Rc<dyn ByteSource>,
     /// Position of the first byte.

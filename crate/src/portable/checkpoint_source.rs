@@ -1,6 +1,6 @@
 //! A checkpoint as the source of an export.
 
-use crate::bundle::{StoredBytes, StreamTensor, StreamValues};
+use crate::bundle::{StreamTensor, StreamValues};
 use crate::checkpoint::Checkpoint;
 use crate::error::Result;
 use crate::export::{ExportSource, Weights, training_record};
@@ -35,7 +35,7 @@ impl Checkpoint {
         let tensor = |(name, dtype, shape, span): (String, String, Vec<usize>, SourceSpan)| StreamTensor {
             name,
             shape,
-            values: StreamValues::Copied(StoredBytes::new(&dtype, span)),
+            values: StreamValues::Copied(dtype, span),
         };
         self.state_spans().into_iter().map(tensor).collect()
     }

@@ -280,7 +280,7 @@ impl ModelAdapterDelta {
                 continue;
             };
             let manifest = ModelStateTensorManifest::parameter(&tensor.name, &tensor.dtype, &tensor.shape);
-            let payload = Payload::of_source(source.clone(), tensor.begin, tensor.end - tensor.begin);
+            let payload = Payload::of_source(source.clone(), tensor.begin, tensor.end() - tensor.begin);
             tensors.insert(tensor.name, DeltaTensor { dtype: dtype.clone(), words: StateTensorEntry { manifest, payload } });
         }
         let missing = record.tensors.keys().filter(|key| !tensors.contains_key(*key));

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::bundle::PortableModelBundle;
-use crate::bundle::{Bundle, ModelAssets, StoredBytes, StoredTensor, StreamTensor, StreamValues};
+use crate::bundle::{Bundle, ModelAssets, StoredTensor, StreamTensor, StreamValues};
 use crate::config::ModelConfig;
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::export::{ExportSource, Weights};
@@ -38,7 +38,7 @@ impl PortableModelBundle {
         for (key, entry) in state.tensors().iter().filter(|(_, entry)| entry.is_state()) {
             let values = match entry.payload.on_device() {
                 Some(handle) => StreamValues::Device(handle.clone()),
-                None => StreamValues::Copied(StoredBytes::new(&entry.manifest.dtype, span_of(entry).await?)),
+                None => StreamValues::Copied(entry.manifest.dtype.clone(), span_of(entry).await?),
             };
             optimizer.push(stream_tensor(key, entry, values)?);
         }

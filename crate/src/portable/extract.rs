@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::difference::Difference;
 use super::subspace::{add_transposed, best_product, orthonormalise, products, random_vectors, subtract};
-use crate::bundle::{Bundle, FileStream, ModelAssets, StoredBytes, StreamTensor, StreamValues};
+use crate::bundle::{Bundle, FileStream, ModelAssets, StreamTensor, StreamValues};
 use crate::config::{AdapterConfig, AdapterWarning, ModelConfig, Module, Names};
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::export::{ExportFormat, ExportOptions, ExportSource, ModelCard, Weights, export_adapter};
@@ -243,7 +243,7 @@ fn transposed(values: &[f32], width: usize) -> Vec<f32> {
 fn in_memory(name: String, shape: [usize; 2], values: &[f32]) -> StreamTensor {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     let span = SourceSpan { bytes: bytes.len() as u64, source: Rc::new(MemorySource::new(name.as_str(), bytes)), begin: 0 };
-    StreamTensor { name, shape: shape.to_vec(), values: StreamValues::Copied(StoredBytes::new("F32", span)) }
+    StreamTensor { name, shape: shape.to_vec(), values: StreamValues::Copied("F32".to_string(), span) }
 }
 
 /// Writes the folder of the adapter. Its receipt lists the files of both models.

@@ -10,7 +10,7 @@ use crate::checkpoint::{Checkpoint, Manifest};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::{HEAD, Layout, ROPE_FREQS, from_gguf};
-use crate::formats::{ByteSource, Digest, GgufTensor, GgufValue, Hasher, base_name};
+use crate::formats::{ByteSource, Digest, FileTensor, GgufValue, Hasher, base_name};
 use crate::state::{
     BaseFile, Identity, Input, MANIFEST_FILE, ModelStateTensorManifest, NamePolicy, OpenedFile, OpenedState, OpenedTensor, Payload,
     SourceWord, StateManifest, StatedDigests, byte_len,
@@ -130,9 +130,9 @@ pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle>
         let source = &files[home];
         let config = model.as_ref().map(|bundle| &bundle.config).filter(|_| names == NamePolicy::Hf);
         let Some((key, shape, payload)) = placed(&tensor, source, &family, config, kept.as_ref()) else { continue };
-        let manifest = ModelStateTensorManifest::parameter(&key, &tensor.ggml_type.dtype(), &shape);
-        let end = tensor.begin + tensor.bytes.unwrap_or(0);
-        let opened = OpenedTensor { manifest, payload, file: base_name(source.name()).to_string(), begin: tensor.begin, end };
+        let manifest = ModelStateTensorManifest::parameter(&key, &tensor.dtype, &shape);
+        let file = base_name(source.name()).to_string();
+        let opened = OpenedTensor { manifest, payload, file, begin: tensor.begin, end: tensor.end() };
         if state.tensors.insert(key.clone(), Box::new(opened)).is_some() {
             return Err(Refusal::new(word!("model.tensor.name-twice")).of(&name).subject(&key).into());
         }
@@ -150,7 +150,7 @@ pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle>
 
 /// Returns key, shape and bytes of a tensor of a GGUF file; `None` if the model has no use for it.
 fn placed(
-    tensor: &GgufTensor,
+    tensor: &FileTensor,
     source: &Rc<dyn ByteSource>,
     family: &str,
     config: Option<&ModelConfig>,
@@ -172,7 +172,7 @@ fn placed(
             let heads = u64::try_from(heads).ok()?;
             Some((key, tensor.shape.clone(), Some(Payload::paired_rows(Rc::clone(source), tensor.begin, bytes, *rows, heads))))
         }
-        (Layout::Transposed, &[rows, columns]) => match byte_len(&tensor.ggml_type.dtype(), &[1]) {
+        (Layout::Transposed, &[rows, columns]) => match byte_len(&tensor.dtype, &[1]) {
             Some(width) => {
                 let payload = Payload::transposed(Rc::clone(source), tensor.begin, rows, columns, width);
                 Some((key, vec![columns, rows], Some(payload)))

@@ -9,12 +9,12 @@ use super::export_options::{bundle_tensors, export_options_of_model};
 use super::imports::{SharedFiles, boxed};
 use super::json::open_json;
 use super::safetensors::open_safetensors;
-use crate::bundle::{InventoryTensor, OpenOptions};
+use crate::bundle::OpenOptions;
 use crate::checkpoint::MANIFEST;
 use crate::config::{ModelConfig, OptimizerConfig, Precision, TrainConfig};
 use crate::error::{Error, Refusal, Result};
 use crate::export::ExportChoice;
-use crate::formats::{ByteSource, Warning, base_name};
+use crate::formats::{ByteSource, FileTensor, Warning, base_name};
 use crate::model::open_model_with;
 use crate::state::{Base, ModelStateTensorManifest, PortableModelImportRequest};
 use crate::tokenizer::{Tokenizer, TokenizerKind};
@@ -106,7 +106,7 @@ pub struct Inspection {
     /// Kind of the files.
     pub kind: InspectionKind,
     /// List of the tensors; those of a model have Hugging Face's names.
-    pub tensors: Vec<InventoryTensor>,
+    pub tensors: Vec<FileTensor>,
     /// Shape of the model.
     pub config: Option<ModelConfig>,
     /// Tokenizer of the model.
@@ -230,11 +230,7 @@ impl Inspection {
     }
 
     fn list<'a>(&mut self, tensors: impl Iterator<Item = &'a ModelStateTensorManifest>) {
-        let one = |tensor: &ModelStateTensorManifest| InventoryTensor {
-            name: tensor.state_key.clone(),
-            dtype: tensor.dtype.clone(),
-            shape: tensor.shape.clone(),
-        };
+        let one = |tensor: &ModelStateTensorManifest| FileTensor::new(&tensor.state_key, &tensor.dtype, &tensor.shape);
         self.tensors = tensors.map(one).collect();
     }
 }

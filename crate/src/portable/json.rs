@@ -3,7 +3,7 @@
 use crate::bundle::{JSON_FILE, read_state_json};
 use crate::error::{Refusal, Result, word};
 use crate::formats::{ByteSource, base_name, known_mark};
-use crate::state::{Input, ModelStateTensorManifest, OpenedFile, OpenedState, OpenedTensor, Payload, SourceWord};
+use crate::state::{Input, OpenedFile, OpenedState, OpenedTensor, SourceWord, StateTensorEntry};
 
 /// Reads a JSON state dict of at most 64 MiB, and checks every tensor, its manifest and its stated digests. Without a manifest it is a plain
 /// state dict: parameters without groups, whose paths follow from their names.
@@ -16,22 +16,14 @@ pub fn open_json(source: &dyn ByteSource) -> Result<OpenedState> {
         return Err(Refusal::new(word!("format.unsupported")).of(source.name()).found("pickle").hint(hint).into());
     }
     let read = read_state_json(source)?;
-    let mut tensors = std::collections::BTreeMap::new();
-    for tensor in read.tensors {
-        let entry = tensor.entry;
-        let mut manifest = ModelStateTensorManifest::parameter(&entry.name, &entry.dtype, &entry.shape);
-        if let Some(record) = read.manifest.as_ref().and_then(|manifest| manifest.tensors.get(&entry.name)) {
-            manifest.model_tree_path.clone_from(&record.path);
-            manifest.role = record.role;
-        }
-        let end = tensor.bytes.len() as u64;
-        let payload = Some(Payload::summed(tensor.bytes, tensor.sum));
-        tensors.insert(entry.name, Box::new(OpenedTensor { manifest, payload, file: JSON_FILE.to_string(), begin: 0, end }));
-    }
+    let opened = |StateTensorEntry { manifest, payload }: StateTensorEntry| {
+        let (key, end) = (manifest.state_key.clone(), payload.len());
+        (key, Box::new(OpenedTensor { manifest, payload: Some(payload), file: JSON_FILE.to_string(), begin: 0, end }))
+    };
     Ok(OpenedState {
         identity: read.manifest.as_ref().map(|manifest| manifest.identity.clone()).unwrap_or_default(),
         source_format: SourceWord::TorchStateDictJson,
-        tensors,
+        tensors: read.tensors.into_iter().map(opened).collect(),
         groups: read.manifest.as_ref().map(|manifest| manifest.groups.clone()).unwrap_or_default(),
         manifest: read.manifest,
         stated: read.stated,

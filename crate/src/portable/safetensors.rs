@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::bundle::{FileStream, OPTIMIZER_WEIGHTS, Segment};
 use crate::error::{Error, Refusal, Result, word};
-use crate::formats::{ByteSource, Digest, SafetensorsFile, SafetensorsTensor, Warning, base_name, read_whole, safetensors_header};
+use crate::formats::{ByteSource, Digest, FileTensor, SafetensorsFile, Warning, base_name, read_whole, safetensors_header};
 use crate::state::{
     ArtifactDigests, Input, MANIFEST_FILE, MANIFEST_KEY, MODEL_FILE, ModelStateTensorManifest, OPTIMIZER_FILE, OpenedFile, OpenedState,
     OpenedTensor, Payload, PortableModelStateDict, RECEIPT, SourceWord, StateManifest, StateTensorEntry, TensorRole, canonical,
@@ -120,18 +120,17 @@ fn document_text(document: &Rc<dyn ByteSource>) -> Result<String> {
     String::from_utf8(read_whole(document)?).map_err(wrong)
 }
 
-fn opened_tensor(part: &Part, tensor: &SafetensorsTensor, manifest: Option<&StateManifest>) -> OpenedTensor {
+fn opened_tensor(part: &Part, tensor: &FileTensor, manifest: Option<&StateManifest>) -> OpenedTensor {
     let mut described = ModelStateTensorManifest::parameter(&tensor.name, &tensor.dtype, &tensor.shape);
-    if let Some(record) = manifest.and_then(|manifest| manifest.tensors.get(&tensor.name)) {
-        described.model_tree_path.clone_from(&record.path);
-        described.role = record.role;
+    if let Some(manifest) = manifest {
+        manifest.complete(&mut described);
     }
     OpenedTensor {
         manifest: described,
-        payload: Some(Payload::of_source(part.source.clone(), tensor.begin, tensor.end - tensor.begin)),
+        payload: Some(Payload::of_source(part.source.clone(), tensor.begin, tensor.end() - tensor.begin)),
         file: base_name(part.source.name()).to_string(),
         begin: tensor.begin,
-        end: tensor.end,
+        end: tensor.end(),
     }
 }
 

@@ -8,13 +8,13 @@ use crate::bundle::{StreamTensor, StreamValues};
 use crate::config::{GroupConfig, ModelConfig, Precision, ScheduleConfig, TrainConfig};
 use crate::data::{Dataset, Loader};
 use crate::error::{Error, Fault, Refusal, Result, word};
-use crate::formats::unreadable;
+use crate::formats::{Encoding, unreadable};
 use crate::gpu::transfer::{RUN_BYTES, Upload};
 use crate::interrupt::Interrupt;
 use crate::model::{Model, Plan};
 use crate::state::{
     GroupMember, Identity, ModelStateGroupAssignment, ModelStateTensorManifest, Payload, PortableModelStateDict, SourceWord,
-    StateTensorEntry, StateWord, TensorRole, check_trainable, encoding,
+    StateTensorEntry, StateWord, TensorRole, check_trainable,
 };
 use crate::train::{DEFAULT_GROUP, LEARNING_RATE, Progress, Trainer, optimizer_config, schedule_config};
 
@@ -207,7 +207,7 @@ fn entry(tensor: StreamTensor) -> StateTensorEntry {
         StreamValues::Device(handle) => Payload::device(handle),
         StreamValues::U64(value) => Payload::owned(value.to_le_bytes().to_vec()),
         // No run has a tensor in files: one would be refused by its length.
-        StreamValues::Stored(_) | StreamValues::Copied(_) => Payload::owned(Vec::new()),
+        StreamValues::Stored(_) | StreamValues::Copied(..) => Payload::owned(Vec::new()),
     };
     StateTensorEntry { manifest, payload }
 }
@@ -240,7 +240,7 @@ async fn uploaded(entry: &StateTensorEntry, dtype: Option<DType>, device: &Devic
             upload.put_bytes(&bytes)?;
         } else {
             values.clear();
-            encoding(&manifest.dtype).ok_or_else(unread)?.decode(&bytes, &mut values);
+            Encoding::of_dtype(&manifest.dtype).ok_or_else(unread)?.decode(&bytes, &mut values);
             upload.put(&values)?;
         }
         upload.settle(interrupt).await?;

@@ -176,6 +176,14 @@ impl StateManifest {
         }
     }
 
+    /// Completes the description of a tensor by path and role of its record, if it has one.
+    pub(crate) fn complete(&self, tensor: &mut ModelStateTensorManifest) {
+        if let Some(record) = self.tensors.get(&tensor.state_key) {
+            tensor.model_tree_path.clone_from(&record.path);
+            tensor.role = record.role;
+        }
+    }
+
     /// Writes the manifest as JSON with two spaces of indentation and a line feed at its end: one text for equal manifests.
     ///
     /// # Errors

@@ -62,7 +62,7 @@ pub use request::{
 };
 pub use select::{Selected, SelectedTensor, SelectionReport, select};
 pub use source_word::SourceWord;
-pub(crate) use state_dict::{MODEL_FILE, OPTIMIZER_FILE, encoding};
+pub(crate) use state_dict::{MODEL_FILE, OPTIMIZER_FILE};
 pub use state_dict::{PortableModelStateDict, SelectedStateDict, StateTensorEntry};
 pub use state_digests::{StateDigests, StatedResult};
 pub(crate) use survey::survey;

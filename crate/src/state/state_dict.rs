@@ -37,6 +37,12 @@ impl StateTensorEntry {
         matches!(self.manifest.role, TensorRole::State(_))
     }
 
+    /// Returns the digest of name, dtype, shape and bytes, if that of the bytes is known already.
+    pub(crate) fn known_leaf(&self) -> Option<Digest> {
+        let ModelStateTensorManifest { state_key, dtype, shape, .. } = &self.manifest;
+        Some(leaf(state_key, dtype, shape, self.payload.known_digest()?))
+    }
+
     /// Computes the digest of name, dtype, shape and bytes.
     async fn leaf(&self) -> Result<Digest> {
         let ModelStateTensorManifest { state_key, dtype, shape, .. } = &self.manifest;
@@ -166,7 +172,7 @@ impl PortableModelStateDict {
     /// read.
     pub async fn dense_f32(&self, key: &str) -> Result<Vec<f32>> {
         let StateTensorEntry { manifest, payload } = self.entry(key)?;
-        let encoding = encoding(&manifest.dtype).ok_or_else(|| unreadable(&manifest.dtype, key, ""))?;
+        let encoding = Encoding::of_dtype(&manifest.dtype).ok_or_else(|| unreadable(&manifest.dtype, key, ""))?;
         let too_large = || Refusal::new(word!("source.too-large")).stage("read").subject(key).found(format!("{:?}", manifest.shape));
         let mut values: Vec<f32> = Vec::new();
         let count = manifest.numel().and_then(|count| usize::try_from(count).ok());
@@ -245,11 +251,6 @@ pub(crate) fn manifest_of<'a>(
         (state_key, TensorRecord { path, role, dtype, shape, file: file.to_string() })
     };
     StateManifest::new(identity.clone(), tensors.map(record).collect(), groups.to_vec())
-}
-
-/// Returns the encoding that converts values of a dtype to f32, if there is one.
-pub(crate) fn encoding(dtype: &str) -> Option<Encoding> {
-    Encoding::of_word(dtype).or_else(|| GgmlType::of_dtype(dtype).and_then(Encoding::of_ggml))
 }
 
 /// Returns whether a tensor is the number of updates of a parameter.

@@ -1,7 +1,6 @@
 //! Reads the values of a tensor in one pass: computes its digest, and finds faulty values.
 
 use super::payload::Payload;
-use super::state_dict::encoding;
 use crate::error::Result;
 use crate::formats::{Encoding, Hasher, count_non_finite, dtype_bits};
 use crate::state::ModelStateTensorManifest;
@@ -25,7 +24,7 @@ pub(crate) async fn survey(manifest: &ModelStateTensorManifest, payload: &Payloa
     let mut found = Survey::default();
     let mut hasher = payload.known_digest().is_none().then(Hasher::new);
     let mut elements = 0;
-    let blocks = encoding(&manifest.dtype).filter(|encoding| matches!(encoding, Encoding::Blocks(_)));
+    let blocks = Encoding::of_dtype(&manifest.dtype).filter(|encoding| matches!(encoding, Encoding::Blocks(_)));
     // F4 and F6 have no values that are not finite; their elements are not counted.
     let plain = dtype_bits(&manifest.dtype).map_or(1, |bits| usize::try_from(bits / 8).unwrap_or(1).max(1));
     let unit = blocks.map_or(plain, |encoding| encoding.unit().0);

@@ -10,7 +10,7 @@ use tabtune::config::{ModelConfig, Precision};
 use tabtune::device::Device;
 use tabtune::export::{ExportOptions, ExportSource, Weights, export_folder, export_gguf};
 use tabtune::families::config_from_hf;
-use tabtune::formats::{ByteSource, Digest, GgmlType, GgufFile, GgufRecord, MemorySource, TensorType, gguf_header};
+use tabtune::formats::{ByteSource, Digest, FileTensor, GgmlType, GgufFile, MemorySource, TensorType, gguf_header};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::state::ModelStateTensorManifest;
@@ -122,7 +122,7 @@ fn random_file(name: &str) -> Result<MemorySource> {
     let ggml_type = GgmlType::from_name(name).expect("a type of ggml");
     let shape = vec![ELEMENTS / 512, 512];
     let bytes = ModelStateTensorManifest::parameter("t", &ggml_type.dtype(), &shape).byte_len().expect("whole blocks");
-    let header = gguf_header(&[], &[GgufRecord { name: "t".into(), ggml_type, shape }])?;
+    let header = gguf_header(&[], &[FileTensor::new("t", &ggml_type.dtype(), &shape)])?;
     let mut file = header.bytes;
     let mut word = 1u32;
     for _ in 0..bytes + header.spans.first().map_or(0, |span| span.padding) {

@@ -116,7 +116,7 @@ fn gguf_adapter_has_the_product_of_every_target() {
                         let tensor = file.tensor(&format!("{}.weight.lora_{end}", gguf_name(&target.module, &config))).unwrap();
                         let shape = if end == "a" { [target.rank, target.input] } else { [target.out, target.rank] };
                         assert_eq!(tensor.shape, shape.map(|dim| dim as u64), "{}", tensor.name);
-                        assert_eq!(tensor.ggml_type.dtype(), if types.is_some() { "F16" } else { "F32" });
+                        assert_eq!(tensor.dtype, if types.is_some() { "F16" } else { "F32" });
                         dequantise(&source, tensor).unwrap()
                     };
                     let (a, b) = (own("a"), own("b"));

@@ -137,7 +137,7 @@ fn merged_gguf_is_its_base_with_new_targets() {
             .map(|one| (own_name(&one.0), one))
             .filter_map(|(own, one)| Some((one, (old.tensor(&own)?.clone(), new.tensor(&own)?.clone()))))
         {
-            let bytes = |source: &MemorySource, tensor: &tabtune::formats::GgufTensor| {
+            let bytes = |source: &MemorySource, tensor: &tabtune::formats::FileTensor| {
                 let mut bytes = vec![0; usize::try_from(tensor.bytes.unwrap()).unwrap()];
                 source.read_at(tensor.begin, &mut bytes).unwrap();
                 bytes
@@ -147,7 +147,7 @@ fn merged_gguf_is_its_base_with_new_targets() {
                 continue;
             }
             let want = wanted.unwrap_or(types).to_uppercase();
-            assert_eq!(kept.ggml_type.dtype().trim_start_matches("GGML:"), want, "{name}");
+            assert_eq!(kept.dtype.trim_start_matches("GGML:"), want, "{name}");
             let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>().sqrt();
             let found = merged.read_f32(&name).unwrap();
             let lost = norm(&mut found.iter().zip(&exact).map(|(found, exact)| f64::from(*found) - exact));

@@ -71,7 +71,7 @@ fn judge(folder: &Path, tallies: &mut BTreeMap<String, Tally>) {
             let file = GgufFile::open(&source).unwrap();
             for tensor in &file.tensors {
                 let stored = &bytes[tensor.begin as usize..][..tensor.bytes.unwrap() as usize];
-                judge.compare(&tensor.name, &tensor.ggml_type.dtype(), stored, || dequantise(&source, tensor));
+                judge.compare(&tensor.name, &tensor.dtype, stored, || dequantise(&source, tensor));
             }
             file.tensors.len()
         } else if expected.is_empty() {

@@ -32,7 +32,7 @@ fn blocks_decode_to_the_bits_of_gguf_py() {
         assert_eq!(words[..4], golden.first_bits, "{}", tensor.name);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         assert_eq!(sha256(&bytes), golden.sha256, "{}", tensor.name);
-        decoded.push(tensor.ggml_type.dtype());
+        decoded.push(tensor.dtype.clone());
     }
     decoded.dedup();
     assert_eq!(decoded.len(), 23, "{decoded:?}");

@@ -146,7 +146,7 @@ fn a_sum_is_rounded_once_to_the_type_that_is_written() {
 /// Returns the type of each tensor of a GGUF file.
 fn types_of(path: &str) -> BTreeMap<String, String> {
     let file = GgufFile::open(&MemorySource::new("m.gguf", std::fs::read(path).unwrap())).unwrap();
-    file.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.ggml_type.dtype())).collect()
+    file.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.dtype.clone())).collect()
 }
 
 fn opened(path: &str) -> Bundle {

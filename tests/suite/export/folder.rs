@@ -88,13 +88,13 @@ fn line_33_shards_are_filled_in_the_order_of_the_names() {
         receipt["digests"]["weights"].clone()
     };
     assert!(weights(&whole).is_string());
-    let total: u64 = file.tensors.iter().map(|tensor| tensor.end - tensor.begin).sum();
+    let total: u64 = file.tensors.iter().map(|tensor| tensor.end() - tensor.begin).sum();
     for limit in [1, 700, 3_000, total - 1, total] {
         let files = folder(&from, &ExportOptions { shard_bytes: Some(limit), ..ExportOptions::default() });
         let mut expected: Vec<Vec<&str>> = Vec::new();
         let mut filled = u64::MAX;
         for tensor in &file.tensors {
-            let size = tensor.end - tensor.begin;
+            let size = tensor.end() - tensor.begin;
             if filled.saturating_add(size) > limit {
                 expected.push(Vec::new());
                 filled = 0;

@@ -1,11 +1,11 @@
 //! Rules of a GGUF header, each broken once.
 
-use tabtune::formats::{GgmlType, GgufFile, GgufRecord, GgufValue, MemorySource, gguf_header};
+use tabtune::formats::{FileTensor, GgmlType, GgufFile, GgufValue, MemorySource, gguf_header};
 
 use super::{FAMILIES, golden, rewritten};
 
-fn record(name: &str, kind: &str, shape: &[u64]) -> GgufRecord {
-    GgufRecord { name: name.to_string(), ggml_type: GgmlType::from_name(kind).unwrap(), shape: shape.to_vec() }
+fn record(name: &str, kind: &str, shape: &[u64]) -> FileTensor {
+    FileTensor::new(name, &GgmlType::from_name(kind).unwrap().dtype(), shape)
 }
 
 fn key(key: &str, value: GgufValue) -> (String, GgufValue) {
@@ -67,7 +67,7 @@ fn each_rule_of_a_header_has_its_word() {
         assert_eq!(keys(&[key("general.alignment", alignment)]), "export.gguf.key");
     }
     assert!(gguf_header(&[key(&"k".repeat(65_535), none)], &[]).is_ok());
-    let tensors = |records: &[GgufRecord]| gguf_header(&[], records).map(|_| "").unwrap_or_else(|error| error.code());
+    let tensors = |records: &[FileTensor]| gguf_header(&[], records).map(|_| "").unwrap_or_else(|error| error.code());
     assert_eq!(tensors(&[record(&"n".repeat(63), "F32", &[1, 1, 1, 1])]), "");
     assert_eq!(tensors(&[record(&"n".repeat(64), "F32", &[1])]), "export.gguf.name");
     assert_eq!(tensors(&[record("", "F32", &[1])]), "export.gguf.name");
@@ -80,6 +80,6 @@ fn each_rule_of_a_header_has_its_word() {
     assert_eq!(tensors(&[record("a", "F32", &[0, 1 << 61])]), "export.tensor.size");
     assert_eq!(tensors(&[record("a", "F32", &[1 << 60]), record("b", "F32", &[1 << 60])]), "export.tensor.size");
     assert_eq!(tensors(&[record("a", "Q8_1", &[32])]), "export.gguf.type");
-    let opaque = GgufRecord { ggml_type: GgmlType::from_id(99), ..record("a", "F32", &[1]) };
+    let opaque = FileTensor { dtype: GgmlType::from_id(99).dtype(), ..record("a", "F32", &[1]) };
     assert_eq!(tensors(&[opaque]), "export.gguf.type");
 }

@@ -18,7 +18,7 @@ use tabtune::Result;
 use tabtune::bundle::{Bundle, FileStream, ModelAssets, open_bundle};
 use tabtune::config::Precision;
 use tabtune::export::{ExportOptions, ExportSource, Weights, export_gguf};
-use tabtune::formats::{ByteSource, GgufFile, GgufRecord, GgufValue, MemorySource, gguf_header};
+use tabtune::formats::{ByteSource, FileTensor, GgufFile, GgufValue, MemorySource, gguf_header};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
 use tabtune::state::{Base, RECEIPT};
@@ -127,20 +127,20 @@ impl ParamMap for Raise<'_> {
 }
 
 type Metadata = Vec<(String, GgufValue)>;
-type Contents = Vec<(GgufRecord, Vec<u8>)>;
+type Contents = Vec<(FileTensor, Vec<u8>)>;
 
 /// Takes a GGUF file apart, changes it, and puts it together again.
 fn rewritten(bytes: &[u8], edit: impl FnOnce(&mut Metadata, &mut Contents)) -> Vec<u8> {
     let file = GgufFile::open(&MemorySource::new("m.gguf", bytes)).unwrap();
     let contents = file.tensors.iter().map(|tensor| {
         let begin = tensor.begin as usize;
-        let record = GgufRecord { name: tensor.name.clone(), ggml_type: tensor.ggml_type, shape: tensor.shape.clone() };
+        let record = FileTensor::new(&tensor.name, &tensor.dtype, &tensor.shape);
         (record, bytes[begin..begin + tensor.bytes.unwrap() as usize].to_vec())
     });
     let mut contents: Contents = contents.collect();
     let mut metadata = file.metadata.clone();
     edit(&mut metadata, &mut contents);
-    let records: Vec<GgufRecord> = contents.iter().map(|(record, _)| record.clone()).collect();
+    let records: Vec<FileTensor> = contents.iter().map(|(record, _)| record.clone()).collect();
     let header = gguf_header(&metadata, &records).unwrap();
     let mut out = header.bytes;
     for (span, (_, bytes)) in header.spans.iter().zip(contents) {

@@ -5,7 +5,7 @@ use tabtune::Error;
 use tabtune::bundle::open_bundle;
 use tabtune::config::Precision;
 use tabtune::export::GgufTypes;
-use tabtune::formats::{GgmlType, GgufFile, GgufRecord, GgufValue, MemorySource};
+use tabtune::formats::{FileTensor, GgmlType, GgufFile, GgufValue, MemorySource};
 use tabtune::model::Model;
 use tabtune::state::Base;
 use tabtune_tests::weights;
@@ -28,14 +28,14 @@ fn refused(model: &Model, base: GgufBase) -> Error {
 
 fn types_of(bytes: &[u8]) -> Vec<(String, String)> {
     let file = GgufFile::open(&MemorySource::new("m.gguf", bytes)).unwrap();
-    file.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.ggml_type.dtype())).collect()
+    file.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.dtype.clone())).collect()
 }
 
 /// Returns the bytes with every matrix and vector converted to another type.
 fn converted(bytes: &[u8], kind: &str, convert: impl Fn(f32) -> Vec<u8>) -> Vec<u8> {
     rewritten(bytes, |_, contents| {
         for (record, bytes) in contents.iter_mut().filter(|(record, _)| record.shape.len() > 1) {
-            record.ggml_type = GgmlType::from_name(kind).unwrap();
+            record.dtype = GgmlType::from_name(kind).unwrap().dtype();
             *bytes = bytes.as_chunks().0.iter().flat_map(|value| convert(f32::from_le_bytes(*value))).collect();
         }
     })
@@ -94,7 +94,7 @@ fn patch_of_one_tensor_changes_its_bytes_and_no_others() {
 fn tied_head_that_the_base_has_twice_is_replaced_twice() {
     let bytes = rewritten(&golden("qwen2.gguf"), |_, contents| {
         let (record, bytes) = contents.iter().find(|(record, _)| record.name == "token_embd.weight").unwrap().clone();
-        contents.push((GgufRecord { name: "output.weight".into(), ..record }, bytes));
+        contents.push((FileTensor { name: "output.weight".into(), ..record }, bytes));
     });
     let bundle = open(&bytes);
     assert!(bundle.config.tie_word_embeddings && bundle.warnings[0].code == "model.tied.copy");

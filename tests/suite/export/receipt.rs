@@ -44,7 +44,7 @@ fn line_43_receipt_states_what_the_files_have() {
         assert_eq!(output["sha256"], Digest::of(bytes).to_string());
         if name.ends_with(".safetensors") {
             for tensor in SafetensorsFile::open(&MemorySource::new(&**name, bytes.clone())).unwrap().tensors {
-                let payload = Digest::of(&bytes[tensor.begin as usize..tensor.end as usize]);
+                let payload = Digest::of(&bytes[tensor.begin as usize..tensor.end() as usize]);
                 leaves.insert(tensor.name.clone(), leaf(&tensor.name, &tensor.dtype, &tensor.shape, payload));
             }
         }

@@ -95,7 +95,7 @@ fn types_of_a_recipe_are_those_asked_for() {
     assert_eq!(header.get("general.file_type").unwrap().count(), Some(1));
     for tensor in &header.tensors {
         let plain = tensor.shape.len() == 1 || tensor.name == "position_embd.weight";
-        assert_eq!(tensor.ggml_type.dtype(), if plain { "F32" } else { "F16" }, "{}", tensor.name);
+        assert_eq!(tensor.dtype, if plain { "F32" } else { "F16" }, "{}", tensor.name);
     }
     let again = open(&bytes);
     for name in again.names() {

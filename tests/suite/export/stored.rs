@@ -42,9 +42,9 @@ fn wide() -> Model {
 
 fn contents(bytes: &[u8]) -> Vec<(String, String, Vec<u8>)> {
     let file = GgufFile::open(&MemorySource::new("m.gguf", bytes)).unwrap();
-    let one = |tensor: &tabtune::formats::GgufTensor| {
+    let one = |tensor: &tabtune::formats::FileTensor| {
         let begin = tensor.begin as usize;
-        (tensor.name.clone(), tensor.ggml_type.dtype(), bytes[begin..begin + tensor.bytes.unwrap() as usize].to_vec())
+        (tensor.name.clone(), tensor.dtype.clone(), bytes[begin..begin + tensor.bytes.unwrap() as usize].to_vec())
     };
     file.tensors.iter().map(one).collect()
 }
@@ -134,9 +134,9 @@ fn what_encoding_costs_is_what_a_reader_of_the_file_finds() {
     let bytes = all_files(&mut stream).remove(0).1;
     let (receipt, after) = (stream.receipt().unwrap(), open(&bytes));
     let file = GgufFile::open(&MemorySource::new("m.gguf", bytes)).unwrap();
-    assert_eq!(receipt.conversions.len(), file.tensors.iter().filter(|tensor| tensor.ggml_type.dtype() != "F32").count());
+    assert_eq!(receipt.conversions.len(), file.tensors.iter().filter(|tensor| tensor.dtype != "F32").count());
     for told in &receipt.conversions {
-        assert_eq!((told.from.as_str(), told.to.clone()), ("F32", file.tensor(&told.tensor).unwrap().ggml_type.dtype()));
+        assert_eq!((told.from.as_str(), told.to.clone()), ("F32", file.tensor(&told.tensor).unwrap().dtype.clone()));
         // The name differs for the same values: rows in pairs do not change the largest error.
         let name = before.names().into_iter().find(|name| stored_name(name) == told.tensor).unwrap();
         let pairs = before.read_f32(&name).unwrap().into_iter().zip(after.read_f32(&name).unwrap());

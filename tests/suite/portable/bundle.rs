@@ -4,7 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use serde_json::json;
-use tabtune::formats::{ByteSource, Digest, GgmlType, GgufRecord, GgufValue, MemorySource, gguf_header};
+use tabtune::formats::{ByteSource, Digest, FileTensor, GgufValue, MemorySource, gguf_header};
 use tabtune::portable::{ContractFacts, ModelIoCompatibilityContract, PortableModelBundle, SharedFiles, Support, open_gguf};
 use tabtune::state::{Identity, ModelStateTensorManifest, NamePolicy, PortableModelImportRequest, SourceWord, TokenizerFamily};
 use tabtune_tests::block_on;
@@ -57,7 +57,7 @@ fn small_gguf_is_imported_with_its_tokenizer() {
         ("tokenizer.chat_template", GgufValue::of_text("{{ messages }}")),
     ]
     .map(|(key, value)| (key.to_string(), value));
-    let record = GgufRecord { name: "output.weight".into(), ggml_type: GgmlType::from_id(0), shape: vec![2, 2] };
+    let record = FileTensor::new("output.weight", "F32", &[2, 2]);
     let mut file = gguf_header(&metadata, &[record]).unwrap().bytes;
     [1.0f32, -2.0, 0.5, 4.0].iter().for_each(|value| file.extend(value.to_le_bytes()));
     file.extend([0; 16]);

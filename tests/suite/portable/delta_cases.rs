@@ -119,7 +119,7 @@ fn apply_then_remove_is_the_identity() {
         let differing = KINDS.iter().zip(before.iter().zip(&after)).filter(|(_, (base, target))| base != target);
         let expected: BTreeMap<&str, Vec<u8>> =
             differing.map(|(kind, (base, target))| (kind.dtype, difference(kind.width, base, target))).collect();
-        let found = header.tensors.iter().map(|tensor| (tensor.name.as_str(), file[tensor.begin as usize..tensor.end as usize].to_vec()));
+        let found = header.tensors.iter().map(|tensor| (tensor.name.as_str(), file[tensor.begin as usize..tensor.end() as usize].to_vec()));
         assert_eq!(found.collect::<BTreeMap<_, _>>(), expected, "case {case}");
         compared += expected.values().map(|bytes| bytes.len() as u64).sum::<u64>();
 

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use super::base_digest::check_base;
 use super::config::{LoraConfig, of_mlx};
 use super::merge::{Merge, MergedAdapter};
-use super::pairs::{PREFIX, Parts, entry};
-use crate::bundle::entry::{Entry, narrow};
+use super::pairs::{PREFIX, Parts};
+use crate::bundle::entry::Entry;
 use crate::bundle::files::or_refused;
 use crate::bundle::tensors::Bundle;
 use crate::bundle::tokenizer_files::{TOKENIZER_FILES, carried, hf_tokenizer};
@@ -14,7 +14,7 @@ use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::names;
 use crate::families::names::{HEAD, Layout};
-use crate::formats::{ByteSource, Encoding, SafetensorsFile, SafetensorsTensor, Warning, base_name, known_mark, sha256_of};
+use crate::formats::{ByteSource, Encoding, FileTensor, SafetensorsFile, Warning, base_name, known_mark, sha256_of};
 use crate::state::{ReceiptFile, SourceFormat};
 
 pub(crate) const CONFIG: &str = "adapter_config.json";
@@ -104,7 +104,7 @@ impl Bundle {
         let opened = Opened::of(&mut bundle, files)?;
         for tensor in &opened.file.tensors {
             let name = tensor.name.strip_prefix(PREFIX).unwrap_or(&tensor.name);
-            bundle.factors.insert(name.to_string(), entry(name.to_string(), tensor, 0, opened.weights.name())?);
+            bundle.factors.insert(name.to_string(), Entry::new(name.to_string(), tensor.clone(), Layout::Same, 0, opened.weights.name())?);
         }
         opened.keep(&mut bundle);
         Ok(bundle)
@@ -198,18 +198,7 @@ fn untie(bundle: &mut Bundle, parts: &Parts<'_>) {
 }
 
 /// Returns the base's tensor with the adapter's bytes, which keep their dtype.
-fn replaced(entry: Entry, tensor: &SafetensorsTensor, source: usize) -> Result<Entry> {
-    Ok(Entry {
-        name: entry.name.clone(),
-        stored_name: tensor.name.clone(),
-        dtype: tensor.dtype.clone(),
-        encoding: Encoding::of_word(&tensor.dtype),
-        shape: narrow(&tensor.shape, &tensor.name, "")?,
-        source,
-        begin: tensor.begin,
-        end: Some(tensor.end),
-        layout: Layout::Same,
-        merge: None,
-        replaced: Some(Rc::new(entry)),
-    })
+fn replaced(entry: Entry, tensor: &FileTensor, source: usize) -> Result<Entry> {
+    let own = Entry::new(entry.name.clone(), tensor.clone(), Layout::Same, source, "")?;
+    Ok(Entry { replaced: Some(Rc::new(entry)), ..own })
 }

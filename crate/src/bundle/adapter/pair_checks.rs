@@ -9,7 +9,7 @@ use crate::config::{BlockPattern, Names, Pattern, ends};
 use crate::error::{Error, Refusal, Result, Word, word};
 use crate::families::names::{HEAD, block_of};
 use crate::families::{PAIRS, names};
-use crate::formats::{Encoding, SafetensorsTensor, Warning, add_warning, unreadable};
+use crate::formats::{Encoding, FileTensor, Warning, add_warning, unreadable};
 
 const UNMATCHED: Word = word!("adapter.target.unmatched");
 
@@ -57,7 +57,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Iterates over the complete pairs, by module.
-    fn whole(&self) -> impl Iterator<Item = (&String, &Halves<'a>, &'a SafetensorsTensor, &'a SafetensorsTensor)> {
+    fn whole(&self) -> impl Iterator<Item = (&String, &Halves<'a>, &'a FileTensor, &'a FileTensor)> {
         self.pairs.iter().filter_map(|(module, halves)| match halves.tensors {
             [Some(a), Some(b)] => Some((module, halves, a, b)),
             _ => None,
@@ -65,7 +65,7 @@ impl<'a> Parts<'a> {
     }
 
     fn other_ranks(&self) -> Vec<Refusal> {
-        let fault = |(module, halves, a, b): (&String, &Halves<'_>, &SafetensorsTensor, &SafetensorsTensor)| {
+        let fault = |(module, halves, a, b): (&String, &Halves<'_>, &FileTensor, &FileTensor)| {
             let rank = halves.scaling?.rank;
             let ([of_a, _], [_, of_b]) = (a.shape.as_slice(), b.shape.as_slice()) else { return None };
             let refusal = Refusal::new(word!("adapter.rank.mismatch")).subject(module).expected(format!("rank {rank}"));
@@ -84,7 +84,7 @@ impl<'a> Parts<'a> {
         let refuse = |subject: &str, expected: String, found: String| {
             Refusal::new(word!("adapter.shape")).subject(subject).expected(expected).found(found)
         };
-        let pair = |(module, halves, a, b): (&String, &Halves<'_>, &SafetensorsTensor, &SafetensorsTensor)| {
+        let pair = |(module, halves, a, b): (&String, &Halves<'_>, &FileTensor, &FileTensor)| {
             let base = shape_of(&weight(module))?;
             let turned = halves.kind == 1 || names::from_hf(&weight(module), &bundle.config).is_some_and(|name| conv1d(bundle, &name));
             let fits = match (a.shape.as_slice(), b.shape.as_slice()) {
@@ -94,7 +94,7 @@ impl<'a> Parts<'a> {
             };
             (!fits).then(|| refuse(module, format!("a pair for {base:?}"), format!("A {:?}, B {:?}", a.shape, b.shape)))
         };
-        let saved = |(own, tensor): (&String, &&SafetensorsTensor)| {
+        let saved = |(own, tensor): (&String, &&FileTensor)| {
             let base = of_base(own)?;
             let fits = base == tensor.shape || resize && more_rows(bundle, own, tensor).is_some();
             let refusal = refuse(own, format!("{base:?}"), format!("{:?}", tensor.shape));

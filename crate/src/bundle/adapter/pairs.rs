@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::config::LoraConfig;
 use super::merge::{Factor, Merge};
 use super::scaling::Scaling;
-use crate::bundle::entry::{Entry, narrow};
+use crate::bundle::entry::Entry;
 use crate::bundle::tensors::Bundle;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::names::{HEAD, Layout, block_of};
 use crate::families::{half, is_original, names, plain};
-use crate::formats::{ByteSource, Encoding, SafetensorsFile, SafetensorsTensor, sha256_of};
+use crate::formats::{ByteSource, Encoding, FileTensor, SafetensorsFile, sha256_of};
 
 /// Prefix that PEFT puts in front of every name.
 pub(crate) const PREFIX: &str = "base_model.model.";
@@ -19,7 +19,7 @@ pub(crate) const PREFIX: &str = "base_model.model.";
 pub(super) struct Halves<'a> {
     /// Index into the list of names of a pair, `PAIRS`.
     pub(super) kind: usize,
-    pub(super) tensors: [Option<&'a SafetensorsTensor>; 2],
+    pub(super) tensors: [Option<&'a FileTensor>; 2],
     /// `None` for a module that the base does not have.
     pub(super) scaling: Option<Scaling>,
 }
@@ -31,11 +31,11 @@ pub(super) struct Parts<'a> {
     /// Module, as the adapter names it → its pair.
     pub(super) pairs: BTreeMap<String, Halves<'a>>,
     /// Name of a tensor of the base, as the adapter names it → its replacement.
-    pub(super) saved: BTreeMap<String, &'a SafetensorsTensor>,
+    pub(super) saved: BTreeMap<String, &'a FileTensor>,
     /// True if embedding and head are both stored, and equal.
     pub(super) both: bool,
     /// Embedding or head of a tied base, and the stored table of the other one, which it becomes too.
-    pub(super) shared: Option<(&'static str, &'a SafetensorsTensor)>,
+    pub(super) shared: Option<(&'static str, &'a FileTensor)>,
     /// Tensors that are neither pairs nor replacements.
     pub(super) strange: Vec<&'a str>,
     /// Modules whose pairs are not used, because the configuration excludes them.
@@ -124,8 +124,8 @@ impl<'a> Parts<'a> {
     }
 
     /// Returns name and replacement of each replaced tensor of the base.
-    pub(super) fn replacements(&self, bundle: &Bundle) -> Vec<(String, &'a SafetensorsTensor)> {
-        let named = |(own, tensor): (&String, &&'a SafetensorsTensor)| Some((names::from_hf(own, &bundle.config)?, *tensor));
+    pub(super) fn replacements(&self, bundle: &Bundle) -> Vec<(String, &'a FileTensor)> {
+        let named = |(own, tensor): (&String, &&'a FileTensor)| Some((names::from_hf(own, &bundle.config)?, *tensor));
         let shared = self.shared.map(|(name, tensor)| (name.to_string(), tensor));
         self.saved.iter().filter_map(named).chain(shared).collect()
     }
@@ -160,7 +160,7 @@ impl<'a> Parts<'a> {
             }
             let own = name.strip_suffix(".weight").unwrap_or(&name);
             for (name, tensor) in names::factor_names(own).into_iter().zip(halves.tensors.into_iter().flatten()) {
-                entries.push(entry(name, tensor, source, self.artifact)?);
+                entries.push(Entry::new(name, tensor.clone(), Layout::Same, source, self.artifact)?);
             }
         }
         if outside.is_empty() { Ok(entries) } else { Err(Error::Refused(outside)) }
@@ -168,29 +168,12 @@ impl<'a> Parts<'a> {
 }
 
 /// Returns whether two tensors of a file are equal, byte for byte.
-pub(super) fn equal(source: &dyn ByteSource, a: &SafetensorsTensor, b: &SafetensorsTensor) -> Result<bool> {
+pub(super) fn equal(source: &dyn ByteSource, a: &FileTensor, b: &FileTensor) -> Result<bool> {
     if a.dtype != b.dtype || a.shape != b.shape {
         return Ok(false);
     }
-    let sum = |tensor: &SafetensorsTensor| sha256_of(source, tensor.begin, tensor.end);
+    let sum = |tensor: &FileTensor| sha256_of(source, tensor.begin, tensor.end());
     Ok(sum(a)? == sum(b)?)
-}
-
-/// Returns the tensor of an adapter's file, which is the bundle's at `source`, under its own name.
-pub(super) fn entry(name: String, tensor: &SafetensorsTensor, source: usize, artifact: &str) -> Result<Entry> {
-    Ok(Entry {
-        name,
-        stored_name: tensor.name.clone(),
-        dtype: tensor.dtype.clone(),
-        encoding: Encoding::of_word(&tensor.dtype),
-        shape: narrow(&tensor.shape, &tensor.name, artifact)?,
-        source,
-        begin: tensor.begin,
-        end: Some(tensor.end),
-        layout: Layout::Same,
-        merge: None,
-        replaced: None,
-    })
 }
 
 /// Returns whether the base has the matrix `name` as [in, out], like those of GPT-2's blocks.
@@ -203,7 +186,7 @@ pub(super) fn weight(module: &str) -> String {
     format!("{module}.weight")
 }
 
-fn factor(tensor: &SafetensorsTensor) -> Option<Factor> {
+fn factor(tensor: &FileTensor) -> Option<Factor> {
     let [rows, columns] = *tensor.shape.as_slice() else { return None };
-    Some(Factor { begin: tensor.begin, end: tensor.end, encoding: Encoding::of_word(&tensor.dtype)?, rows, columns })
+    Some(Factor { begin: tensor.begin, end: tensor.end(), encoding: Encoding::of_word(&tensor.dtype)?, rows, columns })
 }

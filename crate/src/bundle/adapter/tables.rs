@@ -7,7 +7,7 @@ use crate::bundle::tensors::Bundle;
 use crate::error::{Refusal, Result, word};
 use crate::families::names;
 use crate::families::names::HEAD;
-use crate::formats::{ByteSource, SafetensorsTensor};
+use crate::formats::{ByteSource, FileTensor};
 
 /// Hint about a table of more rows than the base's.
 const GROWN: &str = "the vocabulary was resized: merge the adapter with --resize-vocabulary, in a browser mergeAdapter with resizeVocabulary, and \
@@ -42,7 +42,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Returns the replacement of the base's tensor `name`, with its name in the adapter.
-    fn stored(&self, bundle: &Bundle, name: &str) -> Option<(String, &'a SafetensorsTensor)> {
+    fn stored(&self, bundle: &Bundle, name: &str) -> Option<(String, &'a FileTensor)> {
         let named = self.saved.iter().find(|(own, _)| names::from_hf(own, &bundle.config).as_deref() == Some(name));
         named.map(|(own, tensor)| (own.clone(), *tensor))
     }
@@ -75,7 +75,7 @@ impl<'a> Parts<'a> {
 
     /// Returns the shape of the tensor that the pair of a resized table is added to, if the adapter has that table.
     pub(super) fn shape_of_table(&self, bundle: &Bundle, own: &str) -> Option<Vec<u64>> {
-        let named = |(name, _): &(&str, &SafetensorsTensor)| names::from_hf(own, &bundle.config).as_deref() == Some(*name);
+        let named = |(name, _): &(&str, &FileTensor)| names::from_hf(own, &bundle.config).as_deref() == Some(*name);
         let shared = || self.shared.filter(named).map(|(_, tensor)| tensor);
         let table = self.saved.get(own).copied().or_else(shared)?;
         Some(table.shape.clone())
@@ -83,7 +83,7 @@ impl<'a> Parts<'a> {
 }
 
 /// Returns the rows of a stored embedding or head that differs from the base's in nothing else, and their order to the base's.
-fn rows_of(bundle: &Bundle, own: &str, tensor: &SafetensorsTensor) -> Option<(u64, Ordering)> {
+fn rows_of(bundle: &Bundle, own: &str, tensor: &FileTensor) -> Option<(u64, Ordering)> {
     let is_table = |name: &String| name == HEAD || name == names::embedding(bundle.config.architecture);
     let base = bundle.shape(&names::from_hf(own, &bundle.config).filter(is_table)?)?;
     match (base.as_slice(), tensor.shape.as_slice()) {
@@ -93,12 +93,12 @@ fn rows_of(bundle: &Bundle, own: &str, tensor: &SafetensorsTensor) -> Option<(u6
 }
 
 /// Returns the rows of a stored embedding or head that has more of them than the base's.
-pub(super) fn more_rows(bundle: &Bundle, own: &str, tensor: &SafetensorsTensor) -> Option<u64> {
+pub(super) fn more_rows(bundle: &Bundle, own: &str, tensor: &FileTensor) -> Option<u64> {
     rows_of(bundle, own, tensor).filter(|(_, order)| order.is_gt()).map(|(rows, _)| rows)
 }
 
 /// Returns the way to use an embedding or a head whose rows are not those of the base.
-pub(super) fn hint_about(bundle: &Bundle, own: &str, tensor: &SafetensorsTensor) -> Option<String> {
+pub(super) fn hint_about(bundle: &Bundle, own: &str, tensor: &FileTensor) -> Option<String> {
     match rows_of(bundle, own, tensor)? {
         (_, Ordering::Greater) => Some(GROWN.to_string()),
         (rows, Ordering::Less) => Some(format!(

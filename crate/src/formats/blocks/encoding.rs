@@ -28,6 +28,11 @@ impl Encoding {
         })
     }
 
+    /// Returns the encoding of a dtype: a word of safetensors, or `GGML:<type>`; `None` if it cannot be read.
+    pub(crate) fn of_dtype(dtype: &str) -> Option<Self> {
+        Self::of_word(dtype).or_else(|| GgmlType::of_dtype(dtype).and_then(Self::of_ggml))
+    }
+
     /// Returns the encoding of a ggml type; `None` if it cannot be read.
     pub(crate) fn of_ggml(ggml_type: GgmlType) -> Option<Self> {
         Self::of_word(&ggml_type.dtype()).or_else(|| blocks::Block::of_id(ggml_type.id).map(Self::Blocks))

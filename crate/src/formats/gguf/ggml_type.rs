@@ -68,6 +68,12 @@ impl GgmlType {
         Self::from_name(word.strip_prefix("GGML:")?).filter(|found| found.dtype() == word)
     }
 
+    /// Returns the type with this dtype word, as [`Self::dtype`] writes it.
+    pub fn of_word(word: &str) -> Option<Self> {
+        let number = || word.strip_prefix("GGML:")?.parse().ok().map(Self::from_id);
+        Self::of_dtype(word).or_else(|| Self::from_name(word)).or_else(number).filter(|found| found.dtype() == word)
+    }
+
     /// Returns the dtype word: that of safetensors for plain numbers, `GGML:<name or number>` for everything else.
     pub fn dtype(self) -> String {
         match (self.name, self.block) {

@@ -4,15 +4,13 @@ use std::collections::HashSet;
 
 use super::cursor::{Cursor, refuse};
 use super::ggml_type::GgmlType;
-use super::layout::TensorRecord;
-use super::tensor::GgufTensor;
 use super::value::{GgufValue, KIND_ARRAY, KIND_BOOL, KIND_LAST, KIND_TEXT, plain_bytes};
 use crate::error::{Result, Word, word};
 use crate::formats::checksum::Digest;
 use crate::formats::gguf::layout;
 use crate::formats::source::ByteSource;
 use crate::formats::warning::Warning;
-use crate::formats::{base_name, or_mismatch};
+use crate::formats::{FileTensor, base_name, or_mismatch};
 
 const MAX_COUNT: u64 = 100_000;
 pub(crate) const MAX_KEY_BYTES: u64 = 65_535;
@@ -32,7 +30,7 @@ pub struct GgufFile {
     /// Keys and values, in the order of the file.
     pub metadata: Vec<(String, GgufValue)>,
     /// Tensors, in the order of the file.
-    pub tensors: Vec<GgufTensor>,
+    pub tensors: Vec<FileTensor>,
     /// Unusual but allowed properties of the file.
     pub warnings: Vec<Warning>,
     /// SHA-256 of everything before the data; in a split file, that of the first part.
@@ -59,7 +57,7 @@ impl GgufFile {
     }
 
     /// Returns the tensor `name`.
-    pub fn tensor(&self, name: &str) -> Option<&GgufTensor> {
+    pub fn tensor(&self, name: &str) -> Option<&FileTensor> {
         self.tensors.iter().find(|tensor| tensor.name == name)
     }
 }
@@ -80,7 +78,7 @@ fn read(source: &dyn ByteSource, alone: bool) -> Result<GgufFile> {
     let key_count = limited(&mut cursor, "keys")?;
     let mut warnings = Vec::new();
     let (metadata, alignment) = read_metadata(&mut cursor, key_count, &mut warnings)?;
-    let mut records: Vec<TensorRecord> = Vec::new();
+    let mut records: Vec<FileTensor> = Vec::new();
     let mut names = HashSet::new();
     let mut padded_sum = 0u64;
     for _ in 0..tensor_count {
@@ -196,7 +194,8 @@ fn items(cursor: &mut Cursor<'_>, key: &str, kind: u32, count: u64, out: &mut Ve
     Ok(())
 }
 
-fn read_record(cursor: &mut Cursor<'_>, names: &mut HashSet<String>) -> Result<TensorRecord> {
+/// Reads the record of a tensor, which begins at an offset in the data.
+fn read_record(cursor: &mut Cursor<'_>, names: &mut HashSet<String>) -> Result<FileTensor> {
     let at = cursor.at();
     let mut bytes = Vec::new();
     cursor.text(MAX_NAME_BYTES, word!("gguf.name.length"), None, &mut bytes)?;
@@ -228,7 +227,7 @@ fn read_record(cursor: &mut Cursor<'_>, names: &mut HashSet<String>) -> Result<T
     }
     let bytes = sized(&dims, ggml_type).ok_or_else(|| wrong(word!("gguf.tensor.size-overflow")).expected("less than 2^63"))?;
     dims.reverse();
-    Ok(TensorRecord { name, ggml_type, shape: dims, offset, bytes })
+    Ok(FileTensor { name, dtype: ggml_type.dtype(), shape: dims, begin: offset, bytes })
 }
 
 /// Returns the bytes of a tensor, `Some(None)` for types of unknown size; `None` where elements or bytes exceed 2^63 − 1.

@@ -5,13 +5,11 @@ mod ggml_type;
 mod header;
 mod layout;
 mod split;
-mod tensor;
 mod value;
 mod writer;
 
 pub use ggml_type::GgmlType;
 pub use header::GgufFile;
 pub(crate) use split::join_parts;
-pub use tensor::GgufTensor;
 pub use value::GgufValue;
-pub use writer::{GgufHeader, GgufRecord, GgufSpan, gguf_header};
+pub use writer::{GgufHeader, GgufSpan, gguf_header};

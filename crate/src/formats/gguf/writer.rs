@@ -7,19 +7,9 @@ use super::header::{ALIGNMENT, DEFAULT_ALIGNMENT, MAX_ALIGNMENT, MAX_KEY_BYTES, 
 use super::layout::padded;
 use super::value::{GgufValue, put_text};
 use crate::error::{Refusal, Result, Word, word};
+use crate::formats::FileTensor;
 
 const VERSION: u32 = 3;
-
-/// A tensor of a GGUF file to be written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GgufRecord {
-    /// Name in the file.
-    pub name: String,
-    /// Type of its values or blocks.
-    pub ggml_type: GgmlType,
-    /// Row-major shape: the dimensions of the file, reversed.
-    pub shape: Vec<u64>,
-}
 
 /// Position of a tensor in the data of a GGUF file to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +41,7 @@ fn refuse(code: Word, subject: &str) -> Refusal {
 /// `export.gguf.key` for a key that is empty, too long or given twice, and an alignment that is no power of two; `export.gguf.name` for a name
 /// that is empty, longer than 63 bytes, given twice or has control characters; `export.gguf.type` for a type of unknown size;
 /// `export.tensor.size` for more than 4 dimensions, a row that no block fits and a size of 2⁶³ or more.
-pub fn gguf_header(metadata: &[(String, GgufValue)], tensors: &[GgufRecord]) -> Result<GgufHeader> {
+pub fn gguf_header(metadata: &[(String, GgufValue)], tensors: &[FileTensor]) -> Result<GgufHeader> {
     let alignment = check_keys(metadata)?;
     let mut bytes = b"GGUF".to_vec();
     bytes.extend(VERSION.to_le_bytes());
@@ -67,14 +57,14 @@ pub fn gguf_header(metadata: &[(String, GgufValue)], tensors: &[GgufRecord]) -> 
         if !names.insert(tensor.name.as_str()) {
             return Err(refuse(word!("export.gguf.name"), &tensor.name).expected("each name once").into());
         }
-        let size = check_tensor(tensor)?;
+        let (ggml_type, size) = check_tensor(tensor)?;
         let end = padded(size, u64::from(alignment)).and_then(|size| begin.checked_add(size)).filter(|end| *end <= MAX_SIZE);
         let end = end.ok_or_else(|| too_large(tensor))?;
         put_text(&mut bytes, tensor.name.as_bytes());
         // The rank is at most MAX_RANK.
         bytes.extend((tensor.shape.len() as u32).to_le_bytes());
         tensor.shape.iter().rev().for_each(|dim| bytes.extend(dim.to_le_bytes()));
-        bytes.extend(tensor.ggml_type.id.to_le_bytes());
+        bytes.extend(ggml_type.id.to_le_bytes());
         bytes.extend(begin.to_le_bytes());
         spans.push(GgufSpan { begin, bytes: size, padding: end - begin - size });
         begin = end;
@@ -103,9 +93,9 @@ fn check_keys(metadata: &[(String, GgufValue)]) -> Result<u32> {
     Ok(alignment)
 }
 
-/// Returns the bytes of a tensor, refusing one that a reader would not accept.
-fn check_tensor(tensor: &GgufRecord) -> Result<u64> {
-    let GgufRecord { name, ggml_type, shape } = tensor;
+/// Returns type and bytes of a tensor, refusing one that a reader would not accept.
+fn check_tensor(tensor: &FileTensor) -> Result<(GgmlType, u64)> {
+    let FileTensor { name, dtype, shape, .. } = tensor;
     if name.is_empty() || name.len() as u64 > MAX_NAME_BYTES || name.chars().any(char::is_control) {
         return Err(refuse(word!("export.gguf.name"), name).expected("1 to 63 bytes without control characters").into());
     }
@@ -113,18 +103,20 @@ fn check_tensor(tensor: &GgufRecord) -> Result<u64> {
         let expected = format!("at most {MAX_RANK} dimensions");
         return Err(refuse(word!("export.tensor.size"), name).expected(expected).found(shape.len()).into());
     }
-    let unknown = || refuse(word!("export.gguf.type"), name).expected("a type of known size").found(ggml_type.dtype());
-    let (block, _) = ggml_type.block.ok_or_else(unknown)?;
+    let known = tensor.ggml_type().and_then(|ggml_type| Some((ggml_type, ggml_type.block?.0)));
+    let unknown = || refuse(word!("export.gguf.type"), name).expected("a type of known size").found(dtype);
+    let (ggml_type, block) = known.ok_or_else(unknown)?;
     let row = shape.last().copied().unwrap_or(1);
     if !row.is_multiple_of(block) {
         let expected = format!("a row that is a multiple of {block}");
         return Err(refuse(word!("export.tensor.size"), name).expected(expected).found(row).into());
     }
     let dims: Vec<u64> = shape.iter().rev().copied().collect();
-    sized(&dims, *ggml_type).flatten().ok_or_else(|| too_large(tensor).into())
+    let bytes = sized(&dims, ggml_type).flatten().ok_or_else(|| too_large(tensor))?;
+    Ok((ggml_type, bytes))
 }
 
-fn too_large(tensor: &GgufRecord) -> Refusal {
-    let found = format!("{} {:?}", tensor.ggml_type.dtype(), tensor.shape);
+fn too_large(tensor: &FileTensor) -> Refusal {
+    let found = format!("{} {:?}", tensor.dtype, tensor.shape);
     refuse(word!("export.tensor.size"), &tensor.name).expected("less than 2^63 bytes").found(found)
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, Refusal, Result, Word, unusual, word};
 use crate::formats::checksum::{Digest, Hasher};
 use crate::formats::source::{ByteSource, for_each_chunk};
 use crate::formats::warning::{Warning, add_warning};
-use crate::formats::{Json, JsonFault, json, or_mismatch};
+use crate::formats::{FileTensor, Json, JsonFault, json, or_mismatch};
 
 const MAX_HEADER_BYTES: u64 = 100_000_000;
 const MAX_TENSORS: usize = 100_000;
@@ -17,26 +17,11 @@ const MAX_DEPTH: usize = 8;
 /// Fields that the record of a tensor must have.
 const FIELDS: [&str; 3] = ["dtype", "shape", "data_offsets"];
 
-/// One tensor of the header.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SafetensorsTensor {
-    /// Name in the file.
-    pub name: String,
-    /// dtype word, for example `BF16`.
-    pub dtype: String,
-    /// Row-major shape; empty for a scalar.
-    pub shape: Vec<u64>,
-    /// Position of the first byte, counted from the start of the file.
-    pub begin: u64,
-    /// Position one past the last byte, counted from the start of the file.
-    pub end: u64,
-}
-
 /// The header of a safetensors file that passed every check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SafetensorsFile {
     /// Tensors in the order of the header.
-    pub tensors: Vec<SafetensorsTensor>,
+    pub tensors: Vec<FileTensor>,
     /// Free texts of `__metadata__`.
     pub metadata: SafetensorsMetadata,
     /// Unusual but allowed properties of the file.
@@ -123,9 +108,8 @@ fn judge(header: &[u8], file_bytes: u64) -> Result<SafetensorsFile> {
     let start = 8 + header.len() as u64;
     layout(&tensors, file_bytes - start)?;
     for tensor in &mut tensors {
-        // The ends were compared with the file's length, so the sums cannot overflow.
+        // The ends were compared with the file's length, so the sum cannot overflow.
         tensor.begin += start;
-        tensor.end += start;
     }
     let mut sum = Hasher::new();
     sum.update(&(header.len() as u64).to_le_bytes());
@@ -143,7 +127,7 @@ fn metadata(document: Json<'_>) -> Result<SafetensorsMetadata> {
     }
 }
 
-fn tensor(name: &str, record: Json<'_>, warnings: &mut Vec<Warning>) -> Result<SafetensorsTensor> {
+fn tensor(name: &str, record: Json<'_>, warnings: &mut Vec<Warning>) -> Result<FileTensor> {
     let refuse = |code: Word| Refusal::new(code).subject(name);
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
         return Err(refuse(word!("safetensors.name.invalid")).expected(format!("1 to {MAX_NAME_BYTES} bytes")).found(name.len()).into());
@@ -193,13 +177,13 @@ fn tensor(name: &str, record: Json<'_>, warnings: &mut Vec<Warning>) -> Result<S
     for (key, _) in fields.filter(|(key, _)| !FIELDS.contains(&key.as_ref())) {
         add_warning(warnings, word!("safetensors.field.unknown"), &format!("{name}/{key}"));
     }
-    Ok(SafetensorsTensor { name: name.to_string(), dtype: dtype.to_string(), shape, begin, end })
+    Ok(FileTensor { name: name.to_string(), dtype: dtype.to_string(), shape, begin, bytes: Some(end - begin) })
 }
 
 /// Checks that the tensors tile the data: no overlap, no gap, nothing missing, nothing left over.
-fn layout(tensors: &[SafetensorsTensor], data_bytes: u64) -> Result<()> {
-    let mut order: Vec<&SafetensorsTensor> = tensors.iter().collect();
-    order.sort_by_key(|tensor| (tensor.begin, tensor.end));
+fn layout(tensors: &[FileTensor], data_bytes: u64) -> Result<()> {
+    let mut order: Vec<&FileTensor> = tensors.iter().collect();
+    order.sort_by_key(|tensor| (tensor.begin, tensor.end()));
     let mut running = 0;
     for tensor in &order {
         if tensor.begin < running {
@@ -212,11 +196,11 @@ fn layout(tensors: &[SafetensorsTensor], data_bytes: u64) -> Result<()> {
         if tensor.begin > running {
             return Err(Refusal::new(word!("safetensors.offset.gap")).subject(&tensor.name).expected(running).found(tensor.begin).into());
         }
-        running = tensor.end;
+        running = tensor.end();
     }
-    if let Some(tensor) = order.iter().find(|tensor| tensor.end > data_bytes) {
+    if let Some(tensor) = order.iter().find(|tensor| tensor.end() > data_bytes) {
         let refusal = Refusal::new(word!("safetensors.data.truncated")).subject(&tensor.name);
-        return Err(refusal.expected(format!("{} bytes of data", tensor.end)).found(data_bytes).into());
+        return Err(refusal.expected(format!("{} bytes of data", tensor.end())).found(data_bytes).into());
     }
     if running < data_bytes {
         return Err(Refusal::new(word!("safetensors.data.trailing")).expected(format!("{running} bytes of data")).found(data_bytes).into());

@@ -5,5 +5,5 @@ mod header;
 mod writer;
 
 pub(crate) use dtype::dtype_bits;
-pub use header::{SafetensorsFile, SafetensorsMetadata, SafetensorsTensor};
+pub use header::{SafetensorsFile, SafetensorsMetadata};
 pub use writer::{SafetensorsHeader, safetensors_header};
