@@ -8,19 +8,6 @@ use crate::error::{Error, Refusal, Result, shown, word};
 use crate::families::names;
 use crate::formats::{Warning, base_name, unreadable};
 
-/// Beginnings of the names of tensors outside the blocks that llama.cpp computes with, in GGUF files and folders.
-const COMPUTED_WITH: [&str; 9] = [
-    "lm_head.bias",
-    "model.norm.bias",
-    "output.bias",
-    "output_norm.bias",
-    "per_layer_",
-    "position_embd.",
-    "rope_factors_",
-    "token_embd_norm.",
-    "token_types.",
-];
-
 #[doc(hidden)]
 impl Bundle {
     /// Compares the tensors with those of the model, given as name and shape. Tensors elsewhere that the model has no place for are left out
@@ -38,7 +25,7 @@ impl Bundle {
         let absent: Vec<&(String, Vec<usize>)> = names.iter().filter(|(name, _)| !self.entries.contains_key(name)).copied().collect();
         refusals.extend(self.missing(&absent, &left));
         let in_block = |name: &str| names::block_of(name).is_some_and(|block| block < self.config.num_hidden_layers);
-        let takes_part = |name: &str| in_block(name) || COMPUTED_WITH.iter().any(|start| self.entries[name].stored.name.starts_with(start));
+        let takes_part = |name: &str| in_block(name) || names::is_computed_with(&self.entries[name].stored.name);
         for name in left.iter().filter(|name| takes_part(name)) {
             let artifact = self.files[self.entries[name].source].name();
             let refusal = Refusal::new(word!("model.tensor.unexpected")).of(artifact).subject(name);

@@ -21,6 +21,19 @@ const OUTER: [(Slot, &str); 4] = [
     (Slot::Head, "output.weight"),
 ];
 
+/// Beginnings of the names of tensors outside the blocks that llama.cpp computes with, in GGUF files and folders.
+const COMPUTED_WITH: [&str; 9] = [
+    "lm_head.bias",
+    "model.norm.bias",
+    "output.bias",
+    "output_norm.bias",
+    "per_layer_",
+    "position_embd.",
+    "rope_factors_",
+    "token_embd_norm.",
+    "token_types.",
+];
+
 /// GGUF's names of the modules of a block, in every family.
 const PARTS: [(Slot, &str); 14] = [
     (Slot::AttentionNorm, "attn_norm"),
@@ -89,6 +102,11 @@ pub(crate) fn from_hf(name: &str, config: &ModelConfig) -> Option<String> {
 pub(crate) fn block_of(name: &str) -> Option<usize> {
     let rest = FAMILIES.iter().map(|family| family.names.blocks).chain(["blk."]).find_map(|start| name.strip_prefix(start))?;
     rest.split_once('.')?.0.parse().ok()
+}
+
+/// Returns whether a tensor outside the blocks takes part in what llama.cpp computes, if the family has no place for it.
+pub(crate) fn is_computed_with(stored_name: &str) -> bool {
+    COMPUTED_WITH.iter().any(|start| stored_name.starts_with(start))
 }
 
 /// Returns the name of the input embedding.
