@@ -106,9 +106,9 @@ impl<'a> Pieces<'a> {
         self.factors.as_ref().map_or(0.0, Factors::rounding_error)
     }
 
-    /// Returns the sum of the squares of all rounding errors of the additions in f32 so far.
-    pub(super) fn sum_squares(&self) -> f64 {
-        self.factors.as_ref().map_or(0.0, Factors::sum_squares)
+    /// Returns the sums of the squares of all rounding errors of the additions in f32 so far, and of the products that were added.
+    pub(super) fn sum_squares(&self) -> [f64; 2] {
+        self.factors.as_ref().map_or([0.0; 2], Factors::sum_squares)
     }
 
     /// Skips to the value `first`.

@@ -25,8 +25,8 @@ pub struct StoredTensor {
 #[derive(Debug, Clone, Copy, Default)]
 struct Summed {
     values: u64,
-    /// Sum of the squares of the rounding errors of adding them in f32.
-    squares: f64,
+    /// Sums of the squares of the rounding errors of adding them in f32, and of the products that were added.
+    squares: [f64; 2],
 }
 
 /// One of the files of a model.
@@ -138,12 +138,18 @@ impl StoredTensor {
         Ok(Some(!merge.load(&self.bundle.files, None)?.is_zero()))
     }
 
-    /// Returns the 2-norm of the change by an adapter, if the values are exact sums, and the mean square of the rounding errors of the
-    /// additions in f32 among the values that were read.
+    /// Returns the 2-norm of the change by an adapter, if the values are exact sums, and the mean square of what products and additions in f32
+    /// lose of it, among the values that were read.
     pub(super) fn change(&self) -> Result<Option<(f64, f64)>> {
         let Some(merge) = self.entry.merge.as_ref().filter(|merge| merge.exact) else { return Ok(None) };
+        /// Share of the squared change by which products in f32 may differ from it; more is missing where they are below the smallest number.
+        const ROUNDED: f64 = 1e-3;
+        let norm = merge.load(&self.bundle.files, None)?.norm();
         let Summed { values, squares } = self.summed.get();
-        Ok(Some((merge.load(&self.bundle.files, None)?.norm(), squares / values.max(1) as f64)))
+        let [errors, changes] = squares.map(|sum| sum / values.max(1) as f64);
+        let change = norm.powi(2) / self.entry.shape.iter().product::<usize>().max(1) as f64;
+        let absent = Some(change - changes).filter(|absent| *absent > ROUNDED * change);
+        Ok(Some((norm, errors + absent.unwrap_or(0.0))))
     }
 
     /// Returns its dtype as a type of GGUF files.
@@ -192,7 +198,9 @@ impl StoredTensor {
         let mut pieces = self.pieces(max_elements)?.starting_at(first);
         let values = pieces.next_piece()?.map(|(_, values)| values.to_vec()).unwrap_or_default();
         let before = self.summed.get();
-        self.summed.set(Summed { values: before.values + values.len() as u64, squares: before.squares + pieces.sum_squares() });
+        let more = pieces.sum_squares();
+        let squares = [before.squares[0] + more[0], before.squares[1] + more[1]];
+        self.summed.set(Summed { values: before.values + values.len() as u64, squares });
         Ok(values)
     }
 

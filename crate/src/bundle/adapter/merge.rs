@@ -91,7 +91,7 @@ impl Merge {
             rounding,
             sum: Vec::new(),
             error: 0.0,
-            squares: 0.0,
+            squares: [0.0; 2],
         })
     }
 }
@@ -142,7 +142,8 @@ pub(in crate::bundle) struct Factors {
     /// Sums of a part of a row.
     sum: Vec<f32>,
     error: f32,
-    squares: f64,
+    /// Sums of the squares of the additions' rounding errors, and of the products that were added.
+    squares: [f64; 2],
 }
 
 impl Factors {
@@ -171,7 +172,10 @@ impl Factors {
                 let rounded = self.rounding.round(exact);
                 overflows += usize::from(exact.is_finite() && !rounded.is_finite());
                 self.error = self.error.max((rounded - exact).abs());
-                self.squares += (f64::from(*value) + f64::from(self.scale) * f64::from(*sum) - f64::from(exact)).powi(2);
+                // The difference of the two is exact in f64, even if the product is beyond the last digit of the value.
+                let change = f64::from(self.scale) * f64::from(*sum);
+                self.squares[0] += (f64::from(exact) - f64::from(*value) - change).powi(2);
+                self.squares[1] += change.powi(2);
                 *value = rounded;
             }
             at += count;
@@ -201,8 +205,8 @@ impl Factors {
         f64::from(self.scale).abs() * (0..self.rank).map(below).sum::<f64>().max(0.0).sqrt()
     }
 
-    /// Returns the sum of the squares of all rounding errors of the additions in f32 so far.
-    pub(in crate::bundle) fn sum_squares(&self) -> f64 {
+    /// Returns the sums of the squares of all rounding errors of the additions in f32 so far, and of the products that were added.
+    pub(in crate::bundle) fn sum_squares(&self) -> [f64; 2] {
         self.squares
     }
 
