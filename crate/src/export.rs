@@ -123,8 +123,7 @@ pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>,
         return Err(Error::InvalidConfig(vec![Fault::new("optimizer", expected, "true")]));
     }
     let format = format_of(options.format);
-    let stream = format.export(source, base_files, options).await?;
-    Ok(if format.judges_values() { stream } else { stream.allow_non_finite(options.allow_non_finite) })
+    format.export(source, base_files, options).await
 }
 
 /// Plans every export of `source`, by the functions that make them. Nothing is read.

@@ -45,6 +45,11 @@ pub(super) struct Checksums {
 }
 
 impl Checksums {
+    /// Returns the longest name of the tensors that have not passed yet.
+    pub(super) fn longest_name(&self) -> &str {
+        self.spans.iter().map(|span| span.hasher.key.as_str()).max_by_key(|name| name.len()).unwrap_or_default()
+    }
+
     /// Registers the position of the tensor that follows those registered so far.
     pub(super) fn expect(&mut self, span: TensorSpan) {
         self.spans.push_back(span);

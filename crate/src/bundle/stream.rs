@@ -87,8 +87,8 @@ pub struct FileStream {
     digests: Vec<String>,
     /// Checksums of the returned bytes, if a receipt was requested.
     pub(super) checksums: Option<Checksums>,
-    /// True if weights with NaN or infinite values are refused.
-    pub(super) finite: bool,
+    /// True if weights with NaN or infinite values are refused, false if the receipt names them; `None` if they are the caller's matter.
+    pub(super) finite: Option<bool>,
     /// Tensors whose type was changed, with the errors of the conversion.
     pub(super) conversions: Vec<Conversion>,
     /// Facts about the artifact that the receipt states in addition to its checksums.

@@ -4,9 +4,9 @@ use super::checksums::Checksums;
 use super::segment::Segment;
 use super::stream::{FileInfo, FileStream};
 use crate::error::{Error, Fault, Result, word};
-use crate::formats::Digest;
+use crate::formats::{Digest, Warning};
 use crate::state::receipt::{MAX_COUNT, Written};
-use crate::state::{ArtifactDigests, Conversion, ModelIoArtifactReceipt, changes_of, refuse_non_finite_as};
+use crate::state::{ArtifactDigests, Conversion, ModelIoArtifactReceipt, ReceiptWarning, changes_of, refuse_non_finite_as};
 
 impl FileStream {
     /// Creates an empty stream that computes checksums of its bytes, for a receipt.
@@ -28,7 +28,12 @@ impl FileStream {
         let zeros = Digest::of(&[]);
         let written: Vec<Written<'_>> = self.files.iter().map(|file| (file.name.as_str(), file.bytes, zeros)).collect();
         let checksums = self.checksums.as_ref().ok_or_else(unsummed)?;
-        let longest = draft.completed(&written, checksums.planned(), planned, &self.known)?;
+        let mut longest = draft.clone();
+        if self.finite == Some(false) {
+            let name = checksums.longest_name();
+            longest.warnings.push(non_finite_warning(&[(name.to_string(), u64::MAX)], usize::MAX));
+        }
+        let longest = longest.completed(&written, checksums.planned(), planned, &self.known)?;
         let bytes = longest.to_text()?.len() as u64;
         self.receipt = Some(draft);
         self.push(name, bytes, vec![Segment::Receipt(bytes)]);
@@ -45,11 +50,10 @@ impl FileStream {
         changes_of(&self.planned_conversions(), false)
     }
 
-    /// Refuses weights with NaN or infinite values after all of them have passed, before the receipt, which is the last file; unless they are
-    /// allowed.
-    pub(crate) fn allow_non_finite(mut self, allow: bool) -> Self {
-        self.finite = !allow;
-        self
+    /// Refuses weights with NaN or infinite values after all of them have passed, before the receipt, which is the last file; or if they are
+    /// allowed, names them in the receipt. It must be called before the receipt is added.
+    pub(crate) fn allow_non_finite(&mut self, allow: bool) {
+        self.finite = Some(!allow);
     }
 
     /// Returns the weights so far that have NaN or infinite values, with their number.
@@ -85,7 +89,7 @@ impl FileStream {
                 bytes
             }
             Some((_, Segment::Receipt(len))) => {
-                if self.finite {
+                if self.finite == Some(true) {
                     refuse_non_finite_as(word!("tensor.non-finite"), self.non_finite())?;
                 }
                 let receipt = self.complete_receipt()?.ok_or_else(unsummed)?;
@@ -136,8 +140,19 @@ impl FileStream {
         // This excludes the receipt itself.
         let complete = self.files.iter().enumerate().filter_map(|(at, file)| Some((file.name.as_str(), file.bytes, sum(at, file)?)));
         let written: Vec<Written<'_>> = complete.collect();
+        let mut draft = draft.clone();
+        if self.finite == Some(false) && !checksums.non_finite.is_empty() {
+            draft.warnings.push(non_finite_warning(&checksums.non_finite, checksums.non_finite.len() - 1));
+        }
         draft.completed(&written, [&checksums.weights, &checksums.state].map(Clone::clone), self.conversions.clone(), &self.known).map(Some)
     }
+}
+
+/// Returns the warning about weights with NaN or infinite values: the first of them with the number of such values, and how many `more` there are.
+fn non_finite_warning(weights: &[(String, u64)], more: usize) -> ReceiptWarning {
+    let (name, count) = weights.first().map_or(("", 0), |(name, count)| (name.as_str(), *count));
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    ReceiptWarning::from(&Warning::new(word!("tensor.non-finite"), &format!("{name} ({count}){more}")))
 }
 
 /// Pads the text to `len` bytes with spaces before its last line feed.

@@ -51,6 +51,7 @@ pub fn export_folder(source: &ExportSource, options: &ExportOptions) -> Result<F
     let manifest = options.manifest.then(|| ArtifactDigests::of_manifest(&source.identity, &source.groups)).transpose()?;
     stream.know(ArtifactDigests::of_folder(&documents.into_iter().collect(), manifest));
     stream.push_bytes("README.md", card(source, options, stream.changes())?.into_bytes());
+    stream.allow_non_finite(options.allow_non_finite);
     stream.push_receipt(RECEIPT, source.draft())?;
     Ok(stream)
 }
@@ -68,7 +69,7 @@ impl Format for Folder {
     }
 
     fn own_options(&self) -> &'static [&'static str] {
-        &["base", "dtype", "optimizer", "shard_bytes"]
+        &["base", "dtype", "manifest", "optimizer", "shard_bytes"]
     }
 
     fn export<'a>(&self, source: &'a ExportSource, base_files: BaseFiles, options: &'a ExportOptions) -> Exporting<'a> {

@@ -37,11 +37,6 @@ pub(super) trait Format {
     /// Keys of [`ExportOptions`] that are of use for this format and not for all; `base` for files of a base.
     fn own_options(&self) -> &'static [&'static str];
 
-    /// True if [`Self::export`] itself refuses values that are not finite, before the first byte; else the caller has them refused.
-    fn judges_values(&self) -> bool {
-        false
-    }
-
     /// Prepares the files, the receipt last.
     fn export<'a>(&self, source: &'a ExportSource, base_files: BaseFiles, options: &'a ExportOptions) -> Exporting<'a>;
 

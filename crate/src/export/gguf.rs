@@ -56,6 +56,7 @@ pub async fn export_gguf(source: &ExportSource, base_files: BaseFiles, options: 
         stream
     };
     options.file_name.iter().for_each(|name| stream.rename_first(name));
+    stream.allow_non_finite(options.allow_non_finite);
     stream.push_receipt(RECEIPT, draft)?;
     Ok(stream)
 }

@@ -67,6 +67,7 @@ pub(crate) fn export_gguf_adapter(source: &ExportSource, options: &ExportOptions
     let mut stream = FileStream::summed();
     stream.push_gguf(&format!("{name}.gguf"), &metadata.map(|(key, value)| (key.to_string(), value)), outputs)?;
     options.file_name.iter().for_each(|name| stream.rename_first(name));
+    stream.allow_non_finite(options.allow_non_finite);
     stream.push_receipt(RECEIPT, draft)?;
     Ok(stream)
 }

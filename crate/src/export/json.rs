@@ -34,11 +34,7 @@ impl Format for Json {
     }
 
     fn own_options(&self) -> &'static [&'static str] {
-        &["encoding", "optimizer"]
-    }
-
-    fn judges_values(&self) -> bool {
-        true
+        &["encoding", "manifest", "optimizer"]
     }
 
     fn export<'a>(&self, source: &'a ExportSource, _: BaseFiles, options: &'a ExportOptions) -> Exporting<'a> {

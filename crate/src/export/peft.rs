@@ -32,6 +32,7 @@ pub(crate) fn export_adapter(source: &ExportSource, options: &ExportOptions) -> 
     if base.is_none() && !source.assets.kept.contains_key("base_model_name_or_path") {
         receipt.warnings.push(ReceiptWarning::from(&Warning::new(word!("adapter.base.unnamed"), ADAPTER_CONFIG)));
     }
+    stream.allow_non_finite(options.allow_non_finite);
     stream.push_receipt(RECEIPT, receipt)?;
     Ok(stream)
 }

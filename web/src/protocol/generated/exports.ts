@@ -4,16 +4,16 @@ export const EXPORT_WORDS = ['safetensors', 'gguf', 'json', 'peft', 'gguf-adapte
 export type ExportFormat = (typeof EXPORT_WORDS)[number];
 
 /** Options of exports that only some formats have. */
-export type OwnExportOption = 'base' | 'dtype' | 'encoding' | 'optimizer' | 'requantise' | 'shardBytes' | 'type';
+export type OwnExportOption = 'base' | 'dtype' | 'encoding' | 'manifest' | 'optimizer' | 'requantise' | 'shardBytes' | 'type';
 
 /**
  * Formats of exports: a description, the ending of the one file (empty for a folder), whether it is the format of a trained adapter alone, and the
  * options that it has and not all formats have.
  */
 export const EXPORT_FORMATS: Readonly<Record<ExportFormat, { about: string; ending: string; adapter: boolean; options: readonly OwnExportOption[] }>> = {
-  safetensors: { about: 'Hugging Face folder, safetensors', ending: '', adapter: false, options: ['base', 'dtype', 'optimizer', 'shardBytes'] },
+  safetensors: { about: 'Hugging Face folder, safetensors', ending: '', adapter: false, options: ['base', 'dtype', 'manifest', 'optimizer', 'shardBytes'] },
   gguf: { about: 'GGUF for llama.cpp', ending: '.gguf', adapter: false, options: ['base', 'type', 'requantise'] },
-  json: { about: 'JSON document', ending: '.state_dict.json', adapter: false, options: ['encoding', 'optimizer'] },
+  json: { about: 'JSON document', ending: '.state_dict.json', adapter: false, options: ['encoding', 'manifest', 'optimizer'] },
   peft: { about: 'LoRA adapter, PEFT folder', ending: '', adapter: true, options: ['base', 'dtype'] },
   'gguf-adapter': { about: 'LoRA adapter, GGUF for llama.cpp', ending: '.gguf', adapter: true, options: ['base', 'type'] },
 };
