@@ -6,6 +6,7 @@ use super::options::{ExportOptions, ModelCard};
 use super::recipe::{LICENSE, origin};
 use super::source::ExportSource;
 use crate::error::{Error, Fault, Result};
+use crate::formats::Digest;
 use crate::state::{Base, Evaluation, EvaluationRecord, RECEIPT, TrainingRecord};
 
 /// Writes the `README.md` of a folder. `changes` describes how its weights may differ from those that were evaluated.
@@ -20,6 +21,11 @@ pub(super) fn card(source: &ExportSource, options: &ExportOptions, changes: Opti
     }
     if let Some(base) = &source.base {
         describe_base(&mut out, base);
+    }
+    if source.adapter_settings.is_none() && !source.adapter.is_empty() {
+        line(&mut out, "An adapter was merged into it:\n");
+        list_files(&mut out, source.adapter.iter().map(|file| (file.name.as_str(), file.bytes, file.sha256)));
+        line(&mut out, "");
     }
     describe_data(&mut out, &given, source.training.as_ref());
     if let Some(training) = &source.training {
@@ -74,15 +80,20 @@ fn describe_base(out: &mut String, base: &Base) {
     }
     if !base.merged_adapter.is_empty() {
         line(out, "\nAn adapter was merged into it before it was trained:\n");
-        for file in &base.merged_adapter {
-            let sum = file.sha256.map_or_else(String::new, |sum| format!(", SHA-256 {sum}"));
-            line(out, &format!("- `{}`, {} bytes{sum}", one_line(&file.name).replace('`', "'"), file.bytes));
-        }
+        list_files(out, base.merged_adapter.iter().map(|file| (file.name.as_str(), file.bytes, file.sha256)));
     }
     if base.verified.is_some() {
         line(out, "\nThe last resume compared sizes and headers of these files alone.");
     }
     line(out, "");
+}
+
+/// Lists files by name, size and checksum.
+fn list_files<'a>(out: &mut String, files: impl Iterator<Item = (&'a str, u64, Option<Digest>)>) {
+    for (name, bytes, sum) in files {
+        let sum = sum.map_or_else(String::new, |sum| format!(", SHA-256 {sum}"));
+        line(out, &format!("- `{}`, {bytes} bytes{sum}", one_line(name).replace('`', "'")));
+    }
 }
 
 fn describe_data(out: &mut String, given: &ModelCard, training: Option<&TrainingRecord>) {
@@ -97,8 +108,12 @@ fn describe_data(out: &mut String, given: &ModelCard, training: Option<&Training
         let name = if data.name.is_empty() { String::new() } else { format!("`{}`: ", one_line(&data.name).replace('`', "'")) };
         let tokens = data.tokens.map_or_else(String::new, |tokens| format!("{tokens} tokens to train on, "));
         line(out, &format!("{name}{tokens}SHA-256 of the tokens {}.\n", data.digest));
-        if let Some(before) = data.steps_before {
-            line(out, &format!("The first {before} steps were made with other data.\n"));
+        match data.steps_before {
+            Some(before) if training.is_some_and(|training| training.completed_steps == before) => {
+                line(out, "No step was made with these data yet: all were made with others.\n");
+            }
+            Some(before) => line(out, &format!("Other data were used in the first {before} steps.\n")),
+            None => {}
         }
     }
 }
@@ -116,8 +131,14 @@ fn describe_training(out: &mut String, training: &TrainingRecord, changes: Optio
         line(out, &format!("Loss of the evaluation after step {step}, {weights}{data}: {loss} nats for each token."));
     }
     let wrong = |error: serde_json::Error| Error::InvalidConfig(vec![Fault::new("settings", "JSON", error)]);
-    let first = training.steps_before.map(|before| format!(" of the steps after step {before}, before which others applied"));
-    line(out, &format!("\nSettings{}:", first.unwrap_or_default()));
+    let settings_of = match training.steps_before {
+        Some(before) if before == training.completed_steps => {
+            "Settings of the next step; those of the steps so far were others:".to_string()
+        }
+        Some(before) => format!("Settings of the steps after step {before}, before which others applied:"),
+        None => "Settings:".to_string(),
+    };
+    line(out, &format!("\n{settings_of}"));
     let settings = serde_json::to_string_pretty(&training.settings).map_err(wrong)?;
     line(out, &format!("\n```json\n{settings}\n```\n"));
     Ok(())

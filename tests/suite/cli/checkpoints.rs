@@ -114,7 +114,7 @@ fn resume_goes_on_with_other_data_where_data_is_named_and_says_so() {
     let receipt: Value = serde_json::from_slice(&std::fs::read(Path::new(&to).join("tabtune.receipt.json")).unwrap()).unwrap();
     assert_eq!((&receipt["training"]["completed_steps"], &receipt["training"]["data"]["steps_before"]), (&json!(6), &json!(4)));
     let card = std::fs::read_to_string(Path::new(&to).join("README.md")).unwrap();
-    assert!(card.contains("The first 4 steps were made with other data."), "{card}");
+    assert!(card.contains("Other data were used in the first 4 steps."), "{card}");
     assert!(!card.contains("before which others applied"), "more steps are no other settings: {card}");
 }
 
@@ -130,6 +130,15 @@ fn a_card_says_which_steps_its_settings_made() {
     assert_eq!(receipt["training"]["steps_before"], json!(4));
     let card = std::fs::read_to_string(Path::new(&to).join("README.md")).unwrap();
     assert!(card.contains("Settings of the steps after step 4, before which others applied:"), "{card}");
+    // A run that ends before its first step with them.
+    let (still, to) = (text(&place.join("still")), text(&place.join("still-out")));
+    let other = write(&place, "other.txt", POEM.repeat(5));
+    let args = ["train", "--resume", &out, "--data", &other, "--device", "cpu", "--steps", "6", "--stop-at", "4"];
+    let overrides = ["--override", "steps", "data", "learning_rate", "--learning-rate", "1e-3", "--out", &still];
+    succeed(&[&args[..], &overrides].concat());
+    succeed(&["export", "--checkpoint", &still, "--to", &to]);
+    let card = std::fs::read_to_string(Path::new(&to).join("README.md")).unwrap();
+    assert!(card.contains("No step was made with these data yet") && card.contains("Settings of the next step"), "{card}");
 }
 
 #[test]
