@@ -46,12 +46,16 @@ fn factors(size: f32) -> BTreeMap<String, [Vec<f32>; 2]> {
 
 /// Writes an adapter as PEFT files.
 fn adapter(folder: &Path, factors: &BTreeMap<String, [Vec<f32>; 2]>) -> String {
+    adapter_named(folder, factors, "base_model.model.")
+}
+
+fn adapter_named(folder: &Path, factors: &BTreeMap<String, [Vec<f32>; 2]>, prefix: &str) -> String {
     std::fs::create_dir_all(folder).unwrap();
     let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
     let mut tensors = Vec::new();
     for (name, [a, b]) in factors {
         for (factor, values, shape) in [("A", a, vec![RANK, a.len() / RANK]), ("B", b, vec![b.len() / RANK, RANK])] {
-            tensors.push((format!("base_model.model.{name}.lora_{factor}.weight"), bytes(values), shape));
+            tensors.push((format!("{prefix}{name}.lora_{factor}.weight"), bytes(values), shape));
         }
     }
     let views = tensors.iter().map(|(name, bytes, shape)| (name, TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap()));
@@ -140,6 +144,29 @@ fn a_sum_is_rounded_once_to_the_type_that_is_written() {
         let train = ["train", "--model", &model, "--merge-adapter", &adapter, "--data", &data, "--device", "cpu", "--train-config", &still];
         succeed(&[&train[..], &["--out", &trained]].concat());
         assert!(survival(&model, &trained, &factors) >= 0.9999, "{name}: trained on");
+    }
+}
+
+/// A change beyond the last digit of the weights, or below the smallest f32, is lost, and nothing else is said.
+#[test]
+fn a_change_that_f32_cannot_add_is_lost() {
+    let place = folder("merges-vanishing");
+    let (model, _) = base_in_bf16(&place);
+    for size in [1e-9, 1e-12, 1e-18, 1e-38] {
+        let mut factors = factors(size);
+        if size < 1e-30 {
+            // The products are below the smallest f32.
+            factors.values_mut().for_each(|[a, _]| a.iter_mut().for_each(|value| *value *= 1e-20));
+        }
+        let adapter = adapter(&place.join(format!("{size}")), &factors);
+        for dtype in ["f32", "bf16"] {
+            let merged = text(&place.join(format!("{size}-{dtype}")));
+            succeed(&["adapter", "merge", "--model", &model, "--adapter", &adapter, "--dtype", dtype, "--to", &merged]);
+            let (kept, stated) = (survival(&model, &merged, &factors), stated_survival(&merged));
+            // The errors of adding and of rounding to bf16 are no longer independent here; both are of the size of the change.
+            let enough = if dtype == "f32" { (stated - kept).abs() < 2e-3 } else { kept < 1e-3 && stated < 1e-3 };
+            assert!(enough, "{size} {dtype}: {stated} is stated, {kept} is left");
+        }
     }
 }
 
@@ -235,6 +262,31 @@ fn values_that_are_no_numbers_do_not_leave_unseen() {
         let allowed = output(&[&merge[..], more, &["--allow-non-finite"]].concat());
         let told = String::from_utf8(allowed.stderr).unwrap();
         assert!(allowed.status.success() && told.contains("has 24 values that are NaN or infinite [tensor.non-finite]"), "{name}: {told}");
+        let receipt = if name.ends_with(".gguf") { format!("{to}.receipt.json") } else { format!("{to}/tabtune.receipt.json") };
+        let receipt: Value = serde_json::from_slice(&std::fs::read(receipt).unwrap()).unwrap();
+        let warned = receipt["warnings"].as_array().unwrap().iter().find(|warning| warning["code"] == "tensor.non-finite").unwrap();
+        assert!(warned["subject"].as_str().unwrap().contains("layers.1.mlp.down_proj.weight (24)"), "{name}: {warned}");
+        assert!(run(&["verify", &to]).good, "{name}");
+    }
+}
+
+#[test]
+fn a_prefix_too_many_or_too_few_is_told_once() {
+    let place = folder("merges-prefix");
+    let (model, _) = base_in_bf16(&place);
+    let factors = factors(2e-2);
+    let merged = |name: &str, prefix: &str| {
+        let adapter = adapter_named(&place.join(format!("{name}-adapter")), &factors, prefix);
+        let to = text(&place.join(name));
+        let answer = output(&["adapter", "merge", "--model", &model, "--adapter", &adapter, "--to", &to]);
+        let told = String::from_utf8(answer.stderr).unwrap();
+        assert!(answer.status.success(), "{name}: {told}");
+        (std::fs::read(Path::new(&to).join("model.safetensors")).unwrap(), told.matches("[model.tensor.prefix]").count())
+    };
+    let (usual, told) = merged("usual", "base_model.model.");
+    assert_eq!(told, 0);
+    for (name, prefix) in [("bare", ""), ("double", "base_model.model.base_model.model.")] {
+        assert!(merged(name, prefix) == (usual.clone(), 1), "{name}");
     }
 }
 
@@ -258,6 +310,8 @@ fn a_merge_without_effect_and_types_that_stay_are_told() {
     };
     let gguf = ["--format", "gguf"];
     assert!(told(&still, &model, "still", &[]).contains("none of its"));
+    let card = std::fs::read_to_string(place.join("still/README.md")).unwrap();
+    assert!(card.contains("An adapter was merged into it:") && card.contains("`adapter_model.safetensors`"), "{card}");
     assert!(told(&still, &base, "still.gguf", &gguf).contains("[adapter.zero]"));
     let plain = told(&changing, &base, "changing.gguf", &gguf);
     assert!(!plain.contains("adapter.zero") && !plain.contains("export.gguf.type-kept"), "{plain}");

@@ -27,6 +27,7 @@ impl<'a> Parts<'a> {
         warnings.extend(self.idle(bundle));
         warnings.extend(self.idle_patterns()?);
         warnings.extend(self.absent(bundle)?);
+        warnings.extend(self.renamed.map(|name| Warning::new(word!("model.tensor.prefix"), name)));
         for module in &self.spared {
             add_warning(&mut warnings, word!("adapter.target.excluded"), module);
         }

@@ -38,6 +38,8 @@ pub(super) struct Parts<'a> {
     pub(super) shared: Option<(&'static str, &'a FileTensor)>,
     /// Tensors that are neither pairs nor replacements.
     pub(super) strange: Vec<&'a str>,
+    /// A name with the prefix of PEFT twice, or one of a file without it.
+    pub(super) renamed: Option<&'a str>,
     /// Modules whose pairs are not used, because the configuration excludes them.
     pub(super) spared: Vec<String>,
     /// Patterns of the configuration that cannot be read, so that no pair is left out because of them.
@@ -52,9 +54,14 @@ impl<'a> Parts<'a> {
     pub(super) fn of(bundle: &Bundle, config: &'a LoraConfig, file: &'a SafetensorsFile, weights: &'a dyn ByteSource) -> Result<Self> {
         let artifact = weights.name();
         let (pairs, saved, strange, spared, unread) = (BTreeMap::new(), BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut parts = Self { config, artifact, pairs, saved, both: false, shared: None, strange, spared, unread };
+        let mut parts = Self { config, artifact, pairs, saved, both: false, shared: None, strange, renamed: None, spared, unread };
+        // Some programs write the prefix of PEFT twice, or leave it out everywhere.
+        let bare = file.tensors.iter().all(|tensor| !tensor.name.starts_with(PREFIX) && half(&tensor.name).is_some());
+        parts.renamed = file.tensors.iter().map(|tensor| tensor.name.as_str()).find(|name| bare || name.starts_with(&PREFIX.repeat(2)));
         for tensor in &file.tensors {
-            let twice = match tensor.name.strip_prefix(PREFIX) {
+            let own = if bare { Some(tensor.name.as_str()) } else { tensor.name.strip_prefix(PREFIX) };
+            let own = own.map(|name| name.strip_prefix(PREFIX).unwrap_or(name));
+            let twice = match own {
                 None => {
                     parts.strange.push(&tensor.name);
                     false
