@@ -50,6 +50,9 @@ impl Signals {
     /// The operating system's error if a handler cannot be registered.
     pub fn listen() -> io::Result<Self> {
         let (came, again) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        // Without a handler, a file that reaches the limit of its size would end the process; with one, writing it is an error as any other.
+        #[cfg(unix)]
+        flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
         let ignored = ignored();
         for (number, _) in SIGNALS {
             // A signal that the caller has made this program ignore, as nohup does with SIGHUP, stays ignored.

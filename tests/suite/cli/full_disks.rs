@@ -26,6 +26,22 @@ fn a_log_that_fills_its_disk_costs_no_step() {
     assert!(step > 50 && written.matches('\n').count() as u64 + 1 >= step, "{step}: {written}");
 }
 
+/// The limit of a file's size is a signal, which would end the process.
+#[test]
+fn a_log_that_reaches_its_limit_costs_no_step() {
+    let place = folder("log-limit");
+    let (config, data) = tiny(&place);
+    let (out, log) = (text(&place.join("run")), place.join("log"));
+    let args = long(&config, &data, &out);
+    // 128 KiB: more than a checkpoint's largest file, less than the lines of the run.
+    let script = "ulimit -f 256; log=\"$1\"; shift; exec \"$0\" \"$@\" --json > \"$log\"";
+    let status = Command::new("sh").args(["-c", script]).arg(binary()).arg(&log).args(&args).stderr(Stdio::null()).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+    let written = fs::read_to_string(&log).unwrap();
+    let step = is_that_of_an_unbroken_run(&out, &args, &place);
+    assert!(step > 50 && written.matches('\n').count() as u64 + 1 >= step, "{step}");
+}
+
 /// Progress is for people, and a run continues without it.
 #[test]
 fn a_full_disk_for_the_progress_ends_no_run() {
