@@ -15,7 +15,7 @@ use tabtune::checkpoint::{MANIFEST, Manifest, read_manifest};
 use self::disk::{
     check_room, fill, flush_folder, list, make_folder, mark, occupied, remove_empty, remove_file, rename, temporary, try_names, try_out,
 };
-use self::lock::{LOCK, Lock};
+use self::lock::{LOCK, Lock, remove_left};
 pub use self::one_file::{OneFile, Place};
 use crate::error::{Result, RunError, unwritable};
 use crate::files::{COMPLETE, FileSource, files_of};
@@ -70,6 +70,7 @@ impl Folder {
     fn enter(&mut self) -> Result<()> {
         self.created.extend(make_folder(&self.path)?);
         self.lock = Lock::take(&self.path, &self.mark)?;
+        remove_left(&self.path);
         if self.lock.is_none() {
             log::warn!("{}: the file system has no locks: nothing keeps a second process out", self.path.display());
         }

@@ -10,6 +10,8 @@ use crate::files::is_at;
 
 /// Name of the lock file.
 pub const LOCK: &str = ".tabtune.lock";
+/// Endings of temporary files, which are next to the temporary folder of their process.
+const ENDINGS: [&str; 3] = ["a", "b", "json"];
 /// Length of a mark in bytes.
 const MARK_BYTES: u64 = 24;
 
@@ -51,7 +53,9 @@ impl Lock {
             if !before.is_empty() {
                 let left = folder.join(temporary(&before));
                 let _ = fs::remove_dir_all(&left);
-                let _ = fs::remove_file(left.with_extension("json"));
+                for ending in ENDINGS {
+                    let _ = fs::remove_file(left.with_extension(ending));
+                }
             }
             // From here on the file is this process's own, and is removed again if the mark cannot be written, as on a full disk.
             let mut lock = Self { file, path: path.clone() };
@@ -76,12 +80,18 @@ impl Drop for Lock {
     }
 }
 
-/// Removes the temporary folders in `folder` whose processes were killed: nobody holds the lock in them. What cannot be removed stays.
+/// Removes the temporary folders in `folder` whose processes were killed: nobody holds the lock in them; and the temporary files of processes
+/// that are gone. What cannot be removed stays.
 pub fn remove_left(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let mark = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)).filter(|mark| is_mark(mark));
-        let Some(mark) = mark.filter(|_| entry.file_type().is_ok_and(|kind| kind.is_dir())) else { continue };
+        let Some(name) = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)) else { continue };
+        let Ok(kind) = entry.file_type() else { continue };
+        let of_file = name.split_once('.').filter(|(mark, ending)| kind.is_file() && is_mark(mark) && ENDINGS.contains(ending));
+        if of_file.is_some_and(|(mark, _)| is_gone(mark)) {
+            let _ = fs::remove_file(entry.path());
+        }
+        let Some(mark) = Some(name).filter(|mark| kind.is_dir() && is_mark(mark)) else { continue };
         // A process writes its mark into the file once it has locked it.
         let left = File::open(entry.path().join(LOCK)).ok().filter(|file| contents(file).as_deref() == Some(mark));
         if left.is_some_and(|file| file.try_lock().is_ok()) {
@@ -95,6 +105,13 @@ fn contents(file: &File) -> Option<String> {
     let mut text = String::new();
     file.take(MARK_BYTES + 1).read_to_string(&mut text).ok()?;
     Some(text)
+}
+
+/// Returns true if the process of a mark, which begins with its number, is known to have ended; only Linux tells.
+fn is_gone(mark: &str) -> bool {
+    let number = mark.get(..8).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    let processes = Path::new("/proc");
+    processes.join("self").exists() && number.is_some_and(|number| !processes.join(number.to_string()).exists())
 }
 
 fn is_mark(text: &str) -> bool {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use tabtune::bundle::FileStream;
@@ -75,10 +76,15 @@ impl OneFile {
     }
 
     fn check_free(&self) -> Result<()> {
-        match self.places().iter().find(|place| place.symlink_metadata().is_ok()) {
-            Some(place) => Err(occupied(place, "something of this name".into())),
-            None => Ok(()),
+        for place in self.places() {
+            match place.symlink_metadata() {
+                Ok(_) => return Err(occupied(&place, "something of this name".into())),
+                // The file system may not take a name of this length.
+                Err(error) if error.kind() == ErrorKind::InvalidFilename => return Err(unwritable(place.display(), error).into()),
+                Err(_) => {}
+            }
         }
+        Ok(())
     }
 }
 

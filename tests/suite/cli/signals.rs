@@ -84,6 +84,12 @@ fn what_a_killed_process_left_is_removed_by_the_next_one() {
     assert!(begun(&place).is_some());
     next("fourth.gguf");
     assert_eq!(begun(&place), None);
+    // A process that was killed while it tried out its place; no process has this number.
+    let tried = place.join("tried");
+    fs::create_dir(&tried).unwrap();
+    fs::write(tried.join(".tabtune-ffffffff0123456789abcdef.a"), "ffffffff0123456789abcdef").unwrap();
+    succeed(&["convert", "--model", &small, "--to", &text(&tried)]);
+    assert_eq!(begun(&tried), None);
     // Folders of the user have such names too.
     let foreign = [".tabtune-notes", ".tabtune-0000002a0123456789abcdef"].map(|name| place.join(name));
     for folder in &foreign {
