@@ -11,6 +11,7 @@ use tabtune::checkpoint::{Checkpoint, MANIFEST, verify_as_model};
 use tabtune::formats::{ByteSource, key_twice, not_json, truncated};
 use tabtune::state::{CARRIED_FILES, PortableModelImportRequest, VerifyPolicy};
 
+use self::folder::refuse_other_than_files;
 pub use self::folder::{COMPLETE, files_of, open_listed};
 use crate::container;
 use crate::error::{Result, RunError, unreadable};
@@ -167,15 +168,14 @@ fn model_files(path: &Path) -> Result<(Vec<FileSource>, Option<FileSource>)> {
     if !path.is_dir() {
         return Ok((vec![FileSource::open(path)?], None));
     }
+    let of_model = |p: &Path| has_ending(p, &["gguf", "json", "safetensors", "jinja"]) || CARRIED_FILES.contains(&file_name(p).as_str());
+    refuse_other_than_files(path, of_model)?;
     let mut files = open_listed(|| {
         let mut all = files_of(path)?;
         // A checkpoint folder is a model folder with two additional files.
         let of_run = |p: &Path| file_name(p) == "optimizer.safetensors";
         let weights = all.iter().any(|p| has_ending(p, &["gguf", "safetensors"]));
         // If nothing else has weights, pickle files are passed on, so that they are refused by name.
-        // The documents of a tokenizer belong to the model.
-        let of_tokenizer = |p: &Path| CARRIED_FILES.contains(&file_name(p).as_str());
-        let of_model = |p: &Path| has_ending(p, &["gguf", "json", "safetensors", "jinja"]) || of_tokenizer(p);
         let read = |p: &Path| of_model(p) || !weights && has_ending(p, &["bin", "pt", "pth", "ckpt"]);
         all.retain(|p| read(p) && !of_run(p));
         Ok(all)
@@ -284,5 +284,6 @@ fn folder_sources(folder: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     if !folder.is_dir() {
         return Err(unreadable(folder.display(), "not a folder").into());
     }
+    refuse_other_than_files(folder, |p| has_ending(p, &["json", "safetensors"]))?;
     Ok(boxed(open_listed(|| Ok(files_of(folder)?))?))
 }

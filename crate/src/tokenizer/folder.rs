@@ -94,5 +94,7 @@ fn template_text(bytes: &[u8]) -> Result<&str> {
 
 /// Parses the JSON of the document `name`; an empty object if it is absent.
 fn object(bytes: Option<&[u8]>, name: &str) -> Result<Value> {
-    bytes.map_or_else(|| Ok(json!({})), |bytes| read_json(name, bytes))
+    let Some(bytes) = bytes else { return Ok(json!({})) };
+    let value: Value = read_json(name, bytes)?;
+    if value.is_object() { Ok(value) } else { Err(bad(name, "expected an object of JSON")) }
 }

@@ -35,6 +35,27 @@ pub fn files_of(folder: &Path) -> tabtune::Result<Vec<PathBuf>> {
     }
 }
 
+/// Refuses a folder in which something that is no file has a name that `counts`: a link whose target is gone, or a folder.
+///
+/// # Errors
+/// `source.read` with the name.
+pub fn refuse_other_than_files(folder: &Path, counts: impl Fn(&Path) -> bool) -> tabtune::Result<()> {
+    let refused = |e: std::io::Error| unreadable(folder.display(), e);
+    for entry in std::fs::read_dir(folder).map_err(refused)? {
+        let path = entry.map_err(refused)?.path();
+        if !counts(&path) {
+            continue;
+        }
+        if path.is_dir() {
+            return Err(unreadable(path.display(), "a folder, where a file is expected"));
+        }
+        if let (Ok(target), false) = (path.read_link(), path.exists()) {
+            return Err(unreadable(path.display(), format!("a link to {}, which does not exist: fetch the file again", target.display())));
+        }
+    }
+    Ok(())
+}
+
 fn plain_files(folder: &Path) -> tabtune::Result<BTreeMap<OsString, PathBuf>> {
     let refused = |e: std::io::Error| unreadable(folder.display(), e);
     let mut files = BTreeMap::new();

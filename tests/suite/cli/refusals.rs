@@ -199,6 +199,30 @@ fn folders_in_the_way_are_left_alone() {
     assert_eq!(std::fs::read(&kept).unwrap(), b"x");
 }
 
+/// A document with a link or a folder in its place is not passed over.
+#[cfg(unix)]
+#[test]
+fn documents_that_are_no_files_are_refused() {
+    let (out, _) = checkpoint();
+    let place = folder("no-files");
+    let model = place.join("model");
+    copy_folder(&out, &model);
+    for name in ["tokenizer.json", "chat_template.jinja", "merges.txt", "config.json"] {
+        let path = model.join(name);
+        let _ = std::fs::remove_file(&path);
+        let refused = || {
+            let (code, message) = refuse(&["convert", "--model", &text(&model), "--to", &text(&place.join("never"))]);
+            assert!(code == "source.read" && message.contains(name), "{code} {message}");
+        };
+        std::fs::create_dir(&path).unwrap();
+        refused();
+        std::fs::remove_dir(&path).unwrap();
+        std::os::unix::fs::symlink("../blobs/x", &path).unwrap();
+        refused();
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
 /// A limit of the file size imitates a full disk: writes fail with an error instead of a signal.
 #[cfg(unix)]
 #[test]
