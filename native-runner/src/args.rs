@@ -163,7 +163,7 @@ pub struct ScheduleArgs {
     #[arg(long, value_name = "FILE")]
     pub train_config: PathBuf,
     /// Number of steps to show [default: the steps of the run].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=10_000_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub steps: Option<u64>,
 }
 

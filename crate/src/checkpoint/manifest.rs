@@ -116,7 +116,10 @@ pub fn read(source: &dyn ByteSource) -> Result<Manifest> {
     let mut bytes = vec![0; len];
     source.read_at(0, &mut bytes)?;
     let text = std::str::from_utf8(&bytes).map_err(|error| corrupt(MANIFEST, error))?;
-    let wrong = |wrong: DocumentError| corrupt(if wrong.path.is_empty() { MANIFEST } else { &wrong.path }, wrong.found);
+    let wrong = |wrong: DocumentError| {
+        let newer = if wrong.found.contains("unknown field") { "; if a newer tabtune wrote it, open it with that one" } else { "" };
+        corrupt(if wrong.path.is_empty() { MANIFEST } else { &wrong.path }, wrong.found + newer)
+    };
     let document = json_document(text).map_err(wrong)?;
     let mut fields = Fields::new(document, "").map_err(wrong)?;
     let format: Option<String> = fields.take("format").map_err(wrong)?;

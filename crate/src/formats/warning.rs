@@ -76,12 +76,14 @@ impl Warning {
             }
             "adapter.base.unnamed" => {
                 format!(
-                    "{subject} does not name the base, and PEFT will ask for it: name it on export with --base-model, in a browser with card.baseModel, or later in adapter_config.json; or give PEFT the base itself"
+                    "{subject} does not name the base, and PEFT will ask for it: name it in adapter_config.json, or on export with --base-model, in a browser with card.baseModel; or give PEFT the base itself"
                 )
             }
             "gguf.key.unread" => format!("nothing is known to read the key {subject}: it is not used"),
             "export.lora.lost" => {
-                format!("{subject} keeps less than half of what the adapter changes: keep the adapter apart, or ask for f32")
+                format!(
+                    "{subject} keeps less than half of what the adapter changes: keep the adapter apart, or ask for a type of more digits, if there is one"
+                )
             }
             "export.gguf.token-border" => {
                 format!(

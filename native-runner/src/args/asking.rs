@@ -33,6 +33,11 @@ pub struct SamplingArgs {
 
 impl From<&SamplingArgs> for GenerateConfig {
     fn from(args: &SamplingArgs) -> Self {
+        let usual = Self::default();
+        let given = [("--top-k", args.top_k != usual.top_k), ("--top-p", args.top_p != usual.top_p), ("--seed", args.seed != usual.seed)];
+        for (option, _) in given.into_iter().filter(|(_, given)| *given && args.temperature == 0.0) {
+            log::warn!("{option} has no effect with --temperature 0, which takes the most likely token");
+        }
         Self {
             max_tokens: args.max_tokens,
             temperature: args.temperature,

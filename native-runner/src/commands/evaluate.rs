@@ -5,6 +5,7 @@ use tabtune::Error;
 use tabtune::data::{Batch, Dataset, no_document_ends};
 use tabtune::interrupt::Interrupt;
 
+use super::train::idle::unused_on;
 use super::{Outcome, load_apart, open_apart, open_device, tokenizer_of};
 use crate::args::EvaluateArgs;
 use crate::data::DataFiles;
@@ -43,6 +44,9 @@ pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     }
     for warning in dataset.evaluation_warnings(window.saturating_sub(1)) {
         output.line(&json!({ "warning": warning }), || format!("warning: {} [{}]", warning.sentence(dataset.files()), warning.code))?;
+    }
+    if let Some(unused) = unused_on(&dataset, &args.reading.given) {
+        output.line(&json!({ "warning": unused }), || format!("warning: {} [{}]", unused.message, unused.code))?;
     }
     let batches: Box<dyn Iterator<Item = tabtune::Result<Batch>>> = match dataset.stream_len() {
         Some(ids) => {

@@ -23,6 +23,10 @@ use crate::selection::request;
 /// `source.read` if a file cannot be opened, `cli.usage` for an unknown `--as`, and errors of the request's options.
 pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
     let format = args.format.as_deref().map(format_of).transpose()?;
+    let requested = request(&args.request)?;
+    if requested.is_some() && !args.contract {
+        return Err(RunError::Usage("options that select or rename tensors go with --contract, which takes the files together".into()));
+    }
     for source in args.paths.iter().map(|path| open(path)).collect::<Result<Vec<_>>>()?.into_iter().flatten() {
         let siblings = if is_index(source.path(), format) { shards_beside(source.path())? } else { Vec::new() };
         let siblings: Vec<&dyn ByteSource> = siblings.iter().map(|s| s as &dyn ByteSource).collect();
@@ -30,7 +34,7 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
         output.line(&report, || readable(&report))?;
     }
     for path in args.paths.iter().filter(|_| args.contract) {
-        let inspection = inspection(&shared(path)?, request(&args.request)?, args.merge_adapter.as_deref().map(shared).transpose()?);
+        let inspection = inspection(&shared(path)?, requested.clone(), args.merge_adapter.as_deref().map(shared).transpose()?);
         output.line(&json!({ "path": shown(&file_name(path)), "answer": inspection }), || told(path, &inspection))?;
     }
     // With --contract the inspection says what the files form.
@@ -68,6 +72,7 @@ fn told(path: &Path, inspection: &Inspection) -> String {
             None => format!("  can become {name}{bytes}{needs}"),
         });
     }
+    lines.extend(inspection.warnings.iter().map(|warning| format!("  warning {} [{}]", warning.message, warning.code)));
     lines.extend(inspection.contract.iter().flat_map(ModelIoCompatibilityContract::stable_signature_lines).map(|line| format!("  {line}")));
     lines.join("\n")
 }

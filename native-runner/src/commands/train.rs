@@ -2,7 +2,7 @@
 
 mod best;
 mod driver;
-mod idle;
+pub mod idle;
 mod loss;
 
 use std::path::Path;
@@ -89,6 +89,8 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
         let message = format!("nothing evaluates {part}: give --eval-every too");
         run.trainer.add_notices(vec![Notice { code: word!("data.validation.unused").text(), subject: None, message }]);
     }
+    let unused = idle::unused_on(run.trainer.dataset(), &args.settings.given);
+    run.trainer.add_notices(Vec::from_iter(unused));
     for place in place.iter().chain(best.as_ref().map(Best::place)) {
         let stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
         place.check_room(&stream, largest_checkpoint(&run.trainer, &stream)?)?;

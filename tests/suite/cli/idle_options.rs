@@ -28,6 +28,18 @@ fn options_that_would_do_nothing_are_refused() {
     assert!(code == "config.invalid" && message.contains("base_storage"), "{message}");
     let (code, message) = refuse(&["convert", "--model", &model, "--to", &at("x"), "--requantise"]);
     assert!(code == "cli.usage" && message.contains("requantise"), "{message}");
+    for (format, options) in [("gguf", &["--manifest"][..]), ("json", &["--name", "zebra"]), ("safetensors", &["--name", ""])] {
+        let to = at(&format!("y.{}", if format == "json" { "state_dict.json" } else { "gguf" }));
+        let (code, message) = refuse(&[&["export", "--checkpoint", &out, "--to", &to, "--format", format], options].concat());
+        assert!(code == "cli.usage" && message.contains(options[0]), "{format}: {message}");
+    }
+    let (code, message) = refuse(&["inspect", &model, "--include", "zzz"]);
+    assert!(code == "cli.usage" && message.contains("--contract"), "{message}");
+    assert_eq!(refuse(&["schedule", "--train-config", &absent, "--steps", "0"]).0, "cli.usage");
+    for option in [&["--chat-date", "2024-07-26"][..], &["--no-packing"]] {
+        let answer = succeed(&[&short(&config, &data)[..], option].concat());
+        assert!(answer.with("warning").iter().any(|line| line["warning"]["code"] == "data.settings.unused"), "{option:?}");
+    }
     let (code, message) = refuse(&["score", "--model", &model, "--text", "a", "--generation"]);
     assert!(code == "cli.usage" && message.contains("--generation"), "{message}");
     let epochs = write(&place, "epochs.json", json!({"epochs": 2, "schedule": {"type": "cosine", "total_steps": 9}}).to_string());
