@@ -46,6 +46,7 @@ const parts = {
     onLine(`waits for ${COMPILE}`);
     const clippy = async () => {
       const compiled = await native.catch(() => undefined);
+      onLine('waits for a free core');
       compiled?.told.forEach((line) => console.log(line));
       return verdict('clippy', compiled?.told.length === 0);
     };

@@ -31,13 +31,17 @@ pub struct SamplingArgs {
     pub top_logprobs: usize,
 }
 
+impl SamplingArgs {
+    /// Returns the options without an effect, because the temperature is 0.
+    pub fn idle(&self) -> Vec<&'static str> {
+        let usual = GenerateConfig::default();
+        let given = [("--top-k", self.top_k != usual.top_k), ("--top-p", self.top_p != usual.top_p), ("--seed", self.seed != usual.seed)];
+        given.into_iter().filter(|(_, given)| *given && self.temperature == 0.0).map(|(option, _)| option).collect()
+    }
+}
+
 impl From<&SamplingArgs> for GenerateConfig {
     fn from(args: &SamplingArgs) -> Self {
-        let usual = Self::default();
-        let given = [("--top-k", args.top_k != usual.top_k), ("--top-p", args.top_p != usual.top_p), ("--seed", args.seed != usual.seed)];
-        for (option, _) in given.into_iter().filter(|(_, given)| *given && args.temperature == 0.0) {
-            log::warn!("{option} has no effect with --temperature 0, which takes the most likely token");
-        }
         Self {
             max_tokens: args.max_tokens,
             temperature: args.temperature,

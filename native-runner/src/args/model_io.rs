@@ -129,6 +129,14 @@ pub struct RequestArgs {
     pub weights_only: bool,
 }
 
+impl RequestArgs {
+    /// Returns true if one of the options was given.
+    pub fn is_given(&self) -> bool {
+        let names = !self.include.is_empty() || !self.exclude.is_empty() || !self.rename.is_empty() || self.map.is_some();
+        names || self.rename_state || self.weights_only
+    }
+}
+
 /// Arguments of `delta`.
 #[derive(Debug, Args)]
 pub struct DeltaArgs {

@@ -34,6 +34,9 @@ struct Speaker<'a> {
 /// Errors of the model, its tokenizer and its chat template, `cli.json` for `--tools`, `source.read` for stdin.
 pub fn run(args: &ChatArgs, output: &Output) -> Result<Outcome> {
     let config = GenerateConfig::from(&args.sampling);
+    for option in args.sampling.idle() {
+        log::warn!("{option} has no effect with --temperature 0, which takes the most likely token");
+    }
     config.validate()?;
     let mut conversation = begun(args)?;
     let bundle = open_apart(&args.model, &args.apart)?;

@@ -17,6 +17,9 @@ pub fn run(args: &GenerateArgs, output: &Output) -> Result<Outcome> {
     let bundle = open_apart(&args.model, &args.apart)?;
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
     let config = GenerateConfig::from(&args.sampling);
+    for option in args.sampling.idle() {
+        log::warn!("{option} has no effect with --temperature 0, which takes the most likely token");
+    }
     config.validate()?;
     let model = load_apart(&bundle, &args.apart, &open_device(args.device)?)?;
     let mut generator = Generator::new(&model, tokenizer, &args.prompt, config)?;

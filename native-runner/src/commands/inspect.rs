@@ -23,8 +23,7 @@ use crate::selection::request;
 /// `source.read` if a file cannot be opened, `cli.usage` for an unknown `--as`, and errors of the request's options.
 pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
     let format = args.format.as_deref().map(format_of).transpose()?;
-    let requested = request(&args.request)?;
-    if requested.is_some() && !args.contract {
+    if args.request.is_given() && !args.contract {
         return Err(RunError::Usage("options that select or rename tensors go with --contract, which takes the files together".into()));
     }
     for source in args.paths.iter().map(|path| open(path)).collect::<Result<Vec<_>>>()?.into_iter().flatten() {
@@ -34,7 +33,7 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
         output.line(&report, || readable(&report))?;
     }
     for path in args.paths.iter().filter(|_| args.contract) {
-        let inspection = inspection(&shared(path)?, requested.clone(), args.merge_adapter.as_deref().map(shared).transpose()?);
+        let inspection = inspection(&shared(path)?, request(&args.request)?, args.merge_adapter.as_deref().map(shared).transpose()?);
         output.line(&json!({ "path": shown(&file_name(path)), "answer": inspection }), || told(path, &inspection))?;
     }
     // With --contract the inspection says what the files form.

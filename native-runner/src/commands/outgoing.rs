@@ -94,9 +94,6 @@ fn check_own(args: &OutputArgs) -> Result<()> {
         ("requantise", args.requantise),
         ("manifest", args.manifest),
     ];
-    if args.format == ExportFormat::Json && args.card.name.is_some() {
-        return Err(RunError::Usage("--name: --format json has no place for the name of a model".into()));
-    }
     let notes = [
         ("license", &args.card.license),
         ("base-model", &args.card.base_model),
