@@ -1,7 +1,7 @@
 // npm run same-bits -- REF [word …]: checks that the runner of this checkout computes exactly the bits of the runner at REF, a commit, on this
 // machine: on the CPU, on the GPU device, and, if that is a software adapter, on it with the kernels for GPUs. Compared for every update rule, f32
 // and bf16: the losses of 50 steps, the SHA-256 of both safetensors files of the last checkpoint, and its checkpoint.json except for its origin; and
-// a run saved by REF in the middle and continued by this checkout. Words restrict the cases to names that contain one of them. Building both is
+// a run saved by REF in the middle and continued by this checkout. Words restrict the cases to names that contain all of them. Building both is
 // better than committed bits, which change with driver and CPU. The output ends with `N equal, N different`.
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';

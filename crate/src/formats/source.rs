@@ -29,50 +29,27 @@ pub trait ByteSource {
     }
 }
 
-impl<S: ByteSource + ?Sized> ByteSource for Box<S> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
-    fn len(&self) -> u64 {
-        (**self).len()
-    }
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        (**self).read_at(offset, buf)
-    }
-    fn pieces(&self) -> Option<Vec<Digest>> {
-        (**self).pieces()
-    }
+/// Makes pointers to a source sources themselves.
+macro_rules! forward {
+    ($($pointer:ty),*) => {$(
+        impl<S: ByteSource + ?Sized> ByteSource for $pointer {
+            fn name(&self) -> &str {
+                (**self).name()
+            }
+            fn len(&self) -> u64 {
+                (**self).len()
+            }
+            fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+                (**self).read_at(offset, buf)
+            }
+            fn pieces(&self) -> Option<Vec<Digest>> {
+                (**self).pieces()
+            }
+        }
+    )*};
 }
 
-impl<S: ByteSource + ?Sized> ByteSource for &S {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
-    fn len(&self) -> u64 {
-        (**self).len()
-    }
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        (**self).read_at(offset, buf)
-    }
-    fn pieces(&self) -> Option<Vec<Digest>> {
-        (**self).pieces()
-    }
-}
-
-impl<S: ByteSource + ?Sized> ByteSource for Rc<S> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
-    fn len(&self) -> u64 {
-        (**self).len()
-    }
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        (**self).read_at(offset, buf)
-    }
-    fn pieces(&self) -> Option<Vec<Digest>> {
-        (**self).pieces()
-    }
-}
+forward!(Box<S>, &S, Rc<S>);
 
 /// A file held in memory.
 #[derive(Debug, Clone)]
