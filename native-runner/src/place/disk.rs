@@ -58,7 +58,7 @@ pub fn remove_empty(created: &[PathBuf]) {
 /// # Errors
 /// `sink.write`.
 pub fn try_out(folder: &Path, mark: &str) -> Result<()> {
-    let [first, second] = ["a", "b"].map(|end| folder.join(format!("{}.{end}", temporary(mark))));
+    let [first, second] = TRIED.map(|end| folder.join(format!("{}.{end}", temporary(mark))));
     let tried = File::create_new(&first).and_then(|mut file| file.write_all(mark.as_bytes()).and_then(|()| file.sync_all()));
     let tried = tried.and_then(|()| fs::rename(&first, &second)).and_then(|()| fs::remove_file(&second));
     if tried.is_err() {
@@ -105,6 +105,9 @@ pub fn mark() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{:08x}{:016x}", std::process::id(), now.as_nanos() as u64)
 }
+
+/// Endings of the temporary files with which a folder is tried out, each with the mark as its contents.
+pub const TRIED: [&str; 2] = ["a", "b"];
 
 /// Beginning of the name of a temporary folder, before its mark.
 pub const TEMPORARY: &str = ".tabtune-";

@@ -4,14 +4,12 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::disk::{TEMPORARY, occupied, temporary};
+use super::disk::{TEMPORARY, TRIED, occupied, temporary};
 use crate::error::{Result, RunError, unwritable};
 use crate::files::is_at;
 
 /// Name of the lock file.
 pub const LOCK: &str = ".tabtune.lock";
-/// Endings of temporary files, which are next to the temporary folder of their process.
-const ENDINGS: [&str; 3] = ["a", "b", "json"];
 /// Length of a mark in bytes.
 const MARK_BYTES: u64 = 24;
 
@@ -53,7 +51,7 @@ impl Lock {
             if !before.is_empty() {
                 let left = folder.join(temporary(&before));
                 let _ = fs::remove_dir_all(&left);
-                for ending in ENDINGS {
+                for ending in TRIED.into_iter().chain(["json"]) {
                     let _ = fs::remove_file(left.with_extension(ending));
                 }
             }
@@ -80,16 +78,20 @@ impl Drop for Lock {
     }
 }
 
-/// Removes the temporary folders in `folder` whose processes were killed: nobody holds the lock in them; and the temporary files of processes
-/// that are gone. What cannot be removed stays.
+/// Removes the temporary folders in `folder` whose processes were killed: nobody holds the lock in them; and the files with which
+/// processes that are gone tried out the folder. What cannot be removed stays.
 pub fn remove_left(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(name) = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)) else { continue };
         let Ok(kind) = entry.file_type() else { continue };
-        let of_file = name.split_once('.').filter(|(mark, ending)| kind.is_file() && is_mark(mark) && ENDINGS.contains(ending));
-        if of_file.is_some_and(|(mark, _)| is_gone(mark)) {
-            let _ = fs::remove_file(entry.path());
+        let of_file = name.split_once('.').filter(|(mark, ending)| kind.is_file() && is_mark(mark) && TRIED.contains(ending));
+        if let Some((mark, _)) = of_file.filter(|(mark, _)| is_gone(mark)) {
+            // A file of the user has other contents.
+            let own = |text: String| text.is_empty() || text == mark;
+            if File::open(entry.path()).ok().and_then(|file| contents(&file)).is_some_and(own) {
+                let _ = fs::remove_file(entry.path());
+            }
         }
         let Some(mark) = Some(name).filter(|mark| kind.is_dir() && is_mark(mark)) else { continue };
         // A process writes its mark into the file once it has locked it.

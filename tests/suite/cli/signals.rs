@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::process::Stdio;
 
+use super::places::contents;
 use super::*;
 
 /// Makes a model of 61 MB, which takes a while to encode.
@@ -89,7 +90,14 @@ fn what_a_killed_process_left_is_removed_by_the_next_one() {
     fs::create_dir(&tried).unwrap();
     fs::write(tried.join(".tabtune-ffffffff0123456789abcdef.a"), "ffffffff0123456789abcdef").unwrap();
     succeed(&["convert", "--model", &small, "--to", &text(&tried)]);
-    assert_eq!(begun(&tried), None);
+    assert_eq!(contents(&tried).into_keys().filter(|path| path.to_string_lossy().contains(".tabtune-")).count(), 0);
+    // A file of the user with such a name stays.
+    let own = place.join("own");
+    fs::create_dir(&own).unwrap();
+    let file = own.join(".tabtune-ffffffff0123456789abcdef.a");
+    fs::write(&file, "of the user").unwrap();
+    assert_eq!(refuse(&["convert", "--model", &small, "--to", &text(&own)]).0, "output.occupied");
+    assert_eq!(fs::read(&file).unwrap(), b"of the user");
     // Folders of the user have such names too.
     let foreign = [".tabtune-notes", ".tabtune-0000002a0123456789abcdef"].map(|name| place.join(name));
     for folder in &foreign {
