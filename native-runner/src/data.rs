@@ -7,13 +7,26 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use serde_json::{Map, Value};
 use tabtune::config::DataSettings;
 use tabtune::data::{DataReader, DataSource, DataWarning, Dataset, TokenStorage};
 use tabtune::error::escaped;
 use tabtune::tokenizer::Tokenizer;
+use tabtune::train::Notice;
+use tabtune::word;
 
 use crate::error::{Result, RunError, unreadable, unwritable};
 use crate::files::{check_kind, file_name, has_ending};
+
+/// Settings of rows that a text has no use for, and of which no other warning tells: they have values in every run.
+const OF_ROWS: [&str; 2] = ["chat_date", "packing"];
+
+/// Returns the warning about options for rows, if the data are a text.
+pub fn unused_on(dataset: &Dataset, options: &Map<String, Value>) -> Option<Notice> {
+    let keys: Vec<&str> = OF_ROWS.into_iter().filter(|key| !dataset.has_examples() && options.contains_key(*key)).collect();
+    let message = format!("the data have no rows, so that this has no effect: {}", keys.join(", "));
+    (!keys.is_empty()).then(|| Notice { code: word!("data.settings.unused").text(), subject: None, message })
+}
 
 /// Data files, each of which is opened when it is read.
 #[derive(Debug, Default)]

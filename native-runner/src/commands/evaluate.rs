@@ -5,10 +5,9 @@ use tabtune::Error;
 use tabtune::data::{Batch, Dataset, no_document_ends};
 use tabtune::interrupt::Interrupt;
 
-use super::train::idle::unused_on;
 use super::{Outcome, load_apart, open_apart, open_device, tokenizer_of};
 use crate::args::EvaluateArgs;
-use crate::data::DataFiles;
+use crate::data::{DataFiles, unused_on};
 use crate::error::Result;
 use crate::output::Output;
 use crate::settings;

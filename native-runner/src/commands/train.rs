@@ -2,7 +2,7 @@
 
 mod best;
 mod driver;
-pub mod idle;
+mod idle;
 mod loss;
 
 use std::path::Path;
@@ -29,7 +29,7 @@ use self::driver::Driver;
 use self::loss::Losses;
 use super::{Outcome, open_device, outgoing, tokenizer_of};
 use crate::args::{TrainArgs, Verify};
-use crate::data::{DataFiles, read_both};
+use crate::data::{DataFiles, read_both, unused_on};
 use crate::error::{Result, RunError};
 use crate::files::{Wanted, is_same, open_checkpoint, open_wanted};
 use crate::output::Output;
@@ -89,7 +89,7 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
         let message = format!("nothing evaluates {part}: give --eval-every too");
         run.trainer.add_notices(vec![Notice { code: word!("data.validation.unused").text(), subject: None, message }]);
     }
-    let unused = idle::unused_on(run.trainer.dataset(), &args.settings.given);
+    let unused = unused_on(run.trainer.dataset(), &args.settings.given);
     run.trainer.add_notices(Vec::from_iter(unused));
     for place in place.iter().chain(best.as_ref().map(Best::place)) {
         let stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;

@@ -1,22 +1,7 @@
 //! Refuses options of `tabtune train` that would do nothing.
 
-use serde_json::{Map, Value};
-use tabtune::data::Dataset;
-use tabtune::train::Notice;
-use tabtune::word;
-
 use crate::args::{DeviceName, TrainArgs};
 use crate::error::{Result, RunError};
-
-/// Settings of rows that a text has no use for, and of which no other warning tells: they have values in every run.
-const OF_ROWS: [&str; 2] = ["chat_date", "packing"];
-
-/// Returns the warning about options for rows, if the data are a text.
-pub fn unused_on(dataset: &Dataset, options: &Map<String, Value>) -> Option<Notice> {
-    let keys: Vec<&str> = OF_ROWS.into_iter().filter(|key| !dataset.has_examples() && options.contains_key(*key)).collect();
-    let message = format!("the data have no rows, so that this has no effect: {}", keys.join(", "));
-    (!keys.is_empty()).then(|| Notice { code: word!("data.settings.unused").text(), subject: None, message })
-}
 
 /// Refuses options without the one that they belong to. clap would accept some of them: it no longer requires an option that contradicts
 /// another one.
