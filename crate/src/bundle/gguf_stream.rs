@@ -9,35 +9,30 @@ use crate::families::names::Layout;
 use crate::formats::{FileTensor, GgufValue, gguf_header};
 use crate::state::ArtifactDigests;
 
-/// A tensor of a GGUF file to be written.
-pub(crate) struct GgufOutput {
-    /// Name, type and shape in the file.
-    pub(crate) record: FileTensor,
-    /// Bytes of the tensor.
-    pub(crate) contents: Segment,
-    /// Hugging Face's name of the weight, and its layout in the file; `None` for a tensor that is no weight of the model, or a second copy of
-    /// one.
-    pub(crate) weight: Option<(String, Layout)>,
-}
-
 impl FileStream {
-    /// Adds a GGUF file with these keys and tensors, in their order, and records it for a receipt. The rules are those of [`gguf_header`];
-    /// contents whose length differs from their record are `export.tensor.size`.
-    pub(crate) fn push_gguf(&mut self, name: &str, metadata: &[(String, GgufValue)], tensors: Vec<GgufOutput>) -> Result<()> {
-        let records: Vec<FileTensor> = tensors.iter().map(|tensor| tensor.record.clone()).collect();
+    /// Adds a GGUF file with these keys and tensors, in their order, and records it for a receipt. `weight_of` returns Hugging Face's name of a
+    /// tensor, and its layout in the file; `None` for one that is no weight of the model, or a second copy of one. The rules are those of
+    /// [`gguf_header`]; contents whose length differs from their record are `export.tensor.size`.
+    pub(crate) fn push_gguf(
+        &mut self,
+        name: &str,
+        metadata: &[(String, GgufValue)],
+        tensors: Vec<(FileTensor, Segment)>,
+        weight_of: impl Fn(&str) -> Option<(String, Layout)>,
+    ) -> Result<()> {
+        let (records, contents): (Vec<FileTensor>, Vec<Segment>) = tensors.into_iter().unzip();
         let header = gguf_header(metadata, &records)?;
         let file = self.files.len();
         let mut bytes = header.bytes.len() as u64;
         let mut segments = vec![Segment::Bytes(header.bytes)];
-        for (tensor, span) in tensors.into_iter().zip(header.spans) {
-            let segment = tensor.contents;
+        for ((record, segment), span) in records.iter().zip(contents).zip(header.spans) {
             if segment.len() != span.bytes {
-                let refusal = Refusal::new(word!("export.tensor.size")).of("gguf").subject(&tensor.record.name);
+                let refusal = Refusal::new(word!("export.tensor.size")).of("gguf").subject(&record.name);
                 return Err(refusal.expected(format!("{} bytes", span.bytes)).found(segment.len()).into());
             }
-            if let (Some((key, layout)), Some(checksums)) = (&tensor.weight, &mut self.checksums) {
-                let FileTensor { name, dtype, shape, .. } = &tensor.record;
-                let hasher = TensorHasher::new(key, name, dtype, shape, *layout);
+            if let (Some((key, layout)), Some(checksums)) = (weight_of(&record.name), &mut self.checksums) {
+                let FileTensor { name, dtype, shape, .. } = record;
+                let hasher = TensorHasher::new(&key, name, dtype, shape, layout);
                 let again = match &segment {
                     _ if hasher.sum(span.bytes).is_some() => None,
                     Segment::Copied(stored) => Some(Segment::Copied(hasher.ordered_span(stored))),

@@ -42,7 +42,6 @@ pub use assets::ModelAssets;
 pub(crate) use encoded_tensor::{EncodedTensor, Values};
 pub(crate) use files::gguf_files;
 pub(crate) use gguf_model::summed_gguf;
-pub(crate) use gguf_stream::GgufOutput;
 pub(crate) use gguf_vocabulary::tokenizer_keys;
 pub use options::OpenOptions;
 pub(crate) use safetensors_stream::{OPTIMIZER_WEIGHTS, refuse_blocks};

@@ -1,6 +1,6 @@
 //! The description of a model in a GGUF file: its architecture, and the keys of its shape in a fixed order.
 
-use crate::bundle::{GgufOutput, Segment};
+use crate::bundle::Segment;
 use crate::config::{ModelConfig, Rope, RopeScaling};
 use crate::error::{Refusal, Result, word};
 use crate::families::{ROPE_FREQS, gguf_keys, gguf_word, llama3_of, model_types};
@@ -54,11 +54,10 @@ pub(super) fn keys(config: &ModelConfig, family: &str, name: &str, file_type: Op
 }
 
 /// Returns Llama 3.1's rule as the tensor in which GGUF stores it: one divisor for each rotary frequency.
-pub(super) fn divisors(config: &ModelConfig) -> Option<GgufOutput> {
+pub(super) fn divisors(config: &ModelConfig) -> Option<(FileTensor, Segment)> {
     let RopeScaling::Llama3 { .. } = config.rope_scaling else { return None };
     let bytes: Vec<u8> = divisor_values(config).into_iter().flat_map(f32::to_le_bytes).collect();
-    let record = FileTensor::new(ROPE_FREQS, "F32", &[(bytes.len() / 4) as u64]);
-    Some(GgufOutput { record, contents: Segment::Bytes(bytes), weight: None })
+    Some((FileTensor::new(ROPE_FREQS, "F32", &[(bytes.len() / 4) as u64]), Segment::Bytes(bytes)))
 }
 
 fn divisor_values(config: &ModelConfig) -> Vec<f32> {

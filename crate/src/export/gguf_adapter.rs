@@ -9,7 +9,7 @@ use super::gguf_types::values_of;
 use super::options::ExportOptions;
 use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
-use crate::bundle::{EncodedTensor, FileStream, GgufOutput, Segment, StreamTensor};
+use crate::bundle::{EncodedTensor, FileStream, Segment, StreamTensor};
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::{Layout, factor_names, to_gguf};
 use crate::formats::{FileTensor, GgufValue, TensorType};
@@ -65,7 +65,9 @@ pub(crate) fn export_gguf_adapter(source: &ExportSource, options: &ExportOptions
         ("adapter.lora.alpha", GgufValue::of_f32(settings.alpha as f32)),
     ];
     let mut stream = FileStream::summed();
-    stream.push_gguf(&format!("{name}.gguf"), &metadata.map(|(key, value)| (key.to_string(), value)), outputs)?;
+    let metadata = metadata.map(|(key, value)| (key.to_string(), value));
+    // A factor enters digests as it is in the file.
+    stream.push_gguf(&format!("{name}.gguf"), &metadata, outputs, |name| Some((name.to_string(), Layout::Same)))?;
     options.file_name.iter().for_each(|name| stream.rename_first(name));
     stream.allow_non_finite(options.allow_non_finite);
     stream.push_receipt(RECEIPT, draft)?;
@@ -90,12 +92,11 @@ fn refuse_saved<'a>(names: impl Iterator<Item = &'a str>) -> Result<()> {
     if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
 }
 
-/// Encodes a factor under the file's `name`. It enters digests as it is in the file.
-fn output(tensor: &StreamTensor, name: String, layout: Layout, to: TensorType, factor: f32) -> Result<GgufOutput> {
+/// Encodes a factor under the file's `name`.
+fn output(tensor: &StreamTensor, name: String, layout: Layout, to: TensorType, factor: f32) -> Result<(FileTensor, Segment)> {
     let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
     let encoded = EncodedTensor::new(&name, values_of(tensor).map_err(|refusal| *refusal)?, &tensor.shape, layout, to).times(factor);
-    let weight = Some((name.clone(), Layout::Same));
-    Ok(GgufOutput { record: FileTensor::new(&name, &to.ggml().dtype(), &shape), contents: Segment::Encoded(encoded), weight })
+    Ok((FileTensor::new(&name, &to.ggml().dtype(), &shape), Segment::Encoded(encoded)))
 }
 
 /// The adapter of a run as one GGUF file.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::bundle::{EncodedTensor, GgufOutput, Segment, StreamTensor, StreamValues, Values};
+use crate::bundle::{EncodedTensor, Segment, StreamTensor, StreamValues, Values};
 use crate::config::ModelConfig;
 use crate::error::{Refusal, Result, word};
-use crate::families::{Layout, q4_k_m};
+use crate::families::{HEAD, Layout, ROPE_FREQS, from_gguf, q4_k_m};
 use crate::formats::{FileTensor, GgmlType, TensorType};
 
 /// Word that requests the types of the base.
@@ -103,14 +103,9 @@ pub(super) fn encoded(
     place: Place,
     wanted: Wanted,
     requantise: bool,
-) -> std::result::Result<GgufOutput, Box<Refusal>> {
+) -> std::result::Result<(FileTensor, Segment), Box<Refusal>> {
     let Place { name, shape, layout } = place;
     let width = shape.last().copied().unwrap_or(1);
-    let weight = Some((tensor.name.clone(), layout));
-    if let StreamValues::U64(value) = &tensor.values {
-        let contents = Segment::Bytes(value.to_le_bytes().to_vec());
-        return Ok(GgufOutput { record: FileTensor::new(&name, "F32", &shape), contents, weight: None });
-    }
     let values = values_of(tensor)?;
     let found = match &values {
         Values::Device(_) => GgmlType::from_name(tensor.dtype()),
@@ -130,7 +125,7 @@ pub(super) fn encoded(
         && stored.lies_as(layout)
         && let Some(span) = stored.span()
     {
-        return Ok(GgufOutput { record: FileTensor::new(&name, &ggml_type.dtype(), &shape), contents: Segment::Copied(span), weight });
+        return Ok((FileTensor::new(&name, &ggml_type.dtype(), &shape), Segment::Copied(span)));
     }
     if found.is_some_and(is_blocks) && is_blocks(to.ggml()) && !requantise {
         let refusal = Refusal::new(word!("export.gguf.quantised-source")).of("gguf").subject(&tensor.name);
@@ -138,7 +133,7 @@ pub(super) fn encoded(
         return Err(Box::new(refusal.expected(tensor.dtype()).found(to.ggml().dtype()).hint(hint)));
     }
     let contents = Segment::Encoded(EncodedTensor::new(&name, values, &tensor.shape, layout, to));
-    Ok(GgufOutput { record: FileTensor::new(&name, &to.ggml().dtype(), &shape), contents, weight })
+    Ok((FileTensor::new(&name, &to.ggml().dtype(), &shape), contents))
 }
 
 /// Returns the values of a tensor of a model, to be encoded; `export.gguf.type` for any other tensor.
@@ -158,14 +153,24 @@ fn is_blocks(ggml_type: GgmlType) -> bool {
 }
 
 /// Returns the type that most values of these tensors have.
-pub(super) fn type_of_most(outputs: &[GgufOutput]) -> Option<TensorType> {
+pub(super) fn type_of_most(outputs: &[(FileTensor, Segment)]) -> Option<TensorType> {
     let mut of_type = BTreeMap::<u32, u128>::new();
-    for record in outputs.iter().map(|output| &output.record) {
+    for (record, _) in outputs {
         let Some(ggml_type) = record.ggml_type() else { continue };
         *of_type.entry(ggml_type.id).or_default() += elements(&record.shape);
     }
     let (id, _) = of_type.into_iter().max_by_key(|(_, values)| *values)?;
     TensorType::of_ggml(GgmlType::from_id(id))
+}
+
+/// Returns the weight that a tensor of a GGUF file represents, and its layout there; none for the head of a tied model, because it is the
+/// embedding.
+pub(super) fn weight_of(own: &str, family: &str, config: &ModelConfig) -> Option<(String, Layout)> {
+    if own == ROPE_FREQS {
+        return None;
+    }
+    let place = from_gguf(own, family, config).unwrap_or((own.to_string(), Layout::Same));
+    Some(place).filter(|(name, _)| !config.tie_word_embeddings || name != HEAD)
 }
 
 /// Returns the number of values of a tensor.

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use burn::tensor::{DType, Tensor};
 use half::bf16;
 
-use super::gguf_types::{GgufTypes, Place, Wanted, elements, encoded, file_type, is_plain, replaced, type_of_most};
+use super::gguf_types::{GgufTypes, Place, Wanted, elements, encoded, file_type, is_plain, replaced, type_of_most, weight_of};
 use super::source::{ExportSource, Weights};
-use crate::bundle::{Bundle, FileStream, GgufOutput, Pieces, Segment, StreamTensor, StreamValues, gguf_files, open_bundle, summed_gguf};
+use crate::bundle::{Bundle, FileStream, Pieces, Segment, StreamTensor, StreamValues, gguf_files, open_bundle, summed_gguf};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
-use crate::families::{HEAD, Layout, ROPE_FREQS, embedding, from_gguf, to_gguf};
+use crate::families::{HEAD, Layout, embedding, from_gguf, to_gguf};
 use crate::formats::{ByteSource, FileTensor, GgufFile, GgufValue, SourceSpan, TensorType, Warning};
 use crate::gpu::transfer::{Part, RUN_BYTES, read_parts};
 use crate::state::{Base, BaseFile, SourceFormat};
@@ -53,20 +53,18 @@ pub(super) async fn patch(
     let family = file.get("general.architecture").and_then(GgufValue::text).unwrap_or_default();
     let (mut outputs, mut refusals, mut other_types) = (Vec::new(), Vec::new(), Vec::new());
     for (stored, &home) in file.tensors.iter().zip(&homes) {
-        let place = from_gguf(&stored.name, family, config);
-        let weight = weight(&stored.name, place.clone(), config);
-        let place = place.and_then(|(name, layout)| Some((*tensors.get(tied(&name, config))?, layout)));
+        let place = from_gguf(&stored.name, family, config).and_then(|(name, layout)| Some((*tensors.get(tied(&name, config))?, layout)));
         let Some((tensor, layout)) = place.filter(|(tensor, _)| !untouched.contains(tensor.name.as_str())) else {
             let matrix = types.of_matrix(&stored.name, config).filter(|_| !is_plain(&stored.name, &stored.shape));
             let wanted = matrix.map(|matrix| matrix.for_width(stored.shape.last().copied().unwrap_or(1)).ggml());
             if wanted.is_some_and(|wanted| wanted.dtype() != stored.dtype) {
                 other_types.push(stored);
             }
-            outputs.push(GgufOutput { weight, ..copy(stored, &files[home])? });
+            outputs.push(copy(stored, &files[home])?);
             continue;
         };
         match replacement(stored, tensor, layout, types.of_matrix(&stored.name, config), requantise) {
-            Ok(output) => outputs.push(GgufOutput { weight, ..output }),
+            Ok(output) => outputs.push(output),
             Err(refusal) => refusals.push(*refusal),
         }
     }
@@ -81,7 +79,7 @@ pub(super) async fn patch(
         return Err(Error::Refused(refusals));
     }
     let mut stream = FileStream::summed();
-    stream.push_gguf(&format!("{name}.gguf"), &metadata(&file, &outputs, types), outputs)?;
+    stream.push_gguf(&format!("{name}.gguf"), &metadata(&file, &outputs, types), outputs, |name| weight_of(name, family, config))?;
     let base = bundle.base.clone().hashed(&bundle)?;
     Ok((stream, base, kept_types(&other_types)))
 }
@@ -126,7 +124,7 @@ fn new_head(
     file: &GgufFile,
     types: GgufTypes,
     requantise: bool,
-) -> std::result::Result<GgufOutput, Box<Refusal>> {
+) -> std::result::Result<(FileTensor, Segment), Box<Refusal>> {
     let unnamed = || Refusal::new(word!("export.gguf.arch")).of("gguf").subject(HEAD).expected(format!("a tensor of {family}"));
     let (name, layout) = to_gguf(HEAD, family, config).ok_or_else(|| Box::new(unnamed()))?;
     let is_table =
@@ -233,19 +231,11 @@ fn same_in_files(pieces: &mut Pieces<'_>, others: &mut Pieces<'_>) -> Result<boo
 }
 
 /// Copies a tensor of the base.
-fn copy(stored: &FileTensor, source: &Rc<dyn ByteSource>) -> Result<GgufOutput> {
+fn copy(stored: &FileTensor, source: &Rc<dyn ByteSource>) -> Result<(FileTensor, Segment)> {
     let unknown = || Refusal::new(word!("export.gguf.type")).of(source.name()).subject(&stored.name).found(&stored.dtype);
     let bytes = stored.bytes.ok_or_else(unknown)?;
     let contents = Segment::Copied(SourceSpan { source: Rc::clone(source), begin: stored.begin, bytes });
-    Ok(GgufOutput { record: stored.clone(), contents, weight: None })
-}
-
-/// Returns the weight that the tensor `own` of the base represents; none for the head of a tied model, because it is the embedding.
-fn weight(own: &str, place: Option<(String, Layout)>, config: &ModelConfig) -> Option<(String, Layout)> {
-    if own == ROPE_FREQS {
-        return None;
-    }
-    Some(place.unwrap_or((own.to_string(), Layout::Same))).filter(|(name, _)| !config.tie_word_embeddings || name != HEAD)
+    Ok((stored.clone(), contents))
 }
 
 /// Returns a tensor of the base with the model's values, in the type `matrix` if it is a matrix and a type other than the base's was requested.
@@ -255,7 +245,7 @@ fn replacement(
     layout: Layout,
     matrix: Option<TensorType>,
     requantise: bool,
-) -> std::result::Result<GgufOutput, Box<Refusal>> {
+) -> std::result::Result<(FileTensor, Segment), Box<Refusal>> {
     let FileTensor { name, shape, .. } = stored.clone();
     let matrix = matrix.filter(|_| !is_plain(&name, &shape));
     let wanted = Wanted::One(matrix.unwrap_or_else(|| replaced(stored)));
@@ -263,7 +253,7 @@ fn replacement(
 }
 
 /// Returns the metadata of the base for a single whole file.
-fn metadata(file: &GgufFile, outputs: &[GgufOutput], types: GgufTypes) -> Vec<(String, GgufValue)> {
+fn metadata(file: &GgufFile, outputs: &[(FileTensor, Segment)], types: GgufTypes) -> Vec<(String, GgufValue)> {
     let mut metadata: Vec<_> = file.metadata.iter().filter(|(key, _)| !key.starts_with(SPLIT)).cloned().collect();
     let changed = most_changed(file, outputs);
     if let Some(changed) = changed.map(|most| types.file_type().unwrap_or_else(|| file_type(most)))
@@ -275,12 +265,12 @@ fn metadata(file: &GgufFile, outputs: &[GgufOutput], types: GgufTypes) -> Vec<(S
 }
 
 /// Returns the type that most weights have, if most of them had another one before.
-fn most_changed(file: &GgufFile, outputs: &[GgufOutput]) -> Option<TensorType> {
+fn most_changed(file: &GgufFile, outputs: &[(FileTensor, Segment)]) -> Option<TensorType> {
     let (mut all, mut changed) = (0, 0);
-    for (stored, output) in file.tensors.iter().zip(outputs) {
+    for (stored, (record, _)) in file.tensors.iter().zip(outputs) {
         let elements = elements(&stored.shape);
         all += elements;
-        changed += if output.record.dtype == stored.dtype { 0 } else { elements };
+        changed += if record.dtype == stored.dtype { 0 } else { elements };
     }
     // A head that was added comes after the tensors of the file.
     let replaced = outputs.get(..file.tensors.len()).filter(|_| 2 * changed > all)?;

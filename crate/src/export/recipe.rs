@@ -1,12 +1,12 @@
 //! Writes a model as a new GGUF file, whatever it came from.
 
 use super::architecture::{architecture, divisors, keys};
-use super::gguf_types::{GgufTypes, Place, Wanted, encoded, file_type, is_plain, type_of_most};
+use super::gguf_types::{GgufTypes, Place, Wanted, encoded, file_type, is_plain, type_of_most, weight_of};
 use super::source::{ExportSource, Weights};
-use crate::bundle::{FileStream, GgufOutput, StreamTensor, tokenizer_keys};
+use crate::bundle::{FileStream, Segment, StreamTensor, tokenizer_keys};
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::{Layout, to_gguf};
-use crate::formats::{GgufValue, TensorType};
+use crate::formats::{FileTensor, GgufValue, TensorType};
 use crate::model::planned_parameters;
 
 /// Key of a GGUF file with the license of the model.
@@ -44,7 +44,7 @@ pub(super) fn recipe(source: &ExportSource, start: &Start, name: &str, types: Gg
     metadata.extend(origin(source));
     metadata.extend(start.tokenizer.iter().cloned());
     let mut stream = FileStream::summed();
-    stream.push_gguf(&format!("{name}.gguf"), &metadata, outputs)?;
+    stream.push_gguf(&format!("{name}.gguf"), &metadata, outputs, |name| weight_of(name, start.family, config))?;
     Ok(stream)
 }
 
@@ -73,7 +73,7 @@ pub(super) fn has_none_of(weights: &Weights, family: &str, types: GgufTypes) -> 
 }
 
 /// Encodes every tensor for its place in the file; those that are refused are listed.
-fn outputs(weights: &Weights, family: &str, types: GgufTypes, requantise: bool) -> Result<Vec<GgufOutput>> {
+fn outputs(weights: &Weights, family: &str, types: GgufTypes, requantise: bool) -> Result<Vec<(FileTensor, Segment)>> {
     let config = &weights.config;
     let (mut outputs, mut refusals) = (Vec::new(), Vec::new());
     // The tensors are in the order of the model, wherever they come from.
