@@ -46,7 +46,7 @@ pub(crate) use gguf_vocabulary::tokenizer_keys;
 pub use options::OpenOptions;
 pub(crate) use safetensors_stream::{OPTIMIZER_WEIGHTS, refuse_blocks};
 pub(crate) use segment::Segment;
-pub(crate) use state_json::{JSON_FILE, JSON_FORMAT, MAX_JSON_BYTES, read_state_json};
+pub(crate) use state_json::{JSON_FORMAT, MAX_JSON_BYTES, read_state_json};
 pub use stream::{Chunk, FileInfo, FileStream};
 pub use tensors::Bundle;
 

@@ -10,15 +10,13 @@ use crate::error::{Error, Refusal, Result, Word, word};
 use crate::formats::json::MAX_DEPTH;
 use crate::formats::{ByteSource, Digest, FileTensor, Json, JsonFault, describe_flaw, json, read_document};
 use crate::state::{
-    ModelStateTensorManifest, Payload, StateDigests, StateManifest, StateTensorEntry, StatedDigests, StatedResult, byte_len,
+    JSON_FILE, ModelStateTensorManifest, Payload, StateDigests, StateManifest, StateTensorEntry, StatedDigests, StatedResult, byte_len,
 };
 
 /// Maximum size of the document.
 pub(crate) const MAX_JSON_BYTES: u64 = 64 << 20;
 /// Value of the document's field `format`.
 pub(crate) const JSON_FORMAT: &str = "tabtune.torch_state_dict_json";
-/// File name of its tensors in its manifest: the field that holds them.
-pub(crate) const JSON_FILE: &str = "state_dict";
 /// Maximum number of tensors in the document.
 const MAX_TENSORS: usize = 50_000;
 const MAX_RANK: usize = 8;

@@ -7,11 +7,11 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use half::{bf16, f16};
 
 use super::options::JsonEncoding;
-use crate::bundle::{FileStream, JSON_FILE, JSON_FORMAT, MAX_JSON_BYTES};
+use crate::bundle::{FileStream, JSON_FORMAT, MAX_JSON_BYTES};
 use crate::error::{Error, Refusal, Result, word};
 use crate::state::{
-    ArtifactDigests, Payload, PortableModelStateDict, StateDigests, StateManifest, StateTensorEntry, StatedDigests, TensorRole, canonical,
-    survey,
+    ArtifactDigests, JSON_FILE, Payload, PortableModelStateDict, StateDigests, StateManifest, StateTensorEntry, StatedDigests, TensorRole,
+    canonical, survey,
 };
 
 /// Largest integer that every JSON reader reads exactly.

@@ -12,8 +12,8 @@ use crate::error::{Error, Refusal, Result, word};
 use crate::families::{HEAD, Layout, ROPE_FREQS, from_gguf};
 use crate::formats::{ByteSource, Digest, FileTensor, GgufValue, Hasher, base_name};
 use crate::state::{
-    BaseFile, Identity, Input, MANIFEST_FILE, ModelStateTensorManifest, NamePolicy, OpenedFile, OpenedState, OpenedTensor, Payload,
-    SourceWord, StateManifest, StatedDigests, byte_len,
+    BaseFile, Identity, Input, MANIFEST_FILE, ModelStateTensorManifest, NamePolicy, OpenedFile, OpenedState, Payload, SourceWord,
+    StateManifest, StateTensorEntry, StatedDigests, byte_len,
 };
 
 /// Files of one artifact, which its tensors share.
@@ -60,9 +60,8 @@ pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
             dtype: record.dtype.clone(),
             shape: record.shape.clone(),
         };
-        let payload = Some(Payload::of_source(Rc::clone(&span.source), span.begin, span.bytes));
-        let (begin, end) = (span.begin, span.begin + span.bytes);
-        state.tensors.insert(key.clone(), Box::new(OpenedTensor { manifest, payload, file: record.file.clone(), begin, end }));
+        let payload = Payload::of_source(Rc::clone(&span.source), span.begin, span.bytes);
+        state.tensors.insert(key.clone(), Box::new(StateTensorEntry { manifest, payload }));
     }
     state.files = sources.into_iter().map(|source| header(source, safetensors_header_bytes(source)?)).collect::<Result<_>>()?;
     state.inputs = files.iter().map(Input::of).collect();
@@ -131,9 +130,7 @@ pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle>
         let config = model.as_ref().map(|bundle| &bundle.config).filter(|_| names == NamePolicy::Hf);
         let Some((key, shape, payload)) = placed(&tensor, source, &family, config, kept.as_ref()) else { continue };
         let manifest = ModelStateTensorManifest::parameter(&key, &tensor.dtype, &shape);
-        let file = base_name(source.name()).to_string();
-        let opened = OpenedTensor { manifest, payload, file, begin: tensor.begin, end: tensor.end() };
-        if state.tensors.insert(key.clone(), Box::new(opened)).is_some() {
+        if state.tensors.insert(key.clone(), Box::new(StateTensorEntry { manifest, payload })).is_some() {
             return Err(Refusal::new(word!("model.tensor.name-twice")).of(&name).subject(&key).into());
         }
     }
@@ -155,8 +152,9 @@ fn placed(
     family: &str,
     config: Option<&ModelConfig>,
     kept: Option<&BTreeSet<String>>,
-) -> Option<(String, Vec<u64>, Option<Payload>)> {
-    let as_stored = || tensor.bytes.map(|bytes| Payload::of_source(Rc::clone(source), tensor.begin, bytes));
+) -> Option<(String, Vec<u64>, Payload)> {
+    let bytes = tensor.bytes.unwrap_or(0);
+    let as_stored = || Payload::of_source(Rc::clone(source), tensor.begin, bytes);
     let own = || Some((tensor.name.clone(), tensor.shape.clone(), as_stored()));
     let (Some(config), Some(kept)) = (config, kept) else { return own() };
     if tensor.name == ROPE_FREQS {
@@ -168,14 +166,13 @@ fn placed(
     }
     match (layout, tensor.shape.as_slice()) {
         (Layout::PairedRows(heads), [rows, ..]) => {
-            let bytes = tensor.bytes?;
             let heads = u64::try_from(heads).ok()?;
-            Some((key, tensor.shape.clone(), Some(Payload::paired_rows(Rc::clone(source), tensor.begin, bytes, *rows, heads))))
+            Some((key, tensor.shape.clone(), Payload::paired_rows(Rc::clone(source), tensor.begin, bytes, *rows, heads)))
         }
         (Layout::Transposed, &[rows, columns]) => match byte_len(&tensor.dtype, &[1]) {
             Some(width) => {
                 let payload = Payload::transposed(Rc::clone(source), tensor.begin, rows, columns, width);
-                Some((key, vec![columns, rows], Some(payload)))
+                Some((key, vec![columns, rows], payload))
             }
             None => own(),
         },

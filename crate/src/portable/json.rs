@@ -1,9 +1,9 @@
 //! Reads and writes a state dict as one JSON document (crate/FORMATS.md, "JSON state dict").
 
-use crate::bundle::{JSON_FILE, read_state_json};
+use crate::bundle::read_state_json;
 use crate::error::{Refusal, Result, word};
 use crate::formats::{ByteSource, base_name, known_mark};
-use crate::state::{Input, OpenedFile, OpenedState, OpenedTensor, SourceWord, StateTensorEntry};
+use crate::state::{Input, OpenedFile, OpenedState, SourceWord};
 
 /// Reads a JSON state dict of at most 64 MiB, and checks every tensor, its manifest and its stated digests. Without a manifest it is a plain
 /// state dict: parameters without groups, whose paths follow from their names.
@@ -16,14 +16,10 @@ pub fn open_json(source: &dyn ByteSource) -> Result<OpenedState> {
         return Err(Refusal::new(word!("format.unsupported")).of(source.name()).found("pickle").hint(hint).into());
     }
     let read = read_state_json(source)?;
-    let opened = |StateTensorEntry { manifest, payload }: StateTensorEntry| {
-        let (key, end) = (manifest.state_key.clone(), payload.len());
-        (key, Box::new(OpenedTensor { manifest, payload: Some(payload), file: JSON_FILE.to_string(), begin: 0, end }))
-    };
     Ok(OpenedState {
         identity: read.manifest.as_ref().map(|manifest| manifest.identity.clone()).unwrap_or_default(),
         source_format: SourceWord::TorchStateDictJson,
-        tensors: read.tensors.into_iter().map(opened).collect(),
+        tensors: read.tensors.into_iter().map(|entry| (entry.manifest.state_key.clone(), Box::new(entry))).collect(),
         groups: read.manifest.as_ref().map(|manifest| manifest.groups.clone()).unwrap_or_default(),
         manifest: read.manifest,
         stated: read.stated,

@@ -8,7 +8,7 @@ use crate::error::{Error, Refusal, Result, word};
 use crate::formats::{ByteSource, Digest, FileTensor, SafetensorsFile, Warning, base_name, read_whole, safetensors_header};
 use crate::state::{
     ArtifactDigests, Input, MANIFEST_FILE, MANIFEST_KEY, MODEL_FILE, ModelStateTensorManifest, OPTIMIZER_FILE, OpenedFile, OpenedState,
-    OpenedTensor, Payload, PortableModelStateDict, RECEIPT, SourceWord, StateManifest, StateTensorEntry, TensorRole, canonical,
+    Payload, PortableModelStateDict, RECEIPT, SourceWord, StateManifest, StateTensorEntry, TensorRole, canonical,
 };
 
 /// Maximum size of a manifest file.
@@ -73,7 +73,7 @@ pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
     }
     let optimizer_of = optimizer.first().map(Part::belongs_to).transpose()?;
     let mut opened_files = Vec::new();
-    let mut tensors: BTreeMap<String, Box<OpenedTensor>> = BTreeMap::new();
+    let mut tensors: BTreeMap<String, Box<StateTensorEntry>> = BTreeMap::new();
     for part in weights.iter().chain(&optimizer) {
         opened_files.push(part.opened);
         warnings.extend(part.file.warnings.iter().cloned());
@@ -86,7 +86,9 @@ pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
     }
     let mut groups = Vec::new();
     if let Some(manifest) = &manifest {
-        let of = |tensor: &OpenedTensor| (tensor.manifest.dtype.clone(), tensor.manifest.shape.clone(), tensor.file.clone());
+        let of = |StateTensorEntry { manifest: own, payload }: &StateTensorEntry| {
+            (own.dtype.clone(), own.shape.clone(), payload.file().unwrap_or_default().to_string())
+        };
         let found = tensors.iter().map(|(key, tensor)| (key.clone(), of(tensor))).collect();
         manifest.check_against(&found, &artifact)?;
         if manifest.absent_optimizer_files(&found).is_empty() {
@@ -120,18 +122,13 @@ fn document_text(document: &Rc<dyn ByteSource>) -> Result<String> {
     String::from_utf8(read_whole(document)?).map_err(wrong)
 }
 
-fn opened_tensor(part: &Part, tensor: &FileTensor, manifest: Option<&StateManifest>) -> OpenedTensor {
+fn opened_tensor(part: &Part, tensor: &FileTensor, manifest: Option<&StateManifest>) -> StateTensorEntry {
     let mut described = ModelStateTensorManifest::parameter(&tensor.name, &tensor.dtype, &tensor.shape);
     if let Some(manifest) = manifest {
         manifest.complete(&mut described);
     }
-    OpenedTensor {
-        manifest: described,
-        payload: Some(Payload::of_source(part.source.clone(), tensor.begin, tensor.end() - tensor.begin)),
-        file: base_name(part.source.name()).to_string(),
-        begin: tensor.begin,
-        end: tensor.end(),
-    }
+    let payload = Payload::of_source(part.source.clone(), tensor.begin, tensor.end() - tensor.begin);
+    StateTensorEntry { manifest: described, payload }
 }
 
 impl PortableModelStateDict {

@@ -48,7 +48,7 @@ pub(crate) use manifest::{MANIFEST_FILE, MANIFEST_KEY};
 pub(crate) use manifest_parts::{base as base_of, files as files_of, groups as groups_of, tensors as tensors_of};
 pub use non_finite::refuse_non_finite;
 pub(crate) use non_finite::refuse_non_finite_as;
-pub use opened_state::{ImportedState, OpenedFile, OpenedState, OpenedTensor};
+pub use opened_state::{ImportedState, OpenedFile, OpenedState};
 pub use origin::{Base, BaseFile, SourceFormat};
 pub use payload::Payload;
 pub use plan::{PlanEntry, PortableModelBundleImportPlan};
@@ -62,7 +62,7 @@ pub use request::{
 };
 pub use select::{Selected, SelectedTensor, SelectionReport, select};
 pub use source_word::SourceWord;
-pub(crate) use state_dict::{MODEL_FILE, OPTIMIZER_FILE};
+pub(crate) use state_dict::{JSON_FILE, MODEL_FILE, OPTIMIZER_FILE};
 pub use state_dict::{PortableModelStateDict, SelectedStateDict, StateTensorEntry};
 pub use state_digests::{StateDigests, StatedResult};
 pub(crate) use survey::survey;

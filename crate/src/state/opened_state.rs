@@ -10,9 +10,8 @@ use super::source_word::SourceWord;
 use super::state_dict::{PortableModelStateDict, StateTensorEntry, is_step};
 use super::survey::survey;
 use super::{
-    Identity, ModelStateGroupAssignment, ModelStateTensorManifest, NonFinitePolicy, PortableModelImportRequest, Selected, SelectionReport,
-    StateDigests, StateManifest, StatedDigests, StatedResult, TensorMaterializationPolicy, TensorRole, VerifyPolicy, leaf,
-    refuse_non_finite, select,
+    Identity, ModelStateGroupAssignment, NonFinitePolicy, PortableModelImportRequest, Selected, SelectionReport, StateDigests,
+    StateManifest, StatedDigests, StatedResult, TensorMaterializationPolicy, TensorRole, VerifyPolicy, leaf, refuse_non_finite, select,
 };
 use crate::error::{Error, Refusal, Result, word};
 use crate::formats::{Digest, Warning, unreadable};
@@ -24,21 +23,6 @@ pub struct OpenedFile {
     pub header_sha256: Digest,
     /// Size of the file.
     pub bytes: u64,
-}
-
-/// A tensor of an artifact, and its position.
-#[derive(Debug, Clone)]
-pub struct OpenedTensor {
-    /// Name, path, role, dtype, shape.
-    pub manifest: ModelStateTensorManifest,
-    /// Its bytes; `None` for a type of unknown size.
-    pub payload: Option<Payload>,
-    /// Name of its file, without a path.
-    pub file: String,
-    /// Position of the first byte in the file.
-    pub begin: u64,
-    /// Position one past the last byte; `begin` for a type of unknown size.
-    pub end: u64,
 }
 
 /// An artifact whose headers were read and checked.
@@ -58,8 +42,9 @@ pub struct OpenedState {
     pub identity: Identity,
     /// Container of the artifact.
     pub source_format: SourceWord,
-    /// Tensors by key. They are boxed, since the nodes of a map filled in ascending order stay half empty.
-    pub tensors: BTreeMap<String, Box<OpenedTensor>>,
+    /// Tensors by key; one whose type has an unknown size has an empty payload. They are boxed, since the nodes of a map filled in ascending
+    /// order stay half empty.
+    pub tensors: BTreeMap<String, Box<StateTensorEntry>>,
     /// Groups; none if their state tensors are absent.
     pub groups: Vec<ModelStateGroupAssignment>,
     /// Manifest as it was read, with all groups.
@@ -119,7 +104,10 @@ impl OpenedState {
         let Some(tensor) = self.tensors.get(key) else {
             return Err(Refusal::new(word!("plan.tensor.unknown")).stage("read").of(&self.artifact).subject(key).into());
         };
-        tensor.payload.clone().ok_or_else(|| unreadable(&tensor.manifest.dtype, key, &tensor.file).into())
+        if tensor.manifest.byte_len().is_none() {
+            return Err(unreadable(&tensor.manifest.dtype, key, tensor.payload.file().unwrap_or_default()).into());
+        }
+        Ok(tensor.payload.clone())
     }
 
     /// Creates the state dict of a selection; with `hold` all its values stay in memory.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use burn::tensor::Tensor;
 
 use crate::error::{Refusal, Result, word};
-use crate::formats::{ByteSource, Digest, Hasher, MemorySource, PairedRows, SourceSpan, Transposed};
+use crate::formats::{ByteSource, Digest, Hasher, MemorySource, PairedRows, SourceSpan, Transposed, base_name};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 
 /// Stored bytes: in memory, in a file, or on the device. They are read on demand by pieces of at most 8 MiB. Clones share them, and their
@@ -40,6 +40,11 @@ impl Clone for Payload {
 enum Place {
     Owned(Rc<[u8]>),
     Span(SourceSpan),
+    /// Bytes of a file in another order: their position there, and the source that orders them.
+    Ordered {
+        stored: SourceSpan,
+        ordered: SourceSpan,
+    },
     Device(Box<Tensor<1>>),
     Words(Rc<Words>),
 }
@@ -57,6 +62,7 @@ impl fmt::Debug for Payload {
         let place = match &self.place {
             Place::Owned(_) => "owned",
             Place::Span(_) => "span",
+            Place::Ordered { .. } => "ordered",
             Place::Device(_) => "device",
             Place::Words(_) => "words",
         };
@@ -97,15 +103,17 @@ impl Payload {
         if heads == 0 || rows == 0 || !rows.is_multiple_of(2 * heads) || !bytes.is_multiple_of(rows) || bytes == 0 {
             return Self::of_source(source, begin, bytes);
         }
+        let stored = SourceSpan { source: Rc::clone(&source), begin, bytes };
         let source = Rc::new(PairedRows { source, begin, row: bytes / rows, rows, head_rows: rows / heads });
-        Self::of_source(source, 0, bytes)
+        Self::new(Place::Ordered { stored, ordered: SourceSpan { source, begin: 0, bytes } })
     }
 
     /// Creates the transpose of a dense matrix of `rows` rows and `columns` columns of elements of `width` bytes, which begins at `begin`.
     pub(crate) fn transposed(source: Rc<dyn ByteSource>, begin: u64, rows: u64, columns: u64, width: u64) -> Self {
-        let source = Rc::new(Transposed { source, begin, rows, columns, width });
-        let bytes = source.len();
-        Self::of_source(source, 0, bytes)
+        let transposed = Rc::new(Transposed { source: Rc::clone(&source), begin, rows, columns, width });
+        let bytes = transposed.len();
+        let stored = SourceSpan { source, begin, bytes };
+        Self::new(Place::Ordered { stored, ordered: SourceSpan { source: transposed, begin: 0, bytes } })
     }
 
     /// Creates the payload of a flat tensor on the device: F32, or packed BF16.
@@ -122,7 +130,7 @@ impl Payload {
     pub fn len(&self) -> u64 {
         match &self.place {
             Place::Owned(bytes) => bytes.len() as u64,
-            Place::Span(span) => span.bytes,
+            Place::Span(span) | Place::Ordered { ordered: span, .. } => span.bytes,
             Place::Device(tensor) => (tensor.dims()[0] * tensor.dtype().size()) as u64,
             Place::Words(words) => words.left.len(),
         }
@@ -146,7 +154,7 @@ impl Payload {
         match &self.place {
             // The range is inside a slice, so the offsets fit into `usize`.
             Place::Owned(bytes) => Ok(bytes[range.start as usize..range.end as usize].to_vec()),
-            Place::Span(span) => span.read(&range),
+            Place::Span(span) | Place::Ordered { ordered: span, .. } => span.read(&range),
             Place::Device(tensor) => read_parts(&[Part { tensor: tensor.as_ref().clone(), bytes: range }]).await,
             Place::Words(words) => Box::pin(words.read(range)).await,
         }
@@ -164,9 +172,19 @@ impl Payload {
                 let source = Rc::new(MemorySource::new("", bytes.to_vec()));
                 Some(SourceSpan { source, begin: 0, bytes: bytes.len() as u64 })
             }
-            Place::Span(span) => Some(span.clone()),
+            Place::Span(span) | Place::Ordered { ordered: span, .. } => Some(span.clone()),
             Place::Device(_) | Place::Words(_) => None,
         }
+    }
+
+    /// Returns where the bytes are stored, in whatever order, if they are in a file.
+    pub(crate) fn stored(&self) -> Option<&SourceSpan> {
+        if let Place::Span(span) | Place::Ordered { stored: span, .. } = &self.place { Some(span) } else { None }
+    }
+
+    /// Returns the name of the file that they are in, without a path.
+    pub(crate) fn file(&self) -> Option<&str> {
+        self.stored().map(|span| base_name(span.source.name()))
     }
 
     /// Calls `each` with the bytes in order, in pieces of at most 8 MiB.

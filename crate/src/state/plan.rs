@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::opened_state::{ImportedState, OpenedState};
 use super::source_word::SourceWord;
-use super::state_dict::manifest_of;
+use super::state_dict::{JSON_FILE, manifest_of};
 use super::{
     DocumentKind, ModelStateTensorManifest, PortableModelImportRequest, Selected, StateManifest, TensorMaterializationPolicy,
     document_digest,
@@ -77,7 +77,10 @@ impl PortableModelBundleImportPlan {
         let mut entries = BTreeMap::new();
         for entry in &selected.entries {
             let Some(tensor) = opened.tensors.get(&entry.source_key) else { continue };
-            let (begin, end, file) = (tensor.begin, tensor.end, tensor.file.clone());
+            // Values in memory are those of a JSON document, in which they have no position.
+            let (begin, bytes) = tensor.payload.stored().map_or((0, tensor.payload.len()), |span| (span.begin, span.bytes));
+            let file = tensor.payload.file().unwrap_or(JSON_FILE).to_string();
+            let end = begin + bytes;
             let (source_key, dtype, shape) = (entry.source_key.clone(), entry.tensor.dtype.clone(), entry.tensor.shape.clone());
             entries.insert(entry.tensor.state_key.clone(), PlanEntry { source_key, file, begin, end, dtype, shape });
         }

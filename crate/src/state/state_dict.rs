@@ -19,6 +19,8 @@ use crate::formats::{Digest, Encoding, GgmlType, Warning, dtype_bits, unreadable
 pub(crate) const MODEL_FILE: &str = "model.safetensors";
 /// File name of state tensors.
 pub(crate) const OPTIMIZER_FILE: &str = "optimizer.safetensors";
+/// File name of the tensors of a JSON document: the field that holds them.
+pub(crate) const JSON_FILE: &str = "state_dict";
 /// Maximum length of a key in bytes.
 const MAX_KEY_BYTES: usize = 1_024;
 
