@@ -21,9 +21,10 @@ const SLOWEST_FIRST = [
 const LARGE = 20;
 /**
  * Environment of a group: the groups already share the cores. If several tests waited for one device, CubeCL's clients would keep a core busy while
- * they wait: a tenth of the time. It would also look up the backtrace of each of its errors, most of which it handles itself.
+ * they wait: a tenth of the time. It would also look up the backtrace of each of its errors, most of which it handles itself. llvmpipe computes in
+ * the thread that submits: handing small kernels to threads of its own takes longer than they do.
  */
-const LIGHTLY = { RUST_TEST_THREADS: '1', RUST_LIB_BACKTRACE: '0' };
+const LIGHTLY = { RUST_TEST_THREADS: '1', RUST_LIB_BACKTRACE: '0', LP_NUM_THREADS: '0' };
 /** Time limit of a group of tests, after which it is considered hanging. */
 const HANGING_MILLIS = 25 * 60 * 1000;
 
