@@ -6,7 +6,7 @@ import { settle } from './counts.mjs';
 import { secondsOf } from './durations.mjs';
 
 /** Seconds of tests that a process runs, if they are in several files; and what a file is taken to need before its first run here. */
-const [FULL, UNKNOWN] = [30, 15];
+const [FULL, UNKNOWN] = [45, 15];
 const command = (projects, ...more) => [
   'test',
   '--config',
