@@ -195,9 +195,9 @@ mod alone {
     fn first_try() {
         // The logits are larger than any parameter, so that the allocator's pages grow in the first step; the contents of earlier pages have to be
         // moved before a recording.
-        let shape = json!({"model_type": "llama", "hidden_size": 128, "intermediate_size": 384, "num_attention_heads": 4, "num_hidden_layers": 6,
+        let shape = json!({"model_type": "llama", "hidden_size": 128, "intermediate_size": 384, "num_attention_heads": 4, "num_hidden_layers": 2,
             "max_position_embeddings": 128, "vocab_size": 9000, "tie_word_embeddings": true});
-        let (shape, config) = (config_from_hf(&shape).unwrap(), json!({"steps": 9, "batch_size": 4, "seq_len": 100}));
+        let (shape, config) = (config_from_hf(&shape).unwrap(), json!({"steps": 9, "batch_size": 4, "seq_len": 50}));
         let config: TrainConfig = serde_json::from_value(config).unwrap();
         for device in devices() {
             let model = block_on(Model::init(&shape, 1, config.precision, &device.inner(), &Interrupt::none())).unwrap();

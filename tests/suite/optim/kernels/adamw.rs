@@ -155,7 +155,7 @@ fn adamw_of_two_has_the_bits_of_each_alone() {
 fn adamw_equals_its_twin() {
     let cases: Vec<Case> = [1, 255, 256, 257, 4099, 65_536 * 256 + 3].map(case).into();
     check(&cases, BOUND, ("params.d - params.alpha", "params.d + params.alpha"));
-    let wide: Vec<Case> = [4, 1020, 1024, 1028, 4100, 65_536 * 256 + 4].map(wide_case).into();
+    let wide: Vec<Case> = [4, 1020, 1024, 1028, 4100].map(wide_case).into();
     check(&wide, BOUND, ("bounded(raw.z)", "bounded(raw.y)"));
 }
 
