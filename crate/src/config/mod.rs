@@ -12,6 +12,7 @@ mod block_coordinate;
 mod data;
 mod glob;
 mod groups;
+mod idle;
 mod json;
 mod layer;
 mod model;

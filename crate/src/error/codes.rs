@@ -93,6 +93,7 @@ codes! {
     "cli.json" => BadOption, Core, "a file of settings or cases that is not the expected JSON";
     "cli.stdout" => BadOption, Core, "the output could not be written";
     "cli.usage" => BadOption, Core, "a command line that cannot be used";
+    "config.idle" => Warning, Core, "a setting that was changed and that another one leaves without effect";
     "config.invalid" => BadOption, Core, "settings that break rules: all of them are listed";
     "core.panic" => WorkerCrashed, Page, "the training core crashed";
     "data.answer.empty" => Warning, Core, "rows whose answer has no text: the model learns to end where it should answer";

@@ -76,6 +76,11 @@ impl Notice {
         Ok(schedule::misfits(config, start).into_iter().map(notice).collect())
     }
 
+    /// Returns a notice for each setting that another one leaves without effect.
+    pub(super) fn of_settings(config: &TrainConfig) -> impl Iterator<Item = Self> {
+        config.idle().into_iter().map(|message| Self { code: word!("config.idle").text(), subject: None, message })
+    }
+
     /// Creates the notice of a warning about the data.
     pub(super) fn of_data(warning: &DataWarning, files: &[FileReport]) -> Self {
         Self { code: warning.code, subject: None, message: warning.sentence(files) }

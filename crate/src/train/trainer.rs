@@ -78,6 +78,7 @@ impl Trainer {
         let block_coordinate = BlockCoordinate::of_run(&config, candidates, &|name| optim.frozen(name))?;
         let mut notices = Notice::of_adapter(&model);
         notices.extend(Notice::of_schedule(&config, progress)?);
+        notices.extend(Notice::of_settings(&config));
         notices.extend(dataset.warnings(&loader).iter().map(|warning| Notice::of_data(warning, dataset.files())));
         let mut trainer = Self {
             model: Some(model),

@@ -4,3 +4,4 @@ mod account;
 mod blocks;
 mod blocks_resumed;
 mod evaluation;
+mod notices;
