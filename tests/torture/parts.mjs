@@ -28,7 +28,7 @@ export const PARTS = {
   panics: { work: panics, full: { times: 10 }, short: { times: 1 } },
   storage: { work: storage, full: { times: 10 }, short: { short: true } },
   quota: { work: quota, full: {}, short: { short: true } },
-  flips: { work: flips, full: { times: 200, resumes: 20 }, short: { times: 32, resumes: 1 } },
+  flips: { work: flips, full: { times: 200, resumes: 20 }, short: { times: 20, resumes: 1 } },
   defaults: { work: defaults, full: { times: 10, long: 2 }, short: { times: 1 } },
   crossing: { work: crossing, full: {}, short: { short: true } },
   files: {
