@@ -1,6 +1,6 @@
 //! Finds settings that others leave without effect.
 
-use super::{AdafactorConfig, OptimizerConfig, Precision, ScheduleConfig, TrainConfig};
+use super::{AdafactorConfig, OptimizerConfig, Precision, TrainConfig};
 
 impl TrainConfig {
     /// Returns a sentence for each setting that was changed and that another one leaves without effect.
@@ -13,13 +13,7 @@ impl TrainConfig {
             let own = group.optimizer.iter().flat_map(|rule| idle_in(rule, self.precision)).filter(|one| !of_run.contains(one));
             found.extend(own.map(|(key, reason)| idle(&format!("groups[{index}].optimizer.{key}"), reason)));
         }
-        let (warmup, from_zero) = match &self.schedule {
-            ScheduleConfig::Constant(s) => (s.warmup_steps, s.warmup_from_zero),
-            ScheduleConfig::Cosine(s) | ScheduleConfig::Linear(s) => (s.warmup_steps, s.warmup_from_zero),
-            ScheduleConfig::Wsd(s) => (s.warmup_steps, s.warmup_from_zero),
-            ScheduleConfig::Infinite(s) => (s.warmup_steps, s.warmup_from_zero),
-        };
-        if warmup == 0 && !from_zero {
+        if let (0, false) = self.schedule.warmup() {
             found.push(idle("schedule.warmup_from_zero = false", "without warmup_steps"));
         }
         found

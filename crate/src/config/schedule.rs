@@ -251,6 +251,16 @@ impl Checks {
 
 #[doc(hidden)]
 impl ScheduleConfig {
+    /// Returns the number of steps of the warmup, and whether it starts at 0.
+    pub(crate) fn warmup(&self) -> (u64, bool) {
+        match self {
+            Self::Constant(s) => (s.warmup_steps, s.warmup_from_zero),
+            Self::Cosine(s) | Self::Linear(s) => (s.warmup_steps, s.warmup_from_zero),
+            Self::Wsd(s) => (s.warmup_steps, s.warmup_from_zero),
+            Self::Infinite(s) => (s.warmup_steps, s.warmup_from_zero),
+        }
+    }
+
     /// Returns the rules that these values break at the given peak rate.
     pub fn faults(&self, learning_rate: f64) -> Vec<Fault> {
         let mut checks = Checks { faults: Vec::new(), learning_rate };

@@ -7,17 +7,8 @@ use crate::config::{FallingSchedule, ScheduleConfig, TrainConfig};
 pub(crate) fn highest_rate(config: &TrainConfig, completed: u64, start: Option<u64>) -> f64 {
     let rate = |step: u64| learning_rate(step, config.learning_rate, &config.schedule, start);
     let (first, last) = (completed.saturating_add(1), config.steps);
-    let peak = warmup_steps(&config.schedule).saturating_add(1).clamp(first, last.max(first));
+    let peak = config.schedule.warmup().0.saturating_add(1).clamp(first, last.max(first));
     rate(first).max(rate(peak))
-}
-
-fn warmup_steps(schedule: &ScheduleConfig) -> u64 {
-    match schedule {
-        ScheduleConfig::Constant(s) => s.warmup_steps,
-        ScheduleConfig::Cosine(s) | ScheduleConfig::Linear(s) => s.warmup_steps,
-        ScheduleConfig::Wsd(s) => s.warmup_steps,
-        ScheduleConfig::Infinite(s) => s.warmup_steps,
-    }
 }
 
 /// Returns a sentence for each phase of the schedule that the run's steps cut off or never reach, and for a start that is stated twice. `start` is the resolved start of a decay.
@@ -25,7 +16,7 @@ pub fn misfits(config: &TrainConfig, start: Option<u64>) -> Vec<String> {
     let steps = config.steps;
     let last = || learning_rate(steps, config.learning_rate, &config.schedule, start);
     let ends = || format!("the run ends at step {steps} with a rate of {:.3e}", last());
-    let warmup = warmup_steps(&config.schedule);
+    let (warmup, _) = config.schedule.warmup();
     if warmup >= steps && warmup > 0 {
         let highest = highest_rate(config, 0, start);
         if highest >= config.learning_rate {

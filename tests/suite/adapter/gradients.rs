@@ -60,8 +60,8 @@ fn long() -> Batch {
     Batch { inputs, targets, batch_size: 2, seq_len: 16, document_starts: None }
 }
 
-/// Checks every third value of every trained tensor, in the full form every value, on a base in blocks. The differences are those of a loss in f64, which is exact to 1e-10; the
-/// gradients are sums of some hundred products in f32.
+/// Checks every third value of every trained tensor, in the full form every value, on a base in blocks. The differences are those of a loss
+/// in f64, which is exact to 1e-10; the gradients are sums of some hundred products in f32.
 #[test]
 fn adapter_gradients_are_those_of_central_differences() {
     let each = if in_full() { 1 } else { 3 };

@@ -139,7 +139,8 @@ impl Reference {
         logits.chunks(self.config.vocab_size).zip(&batch.targets).map(loss).sum()
     }
 
-    /// Returns the slope of the loss along one of `each` values of a tensor. A step of 1e-5 leaves errors of 1e-10 from curvature and 1e-10 from rounding.
+    /// Returns the slopes of the loss along the values of a tensor, one of every `each`. A step of 1e-5 leaves errors of 1e-10 from curvature
+    /// and 1e-10 from rounding.
     pub fn slopes(&mut self, name: &str, batch: &Batch, each: usize) -> Vec<f64> {
         const STEP: f64 = 1e-5;
         let count = self.weights[name].len();

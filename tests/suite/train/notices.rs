@@ -6,14 +6,14 @@ use tabtune_tests::cpu;
 use super::blocks::{settings, start};
 
 /// Returns the messages of the notices of this code in a new run.
-fn told(changes: Value, code: &str) -> Vec<String> {
+fn messages(changes: Value, code: &str) -> Vec<String> {
     let run = start(1, settings(changes), &cpu()).unwrap();
     run.notices().iter().filter(|notice| notice.code == code).map(|notice| notice.message.clone()).collect()
 }
 
 #[test]
 fn settings_without_effect_are_told() {
-    let idle = |changes: Value| told(changes, "config.idle").join("; ");
+    let idle = |changes: Value| messages(changes, "config.idle").join("; ");
     let rounding = json!({"optimizer": {"stochastic_rounding": false}});
     assert_eq!(idle(rounding.clone()), "optimizer.stochastic_rounding = false has no effect in f32, which is not rounded");
     assert_eq!(idle(json!({"precision": "bf16", "optimizer": {"stochastic_rounding": false}})), "");

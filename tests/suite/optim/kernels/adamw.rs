@@ -3,6 +3,7 @@ use burn::tensor::DType;
 use tabtune::gpu::noise::Noise;
 use tabtune::gpu::paired_buffer::distance;
 use tabtune::optim::adamw::{kernel as adamw, packed as adamw_bf16, two};
+use tabtune_tests::in_full;
 use tabtune_tests::kernels::{Case, check, noise, packed, place, words};
 
 /// Sums of two products in f32: a driver may contract or divide within 2.5 ulp.
@@ -155,7 +156,8 @@ fn adamw_of_two_has_the_bits_of_each_alone() {
 fn adamw_equals_its_twin() {
     let cases: Vec<Case> = [1, 255, 256, 257, 4099, 65_536 * 256 + 3].map(case).into();
     check(&cases, BOUND, ("params.d - params.alpha", "params.d + params.alpha"));
-    let wide: Vec<Case> = [4, 1020, 1024, 1028, 4100].map(wide_case).into();
+    let large = in_full().then_some(65_536 * 256 + 4);
+    let wide: Vec<Case> = [4, 1020, 1024, 1028, 4100].into_iter().chain(large).map(wide_case).collect();
     check(&wide, BOUND, ("bounded(raw.z)", "bounded(raw.y)"));
 }
 
