@@ -9,7 +9,7 @@ use tabtune::export::{ExportDtype, ExportFormat, ExportOptions, ExportSource, ex
 use tabtune::formats::{ByteSource, Digest, MemorySource, SafetensorsFile};
 use tabtune::portable::PortableModelBundle;
 use tabtune::state::{
-    CheckResult, ModelIoArtifactReceipt, NamePolicy, Operation, PortableModelImportRequest, RECEIPT, leaf, weights_digest,
+    CheckResult, ModelIoArtifactReceipt, NamePolicy, Operation, PortableModelImportRequest, RECEIPT, ReceiptFile, leaf, weights_digest,
 };
 use tabtune_tests::block_on;
 
@@ -265,4 +265,21 @@ fn broken_receipts_are_refused() {
     receipt.time = Some("2026-01-01T00:00:00Z".into());
     receipt.device = Some("a GPU".into());
     assert_eq!(Some(receipt.digest().unwrap()), receipt.receipt_digest);
+}
+
+/// Files in a format that only other programs read are compared by size and bytes; their digests are said to be skipped.
+#[test]
+fn line_43_files_that_nothing_here_reads_are_compared_as_bytes() {
+    let bytes = b"PK\x03\x04 arrays of NumPy".to_vec();
+    let text = String::from_utf8(exported().pop().unwrap().1).unwrap();
+    let receipt = ModelIoArtifactReceipt::read(&text, RECEIPT).unwrap();
+    let outputs = vec![ReceiptFile::of_name("model.npz", bytes.len() as u64, Some(Digest::of(&bytes)))];
+    let receipt = ModelIoArtifactReceipt { outputs, ..receipt }.seal().unwrap();
+    let found = verify(&receipt, &[source("model.npz", bytes.clone())]).unwrap();
+    assert!(found.ok && result(&found, "output:model.npz") == CheckResult::Verified, "{found:?}");
+    assert_eq!(result(&found, "weights"), CheckResult::Skipped);
+    let mut changed = bytes;
+    changed[9] ^= 1;
+    let found = verify(&receipt, &[source("model.npz", changed)]).unwrap();
+    assert!(!found.ok && result(&found, "output:model.npz") == CheckResult::Differs, "{found:?}");
 }
