@@ -1,4 +1,5 @@
 /** Translates the form to options of a run. */
+import { OPTIMIZER_TYPES } from 'tabtune';
 import type { DriveOptions, ModelShape, OptimizerOptions, ScheduleOptions, TrainOptions } from 'tabtune';
 
 import { byId } from './dom.js';
@@ -14,7 +15,7 @@ const SOFTWARE_NUMBERS = { 's-steps': 200, 's-batch': 4, 's-length': 48, 's-samp
  * The update rules that the page offers; `rate` is the best of the tested rates: with the small model over 200 steps, or for APOLLO and one block at
  * a time in the search of tests/bench/README.md.
  */
-const OPTIMIZERS: Readonly<Record<string, { label: string; rate: number; options: OptimizerOptions; blocks?: number }>> = {
+const OPTIMIZERS: Record<string, { label: string; rate: number; options: OptimizerOptions; blocks?: number }> = {
   adamw: { label: 'AdamW', rate: 0.002, options: { type: 'adamw' } },
   'adamw-blocks': { label: 'AdamW, one block at a time', rate: 0.002, options: { type: 'adamw' }, blocks: 1 },
   adafactor: { label: 'Adafactor', rate: 0.004, options: { type: 'adafactor' } },
@@ -22,6 +23,8 @@ const OPTIMIZERS: Readonly<Record<string, { label: string; rate: number; options
   'apollo-mini': { label: 'APOLLO-Mini', rate: 0.004, options: { type: 'apollo', mini: true } },
   sgd: { label: 'SGD', rate: 0.5, options: { type: 'sgd' } },
 };
+// A rule for which no rate was tested yet is offered with the default rate of a run.
+for (const type of OPTIMIZER_TYPES) OPTIMIZERS[type] ??= { label: type, rate: 0.001, options: { type } };
 /** Number of steps until the next block trains. */
 const BLOCK_STEPS = 20;
 /** Factor of the rate for a trained model, which should change only a little. */

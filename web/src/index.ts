@@ -14,6 +14,7 @@ export { newModel, openModel } from './page/opening.js';
 export type { Call, WorkerCall } from './page/call.js';
 export type { ExportOptions, Exports, ExportTarget, GgufType, ModelCard } from './page/export-options.js';
 export type { NewModelOptions, OpenOptions, ReadingOptions } from './page/opening.js';
+export { OPTIMIZER_TYPES } from './page/options.js';
 export type * from './page/options.js';
 export { EXPORT_FORMATS } from './protocol/generated/exports.js';
 export type { ExportFormat } from './protocol/generated/exports.js';
