@@ -190,7 +190,8 @@ fn model_files(path: &Path) -> Result<(Vec<FileSource>, Option<FileSource>)> {
     Ok((files, manifest))
 }
 
-fn boxed(files: Vec<FileSource>) -> Vec<Box<dyn ByteSource>> {
+/// Makes sources of files.
+pub fn boxed(files: Vec<FileSource>) -> Vec<Box<dyn ByteSource>> {
     files.into_iter().map(|file| Box::new(file) as Box<dyn ByteSource>).collect()
 }
 
@@ -285,5 +286,5 @@ fn folder_sources(folder: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
         return Err(unreadable(folder.display(), "not a folder").into());
     }
     refuse_other_than_files(folder, |p| has_ending(p, &["json", "safetensors"]))?;
-    Ok(boxed(open_listed(|| Ok(files_of(folder)?))?))
+    Ok(boxed(open_listed(|| files_of(folder))?))
 }

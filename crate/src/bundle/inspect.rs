@@ -94,8 +94,13 @@ pub struct InspectReport {
 }
 
 /// Checks one file: stages open and bind, and with `read` also every tensor's values. Without `format` the ending of the name decides.
-/// `siblings` are the other files of its folder, where an index finds its shards.
-pub fn inspect(source: &dyn ByteSource, format: Option<FileFormat>, siblings: &[&dyn ByteSource], read: bool) -> InspectReport {
+/// `siblings` opens the other files of its folder, where an index finds its shards; for other formats it is not called.
+pub fn inspect(
+    source: &dyn ByteSource,
+    format: Option<FileFormat>,
+    siblings: impl FnOnce() -> Result<Vec<Box<dyn ByteSource>>>,
+    read: bool,
+) -> InspectReport {
     let format = format.or_else(|| FileFormat::of_name(source.name()));
     let mut report = InspectReport {
         file: shown(base_name(source.name())),
@@ -114,7 +119,7 @@ pub fn inspect(source: &dyn ByteSource, format: Option<FileFormat>, siblings: &[
     let answer = match format {
         Some(FileFormat::Safetensors) => report.safetensors(source, read),
         Some(FileFormat::Gguf) => report.gguf(source, read),
-        Some(FileFormat::Index) => report.index(source, siblings, read),
+        Some(FileFormat::Index) => siblings().and_then(|siblings| report.index(source, &siblings, read)),
         Some(FileFormat::Peft) => LoraConfig::open(source).map(|config| report.warnings = config.warnings),
         Some(FileFormat::Json) => check_state_json(source).map(|tensors| report.inventory = tensors),
         None => Err(unknown(source).into()),
@@ -204,8 +209,9 @@ impl InspectReport {
         Ok(())
     }
 
-    fn index(&mut self, source: &dyn ByteSource, siblings: &[&dyn ByteSource], read: bool) -> Result<()> {
-        let sharded = open_index(source, siblings)?;
+    fn index(&mut self, source: &dyn ByteSource, siblings: &[Box<dyn ByteSource>], read: bool) -> Result<()> {
+        let siblings: Vec<&dyn ByteSource> = siblings.iter().map(AsRef::as_ref).collect();
+        let sharded = open_index(source, &siblings)?;
         for (at, _) in &sharded.shards {
             self.safetensors(siblings[*at], read)?;
         }

@@ -13,7 +13,7 @@ use tabtune::portable::{Inspection, ModelIoCompatibilityContract, SharedFiles, i
 use super::Outcome;
 use crate::args::InspectArgs;
 use crate::error::{Result, RunError};
-use crate::files::{FileSource, file_name, files_of, model_of, open_listed};
+use crate::files::{FileSource, boxed, file_name, files_of, model_of, open_listed};
 use crate::output::Output;
 use crate::selection::request;
 
@@ -27,9 +27,7 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
         return Err(RunError::Usage("options that select or rename tensors go with --contract, which takes the files together".into()));
     }
     for source in args.paths.iter().map(|path| open(path)).collect::<Result<Vec<_>>>()?.into_iter().flatten() {
-        let siblings = if is_index(source.path(), format) { shards_beside(source.path())? } else { Vec::new() };
-        let siblings: Vec<&dyn ByteSource> = siblings.iter().map(|s| s as &dyn ByteSource).collect();
-        let report = inspect(&source, format, &siblings, args.read);
+        let report = inspect(&source, format, || shards_beside(source.path()), args.read);
         output.line(&report, || readable(&report))?;
     }
     for path in args.paths.iter().filter(|_| args.contract) {
@@ -48,7 +46,7 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
 
 /// Opens the files of a folder, or one file.
 fn shared(path: &Path) -> Result<SharedFiles> {
-    let files = if path.is_dir() { open_listed(|| Ok(files_of(path)?))? } else { vec![FileSource::open(path)?] };
+    let files = if path.is_dir() { open_listed(|| files_of(path))? } else { vec![FileSource::open(path)?] };
     Ok(files.into_iter().map(|file| Rc::new(file) as Rc<dyn ByteSource>).collect())
 }
 
@@ -131,21 +129,17 @@ fn format_of(word: &str) -> Result<FileFormat> {
     FileFormat::from_word(word).ok_or_else(unknown)
 }
 
-fn is_index(path: &Path, format: Option<FileFormat>) -> bool {
-    format.or_else(|| FileFormat::of_name(&file_name(path))) == Some(FileFormat::Index)
-}
-
 /// Opens a file, or the files of a folder whose names show their format.
 fn open(path: &Path) -> Result<Vec<FileSource>> {
     if !path.is_dir() {
         return Ok(vec![FileSource::open(path)?]);
     }
-    open_listed(|| Ok(files_of(path)?.into_iter().filter(|p| FileFormat::of_name(&file_name(p)).is_some()).collect()))
+    Ok(open_listed(|| Ok(files_of(path)?.into_iter().filter(|p| FileFormat::of_name(&file_name(p)).is_some()).collect()))?)
 }
 
-fn shards_beside(index: &Path) -> Result<Vec<FileSource>> {
+fn shards_beside(index: &Path) -> tabtune::Result<Vec<Box<dyn ByteSource>>> {
     let folder = index.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    open_listed(|| Ok(files_of(folder)?.into_iter().filter(|p| file_name(p).ends_with(".safetensors")).collect()))
+    open_listed(|| Ok(files_of(folder)?.into_iter().filter(|p| file_name(p).ends_with(".safetensors")).collect())).map(boxed)
 }
 
 fn readable(report: &InspectReport) -> String {

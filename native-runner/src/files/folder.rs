@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tabtune::checkpoint::MANIFEST;
 
 use super::{FileSource, is_at};
-use crate::error::{Result, unreadable};
+use crate::error::unreadable;
 
 /// Name of a folder inside a checkpoint folder: a complete checkpoint whose files may not all have been moved to their places yet. A process
 /// that is killed while it saves leaves it behind, and the next save removes it.
@@ -73,7 +73,7 @@ fn plain_files(folder: &Path) -> tabtune::Result<BTreeMap<OsString, PathBuf>> {
 ///
 /// # Errors
 /// `source.read`, and errors of `list`.
-pub fn open_listed(list: impl Fn() -> Result<Vec<PathBuf>>) -> Result<Vec<FileSource>> {
+pub fn open_listed(list: impl Fn() -> tabtune::Result<Vec<PathBuf>>) -> tabtune::Result<Vec<FileSource>> {
     let mut attempt = 1;
     loop {
         let paths = list()?;
@@ -83,7 +83,7 @@ pub fn open_listed(list: impl Fn() -> Result<Vec<PathBuf>>) -> Result<Vec<FileSo
             Err(_) => paths.iter().all(|path| path.exists()),
         };
         if attempt == ATTEMPTS || in_place && list()? == paths {
-            return Ok(opened?);
+            return opened;
         }
         attempt += 1;
     }

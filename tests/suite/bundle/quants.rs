@@ -52,7 +52,7 @@ fn values_that_are_no_numbers_are_counted_in_blocks() {
     let mut types_with_such = 0;
     for bytes in [golden, odd] {
         let source = MemorySource::new("quants.gguf", bytes);
-        let counted = inspect(&source, Some(FileFormat::Gguf), &[], true).non_finite;
+        let counted = inspect(&source, Some(FileFormat::Gguf), || Ok(vec![]), true).non_finite;
         for tensor in &file.tensors {
             let wanted = dequantise(&source, tensor).unwrap().into_iter().filter(|value| !value.is_finite()).count() as u64;
             assert_eq!(counted.get(&tensor.name).copied().unwrap_or(0), wanted, "{}", tensor.name);

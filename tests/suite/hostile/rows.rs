@@ -4,7 +4,7 @@ use tabtune::bundle::{FileFormat, InspectReport, inspect};
 use tabtune::formats::MemorySource;
 
 fn read(name: &str, format: FileFormat, bytes: Vec<u8>) -> InspectReport {
-    inspect(&MemorySource::new(name, bytes), Some(format), &[], true)
+    inspect(&MemorySource::new(name, bytes), Some(format), || Ok(vec![]), true)
 }
 
 /// Makes a safetensors file of this header text and data.

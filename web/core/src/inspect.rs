@@ -2,7 +2,6 @@
 
 use tabtune::bundle::{FileFormat, inspect};
 use tabtune::error::{Error, Fault};
-use tabtune::formats::ByteSource;
 use tabtune::portable::inspection;
 use tabtune::state::PortableModelImportRequest;
 use wasm_bindgen::prelude::*;
@@ -18,8 +17,7 @@ pub fn inspect_file(file: JsValue, format: Option<String>, read: bool, siblings:
     let unknown = |word: &str| thrown(Error::InvalidConfig(vec![Fault::new("format", "safetensors, gguf, index, peft or json", word)]));
     let format = format.map(|word| FileFormat::from_word(&word).ok_or_else(|| unknown(&word))).transpose()?;
     let siblings = sources(siblings.unwrap_or_default())?;
-    let siblings: Vec<&dyn ByteSource> = siblings.iter().map(AsRef::as_ref).collect();
-    plain(&inspect(&JsSource::new(file)?, format, &siblings, read))
+    plain(&inspect(&JsSource::new(file)?, format, || Ok(siblings), read))
 }
 
 /// Describes the files together and what can be done with them, from headers alone → `Inspection`. A file that is refused is part of the answer

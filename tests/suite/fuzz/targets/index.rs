@@ -27,8 +27,8 @@ const INDEX_WORDS: [&str; 12] = [
 fn index_answer(file: &[u8]) -> String {
     let shards = ["a", "b"].map(|name| shard(&format!("{name}.safetensors"), &json!([format!("{name}.0"), format!("{name}.1")])));
     let twice = shard("c.safetensors", &json!(["a.0"]));
-    let siblings: Vec<&dyn ByteSource> = shards.iter().chain([&twice]).map(|shard| shard as &dyn ByteSource).collect();
-    in_short(&inspect(&MemorySource::new("f.index.json", file), Some(FileFormat::Index), &siblings, true))
+    let siblings = || Ok(shards.into_iter().chain([twice]).map(|shard| Box::new(shard) as Box<dyn ByteSource>).collect());
+    in_short(&inspect(&MemorySource::new("f.index.json", file), Some(FileFormat::Index), siblings, true))
 }
 
 fn index_seeds() -> Vec<Vec<u8>> {

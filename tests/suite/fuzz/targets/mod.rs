@@ -69,5 +69,5 @@ pub fn in_short(report: &InspectReport) -> String {
 }
 
 pub fn inspected(format: FileFormat, file: &[u8]) -> InspectReport {
-    inspect(&MemorySource::new("f", file), Some(format), &[], true)
+    inspect(&MemorySource::new("f", file), Some(format), || Ok(vec![]), true)
 }
