@@ -219,3 +219,14 @@ fn peft_rows() {
     assert_eq!(with(r#"{"target_modules":[]}"#), "adapter.target.none");
     assert_eq!(with(&format!(r#"{{"target_modules":"{}"}}"#, "x".repeat(1025))), "adapter.pattern.length");
 }
+
+/// Shards that cannot be opened are a refusal of their index; a file of another format does not ask for them.
+#[test]
+fn shards_that_cannot_be_opened_refuse_the_index_alone() {
+    let closed = || Err(tabtune::Error::SourceRead { name: "a.safetensors".into(), reason: "no permission".into() });
+    let index = MemorySource::new("model.safetensors.index.json", br#"{"weight_map":{"a":"a.safetensors"}}"#.to_vec());
+    let report = inspect(&index, None, closed, true);
+    assert_eq!((report.ok, report.code, report.stage), (false, Some("source.read"), "open"));
+    let report = inspect(&MemorySource::new("a.safetensors", st("{}", &[])), None, closed, true);
+    assert!(report.ok, "{report:?}");
+}
