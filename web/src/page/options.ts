@@ -31,10 +31,10 @@ import type { Driver, SourceSpec } from '../protocol/protocol.js';
 import { toSources } from './inputs.js';
 import type { FilesInput } from './inputs.js';
 
-type Some<T> = T extends unknown ? Partial<T> : never;
 /** The `type` of every optimizer. */
 export const OPTIMIZER_TYPES: readonly OptimizerOptions['type'][] = Object.keys(OPTIMIZERS) as OptimizerOptions['type'][];
 
+type Some<T> = T extends unknown ? Partial<T> : never;
 /** A complete optimizer, or hyperparameters that override those of the run's optimizer. */
 export type GroupOptimizer = Some<OptimizerOptions>;
 
