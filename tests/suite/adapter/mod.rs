@@ -8,6 +8,7 @@ mod inference;
 mod leaving;
 mod merged;
 mod packed;
+mod packed_widths;
 mod reference;
 mod runs;
 

@@ -268,6 +268,11 @@ impl<B: Launch> Vjp<B, 1> for FrozenLinear<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
         [Some(backward_input::<B>(dy, self.w))]
     }
+
+    // As in [`Linear`], so that a sum has the same order however the weights are stored.
+    fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
+        [Some(backward_input_onto::<B>(dy, self.w, Some(sum)))]
+    }
 }
 
 /// The backward pass of `y = x W` with constant weights: the gradient of the input alone.
