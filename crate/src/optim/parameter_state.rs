@@ -20,6 +20,19 @@ impl Optim {
         self.slots.get(name).and_then(|slot| slot.state.as_ref()).map_or(0, |state| state.step)
     }
 
+    /// Gives the parameter `name` a state of zeros after `step` steps.
+    ///
+    /// # Errors
+    ///
+    /// `model.tensor.unexpected` for an unknown parameter, and errors of the device.
+    #[cfg(feature = "replay")]
+    pub(crate) fn begin_after(&mut self, name: &str, step: u64, device: &burn::tensor::Device) -> Result<()> {
+        let slot = self.slots.get_mut(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))?;
+        let zeros = slot.zeros(device)?;
+        slot.state = slot.trains().then_some(State { step, ..zeros });
+        Ok(())
+    }
+
     /// Puts the parameters that `rests` names to rest: they have no gradient, no state and no update. The others train; those that rested before
     /// start anew. Updates draw the random numbers of `step`, a step of the run, until the next call: a parameter that trains again counts its own
     /// steps from 1, and would otherwise be rounded by the noise of its last turn.

@@ -84,11 +84,15 @@ pub(super) async fn replay(root: &Value, device: &Device, errors: &mut Errors) -
     let tensors = device.inner();
     let Some((infos, mut tracks)) = parameters(root, &tensors) else { return Ok(None) };
     let mut optim = Optim::new(&config, &infos)?;
+    let Some(first_step) = first_step(root) else { return Ok(None) };
+    if first_step > 1 {
+        infos.iter().try_for_each(|info| optim.begin_after(&info.name, first_step - 1, &tensors))?;
+    }
     let packed = infos.first().is_some_and(|info| info.dtype == DType::BF16);
     let mut draws = root["sr_draws"].as_array().filter(|_| packed && config.optimizer.stochastic_rounding()).map(|list| list.iter());
     let Some(steps) = root["steps"].as_array() else { return Ok(None) };
     let gate = Gate::open(1.0, &tensors);
-    for step in steps {
+    for (at, step) in steps.iter().enumerate() {
         let (Some(t), Some(entries)) = (step["t"].as_u64(), step["params"].as_array()) else { return Ok(None) };
         for (track, entry) in tracks.iter_mut().zip(entries) {
             let grad = Recorded::read(&entry["grad"]);
@@ -111,7 +115,8 @@ pub(super) async fn replay(root: &Value, device: &Device, errors: &mut Errors) -
             let (Some(expected), Some(value)) = (Recorded::read(&entry["param"]), track.value.clone()) else { return Ok(None) };
             let data = read_data(value).await?;
             let found = decode(data.as_bytes(), expected.dtype);
-            compare(&format!("{} at step {t}", track.name), &found, &expected, Some((t, &track.init)), &bounds, errors);
+            let steps = Some((at as u64 + 1, track.init.as_slice()));
+            compare(&format!("{} at step {t}", track.name), &found, &expected, steps, &bounds, errors);
             if recorded_step(&entry["step"]).is_some_and(|step| step != optim.step_count(&track.name)) {
                 errors.require(false, || format!("{} at step {t}: its step count is {}", track.name, optim.step_count(&track.name)));
             }
@@ -166,11 +171,19 @@ fn projector(proj: &Value) -> Option<Vec<f32>> {
     Some((0..dim * rank).map(|e| matrix.values[(e % rank) * dim + e / rank]).collect())
 }
 
+/// Returns the first step of the recording, from 1; `None` if the file states something else.
+fn first_step(root: &Value) -> Option<u64> {
+    match &root["first_step"] {
+        Value::Null => Some(1),
+        stated => stated.as_u64().filter(|step| *step > 0),
+    }
+}
+
 fn recorded_step(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| Recorded::read(value)?.values.first().map(|&x| x as u64))
 }
 
-/// Compares values with recorded ones. Parameters come with their step and initial values, states without.
+/// Compares values with recorded ones. Parameters come with the number of steps taken and their initial values, states without.
 fn compare(place: &str, found: &[f32], expected: &Recorded, param: Option<(u64, &[f32])>, bounds: &Bounds, errors: &mut Errors) {
     errors.require(found.len() == expected.values.len(), || format!("{place}: {} values, expected {}", found.len(), expected.values.len()));
     let largest =
@@ -191,9 +204,9 @@ fn compare(place: &str, found: &[f32], expected: &Recorded, param: Option<(u64, 
     let pairs = || found.iter().zip(&expected.values).map(|(&f, &e)| f64::from(f) - f64::from(e));
     let error = largest(&mut pairs());
     let bound = match param {
-        Some((t, init)) => {
+        Some((steps, init)) => {
             let moved = largest(&mut expected.values.iter().zip(init).map(|(&e, &i)| f64::from(e) - f64::from(i)));
-            bounds.per_step * (t + 2) as f64 * size + bounds.displacement * moved
+            bounds.per_step * (steps + 2) as f64 * size + bounds.displacement * moved
         }
         None => bounds.state * size,
     };
