@@ -12,7 +12,7 @@ use tabtune::formats::{ByteSource, key_twice, not_json, truncated};
 use tabtune::state::{CARRIED_FILES, PortableModelImportRequest, VerifyPolicy};
 
 use self::folder::refuse_other_than_files;
-pub use self::folder::{COMPLETE, files_of, open_listed};
+pub use self::folder::{COMPLETE, files_of, model_files_of, open_listed};
 use crate::container;
 use crate::error::{Result, RunError, unreadable};
 
@@ -171,7 +171,7 @@ fn model_files(path: &Path) -> Result<(Vec<FileSource>, Option<FileSource>)> {
     let of_model = |p: &Path| has_ending(p, &["gguf", "json", "safetensors", "jinja"]) || CARRIED_FILES.contains(&file_name(p).as_str());
     refuse_other_than_files(path, of_model)?;
     let mut files = open_listed(|| {
-        let mut all = files_of(path)?;
+        let mut all = model_files_of(path)?;
         // A checkpoint folder is a model folder with two additional files.
         let of_run = |p: &Path| file_name(p) == "optimizer.safetensors";
         let weights = all.iter().any(|p| has_ending(p, &["gguf", "safetensors"]));
@@ -286,5 +286,5 @@ fn folder_sources(folder: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
         return Err(unreadable(folder.display(), "not a folder").into());
     }
     refuse_other_than_files(folder, |p| has_ending(p, &["json", "safetensors"]))?;
-    Ok(boxed(open_listed(|| files_of(folder))?))
+    Ok(boxed(open_listed(|| model_files_of(folder))?))
 }

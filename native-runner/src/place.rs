@@ -204,9 +204,12 @@ impl Folder {
 
     fn move_up(&self, part: &Path, names: &[String]) -> Result<()> {
         for name in names {
-            rename(&part.join(name), &self.path.join(name))?;
+            let place = self.path.join(name);
+            place.parent().map_or(Ok(()), fs::create_dir_all).map_err(|e| unwritable(place.display(), e))?;
+            rename(&part.join(name), &place)?;
         }
-        fs::remove_dir(part).map_err(|e| unwritable(part.display(), e))?;
+        // Folders that names began with are left in it, empty.
+        fs::remove_dir_all(part).map_err(|e| unwritable(part.display(), e))?;
         flush_folder(&self.path)
     }
 

@@ -1,8 +1,8 @@
 //! Settings of a run: the defaults or those of a checkpoint, overridden by the file of `--train-config`, overridden by the options.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use chrono::Datelike;
 use serde_json::{Map, Value};
 use tabtune::bundle::Bundle;
 use tabtune::config::{TrainConfig, overlay};
@@ -13,10 +13,11 @@ use crate::args::{SettingsArgs, has_settings};
 use crate::error::{Result, RunError};
 use crate::files::read_json;
 
-/// Returns today's date if the model's chat template asks for one.
+/// Returns today's date, by the local clock, if the model's chat template asks for one.
 pub fn today(tokenizer: Option<&Tokenizer>) -> Option<Date> {
     tokenizer.filter(|tokenizer| tokenizer.asks_for_date())?;
-    Date::of_unix_secs(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
+    let now = chrono::Local::now();
+    Date::new(u32::try_from(now.year()).ok()?, now.month(), now.day())
 }
 
 /// Adds the day on which a run begins to the settings, if the model's chat template asks for it.

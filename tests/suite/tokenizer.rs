@@ -3,6 +3,7 @@
 mod dates;
 mod expressions;
 mod frame;
+mod matrix;
 
 use serde_json::{Value, json};
 use tabtune::tokenizer::{Conversation, PartsModel, Tokenizer, TokenizerKind, TokenizerParts};

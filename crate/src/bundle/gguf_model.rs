@@ -9,7 +9,7 @@ use super::options::{OpenOptions, Taken};
 use super::pieces::dequantise;
 use super::same_numbers::same_numbers;
 use super::tensors::Bundle;
-use super::tokenizer_files::{GENERATION, TOKENIZER_FILES, carried, hf_tokenizer};
+use super::tokenizer_files::{GENERATION, TOKENIZER_FILES, carried, hf_tokenizer, more_templates};
 use crate::error::{Refusal, Result, word};
 use crate::families::names::Layout;
 use crate::families::{check_keys, config_from_gguf, names};
@@ -111,6 +111,7 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
         generation = document(&files, GENERATION, MAX_DOCUMENT_BYTES)?;
         documents = carried(&files, tokenizer.as_ref())?;
         used.extend(TOKENIZER_FILES.iter().chain(&CARRIED_FILES).chain([&GENERATION]).filter_map(|name| find(&files, name)));
+        used.extend(more_templates(&files).into_iter().map(|(_, at)| at));
     }
     warnings.extend(unused(&files, &used, |_| true));
     warnings.append(&mut documents.1);

@@ -17,7 +17,6 @@ use crate::families::names::Layout;
 use crate::families::{check, config_of_weights, names};
 use crate::formats::{ByteSource, SafetensorsFile, Warning, base_name, describe_flaw, foreign, key_twice};
 use crate::state::{Base, BaseFile, SourceFormat};
-use crate::tokenizer::Tokenizer;
 
 /// File that lists the shards and the tensors in them.
 pub(super) const INDEX: &str = "model.safetensors.index.json";
@@ -64,11 +63,8 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     }
     let mut refused = None;
     let tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
-    let absent = tokenizer.as_ref().map(Tokenizer::absent_specials).unwrap_or_default();
-    warnings.extend(absent.iter().map(|special| Warning::new(word!("tokenizer.special.absent"), special)));
     let broken = tokenizer.as_ref().filter(|found| found.has_chat_template()).and_then(|found| found.check_chat_template().err());
     warnings.extend(broken.map(|error| Warning::new(word!("tokenizer.template"), &error.to_string())));
-    warnings.extend(template_conflict(&files)?);
     let generation_config_json = document(&files, GENERATION, MAX_DOCUMENT_BYTES)?;
     let specials = document(&files, TOKENIZER_FILES[3], MAX_DOCUMENT_BYTES)?;
     let sums = shards.iter().map(|(at, shard)| BaseFile::new(&files[*at], shard.header_sha256)).collect();
@@ -88,16 +84,6 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     bundle.add_generation_config(generation_config_json);
     bundle.add_other_ends(&value, specials.as_deref());
     Ok(bundle)
-}
-
-/// Returns the warning about two different chat templates: that of the separate file takes precedence.
-fn template_conflict(files: &Files) -> Result<Option<Warning>> {
-    let [_, settings, template, _] = TOKENIZER_FILES;
-    let Some(template_text) = document(files, template, MAX_DOCUMENT_BYTES)? else { return Ok(None) };
-    let settings = document(files, settings, MAX_DOCUMENT_BYTES)?.unwrap_or_default();
-    let settings: serde_json::Value = serde_json::from_slice(&settings).unwrap_or_default();
-    let other = settings["chat_template"].as_str().is_some_and(|text| text.as_bytes() != template_text);
-    Ok(other.then(|| Warning::new(word!("tokenizer.template.conflict"), template)))
 }
 
 /// Returns a warning for each role whose id, or one of whose ids, no row has; early files write −1 where there is no id. The ids that begin

@@ -65,7 +65,7 @@ fn no_model(files: &Files) -> Error {
     let Some(first) = files.first() else {
         return Refusal::new(word!("bundle.empty")).expected("one GGUF file, or config.json and model.safetensors").into();
     };
-    let hint = "give one .gguf file, or config.json together with model.safetensors and tokenizer.json";
+    let hint = "give one .gguf file, or config.json, model.safetensors and every tokenizer file of the folder";
     if let Some(file) = files.iter().find(|file| base_name(file.name()).ends_with(".safetensors")) {
         return match SafetensorsFile::open(file.as_ref()) {
             Ok(_) => Refusal::new(word!("bundle.config.missing")).of(file.name()).subject("config.json").hint(hint).into(),

@@ -10,7 +10,7 @@ use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::formats::{ByteSource, GgufValue, Warning, base_name};
 use crate::state::{Base, SelectionReport, SourceFormat};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Tokenizer, listed_briefly};
 
 /// Maximum number of names in the list of one finding.
 pub(super) const MAX_NAMES: usize = 8;
@@ -98,10 +98,14 @@ impl Bundle {
     pub(super) fn set_tokenizer(&mut self, tokenizer: Option<Tokenizer>, refused: Option<Error>, artifact: &str) {
         (self.tokenizer, self.tokenizer_refused) = (tokenizer, refused);
         let rows = self.config.vocab_size;
-        let Some(tokenizer) = self.tokenizer.as_mut().filter(|tokenizer| tokenizer.vocab_size() > rows) else { return };
+        let Some(tokenizer) = self.tokenizer.as_mut() else { return };
         let found = tokenizer.vocab_size();
-        if let Some(beyond) = tokenizer.limit(rows) {
-            self.warnings.push(Warning::new(word!("tokenizer.tokens.beyond"), &listed_briefly(&beyond)));
+        let beyond = if found > rows { tokenizer.limit(rows) } else { Some(Vec::new()) };
+        if let Some(beyond) = beyond {
+            if !beyond.is_empty() {
+                self.warnings.push(Warning::new(word!("tokenizer.tokens.beyond"), &listed_briefly(&beyond)));
+            }
+            self.warnings.extend(tokenizer.notes());
             return;
         }
         let refusal = Refusal::new(word!("tokenizer.size.mismatch")).stage("bind").of(artifact);
@@ -229,13 +233,6 @@ impl Bundle {
     pub fn read_f32(&self, name: &str) -> Result<Vec<f32>> {
         self.pieces(name, PIECE_ELEMENTS)?.collect()
     }
-}
-
-/// Joins at most eight names, then the number of the others.
-fn listed_briefly(names: &[String]) -> String {
-    let (first, rest) = names.split_at(names.len().min(MAX_NAMES));
-    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-    first.join(", ") + &more
 }
 
 /// Returns the error that explains why a text cannot be converted to ids.

@@ -1,12 +1,16 @@
 //! Finds the documents of a tokenizer among the files of a model.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::files::{Files, MAX_DOCUMENT_BYTES, document, find};
 use crate::error::{Error, Refusal, Result, word};
-use crate::formats::{Flaw, Warning, foreign, known_mark, not_json};
+use crate::formats::{Flaw, Warning, base_name, foreign, known_mark, not_json, read_document};
 use crate::state::{CARRIED_FILES, TEMPLATES};
-use crate::tokenizer::{HfDocuments, SAVE_TOKENIZER, Tokenizer, read_json};
+use crate::tokenizer::{
+    ADDED_FILE, CONFIG_FILE, MORE_TEMPLATES, READ_FILES, SAVE_TOKENIZER, SPECIALS_FILE, TEMPLATE_FILE, TOKENIZER_FILE, Tokenizer, read_json,
+};
 
 /// Document that states how to generate, and with it the ids that end a text.
 pub(super) const GENERATION: &str = "generation_config.json";
@@ -14,31 +18,33 @@ pub(super) const GENERATION: &str = "generation_config.json";
 /// Maximum size of tokenizer.json.
 const MAX_TOKENIZER_BYTES: u64 = 256 << 20;
 
-/// Documents of a tokenizer that are read.
-pub(super) const TOKENIZER_FILES: [&str; 4] = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json"];
+/// Documents of a tokenizer that is described by a tokenizer.json.
+pub(super) const TOKENIZER_FILES: [&str; 4] = [TOKENIZER_FILE, CONFIG_FILE, TEMPLATE_FILE, SPECIALS_FILE];
+
+/// Returns the chat templates other than the main one: their names in a folder, and their places among the files. A list of files may have
+/// their last names alone.
+pub(super) fn more_templates(files: &Files) -> Vec<(String, usize)> {
+    let names = files.iter().map(|file| base_name(file.name())).enumerate();
+    let more = names.filter(|(_, name)| name.ends_with(".jinja") && *name != TEMPLATE_FILE);
+    more.map(|(at, name)| (format!("{MORE_TEMPLATES}{name}"), at)).collect()
+}
 
 /// Reads the tokenizer of `tokenizer.json` and the documents next to it, or of `vocab.json` with `merges.txt`, if there is one. Other tokenizer
 /// files by themselves are refused by name.
 pub(super) fn hf_tokenizer(files: &Files) -> Result<Option<Tokenizer>> {
-    let [json, settings, template, specials] = TOKENIZER_FILES;
-    let [_, added, vocab, merges, ..] = CARRIED_FILES;
-    let read = |name: &str| document(files, name, MAX_DOCUMENT_BYTES);
-    let config: Value = read("config.json")?.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
-    let documents = HfDocuments {
-        tokenizer: document(files, json, MAX_TOKENIZER_BYTES)?,
-        settings: read(settings)?,
-        template: read(template)?,
-        specials: read(specials)?,
-        vocab: read(vocab)?,
-        merges: read(merges)?,
-        added: read(added)?,
-        model_type: config["model_type"].as_str().unwrap_or_default().to_string(),
-    };
-    let found = Tokenizer::from_documents_of(documents)?;
-    for name in [specials, GENERATION] {
-        read(name)?.map_or(Ok(()), |bytes| check_ends(name, &bytes))?;
+    let mut documents = BTreeMap::new();
+    for name in READ_FILES {
+        let limit = if name == TOKENIZER_FILE { MAX_TOKENIZER_BYTES } else { MAX_DOCUMENT_BYTES };
+        documents.extend(document(files, name, limit)?.map(|bytes| (name.to_owned(), bytes)));
     }
-    let serves = |name: &&str| ![added, TEMPLATES].contains(name);
+    for (name, at) in more_templates(files) {
+        documents.insert(name, read_document(files[at].as_ref(), MAX_DOCUMENT_BYTES)?);
+    }
+    let found = Tokenizer::from_folder(documents)?;
+    for name in [SPECIALS_FILE, GENERATION] {
+        document(files, name, MAX_DOCUMENT_BYTES)?.map_or(Ok(()), |bytes| check_ends(name, &bytes))?;
+    }
+    let serves = |name: &&str| ![ADDED_FILE, TEMPLATES].contains(name);
     let alone = CARRIED_FILES.into_iter().filter(serves).find(|name| find(files, name).is_some());
     match alone.filter(|_| found.is_none()) {
         Some(name) => {
@@ -77,16 +83,17 @@ fn flaw_of(name: &str, bytes: &[u8]) -> Option<Flaw> {
 pub(super) fn carried(files: &Files, tokenizer: Option<&Tokenizer>) -> Result<(Documents, Vec<Warning>)> {
     let own: Vec<String> = tokenizer.map(|tokenizer| tokenizer.assets().into_iter().map(|(name, _)| name).collect()).unwrap_or_default();
     let (mut documents, mut warnings) = (Vec::new(), Vec::new());
-    for name in TOKENIZER_FILES.into_iter().skip(1).chain(CARRIED_FILES).filter(|name| !own.iter().any(|held| held == name)) {
-        let file = find(files, name).and_then(|at| files.get(at));
-        if !name.ends_with(".json") && file.is_some_and(|file| known_mark(file.as_ref()) == Some("git-lfs-pointer")) {
-            warnings.push(Warning::new(word!("tokenizer.file.pointer"), name));
+    let named = TOKENIZER_FILES.into_iter().skip(1).chain(CARRIED_FILES).filter_map(|name| Some((name.to_owned(), find(files, name)?)));
+    for (name, at) in named.chain(more_templates(files)).filter(|(name, _)| !own.contains(name)) {
+        let file = files[at].as_ref();
+        if !name.ends_with(".json") && known_mark(file) == Some("git-lfs-pointer") {
+            warnings.push(Warning::new(word!("tokenizer.file.pointer"), &name));
             continue;
         }
-        let Some(bytes) = document(files, name, MAX_DOCUMENT_BYTES)? else { continue };
-        match flaw_of(name, &bytes) {
-            Some(flaw) => warnings.push(Warning::not_carried(name, &flaw)),
-            None => documents.push((name.to_string(), bytes)),
+        let bytes = read_document(file, MAX_DOCUMENT_BYTES)?;
+        match flaw_of(&name, &bytes) {
+            Some(flaw) => warnings.push(Warning::not_carried(&name, &flaw)),
+            None => documents.push((name, bytes)),
         }
     }
     Ok((documents, warnings))

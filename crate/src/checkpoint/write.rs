@@ -8,7 +8,7 @@ use super::{OPTIMIZER, WEIGHTS, corrupt, manifest};
 use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, FileStream, ModelAssets, PortableTokenizerBinding, StreamTensor, adapter_tensors};
 use crate::config::ModelConfig;
 use crate::error::Result;
-use crate::formats::ByteSource;
+use crate::formats::{ByteSource, base_name};
 use crate::model::adapter_document;
 use crate::state::{Base, Evaluation, Identity, ModelStateTensorManifest, TensorRecord};
 use crate::train::{Progress, Trainer};
@@ -47,7 +47,8 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result
         documents.push((ADAPTER_CONFIG.to_string(), document.into_bytes()));
     }
     for (name, bytes) in &documents {
-        stream.push_bytes(name, bytes.clone());
+        // A checkpoint may be one file or lie in the browser's storage: its files are in no folder.
+        stream.push_bytes(base_name(name), bytes.clone());
     }
     // Documents that contradict each other are no reason to lose a run: they are saved all the same.
     let tokenizer = PortableTokenizerBinding::from_documents(&documents.into_iter().collect()).ok().flatten();

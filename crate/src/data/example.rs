@@ -40,9 +40,12 @@ pub(super) fn completion(prompt: &str, completion: &str, loss_on: LossOn, tokeni
     let all = loss_on == LossOn::All;
     let mut counted: Vec<bool> = starts.iter().map(|start| all || *start >= prompt.len()).collect();
     let end_written = ids.last().is_some_and(|id| tokenizer.eos().contains(id)) && counted.last() == Some(&true);
-    if let Some(end) = tokenizer.eos().first().filter(|_| !end_written) {
-        ids.push(*end);
-        counted.push(true);
+    if !end_written {
+        let suffix = tokenizer.prompt_suffix();
+        let ended = suffix.last().is_some_and(|id| tokenizer.eos().contains(id));
+        let more = suffix.iter().chain(tokenizer.eos().first().filter(|_| !ended));
+        ids.extend(more);
+        counted.resize(ids.len(), true);
     }
     let prefix = tokenizer.prompt_prefix();
     let begin_written = !prefix.is_empty() && ids.starts_with(prefix);

@@ -363,6 +363,7 @@ codes! {
     "tokenizer.end.ordinary" => Warning, Core, "an id among those that end a text in `config.json`, of a token that is a part of texts: it ends none";
     "tokenizer.file.other" => Warning, Core, "a document of a tokenizer that is cut, a message of a failed download or not JSON: it is not carried";
     "tokenizer.file.pointer" => Warning, Core, "a document of a tokenizer that is a pointer of Git LFS: it is not carried";
+    "tokenizer.id.other" => Warning, Core, "added tokens whose ids are not those that a file states: they have the ones that transformers gives them";
     "tokenizer.id.range" => BadModelFile, Core, "a special token's id outside the vocabulary";
     "tokenizer.id.unused" => Warning, Core, "a bos, eos, pad, mask, cls or sep id that no token has: it is not used";
     "tokenizer.invalid" => BadModelFile, Core, "a tokenizer that cannot be made, or none";
@@ -373,9 +374,10 @@ codes! {
     "tokenizer.scores.length" => BadModelFile, Core, "more or fewer scores than tokens";
     "tokenizer.scores.type" => BadModelFile, Core, "scores that are not f32";
     "tokenizer.size.mismatch" => BadModelFile, Core, "more tokens than the embedding has rows";
-    "tokenizer.special.absent" => Warning, Core, "a special token that `tokenizer_config.json` names and the vocabulary lacks";
+    "tokenizer.special.absent" => Warning, Core, "a special token that a file names and the vocabulary lacks: it has the next id";
     "tokenizer.template" => BadModelFile, Core, "a chat template that cannot be used";
     "tokenizer.template.conflict" => Warning, Core, "two different chat templates: the one of chat_template.jinja is used";
+    "tokenizer.template.empty" => Warning, Core, "an empty chat template: it counts as none";
     "tokenizer.template.missing" => BadModelFile, Core, "a chat template that is named but absent";
     "tokenizer.text" => BadOption, Both, "a text that the tokenizer cannot encode";
     "tokenizer.token.byte-form" => BadModelFile, Core, "a byte token that is not <0x00> to <0xFF>";

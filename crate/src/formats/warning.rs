@@ -120,11 +120,17 @@ impl Warning {
                 format!("{subject} is a pointer of Git LFS and not carried: fetch the real file with git lfs pull")
             }
             "tokenizer.special.absent" => {
-                format!("tokenizer_config.json names a special token that the vocabulary lacks: {subject}; it is not used")
+                format!(
+                    "the files name special tokens that the vocabulary lacks; they have the next ids, for which the model may not have been trained: {subject}"
+                )
             }
             "tokenizer.end.ordinary" => {
                 format!("config.json names the id {subject} among those that end a text: it is that of a part of texts, and ends none")
             }
+            "tokenizer.id.other" => {
+                format!("tokens have other ids than a file next to tokenizer.json states, as in transformers: {subject}")
+            }
+            "tokenizer.template.empty" => format!("the chat template in {subject} is empty, and counts as none"),
             "tokenizer.id.unused" => format!("no token has the {subject} id that the files state: it is not used"),
             "tensor.non-finite" => format!("{subject} has values that are NaN or infinite"),
             "safetensors.field.unknown" | "adapter.field.unknown" => format!("the field {subject} is unknown and not used"),

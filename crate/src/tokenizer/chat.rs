@@ -85,11 +85,12 @@ impl Template {
         Ok(Self { env: compiled.map_err(refuse)?, marks })
     }
 
-    /// Renders a conversation. `specials` are the special tokens by their names in `tokenizer_config.json`.
-    pub fn render(&self, conversation: &Conversation, add_generation_prompt: bool, specials: &[(&str, String)]) -> Result<Rendered> {
+    /// Renders a conversation. `specials` are the special tokens by their names.
+    pub fn render(&self, conversation: &Conversation, add_generation_prompt: bool, specials: &[(String, String)]) -> Result<Rendered> {
         let env = conversation.date.map_or(Cow::Borrowed(&self.env), |date| Cow::Owned(dated(self.env.clone(), date)));
         let template = env.get_template(NAME).map_err(refuse)?;
-        let mut context: BTreeMap<&str, JinjaValue> = specials.iter().map(|(key, text)| (*key, JinjaValue::from(text.as_str()))).collect();
+        let mut context: BTreeMap<&str, JinjaValue> =
+            specials.iter().map(|(key, text)| (key.as_str(), JinjaValue::from(text.as_str()))).collect();
         context.insert("tools", JinjaValue::from(()));
         context.insert("documents", JinjaValue::from(()));
         context.extend(conversation.names.iter().map(|(key, value)| (key.as_str(), value_of(value.clone()))));

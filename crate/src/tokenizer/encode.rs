@@ -31,26 +31,25 @@ impl Tokenizer {
         Ok((self.in_use(ids)?, length))
     }
 
-    /// Encodes `text` as the model expects a prompt: with the special tokens that its post-processor adds (often a beginning-of-text), or,
-    /// for tokenizers like Llama's, those of `add_bos_token` and `add_eos_token` in `tokenizer_config.json`.
+    /// Encodes `text` as the model expects a prompt, with [`Self::prompt_prefix`] and [`Self::prompt_suffix`] around it.
     ///
     /// # Errors
     /// As for [`Self::encode`].
     pub fn encode_prompt(&self, text: &str) -> Result<Vec<u32>> {
-        if self.characters.is_some() {
-            return self.encode(text);
-        }
-        if let Some(frame) = &self.frame {
-            return Ok([frame.before.as_slice(), &self.encode(text)?, &frame.after].concat());
-        }
-        self.patterns.check(text)?;
-        self.in_use(self.inner.encode_fast(text, true).map_err(unencodable)?.get_ids().to_vec())
+        Ok([self.prompt_prefix(), &self.encode(text)?, self.prompt_suffix()].concat())
     }
 
-    /// Returns the ids that [`Self::encode_prompt`] puts before a text: none, or a beginning-of-text.
+    /// Returns the ids before a text, often a beginning-of-text: those of the post-processor, or, for tokenizers like Llama's, of
+    /// `add_bos_token` in `tokenizer_config.json`.
     #[doc(hidden)]
     pub fn prompt_prefix(&self) -> &[u32] {
-        &self.prefix
+        &self.frame.before
+    }
+
+    /// Returns the ids after a text: those of the post-processor, or, for tokenizers like Llama's, of `add_eos_token`.
+    #[doc(hidden)]
+    pub fn prompt_suffix(&self) -> &[u32] {
+        &self.frame.after
     }
 
     /// Encodes a text that is to be continued: [`Self::prompt_prefix`], then `text`. If the text itself begins with this prefix, as chat
@@ -61,7 +60,8 @@ impl Tokenizer {
     #[doc(hidden)]
     pub fn encode_beginning(&self, text: &str) -> Result<Vec<u32>> {
         let ids = self.encode(text)?;
-        Ok(if ids.starts_with(&self.prefix) { ids } else { [self.prefix.as_slice(), &ids].concat() })
+        let prefix = self.prompt_prefix();
+        Ok(if ids.starts_with(prefix) { ids } else { [prefix, &ids].concat() })
     }
 
     /// Encodes `text`, and returns the ids and the byte of `text` at which each begins.

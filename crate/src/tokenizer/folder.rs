@@ -1,100 +1,137 @@
-//! Reads a tokenizer from the files of a Hugging Face folder.
+//! Makes the tokenizer of a Hugging Face folder out of all its files. A vocabulary of a GGUF file becomes such files first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokenizers::ModelWrapper;
 
-use super::{CONFIG_FILE, TEMPLATE_FILE, TOKENIZER_FILE, Tokenizer, bad, pairs, read_json, templates};
-use crate::error::{Error, Result};
-use crate::formats::{Flaw, foreign};
+use super::class::TokenizerClass;
+use super::frame::Frame;
+use super::stated::Stated;
+use super::templates::Templates;
+use super::{Tokenizer, TokenizerKind, bad, budget, characters, document, pairs, read_json, spaces, split};
+use crate::error::Result;
 
-/// The documents of a tokenizer that a folder contains.
-#[derive(Debug, Default)]
-pub(crate) struct HfDocuments {
-    /// `tokenizer.json`.
-    pub(crate) tokenizer: Option<Vec<u8>>,
-    /// `tokenizer_config.json`.
-    pub(crate) settings: Option<Vec<u8>>,
-    /// `chat_template.jinja`.
-    pub(crate) template: Option<Vec<u8>>,
-    /// `special_tokens_map.json`.
-    pub(crate) specials: Option<Vec<u8>>,
-    /// `vocab.json`.
-    pub(crate) vocab: Option<Vec<u8>>,
-    /// `merges.txt`.
-    pub(crate) merges: Option<Vec<u8>>,
-    /// `added_tokens.json`.
-    pub(crate) added: Option<Vec<u8>>,
-    /// `model_type` of `config.json`.
-    pub(crate) model_type: String,
-}
+pub(crate) const TOKENIZER_FILE: &str = "tokenizer.json";
+pub(crate) const CONFIG_FILE: &str = "tokenizer_config.json";
+pub(crate) const TEMPLATE_FILE: &str = "chat_template.jinja";
+pub(crate) const SPECIALS_FILE: &str = "special_tokens_map.json";
+pub(crate) const ADDED_FILE: &str = "added_tokens.json";
+/// Beginning of the names of chat templates other than the main one.
+pub const MORE_TEMPLATES: &str = "additional_chat_templates/";
+const MODEL_FILE: &str = "config.json";
+
+/// Documents that a tokenizer is made of; a chat template of another name lies in [`MORE_TEMPLATES`].
+pub(crate) const READ_FILES: [&str; 8] =
+    [TOKENIZER_FILE, CONFIG_FILE, TEMPLATE_FILE, SPECIALS_FILE, ADDED_FILE, pairs::VOCAB, pairs::MERGES, MODEL_FILE];
+/// Documents that accompany the tokenizer to an export, in this order; `tokenizer.json` comes first, whether it was read or made.
+const ASSETS: [&str; 3] = [CONFIG_FILE, TEMPLATE_FILE, SPECIALS_FILE];
 
 impl Tokenizer {
-    /// Creates a tokenizer from the files of a Hugging Face folder: `tokenizer.json`, and if present `tokenizer_config.json` and
+    /// Creates a tokenizer from files of a Hugging Face folder: `tokenizer.json`, and if present `tokenizer_config.json` and
     /// `chat_template.jinja`.
     ///
     /// # Errors
     /// `tokenizer.invalid` for files that cannot be read; `tokenizer.budget`.
     pub fn from_hf(tokenizer_json: &[u8], tokenizer_config: Option<&[u8]>, chat_template: Option<&[u8]>) -> Result<Self> {
-        let config = object(tokenizer_config, CONFIG_FILE)?;
-        Self::of_folder(tokenizer_json.to_vec(), &config, tokenizer_config, chat_template)
+        let files = [(TOKENIZER_FILE, Some(tokenizer_json)), (CONFIG_FILE, tokenizer_config), (TEMPLATE_FILE, chat_template)];
+        Self::need_of(files.into_iter().filter_map(|(name, bytes)| Some((name.to_owned(), bytes?.to_vec()))).collect())
     }
 
-    /// Creates a tokenizer from the documents of a folder: `tokenizer.json`, or one that is made from `vocab.json` and `merges.txt`.
-    /// Returns `None` if neither is present.
+    /// Creates the tokenizer of documents among which there is a `tokenizer.json`.
+    pub(super) fn need_of(documents: BTreeMap<String, Vec<u8>>) -> Result<Self> {
+        Self::from_folder(documents)?.ok_or_else(|| bad(TOKENIZER_FILE, "there is none"))
+    }
+
+    /// Creates a tokenizer from the documents of a folder by name: all that `AutoTokenizer` of transformers reads, with `config.json`, which
+    /// may name the class. Its vocabulary is that of `tokenizer.json`, or of `vocab.json` and `merges.txt`. Returns `None` without either.
     ///
     /// # Errors
-    /// `tokenizer.invalid` for documents that cannot be read, and `tokenizer.model.unsupported` for a `vocab.json` of a class other than
-    /// those of byte-level byte pair encoding.
-    pub(crate) fn from_documents_of(documents: HfDocuments) -> Result<Option<Self>> {
-        let HfDocuments { tokenizer, settings, template, specials, vocab, merges, added, model_type } = documents;
-        let mut config = object(settings.as_deref(), CONFIG_FILE)?;
-        let document = match (tokenizer, vocab, merges) {
-            (Some(document), vocab, merges) => {
-                if vocab.is_some() && merges.is_some() {
-                    // A checkpoint of a model without a tokenizer.json contains the one that was made.
-                    pairs::fill_in(&mut config, &object(specials.as_deref(), pairs::SPECIALS)?, &model_type);
-                }
-                document
-            }
+    /// `tokenizer.invalid` for documents that cannot be read; `tokenizer.budget`; `tokenizer.model.unsupported` for a `vocab.json` of a class
+    /// other than those of byte-level byte pair encoding.
+    #[doc(hidden)]
+    pub fn from_folder(mut documents: BTreeMap<String, Vec<u8>>) -> Result<Option<Self>> {
+        let object = |name: &str| -> Result<Value> {
+            let Some(bytes) = documents.get(name) else { return Ok(json!({})) };
+            let value: Value = read_json(name, bytes)?;
+            if value.is_object() { Ok(value) } else { Err(bad(name, "expected an object of JSON")) }
+        };
+        let (settings, map) = (object(CONFIG_FILE)?, object(SPECIALS_FILE)?);
+        let beside = if Stated::overrules(&settings) { Value::Null } else { object(ADDED_FILE)? };
+        // What is wrong with it is told where the model is read.
+        let config = object(MODEL_FILE).unwrap_or_default();
+        let class = TokenizerClass::of(&settings, &config);
+        let vocabulary = match (documents.remove(TOKENIZER_FILE), documents.get(pairs::VOCAB), documents.get(pairs::MERGES)) {
+            (Some(document), ..) => document,
             (None, Some(vocab), Some(merges)) => {
-                let specials = object(specials.as_deref(), pairs::SPECIALS)?;
-                pairs::fill_in(&mut config, &specials, &model_type);
-                pairs::Files { vocab: &vocab, merges: &merges, added: added.as_deref() }.tokenizer_json(&config, &specials, &model_type)?
+                let stated = Stated::of(&settings, &map, &beside, class, None)?;
+                pairs::Files { vocab, merges, settings: &settings, config: &config }.tokenizer_json(&stated)?
             }
             _ => return Ok(None),
         };
-        let mut made = Self::of_folder(document, &config, settings.as_deref(), template.as_deref())?;
-        if let Some(bytes) = specials {
-            made.add_asset(pairs::SPECIALS, bytes);
-        }
-        Ok(Some(made))
-    }
+        let patterns = budget::Patterns::of(&vocabulary)?;
+        let mut inner = document::read(&vocabulary)?;
+        let padding = inner.get_padding().map(|padding| padding.pad_token.clone());
+        disable_settings_of_training(&mut inner)?;
+        let ruling = class.filter(|class| class.rules(&vocabulary));
+        spaces::settle(&mut inner, ruling, settings["add_prefix_space"].as_bool())?;
+        inner.set_encode_special_tokens(settings["split_special_tokens"] == true);
+        let stated = Stated::of(&settings, &map, &beside, ruling, padding.as_deref())?;
+        let unusual = stated.add_to(&mut inner)?;
+        let templates = Templates::of(&settings, &documents)?;
+        let mut assets = vec![(TOKENIZER_FILE.to_owned(), vocabulary)];
+        assets.extend(ASSETS.into_iter().filter_map(|name| documents.remove_entry(name)));
+        assets.extend(documents.into_iter().filter(|(name, _)| name.starts_with(MORE_TEMPLATES)));
+        let document = assets.first().map_or(&[][..], |(_, bytes)| bytes.as_slice());
 
-    fn of_folder(document: Vec<u8>, config: &Value, settings: Option<&[u8]>, chat_template: Option<&[u8]>) -> Result<Self> {
-        let mut assets = vec![(TOKENIZER_FILE.to_owned(), document)];
-        assets.extend(settings.map(|bytes| (CONFIG_FILE.to_owned(), bytes.to_vec())));
-        let template = match chat_template {
-            Some(bytes) => {
-                assets.push((TEMPLATE_FILE.to_owned(), bytes.to_vec()));
-                Some(template_text(bytes)?.to_owned())
-            }
-            None => templates::template_of(config),
+        let vocab = inner.get_vocab(true);
+        let last = vocab.values().max().ok_or_else(|| bad(TOKENIZER_FILE, "the vocabulary is empty"))?;
+        let vocab_size = *last as usize + 1;
+        let characters = characters::table(&inner, document, &vocab);
+        let kind = match inner.get_model() {
+            _ if characters.is_some() => TokenizerKind::Characters,
+            ModelWrapper::BPE(_) => TokenizerKind::BytePairEncoding,
+            ModelWrapper::Unigram(_) => TokenizerKind::Unigram,
+            ModelWrapper::WordPiece(_) => TokenizerKind::WordPiece,
+            ModelWrapper::WordLevel(_) => TokenizerKind::WordLevel,
         };
-        Self::assemble(config, template, assets)
+        let id = |name: &str| stated.text(name).and_then(|text| inner.token_to_id(text));
+        let (bos, eos, pad) = (Vec::from_iter(id("bos_token")), Vec::from_iter(id("eos_token")), id("pad_token"));
+        let split = if characters.is_some() { split::SplitRule::Whole } else { split::SplitRule::probe(&inner, &vocab) };
+        let anchor = ["a", "e", "0"].iter().find_map(|text| inner.encode_fast(*text, false).ok()?.get_ids().last().copied());
+        let frame = Frame::of(&inner, class, &settings, &bos, &eos)?;
+        Ok(Some(Self {
+            inner: Arc::new(inner),
+            patterns,
+            kind,
+            characters,
+            vocab_size,
+            anchor,
+            split,
+            specials: stated.names(),
+            unusual: Arc::new(unusual),
+            bos,
+            frame,
+            eos,
+            pad,
+            templates,
+            compiled: Default::default(),
+            assets: Arc::new(assets),
+        }))
     }
 }
 
-/// Returns the text of a chat template. Refuses a file that is something else: every text would be rendered with it.
-fn template_text(bytes: &[u8]) -> Result<&str> {
-    if let Some(Flaw { found, hint }) = foreign(bytes) {
-        let hint = format!("{hint}, or delete it so that the template of tokenizer_config.json counts");
-        return Err(Error::Tokenizer { what: TEMPLATE_FILE.to_owned(), reason: format!("{found}, not a template: {hint}") });
+/// Turns off what the file keeps of its last training run: a text is always encoded whole, alone, and to the same ids.
+fn disable_settings_of_training(inner: &mut tokenizers::Tokenizer) -> Result<()> {
+    inner.with_truncation(None).map_err(|error| bad(TOKENIZER_FILE, error))?;
+    inner.with_padding(None);
+    if let ModelWrapper::BPE(model) = inner.get_model()
+        && model.dropout.is_some()
+    {
+        let mut model = model.clone();
+        model.dropout = None;
+        inner.with_model(model);
     }
-    std::str::from_utf8(bytes).map_err(|e| bad(TEMPLATE_FILE, e))
-}
-
-/// Parses the JSON of the document `name`; an empty object if it is absent.
-fn object(bytes: Option<&[u8]>, name: &str) -> Result<Value> {
-    let Some(bytes) = bytes else { return Ok(json!({})) };
-    let value: Value = read_json(name, bytes)?;
-    if value.is_object() { Ok(value) } else { Err(bad(name, "expected an object of JSON")) }
+    Ok(())
 }

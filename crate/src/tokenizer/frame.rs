@@ -1,11 +1,14 @@
-//! The tokens that `tokenizer_config.json` puts around a text.
+//! The tokens around a text.
 
 use serde_json::Value;
+use tokenizers::{Encoding, PostProcessor};
 
-/// Classes of tokenizers in which `add_bos_token` and `add_eos_token` override the post-processor of `tokenizer.json`: their fast
-/// tokenizers build a new one from the two keys (transformers 4.44, `update_post_processor`). Programs that read the keys when they write a
-/// GGUF file agree with them. transformers 5 reads the keys only if there is no `tokenizer.json`.
-const CLASSES: [&str; 5] = ["LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer", "GPTNeoXTokenizer"];
+use super::class::{Framing, TokenizerClass};
+use super::{TOKENIZER_FILE, bad};
+use crate::error::Result;
+
+/// Id of no token, which stands for a text.
+const TEXT: u32 = u32::MAX;
 
 /// Ids before and after a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,21 +18,40 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Returns the tokens that the keys of `config` put around a text, in place of those that the post-processor puts around an empty text,
-    /// `wrapped`; `None` if the keys are absent or do not apply.
-    pub(super) fn stated(config: &Value, wrapped: &[u32], bos: &[u32], eos: &[u32]) -> Option<Self> {
-        let named = config.get("tokenizer_class").and_then(Value::as_str).unwrap_or_default();
-        let key = |key: &str| config.get(key).and_then(Value::as_bool);
-        let (begins, ends) = (key("add_bos_token"), key("add_eos_token"));
-        if !CLASSES.contains(&named.strip_suffix("Fast").unwrap_or(named)) || (begins, ends) == (None, None) {
-            return None;
-        }
-        let first = |stated: Option<bool>, ids: &[u32], found: bool| {
-            let wanted = stated.unwrap_or(found);
-            ids.first().copied().filter(|_| wanted).into_iter().collect()
+    /// Returns the tokens that the post-processor puts around a text, or those that the class and the keys of `tokenizer_config.json` put in
+    /// their place: `bos` and `eos`.
+    ///
+    /// # Errors
+    /// `tokenizer.invalid` for a post-processor that cannot be applied.
+    pub(super) fn of(
+        inner: &tokenizers::Tokenizer,
+        class: Option<&TokenizerClass>,
+        settings: &Value,
+        bos: &[u32],
+        eos: &[u32],
+    ) -> Result<Self> {
+        let written = Self::written(inner)?;
+        let framing = class.map_or(Framing::Processor, |class| class.framing);
+        let settled = |key: &str, written: Vec<u32>, own: &[u32], begins: bool| match (framing, settings.get(key)) {
+            (Framing::Processor, _) => written,
+            (_, Some(Value::Bool(true))) => own.to_vec(),
+            (_, Some(Value::Bool(false))) | (Framing::Keys, _) => Vec::new(),
+            (Framing::Begun, None) if begins && written.is_empty() => own.to_vec(),
+            (Framing::Begun, _) => written,
         };
-        let begun = wrapped.first().is_some_and(|id| bos.contains(id));
-        let ended = wrapped.last().is_some_and(|id| eos.contains(id));
-        Some(Self { before: first(begins, bos, begun), after: first(ends, eos, ended) })
+        Ok(Self { before: settled("add_bos_token", written.before, bos, true), after: settled("add_eos_token", written.after, eos, false) })
+    }
+
+    /// Returns the tokens that the post-processor puts around a text.
+    fn written(inner: &tokenizers::Tokenizer) -> Result<Self> {
+        let Some(processor) = inner.get_post_processor() else { return Ok(Self::default()) };
+        let one =
+            |id| Encoding::new(vec![id], vec![0], vec![String::new()], vec![None], vec![(0, 0)], vec![0], vec![1], Vec::new(), [].into());
+        let around = processor.process(one(TEXT), None, true).map_err(|error| bad(TOKENIZER_FILE, error))?;
+        let mut parts = around.get_ids().split(|id| *id == TEXT).map(<[u32]>::to_vec);
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(before), Some(after), None) => Ok(Self { before, after }),
+            _ => Err(bad(TOKENIZER_FILE, "the post-processor writes a text twice, or not at all")),
+        }
     }
 }

@@ -3,6 +3,7 @@
 mod budget;
 mod characters;
 mod chat;
+mod class;
 mod conversion;
 mod date;
 mod document;
@@ -12,16 +13,19 @@ mod folder;
 mod frame;
 mod jinja;
 mod kind;
+mod notes;
 mod pairs;
 mod parts;
 mod pre;
 mod rows;
+mod spaces;
 mod split;
+mod stated;
 mod templates;
 mod turn;
 mod vocabulary;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
@@ -31,7 +35,8 @@ use crate::error::{Error, Result};
 pub use chat::Conversation;
 pub(crate) use faults::read_json;
 use faults::{bad, unencodable, unread};
-pub(crate) use folder::HfDocuments;
+pub(crate) use folder::{ADDED_FILE, CONFIG_FILE, READ_FILES, SPECIALS_FILE, TEMPLATE_FILE, TOKENIZER_FILE};
+pub(crate) use notes::listed_briefly;
 pub(crate) use pairs::SAVE_TOKENIZER;
 pub(crate) use parts::TOKENIZER_JSON_SERVES;
 pub(crate) use turn::next_message;
@@ -41,16 +46,10 @@ pub(crate) use turn::next_message;
 pub use self::{
     chat::Rendered,
     date::Date,
+    folder::MORE_TEMPLATES,
     kind::TokenizerKind,
     parts::{PartsModel, TokenizerParts},
 };
-
-const TOKENIZER_FILE: &str = "tokenizer.json";
-const CONFIG_FILE: &str = "tokenizer_config.json";
-const TEMPLATE_FILE: &str = "chat_template.jinja";
-
-/// Keys of the special tokens in `tokenizer_config.json`, which are also their names in templates.
-const SPECIAL_KEYS: [&str; 4] = ["bos_token", "eos_token", "unk_token", "pad_token"];
 
 /// A vocabulary, the rules that apply it, and the files it came from. Clones share the vocabulary.
 #[derive(Debug, Clone)]
@@ -64,17 +63,14 @@ pub struct Tokenizer {
     /// Token that is decoded first, so that the token after it is decoded as in the middle of a text.
     anchor: Option<u32>,
     split: split::SplitRule,
-    /// Key in [`SPECIAL_KEYS`] and text of each special token.
-    specials: Vec<(&'static str, String)>,
+    /// Name and text of each special token.
+    specials: Vec<(String, String)>,
+    unusual: Arc<stated::Unusual>,
     bos: Vec<u32>,
-    prefix: Vec<u32>,
-    /// Tokens that `tokenizer_config.json` puts around a text in place of the post-processor.
-    frame: Option<frame::Frame>,
+    frame: frame::Frame,
     eos: Vec<u32>,
     pad: Option<u32>,
-    template: Option<String>,
-    /// Chat templates other than the unnamed one.
-    named: Vec<(String, String)>,
+    templates: templates::Templates,
     /// The main template and the one for tools, once they were used.
     compiled: [OnceLock<chat::Template>; 2],
     assets: Arc<Vec<(String, Vec<u8>)>>,
@@ -108,62 +104,13 @@ impl Tokenizer {
 
     fn from_documents(tokenizer_json: Vec<u8>, config: &Value, template: Option<String>) -> Result<Self> {
         let config_text = serde_json::to_string_pretty(config).map_err(|e| bad(CONFIG_FILE, e))?;
-        let mut assets = vec![(TOKENIZER_FILE.to_owned(), tokenizer_json), (CONFIG_FILE.to_owned(), config_text.into_bytes())];
-        if let Some(text) = &template {
-            assets.push((TEMPLATE_FILE.to_owned(), text.clone().into_bytes()));
+        let mut documents =
+            BTreeMap::from([(TOKENIZER_FILE.to_owned(), tokenizer_json), (CONFIG_FILE.to_owned(), config_text.into_bytes())]);
+        // A list has the main template, too, and a file next to it would overrule all of it.
+        if let Some(text) = template.filter(|_| config.get("chat_template").is_none()) {
+            documents.insert(TEMPLATE_FILE.to_owned(), text.into_bytes());
         }
-        Self::assemble(config, template, assets)
-    }
-
-    /// Builds the tokenizer; `assets` begin with `tokenizer.json`.
-    fn assemble(config: &Value, template: Option<String>, assets: Vec<(String, Vec<u8>)>) -> Result<Self> {
-        let document = assets.first().map_or(&[][..], |(_, bytes)| bytes.as_slice());
-        let patterns = budget::Patterns::of(document)?;
-        let mut inner = document::read(document)?;
-        // The file may contain the truncation and padding of its last training run; a text is always encoded whole.
-        inner.with_truncation(None).map_err(|e| bad(TOKENIZER_FILE, e))?;
-        inner.with_padding(None);
-        let vocab = inner.get_vocab(true);
-        let last = vocab.values().max().ok_or_else(|| bad(TOKENIZER_FILE, "the vocabulary is empty"))?;
-        let vocab_size = *last as usize + 1;
-        let characters = characters::table(&inner, document, &vocab);
-        let kind = match inner.get_model() {
-            _ if characters.is_some() => TokenizerKind::Characters,
-            tokenizers::ModelWrapper::BPE(_) => TokenizerKind::BytePairEncoding,
-            tokenizers::ModelWrapper::Unigram(_) => TokenizerKind::Unigram,
-            tokenizers::ModelWrapper::WordPiece(_) => TokenizerKind::WordPiece,
-            tokenizers::ModelWrapper::WordLevel(_) => TokenizerKind::WordLevel,
-        };
-        let specials: Vec<(&'static str, String)> =
-            SPECIAL_KEYS.iter().filter_map(|&key| templates::special_text(config.get(key)?).map(|text| (key, text))).collect();
-        let ids =
-            |key: &str| specials.iter().filter(|(k, _)| *k == key).filter_map(|(_, text)| inner.token_to_id(text)).collect::<Vec<_>>();
-        let (bos, eos, pad) = (ids("bos_token"), ids("eos_token"), ids("pad_token").first().copied());
-        let split = if characters.is_some() { split::SplitRule::Whole } else { split::SplitRule::probe(&inner, &vocab) };
-        let anchor = ["a", "e", "0"].iter().find_map(|text| inner.encode_fast(*text, false).ok()?.get_ids().last().copied());
-        let wrapped = inner.encode_fast("", true).map_err(|e| bad(TOKENIZER_FILE, e))?;
-        let frame = frame::Frame::stated(config, wrapped.get_ids(), &bos, &eos);
-        let found = || wrapped.get_ids().iter().copied().take_while(|id| bos.contains(id)).collect();
-        let prefix = frame.as_ref().map_or_else(found, |frame| frame.before.clone());
-        Ok(Self {
-            inner: Arc::new(inner),
-            patterns,
-            kind,
-            characters,
-            vocab_size,
-            anchor,
-            split,
-            specials,
-            bos,
-            prefix,
-            frame,
-            eos,
-            pad,
-            template,
-            named: templates::named_of(config),
-            compiled: Default::default(),
-            assets: Arc::new(assets),
-        })
+        Self::need_of(documents)
     }
 
     /// Returns the text of `ids`, including special tokens.
@@ -248,17 +195,12 @@ impl Tokenizer {
 
     /// Returns true if there is a template for [`Self::render_chat`].
     pub fn has_chat_template(&self) -> bool {
-        self.template.is_some()
+        self.templates.main.is_some()
     }
 
-    /// Returns the files for an export: `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`, byte for byte as they were read.
+    /// Returns the files for an export, byte for byte as they were read: `tokenizer.json`, and the documents next to it that were read with it.
     #[doc(hidden)]
     pub fn assets(&self) -> Vec<(String, Vec<u8>)> {
         self.assets.to_vec()
-    }
-
-    /// Adds a file that accompanies the others without changing their meaning.
-    pub(crate) fn add_asset(&mut self, name: &str, bytes: Vec<u8>) {
-        Arc::make_mut(&mut self.assets).push((name.to_owned(), bytes));
     }
 }

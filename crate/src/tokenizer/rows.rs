@@ -5,7 +5,7 @@ use crate::error::Result;
 
 impl Tokenizer {
     /// Disables the added tokens with ids of `rows` or more: a text that contains one is refused from then on, and none of them begins,
-    /// ends or pads a text. Returns their texts in the order of their ids. If a token of the vocabulary itself is beyond the rows, changes
+    /// ends or pads a text. Returns the texts of those that a file has, in the order of their ids. If a token of the vocabulary itself is beyond the rows, changes
     /// nothing and returns `None`.
     pub(crate) fn limit(&mut self, rows: usize) -> Option<Vec<String>> {
         let beyond = |id: u32| usize::try_from(id).is_ok_and(|id| id >= rows);
@@ -17,11 +17,11 @@ impl Tokenizer {
         }
         tokens.sort_unstable();
         self.vocab_size = self.vocab_size.min(rows);
-        for ids in [&mut self.bos, &mut self.prefix, &mut self.eos] {
+        for ids in [&mut self.bos, &mut self.frame.before, &mut self.frame.after, &mut self.eos] {
             ids.retain(|&id| !beyond(id));
         }
         self.pad = self.pad.filter(|&id| !beyond(id));
-        Some(tokens.into_iter().map(|(_, text)| text).collect())
+        Some(tokens.into_iter().filter(|(id, _)| !self.unusual.implied.contains_key(id)).map(|(_, text)| text).collect())
     }
 
     /// Returns the ids of a text; refuses them if one is that of a disabled token.

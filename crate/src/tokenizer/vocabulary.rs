@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::parts::{BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED};
-use super::templates::special_text;
+use super::stated::special_text;
 use super::{PartsModel, TOKENIZER_FILE, Tokenizer, TokenizerKind, TokenizerParts, bad};
 use crate::error::{Error, Refusal, Result, word};
 
@@ -43,13 +43,6 @@ impl Tokenizer {
         self.inner.get_added_vocabulary().get_added_tokens_decoder().get(&id).is_some_and(|token| token.special)
     }
 
-    /// Returns key and text of each special token that `tokenizer_config.json` names and the vocabulary lacks, but for the unknown one, which
-    /// byte-level vocabularies do not need.
-    pub(crate) fn absent_specials(&self) -> Vec<String> {
-        let absent = |(key, text): &&(&str, String)| *key != "unk_token" && self.inner.token_to_id(text).is_none();
-        self.specials.iter().filter(absent).map(|(key, text)| format!("{key} {text}")).collect()
-    }
-
     /// Returns the added tokens that take the spaces around them, or that are found as whole words only: GGUF has no place for this.
     pub(crate) fn bordered_tokens(&self) -> Vec<String> {
         let added = self.inner.get_added_vocabulary().get_added_tokens_decoder().values();
@@ -71,8 +64,7 @@ impl Tokenizer {
             return Err(refuse("at most 3 ids that end a text or a turn").found(self.eos.len()).into());
         }
         let (tokens, types) = self.tokens(&document, rows)?;
-        let wrapped = self.encode_prompt("")?;
-        let unk = self.specials.iter().find(|(key, _)| *key == "unk_token").and_then(|(_, text)| self.inner.token_to_id(text));
+        let unk = self.specials.iter().find(|(key, _)| key == "unk_token").and_then(|(_, text)| self.inner.token_to_id(text));
         let parts = |model: PartsModel| TokenizerParts {
             model,
             tokens: tokens.clone(),
@@ -81,10 +73,10 @@ impl Tokenizer {
             eos: self.eos.clone(),
             pad: self.pad,
             unk,
-            add_bos: Some(!self.prefix.is_empty()),
-            add_eos: Some(wrapped.len() > self.prefix.len()),
-            chat_template: self.template.clone(),
-            named_templates: self.named.clone(),
+            add_bos: Some(!self.frame.before.is_empty()),
+            add_eos: Some(!self.frame.after.is_empty()),
+            chat_template: self.templates.main.clone(),
+            named_templates: self.templates.named.clone(),
         };
         match self.kind {
             TokenizerKind::Characters => return Ok(parts(PartsModel::Characters)),
@@ -109,7 +101,8 @@ impl Tokenizer {
         let byte_fallback = document.pointer("/model/byte_fallback").and_then(Value::as_bool) == Some(true);
         let unknown = document.pointer("/model/unk_token").and_then(Value::as_str);
         let beyond = |id: u32| Error::from(refuse("an id for each token").found(id));
-        for (text, id) in self.inner.get_vocab(true) {
+        let absent = |id: u32| id as usize >= self.vocab_size && self.unusual.implied.contains_key(&id);
+        for (text, id) in self.inner.get_vocab(true).into_iter().filter(|(_, id)| !absent(*id)) {
             let place = tokens.get_mut(id as usize).zip(types.get_mut(id as usize));
             let (token, kind) = place.ok_or_else(|| beyond(id))?;
             *kind = if unknown == Some(text.as_str()) {

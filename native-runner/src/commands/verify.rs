@@ -12,7 +12,7 @@ use tabtune::state::CheckResult;
 use super::Outcome;
 use crate::args::VerifyArgs;
 use crate::error::Result;
-use crate::files::{FileSource, file_name, files_of};
+use crate::files::{FileSource, file_name, files_of, model_files_of};
 use crate::output::Output;
 
 /// Files that are verified together.
@@ -111,7 +111,7 @@ fn receipt_of(file: &Path) -> Option<PathBuf> {
 
 /// Returns the files of a folder with each of its receipts, or by themselves if there is none.
 fn of_folder(folder: &Path, inputs: &[PathBuf]) -> Result<Vec<Set>> {
-    let (receipts, files): (Vec<PathBuf>, Vec<PathBuf>) = files_of(folder)?.into_iter().partition(|path| is_receipt(path));
+    let (receipts, files): (Vec<PathBuf>, Vec<PathBuf>) = model_files_of(folder)?.into_iter().partition(|path| is_receipt(path));
     if receipts.is_empty() {
         return Ok(vec![Set { path: folder.to_path_buf(), own: files, inputs: Vec::new() }]);
     }

@@ -5,8 +5,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use tabtune::checkpoint::MANIFEST;
+use tabtune::tokenizer::MORE_TEMPLATES;
 
-use super::{FileSource, is_at};
+use super::{FileSource, has_ending, is_at};
 use crate::error::unreadable;
 
 /// Name of a folder inside a checkpoint folder: a complete checkpoint whose files may not all have been moved to their places yet. A process
@@ -33,6 +34,19 @@ pub fn files_of(folder: &Path) -> tabtune::Result<Vec<PathBuf>> {
         }
         return Ok(files.into_values().collect());
     }
+}
+
+/// Lists the files of a model's folder: those of [`files_of`], and the chat templates that lie in a folder of their own.
+///
+/// # Errors
+/// `source.read` if a folder cannot be listed.
+pub fn model_files_of(folder: &Path) -> tabtune::Result<Vec<PathBuf>> {
+    let mut files = files_of(folder)?;
+    let templates = folder.join(MORE_TEMPLATES);
+    if templates.is_dir() {
+        files.extend(files_of(&templates)?.into_iter().filter(|path| has_ending(path, &["jinja"])));
+    }
+    Ok(files)
 }
 
 /// Refuses a folder in which something that is no file has a name that `counts`: a link whose target is gone, or a folder.

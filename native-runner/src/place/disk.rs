@@ -68,6 +68,16 @@ pub fn try_out(folder: &Path, mark: &str) -> Result<()> {
     tried.map_err(|e| unwritable(folder.display(), e).into())
 }
 
+/// Creates the file `name` in a folder, and the folder that the name may begin with.
+///
+/// # Errors
+/// The error of the file system.
+pub fn create_in(folder: &Path, name: &str) -> std::io::Result<File> {
+    let path = folder.join(name);
+    path.parent().map_or(Ok(()), fs::create_dir_all)?;
+    File::create_new(path)
+}
+
 /// Creates and removes empty files with the names of these, as writing them does later: the file system may have too few inodes for them, or
 /// their paths may be too long.
 ///
@@ -76,7 +86,7 @@ pub fn try_out(folder: &Path, mark: &str) -> Result<()> {
 pub fn try_names(folder: &Path, mark: &str, stream: &FileStream) -> Result<()> {
     let part = folder.join(temporary(mark));
     let tried = fs::create_dir(&part);
-    let tried = tried.and_then(|()| stream.files().iter().try_for_each(|file| File::create_new(part.join(&file.name)).map(drop)));
+    let tried = tried.and_then(|()| stream.files().iter().try_for_each(|file| create_in(&part, &file.name).map(drop)));
     // The first failure is the one to report.
     let removed = fs::remove_dir_all(&part);
     let count = stream.files().len();
@@ -128,7 +138,7 @@ pub fn fill(part: &Path, sealed: bool, stream: &mut FileStream, signals: Option<
     for (index, name) in names.iter().enumerate() {
         let path = part.join(name);
         let refused = |e: std::io::Error| unwritable(path.display(), e);
-        let mut file = File::create_new(&path).map_err(refused)?;
+        let mut file = create_in(part, name).map_err(refused)?;
         while let Some(chunk) = next.take_if(|chunk| chunk.file == index) {
             if let Some(signal) = signals.and_then(Signals::taken) {
                 return Err(RunError::Ended(signal));

@@ -86,11 +86,25 @@ fn ids_of_the_ends_of_a_text_that_no_token_has_are_told() {
 }
 
 #[test]
-fn special_tokens_that_the_vocabulary_lacks_are_told() {
+fn special_tokens_that_the_vocabulary_lacks_have_the_next_ids_and_are_told() {
     let settings = json!({"bos_token": "<s>", "eos_token": "[STOP]", "unk_token": "<unk>"});
     let bundle = opened(3, &tokenizer(&["<s>"]), &settings, &json!({}));
-    assert_eq!(codes(&bundle), [("tokenizer.special.absent", "eos_token [STOP]")]);
-    assert!(bundle.warnings[0].message().contains("eos_token [STOP]"), "{}", bundle.warnings[0].message());
+    assert_eq!(codes(&bundle), [("tokenizer.tokens.beyond", "[STOP]")]);
+    assert_eq!(bundle.need_tokenizer().unwrap().encode("a[STOP]").unwrap_err().code(), "tokenizer.text");
+    let bundle = opened(5, &tokenizer(&["<s>"]), &settings, &json!({}));
+    assert_eq!(codes(&bundle), [("tokenizer.special.absent", "[STOP] 3")]);
+    assert!(bundle.warnings[0].message().contains("[STOP] 3"), "{}", bundle.warnings[0].message());
+    let tokenizer = bundle.need_tokenizer().unwrap();
+    assert_eq!((tokenizer.encode("a[STOP]<unk>").unwrap(), tokenizer.eos()), (vec![0, 3, 4], &[3][..]));
+}
+
+#[test]
+fn tokens_that_have_another_id_than_a_file_states_are_told() {
+    let token = json!({"content": "<x>", "special": true, "normalized": false});
+    let settings = json!({"added_tokens_decoder": {"2": {"content": "<s>", "special": true, "normalized": false}, "4": token}});
+    let bundle = opened(5, &tokenizer(&["<s>"]), &settings, &json!({}));
+    assert_eq!(codes(&bundle), [("tokenizer.id.other", "<x> 4, not 3")]);
+    assert_eq!(bundle.need_tokenizer().unwrap().encode("<x>").unwrap(), [3]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use tabtune::bundle::{Bundle, ModelAssets, open_bundle};
 use tabtune::formats::ByteSource;
+use tabtune::tokenizer::Conversation;
 
 use super::files::{file, ramp, safetensors};
 
@@ -222,14 +223,67 @@ fn merges_that_are_none_are_refused_as_their_own_file() {
 fn a_template_that_is_none_is_refused_with_the_tokenizer() {
     let tokenizer = json!({"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"},
         "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}});
-    for (template, says) in [("", "an empty file"), (" \n", "an empty file"), ("<!DOCTYPE html><p>", "a page of HTML")] {
-        let documents = vec![("tokenizer.json", tokenizer.to_string().into()), ("chat_template.jinja", template.as_bytes().to_vec())];
-        let bundle = opened(2, &documents);
+    for place in ["chat_template.jinja", "additional_chat_templates/tool_use.jinja"] {
+        let with = |template: &str| opened(2, &[("tokenizer.json", tokenizer.to_string().into()), (place, template.as_bytes().to_vec())]);
+        let bundle = with("<!DOCTYPE html><p>");
         assert!(bundle.tokenizer.is_none());
-        let told: Vec<String> = bundle.warnings.iter().map(|warning| warning.message()).collect();
-        assert!(told.iter().any(|message| message.contains(says)), "{told:?}");
+        assert!(bundle.warnings.iter().any(|warning| warning.message().contains("a page of HTML")));
+        for empty in ["", " \n"] {
+            let bundle = with(empty);
+            assert_eq!(codes(&bundle), [("tokenizer.template.empty", place)]);
+            assert!(!bundle.need_tokenizer().unwrap().has_chat_template());
+        }
     }
     // A document of another program alone cannot be used, and is reported.
     let bundle = opened(2, &[("tekken.json", b"{}".to_vec())]);
     assert!(codes(&bundle).iter().any(|(code, _)| *code == "tokenizer.model.unsupported"), "{:?}", codes(&bundle));
+}
+
+/// Byte-level tokenizer with this dropout, in which `abcd` is one token.
+fn with_dropout(dropout: f64) -> Vec<u8> {
+    let mut document = json!({"version": "1.0", "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true},
+        "model": {"type": "BPE", "dropout": dropout, "vocab": {"a": 0, "b": 1, "c": 2, "d": 3, "ab": 4, "cd": 5, "abcd": 6, "\u{120}": 7},
+            "merges": ["a b", "c d", "ab cd"]}});
+    document["decoder"] = document["pre_tokenizer"].clone();
+    document.to_string().into()
+}
+
+#[test]
+fn dropout_of_merges_is_off() {
+    for dropout in [0.0, 0.5, 1.0] {
+        let bundle = opened(8, &[("tokenizer.json", with_dropout(dropout))]);
+        let tokenizer = bundle.need_tokenizer().unwrap();
+        for _ in 0..20 {
+            assert_eq!(tokenizer.encode("abcd abcd").unwrap(), [6, 7, 6]);
+        }
+    }
+}
+
+#[test]
+fn templates_in_a_folder_of_their_own_are_used_and_carried() {
+    let main = "M{{ messages[0].content }}";
+    let tools = "T{{ tools | length }}{{ messages[0].content }}";
+    let documents: Vec<(&str, Vec<u8>)> = vec![
+        ("tokenizer.json", with_dropout(0.0)),
+        ("chat_template.jinja", main.into()),
+        ("additional_chat_templates/tool_use.jinja", tools.into()),
+    ];
+    // A browser gives the last names of files.
+    for name in ["additional_chat_templates/tool_use.jinja", "tool_use.jinja"] {
+        let mut given = documents.clone();
+        given[2].0 = name;
+        let bundle = opened(8, &given);
+        assert_eq!(codes(&bundle), []);
+        let tokenizer = bundle.need_tokenizer().unwrap();
+        let rendered = |names: serde_json::Value| {
+            let mut chat = Conversation::new(vec![json!({"role": "user", "content": "a"})]);
+            chat.names = names.as_object().unwrap().clone();
+            tokenizer.render_chat(&chat, false).unwrap().text
+        };
+        assert_eq!((rendered(json!({})), rendered(json!({"tools": [1, 2]}))), ("Ma".to_owned(), "T2a".to_owned()));
+        let found = written(&bundle);
+        for (name, bytes) in &documents {
+            assert_eq!(found.get(*name), Some(bytes), "{name}");
+        }
+    }
 }

@@ -34,16 +34,19 @@ fn keys_of_the_settings_decide_over_the_post_processor_for_tokenizers_like_llama
     for added in [true, false] {
         for class in ["LlamaTokenizer", "LlamaTokenizerFast", "CodeLlamaTokenizerFast", "GemmaTokenizerFast", "CohereTokenizerFast"] {
             let around = |keys: Value| around(&of(class, added, &keys));
-            assert_eq!(around(json!({})), (added, added), "{class}");
+            // By itself the class begins a text.
+            assert_eq!(around(json!({})), (true, added), "{class}");
             assert_eq!(around(json!({"add_bos_token": null, "add_eos_token": null})), (added, added), "{class}");
             for (begun, ended) in [(true, true), (true, false), (false, true), (false, false)] {
                 assert_eq!(around(json!({"add_bos_token": begun, "add_eos_token": ended})), (begun, ended), "{class}");
                 assert_eq!(around(json!({"add_bos_token": begun})), (begun, added), "{class}");
-                assert_eq!(around(json!({"add_eos_token": ended})), (added, ended), "{class}");
+                assert_eq!(around(json!({"add_eos_token": ended})), (true, ended), "{class}");
             }
             // A token that no key names cannot be added.
             assert_eq!(around(json!({"add_bos_token": true, "bos_token": null})), (false, added), "{class}");
         }
+        let of_keys = |keys: Value| around(&of("GPTNeoXTokenizerFast", added, &keys));
+        assert_eq!((of_keys(json!({})), of_keys(json!({"add_bos_token": true}))), ((false, false), (true, false)));
         for class in ["PreTrainedTokenizerFast", "Qwen2Tokenizer", "GPT2TokenizerFast"] {
             assert_eq!(around(&of(class, added, &json!({"add_bos_token": !added, "add_eos_token": !added}))), (added, added), "{class}");
         }

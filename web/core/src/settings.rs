@@ -28,9 +28,10 @@ pub(crate) fn changed(saved: &TrainConfig, json: &str) -> Result<TrainConfig> {
     saved.overlaid(parsed(json)?)
 }
 
-/// Returns today's date, if the model's template asks for the date.
+/// Returns today's date, by the local clock, if the model's template asks for the date.
 pub(crate) fn today(tokenizer: &Tokenizer) -> Option<Date> {
-    if tokenizer.asks_for_date() { Date::of_unix_secs((js_sys::Date::now() / 1000.0) as u64) } else { None }
+    let now = js_sys::Date::new_0();
+    tokenizer.asks_for_date().then(|| Date::new(now.get_full_year(), now.get_month() + 1, now.get_date())).flatten()
 }
 
 /// Reads the settings of a run of these files from JSON; missing keys have their defaults. An adapter attached to the model is trained

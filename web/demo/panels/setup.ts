@@ -146,7 +146,9 @@ export class Setup {
   #open(): Promise<Model> {
     const files = chosen('model') === 'files';
     if (files && this.#modelFiles.length === 0)
-      throw new Error('Choose the model’s files first: one GGUF, or config.json, tokenizer.json and the safetensors.');
+      throw new Error(
+        'Choose the model’s files first: one GGUF, or config.json, model.safetensors and every tokenizer file of the folder.',
+      );
     const { columns } = this.#lesson;
     const key = JSON.stringify([files, chosen('data'), this.#fileCount, files ? 0 : [contextOf(), columns]]);
     if (this.#model?.key === key) return this.#model.opened;

@@ -154,13 +154,21 @@ export async function toSource(input: Input, path: string, unnamed: string, sign
 /** @internal Returns whether an input is a folder. */
 export const isFolder = (input: unknown): input is FileSystemDirectoryHandle => Reflect.get(Object(input), 'kind') === 'directory';
 
+/** Folder of a model's chat templates other than the main one. */
+const MORE_TEMPLATES = 'additional_chat_templates';
+
 async function filesOf(folder: FileSystemDirectoryHandle): Promise<FileSystemFileHandle[]> {
   const names: string[] = [];
-  for await (const [name, { kind }] of folder.entries()) if (kind === 'file') names.push(name);
-  return Promise.all(names.sort().map((name) => folder.getFileHandle(name)));
+  let more: FileSystemFileHandle[] = [];
+  for await (const [name, { kind }] of folder.entries()) {
+    if (kind === 'file') names.push(name);
+    else if (name === MORE_TEMPLATES)
+      more = (await filesOf(await folder.getDirectoryHandle(name))).filter((file) => file.name.endsWith('.jinja'));
+  }
+  return [...(await Promise.all(names.sort().map((name) => folder.getFileHandle(name)))), ...more];
 }
 
-/** @internal Describes several files; from a folder, the files directly in it. */
+/** @internal Describes several files; from a folder, the files directly in it and the chat templates in a folder of their own. */
 export async function toSources(inputs: FilesInput, path: string, signal?: AbortSignal): Promise<SourceSpec[]> {
   const given: readonly (Input | FileSystemDirectoryHandle)[] = Array.isArray(inputs)
     ? inputs

@@ -40,6 +40,13 @@ function streamSink(stream: WritableStream): Sink {
   return { write: (bytes) => writer.write(new Uint8Array(bytes)), close: () => writer.close(), abort: () => writer.abort() };
 }
 
+/** Opens the file of a name in a folder; the name may begin with a folder, which is created. */
+async function fileIn(folder: FileSystemDirectoryHandle, name: string): Promise<FileSystemFileHandle> {
+  const [above, last] = name.split('/');
+  if (above === undefined || last === undefined) return folder.getFileHandle(name, { create: true });
+  return (await folder.getDirectoryHandle(above, { create: true })).getFileHandle(last, { create: true });
+}
+
 type Place = Pick<Ask<'model.export'>, 'container' | 'target'>;
 
 /** Runs work that writes files; if it fails, the reader of the target stream receives the error, even if nothing was written. */
@@ -112,7 +119,7 @@ export async function delivered(
     else if (target?.kind === 'file') await asOne(() => fileSink(target));
     else if (target) {
       await drop(target, RECEIPT);
-      await each(async (name) => fileSink(await target.getFileHandle(name, { create: true })));
+      await each(async (name) => fileSink(await fileIn(target, name)));
     } else await (container === 'zip' ? asOne : each)(async (name) => blobSink(name, done));
     return { files: done, receipt: parsed.receipt(stream.receipt()) };
   } catch (thrown) {

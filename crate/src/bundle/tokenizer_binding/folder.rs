@@ -10,7 +10,7 @@ use super::{PortableTokenizerBinding, UNNAMED, id_range};
 use crate::error::{Error, Result, shown, word};
 use crate::formats::{ByteSource, Warning, base_name, read_document};
 use crate::state::{AssetFormat, TokenizerFamily, TokenizerRecord, template_digest};
-use crate::tokenizer::read_json;
+use crate::tokenizer::{MORE_TEMPLATES, read_json};
 
 const TOKENIZER: &str = "tokenizer.json";
 const SETTINGS: &str = "tokenizer_config.json";
@@ -32,6 +32,12 @@ impl PortableTokenizerBinding {
             if let Some(file) = files.iter().find(|file| base_name(file.name()) == name) {
                 let limit = LIMITS[usize::from(name != TOKENIZER)];
                 documents.insert(name.to_string(), read_document(file, limit)?);
+            }
+        }
+        for file in files {
+            let name = base_name(file.name());
+            if name.ends_with(".jinja") && name != TEMPLATE {
+                documents.insert(format!("{MORE_TEMPLATES}{name}"), read_document(file, LIMITS[1])?);
             }
         }
         Self::from_documents(&documents)
@@ -81,6 +87,11 @@ impl PortableTokenizerBinding {
                 overruled = Some(template_digest(&of_settings));
             }
             templates.insert(UNNAMED.to_string(), text.to_string());
+        }
+        for (name, bytes) in documents.iter().filter(|(name, _)| name.starts_with(MORE_TEMPLATES)) {
+            let text = std::str::from_utf8(bytes).map_err(|error| bad(name, error))?;
+            let name = name.trim_start_matches(MORE_TEMPLATES).trim_end_matches(".jinja");
+            templates.insert(name.to_owned(), text.to_owned());
         }
         let assets = [TOKENIZER, SETTINGS, SPECIAL].into_iter().filter_map(|name| documents.get_key_value(name));
         let assets = assets.map(|(name, bytes)| (name.clone(), bytes.clone())).collect();

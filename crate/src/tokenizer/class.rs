@@ -1,0 +1,110 @@
+//! Classes of tokenizers in transformers that state more than the files of a folder do.
+
+use serde_json::Value;
+
+/// A class, and what it states by default (transformers 5.24 and 4.57, `tokenization_<model>.py` and `tokenization_<model>_fast.py`).
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TokenizerClass {
+    /// Names in `tokenizer_class`, without `Fast` at the end.
+    names: &'static [&'static str],
+    /// Words with which `model_type` begins if it implies the class.
+    model_types: &'static [&'static str],
+    /// Special tokens by their keys.
+    pub(super) tokens: &'static [(&'static str, &'static str)],
+    pub(super) framing: Framing,
+    /// True if a byte-level text begins with a space only if `add_prefix_space` says so, whatever tokenizer.json has.
+    pub(super) settles_space: bool,
+    /// True if the class counts for vocabularies of SentencePiece only.
+    pub(super) of_pieces: bool,
+}
+
+/// What decides on the tokens around a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// The post-processor.
+    Processor,
+    /// `add_bos_token` and `add_eos_token`, else the post-processor; if neither says how a text begins, it begins with `bos_token`.
+    Begun,
+    /// `add_bos_token` and `add_eos_token` alone.
+    Keys,
+}
+
+const END: &str = "<|endoftext|>";
+
+static LLAMA: TokenizerClass = TokenizerClass {
+    names: &["LlamaTokenizer", "CodeLlamaTokenizer"],
+    model_types: &[],
+    tokens: &[("bos_token", "<s>"), ("eos_token", "</s>"), ("unk_token", "<unk>")],
+    framing: Framing::Begun,
+    settles_space: false,
+    of_pieces: true,
+};
+static GEMMA: TokenizerClass = TokenizerClass {
+    names: &["GemmaTokenizer"],
+    model_types: &[],
+    tokens: &[("bos_token", "<bos>"), ("eos_token", "<eos>"), ("unk_token", "<unk>"), ("pad_token", "<pad>"), ("mask_token", "<mask>")],
+    framing: Framing::Begun,
+    settles_space: false,
+    of_pieces: false,
+};
+static COHERE: TokenizerClass = TokenizerClass {
+    names: &["CohereTokenizer"],
+    model_types: &[],
+    tokens: &[
+        ("bos_token", "<BOS_TOKEN>"),
+        ("eos_token", "<|END_OF_TURN_TOKEN|>"),
+        ("unk_token", "<UNK>"),
+        ("sep_token", "<SEP>"),
+        ("pad_token", "<PAD>"),
+        ("cls_token", "<CLS>"),
+        ("mask_token", "<MASK_TOKEN>"),
+    ],
+    framing: Framing::Begun,
+    settles_space: true,
+    of_pieces: false,
+};
+pub(super) static GPT2: TokenizerClass = TokenizerClass {
+    names: &["GPT2Tokenizer"],
+    model_types: &["gpt2"],
+    tokens: &[("bos_token", END), ("eos_token", END), ("unk_token", END)],
+    framing: Framing::Processor,
+    settles_space: true,
+    of_pieces: false,
+};
+pub(super) static QWEN2: TokenizerClass = TokenizerClass {
+    names: &["Qwen2Tokenizer"],
+    model_types: &["qwen"],
+    tokens: &[("eos_token", END), ("unk_token", END), ("pad_token", END)],
+    framing: Framing::Processor,
+    settles_space: true,
+    of_pieces: false,
+};
+static GPT_NEOX: TokenizerClass = TokenizerClass {
+    names: &["GPTNeoXTokenizer"],
+    model_types: &["gpt_neox"],
+    tokens: &[("bos_token", END), ("eos_token", END), ("unk_token", END), ("pad_token", "<|padding|>")],
+    framing: Framing::Keys,
+    settles_space: true,
+    of_pieces: false,
+};
+
+impl TokenizerClass {
+    /// Returns the class that `tokenizer_config.json` names, else the one that `config.json` names or implies by the type of the model.
+    pub(super) fn of(settings: &Value, config: &Value) -> Option<&'static Self> {
+        let all = [&LLAMA, &GEMMA, &COHERE, &GPT2, &QWEN2, &GPT_NEOX];
+        let key = "tokenizer_class";
+        match settings[key].as_str().or_else(|| config[key].as_str()) {
+            Some(name) => all.into_iter().find(|class| class.names.contains(&name.strip_suffix("Fast").unwrap_or(name))),
+            None => {
+                let model_type = config["model_type"].as_str().unwrap_or_default();
+                all.into_iter().find(|class| class.model_types.iter().any(|word| model_type.starts_with(word)))
+            }
+        }
+    }
+
+    /// Returns true if the class counts for a `tokenizer.json`: transformers takes byte-level ones of Llama's class as they are.
+    pub(super) fn rules(&self, document: &[u8]) -> bool {
+        const WORD: &[u8] = b"\"ByteLevel\"";
+        !self.of_pieces || !document.windows(WORD.len()).any(|found| found == WORD)
+    }
+}
