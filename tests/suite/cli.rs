@@ -29,6 +29,7 @@ mod registers;
 mod runs;
 mod settings;
 mod signals;
+mod templates;
 mod told;
 
 use std::path::{Path, PathBuf};

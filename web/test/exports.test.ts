@@ -119,18 +119,27 @@ describe('a model', () => {
     await expect(model.tensor('absent')).rejects.toMatchObject({ detail: { code: 'plan.tensor.unknown' } });
   });
   it('is_read_from_a_folder_by_the_names_in_it', async () => {
+    const getFileHandle = async (name: string) => ({ getFile: async () => new File(['GGUF'], name) });
+    const templates = {
+      async *entries() {
+        for (const name of ['tool_use.jinja', 'notes.txt']) yield [name, { kind: 'file' }];
+      },
+      getFileHandle,
+    };
     const files = {
       async *entries() {
-        for (const name of ['b.gguf', 'inner', 'a.gguf']) yield [name, { kind: name === 'inner' ? 'directory' : 'file' }];
+        for (const name of ['b.gguf', 'a.gguf']) yield [name, { kind: 'file' }];
+        for (const name of ['inner', 'additional_chat_templates']) yield [name, { kind: 'directory' }];
       },
       kind: 'directory',
-      getFileHandle: async (name: string) => ({ getFile: async () => new File(['GGUF'], name) }),
+      getFileHandle,
+      getDirectoryHandle: async () => templates,
     };
     using model = await openModel([asTarget(files) as FileSystemDirectoryHandle], {
       worker: fakeWorker,
       mergeAdapter: asTarget(files) as FileSystemDirectoryHandle,
     });
-    expect(model.contract?.['adapter']).toEqual(['a.gguf', 'b.gguf']);
+    expect(model.contract?.['adapter']).toEqual(['a.gguf', 'b.gguf', 'tool_use.jinja']);
   });
   it('in_training_has_what_the_core_tells_of_its_weights', async () => {
     await using trainer = await trainerOf();

@@ -8,23 +8,12 @@ use tokenizers::ModelWrapper;
 
 use super::class::TokenizerClass;
 use super::frame::Frame;
+use super::names::{ADDED_FILE, CONFIG_FILE, MERGES, MODEL_FILE, MORE_TEMPLATES, SPECIALS_FILE, TEMPLATE_FILE, TOKENIZER_FILE, VOCAB};
 use super::stated::Stated;
 use super::templates::Templates;
 use super::{Tokenizer, TokenizerKind, bad, budget, characters, document, pairs, read_json, spaces, split};
 use crate::error::Result;
 
-pub(crate) const TOKENIZER_FILE: &str = "tokenizer.json";
-pub(crate) const CONFIG_FILE: &str = "tokenizer_config.json";
-pub(crate) const TEMPLATE_FILE: &str = "chat_template.jinja";
-pub(crate) const SPECIALS_FILE: &str = "special_tokens_map.json";
-pub(crate) const ADDED_FILE: &str = "added_tokens.json";
-/// Beginning of the names of chat templates other than the main one.
-pub const MORE_TEMPLATES: &str = "additional_chat_templates/";
-const MODEL_FILE: &str = "config.json";
-
-/// Documents that a tokenizer is made of; a chat template of another name lies in [`MORE_TEMPLATES`].
-pub(crate) const READ_FILES: [&str; 8] =
-    [TOKENIZER_FILE, CONFIG_FILE, TEMPLATE_FILE, SPECIALS_FILE, ADDED_FILE, pairs::VOCAB, pairs::MERGES, MODEL_FILE];
 /// Documents that accompany the tokenizer to an export, in this order; `tokenizer.json` comes first, whether it was read or made.
 const ASSETS: [&str; 3] = [CONFIG_FILE, TEMPLATE_FILE, SPECIALS_FILE];
 
@@ -62,7 +51,7 @@ impl Tokenizer {
         // What is wrong with it is told where the model is read.
         let config = object(MODEL_FILE).unwrap_or_default();
         let class = TokenizerClass::of(&settings, &config);
-        let vocabulary = match (documents.remove(TOKENIZER_FILE), documents.get(pairs::VOCAB), documents.get(pairs::MERGES)) {
+        let vocabulary = match (documents.remove(TOKENIZER_FILE), documents.get(VOCAB), documents.get(MERGES)) {
             (Some(document), ..) => document,
             (None, Some(vocab), Some(merges)) => {
                 let stated = Stated::of(&settings, &map, &beside, class, None)?;
@@ -96,7 +85,9 @@ impl Tokenizer {
             ModelWrapper::WordPiece(_) => TokenizerKind::WordPiece,
             ModelWrapper::WordLevel(_) => TokenizerKind::WordLevel,
         };
-        let id = |name: &str| stated.text(name).and_then(|text| inner.token_to_id(text));
+        // A token that only the class names is one that the model knows if the vocabulary has it.
+        let known = |id: &u32| !unusual.implied.contains_key(id);
+        let id = |name: &str| stated.text(name).and_then(|text| inner.token_to_id(text)).filter(known);
         let (bos, eos, pad) = (Vec::from_iter(id("bos_token")), Vec::from_iter(id("eos_token")), id("pad_token"));
         let split = if characters.is_some() { split::SplitRule::Whole } else { split::SplitRule::probe(&inner, &vocab) };
         let anchor = ["a", "e", "0"].iter().find_map(|text| inner.encode_fast(*text, false).ok()?.get_ids().last().copied());

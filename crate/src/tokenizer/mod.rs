@@ -13,6 +13,7 @@ mod folder;
 mod frame;
 mod jinja;
 mod kind;
+mod names;
 mod notes;
 mod pairs;
 mod parts;
@@ -35,7 +36,7 @@ use crate::error::{Error, Result};
 pub use chat::Conversation;
 pub(crate) use faults::read_json;
 use faults::{bad, unencodable, unread};
-pub(crate) use folder::{ADDED_FILE, CONFIG_FILE, READ_FILES, SPECIALS_FILE, TEMPLATE_FILE, TOKENIZER_FILE};
+pub(crate) use names::{ADDED_FILE, CONFIG_FILE, READ_FILES, SPECIALS_FILE, TEMPLATE_FILE, TOKENIZER_FILE};
 pub(crate) use notes::listed_briefly;
 pub(crate) use pairs::SAVE_TOKENIZER;
 pub(crate) use parts::TOKENIZER_JSON_SERVES;
@@ -46,8 +47,8 @@ pub(crate) use turn::next_message;
 pub use self::{
     chat::Rendered,
     date::Date,
-    folder::MORE_TEMPLATES,
     kind::TokenizerKind,
+    names::MORE_TEMPLATES,
     parts::{PartsModel, TokenizerParts},
 };
 

@@ -8,14 +8,13 @@ use tokenizers::AddedToken;
 
 use super::class::{GPT2, QWEN2, TokenizerClass};
 use super::faults::flawed;
+use super::names::{MERGES, VOCAB};
 use super::parts::QWEN2 as QWEN2_SPLIT;
 use super::stated::Stated;
 use super::{CONFIG_FILE, TOKENIZER_FILE, bad, read_json};
 use crate::error::{Refusal, Result, word};
 use crate::formats::foreign;
 
-pub(super) const VOCAB: &str = "vocab.json";
-pub(super) const MERGES: &str = "merges.txt";
 /// Hint on how to get a tokenizer.json.
 pub(crate) const SAVE_TOKENIZER: &str =
     "save a tokenizer.json where the model was made: AutoTokenizer.from_pretrained(folder).save_pretrained(folder) in transformers";

@@ -150,7 +150,10 @@ impl Stated {
             Some(format!("{} {id}, not {found}", token.content))
         });
         // Byte-level vocabularies do not need an unknown token.
-        let needless = |text: &String| self.implied.contains(text) || self.text("unk_token") == Some(text);
+        let unknown = |text: &String| {
+            self.text("unk_token") == Some(text) && self.named.iter().all(|(key, token)| key == "unk_token" || token.content != *text)
+        };
+        let needless = |text: &String| self.implied.contains(text) || unknown(text);
         let (implied, unlisted): (Vec<String>, Vec<String>) = new.into_iter().partition(needless);
         let with_id = |texts: Vec<String>| texts.into_iter().filter_map(|text| Some((id_of(&text)?, text))).collect();
         Ok(Unusual { moved: moved.collect(), unlisted: with_id(unlisted), implied: with_id(implied) })

@@ -157,13 +157,12 @@ export const isFolder = (input: unknown): input is FileSystemDirectoryHandle => 
 /** Folder of a model's chat templates other than the main one. */
 const MORE_TEMPLATES = 'additional_chat_templates';
 
-async function filesOf(folder: FileSystemDirectoryHandle): Promise<FileSystemFileHandle[]> {
+async function filesOf(folder: FileSystemDirectoryHandle, ending = ''): Promise<FileSystemFileHandle[]> {
   const names: string[] = [];
   let more: FileSystemFileHandle[] = [];
   for await (const [name, { kind }] of folder.entries()) {
-    if (kind === 'file') names.push(name);
-    else if (name === MORE_TEMPLATES)
-      more = (await filesOf(await folder.getDirectoryHandle(name))).filter((file) => file.name.endsWith('.jinja'));
+    if (kind === 'file' && name.endsWith(ending)) names.push(name);
+    else if (kind === 'directory' && name === MORE_TEMPLATES) more = await filesOf(await folder.getDirectoryHandle(name), '.jinja');
   }
   return [...(await Promise.all(names.sort().map((name) => folder.getFileHandle(name)))), ...more];
 }

@@ -10,7 +10,7 @@ use super::{PortableTokenizerBinding, UNNAMED, id_range};
 use crate::error::{Error, Result, shown, word};
 use crate::formats::{ByteSource, Warning, base_name, read_document};
 use crate::state::{AssetFormat, TokenizerFamily, TokenizerRecord, template_digest};
-use crate::tokenizer::{MORE_TEMPLATES, read_json};
+use crate::tokenizer::read_json;
 
 const TOKENIZER: &str = "tokenizer.json";
 const SETTINGS: &str = "tokenizer_config.json";
@@ -37,7 +37,7 @@ impl PortableTokenizerBinding {
         for file in files {
             let name = base_name(file.name());
             if name.ends_with(".jinja") && name != TEMPLATE {
-                documents.insert(format!("{MORE_TEMPLATES}{name}"), read_document(file, LIMITS[1])?);
+                documents.insert(name.to_owned(), read_document(file, LIMITS[1])?);
             }
         }
         Self::from_documents(&documents)
@@ -88,10 +88,11 @@ impl PortableTokenizerBinding {
             }
             templates.insert(UNNAMED.to_string(), text.to_string());
         }
-        for (name, bytes) in documents.iter().filter(|(name, _)| name.starts_with(MORE_TEMPLATES)) {
-            let text = std::str::from_utf8(bytes).map_err(|error| bad(name, error))?;
-            let name = name.trim_start_matches(MORE_TEMPLATES).trim_end_matches(".jinja");
-            templates.insert(name.to_owned(), text.to_owned());
+        for (name, bytes) in documents {
+            if let Some(named) = base_name(name).strip_suffix(".jinja").filter(|_| name != TEMPLATE) {
+                let text = std::str::from_utf8(bytes).map_err(|error| bad(name, error))?;
+                templates.insert(named.to_owned(), text.to_owned());
+            }
         }
         let assets = [TOKENIZER, SETTINGS, SPECIAL].into_iter().filter_map(|name| documents.get_key_value(name));
         let assets = assets.map(|(name, bytes)| (name.clone(), bytes.clone())).collect();
