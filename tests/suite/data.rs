@@ -7,6 +7,7 @@ mod kinds;
 mod large;
 mod messages;
 mod packing;
+mod shares;
 mod words;
 
 use std::collections::BTreeSet;

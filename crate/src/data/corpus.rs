@@ -10,7 +10,7 @@ use super::hash::DataHash;
 use super::part::Part;
 use super::report::{Account, DataWarning, FileSummary};
 use super::source::DataSource;
-use super::split::split;
+use super::split::{split, trained};
 use super::store::{ExampleStore, TokenStore, check_ids};
 use crate::config::DataSettings;
 use crate::error::{Error, Fault, Result};
@@ -79,10 +79,9 @@ impl Dataset {
     }
 
     pub(super) fn new(mut content: Content, digest: String, settings: &DataSettings, pad: u32, account: Account) -> Result<Self> {
-        let share = 1.0 - settings.validation_fraction.clamp(0.0, 1.0);
         let (train_items, tokens) = match &mut content {
-            Content::Text(tokens) => ((tokens.len() as f64 * share) as usize, tokens.len()),
-            Content::Examples(ExampleStore { entries, tokens }) => (split(entries, share, settings), tokens.len()),
+            Content::Text(tokens) => (trained(tokens.len(), settings), tokens.len()),
+            Content::Examples(ExampleStore { entries, tokens }) => (split(entries, settings), tokens.len()),
         };
         if tokens < 2 {
             return Err(Error::DataTooShort { need: 2, have: tokens });

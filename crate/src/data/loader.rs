@@ -1,18 +1,21 @@
 //! The order of training batches: a pure function of seed and epoch, or the order of the data.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
 use super::corpus::Dataset;
-use super::pack::{Mixture, Packing, Pieces, Windows, offset_below, shuffle, windows};
+use super::mixture::Mixture;
+use super::order::{Order, Source};
+use super::pack::{Packing, Pieces};
 use super::part::Part;
 use crate::config::{DataOrder, OnLong, TrainConfig};
 use crate::error::{Error, Fault, Result};
 
 /// Maximum number of tokens in one batch.
 const MAX_TOKENS: usize = 1 << 27;
+
+/// Number of epochs over which their mean length is taken.
+const LONG: f64 = 1e6;
 
 /// The position of a loader, which continues exactly from there with the same data and settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,24 +41,11 @@ pub struct Loader {
     data_order: DataOrder,
     packing: bool,
     on_long: OnLong,
+    /// Number of sequences in the run.
+    sequences: f64,
     state: LoaderState,
     source: Source,
     order: Order,
-}
-
-/// Source of the sequences.
-#[derive(Debug, Clone)]
-enum Source {
-    Text { tokens: usize },
-    Examples(Pieces, Mixture),
-}
-
-/// The sequences of an epoch.
-#[derive(Debug, Clone)]
-enum Order {
-    /// Start of each window of a text.
-    Starts(Vec<u32>),
-    Windows(Windows),
 }
 
 /// How examples fill sequences.
@@ -104,12 +94,19 @@ impl Loader {
         let mixture = Mixture::of(&config.data_weights, dataset.account().file_ends(), dataset.has_examples())?;
         let source = Source::of(dataset.train(), seq_len, on_long, mixture)?;
         let state = LoaderState { seed, seq_len, epoch: 0, cursor: 0, digest: dataset.digest() };
-        let order = source.order(dataset.train(), packing, data_order, &state);
+        let order = source.order(dataset.train(), Packing { seq_len, packing, order: data_order, seed, epoch: 0 });
         if order.len() == 0 {
             let rule = "weights by which at least one row comes in an epoch";
             return Err(Error::InvalidConfig(vec![Fault::new("data_weights", rule, format!("{:?}", config.data_weights))]));
         }
-        Ok(Self { batch_size, data_order, packing, on_long, state, source, order })
+        let sequences = config.steps as f64 * (batch_size * config.gradient_accumulation_steps) as f64;
+        Ok(Self { batch_size, data_order, packing, on_long, sequences, state, source, order })
+    }
+
+    /// Returns how the pieces of the epoch of `state` fill its sequences.
+    fn how(&self, state: &LoaderState) -> Packing {
+        let LoaderState { seed, seq_len, epoch, .. } = *state;
+        Packing { seq_len, packing: self.packing, order: self.data_order, seed, epoch }
     }
 
     /// Returns the next batch `[B, T]`, which may continue into the next epoch.
@@ -125,7 +122,7 @@ impl Loader {
                 self.state.cursor = 0;
                 // The order of many rows is large: the old one is dropped before the new one is made.
                 self.order = Order::Starts(Vec::new());
-                self.order = self.source.order(dataset.train(), self.packing, self.data_order, &self.state);
+                self.order = self.source.order(dataset.train(), self.how(&self.state));
                 continue;
             }
             let at = self.state.cursor as usize;
@@ -160,6 +157,22 @@ impl Loader {
     /// Returns the number of sequences in this epoch.
     pub fn items_per_epoch(&self) -> usize {
         self.order.len()
+    }
+
+    /// Returns the number of sequences in `epochs`, of which each is as long as the first, but for shares that come in some of them alone.
+    pub(super) fn sequences_in(&self, dataset: &Dataset, epochs: f64) -> f64 {
+        let (windows, part) = (self.items_per_epoch() as f64, dataset.train());
+        let (Source::Examples(pieces, mixture), Order::Windows(first)) = (&self.source, &self.order) else { return windows * epochs };
+        let total = mixture.total(pieces, part.entries(), epochs);
+        total.map_or(windows * epochs, |total| total * windows / first.items() as f64)
+    }
+
+    /// Returns the files of which the run reads nothing by their weights: index, number of pieces, and weight.
+    pub(super) fn absent(&self, dataset: &Dataset) -> Vec<(usize, usize, f64)> {
+        let Source::Examples(pieces, mixture) = &self.source else { return Vec::new() };
+        // Rounding must not make 50 epochs 51.
+        let epochs = self.sequences / (self.sequences_in(dataset, LONG) / LONG) - 1e-9;
+        mixture.absent(pieces, dataset.train().entries(), epochs.ceil().max(1.0))
     }
 
     /// Returns how the data fill the sequences of this epoch.
@@ -218,7 +231,7 @@ impl Loader {
         if !faults.is_empty() {
             return Err(Error::ResumeMismatch(faults));
         }
-        let order = self.source.order(dataset.train(), self.packing, self.data_order, &state);
+        let order = self.source.order(dataset.train(), self.how(&state));
         if state.cursor > order.len() as u64 {
             let reason = format!("expected at most {}, found {}", order.len(), state.cursor);
             return Err(Error::CheckpointCorrupt { what: "loader.cursor".to_owned(), reason });
@@ -226,71 +239,5 @@ impl Loader {
         self.order = order;
         self.state = state;
         Ok(())
-    }
-}
-
-impl Source {
-    fn of(part: Part<'_>, seq_len: usize, on_long: OnLong, mixture: Mixture) -> Result<Self> {
-        match part {
-            Part::Text { start, end, .. } if end - start <= seq_len => {
-                Err(Error::DataTooShort { need: seq_len.saturating_add(1), have: end - start })
-            }
-            Part::Text { start, end, .. } if end - start > u32::MAX as usize => {
-                Err(Error::DataTokens { reason: format!("expected fewer than 2^32 ids, found {}", end - start) })
-            }
-            Part::Text { start, end, .. } => Ok(Self::Text { tokens: end - start }),
-            Part::Examples { entries, .. } => {
-                let pieces = Pieces::of(entries, seq_len, on_long);
-                if pieces.len() == 0 {
-                    return Err(Error::DataNoTargets { examples: entries.len(), seq_len });
-                }
-                Ok(Self::Examples(pieces, mixture))
-            }
-        }
-    }
-
-    /// Returns the sequences of the epoch of `state`, in order.
-    fn order(&self, part: Part<'_>, packing: bool, data_order: DataOrder, state: &LoaderState) -> Order {
-        let LoaderState { seed, seq_len, epoch, .. } = *state;
-        let tokens = match self {
-            Self::Examples(pieces, mixture) => {
-                let how = Packing { seq_len, packing, order: data_order, seed, epoch };
-                return Order::Windows(windows(pieces, part.entries(), mixture, how));
-            }
-            Self::Text { tokens } => tokens,
-        };
-        // Any offset below T that leaves room for one window. It varies the boundaries of windows, and the tokens outside all windows, from
-        // epoch to epoch. In the data's own order nothing is left out: the last window is as long as the rest.
-        let shuffled = data_order == DataOrder::Shuffled;
-        let room = tokens.saturating_sub(seq_len + 1).min(seq_len - 1);
-        let (offset, end) = if shuffled { (offset_below(room as u64 + 1, seed, epoch) as usize, seq_len) } else { (0, 1) };
-        let mut starts: Vec<u32> = (offset..tokens.saturating_sub(end)).step_by(seq_len).map(|start| start as u32).collect();
-        if shuffled {
-            shuffle(&mut starts, seed, epoch, "order");
-        }
-        Order::Starts(starts)
-    }
-
-    /// Returns the marked ids of each piece of a sequence.
-    fn pieces<'a>(&self, window: &[u32], part: Part<'a>, seq_len: usize) -> Result<Vec<Cow<'a, [u32]>>> {
-        let Self::Examples(all, _) = self else { return Ok(Vec::new()) };
-        window.iter().filter_map(|piece| all.get(*piece as usize)).map(|piece| part.ids_of(piece, seq_len)).collect()
-    }
-}
-
-impl Order {
-    /// Returns the number of positions in all sequences that hold tokens of examples.
-    fn held(&self) -> u64 {
-        match self {
-            Self::Starts(_) => 0,
-            Self::Windows(windows) => windows.held,
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Starts(starts) => starts.len(),
-            Self::Windows(windows) => windows.len(),
-        }
     }
 }

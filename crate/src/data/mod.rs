@@ -14,6 +14,8 @@ mod header;
 mod json;
 mod kinds;
 mod loader;
+mod mixture;
+mod order;
 mod overview;
 mod pack;
 mod part;

@@ -103,7 +103,26 @@ impl Dataset {
             warnings.map(|warning| DataWarning { message: told(&warning), rows: Vec::new(), ..warning }).collect()
         };
         let idle = loader.idle_on_long().then(|| DataWarning::unused_settings(&["on_long"])).flatten();
-        [self.account().warnings(), Vec::from_iter(idle), lengths, self.others_evaluated().map(of_evaluated).unwrap_or_default()].concat()
+        [
+            self.account().warnings(),
+            Vec::from_iter(idle),
+            self.shares(loader),
+            lengths,
+            self.others_evaluated().map(of_evaluated).unwrap_or_default(),
+        ]
+        .concat()
+    }
+
+    /// Warns about files of which a run reads nothing by their weights.
+    fn shares(&self, loader: &Loader) -> Vec<DataWarning> {
+        let warning = |(file, pieces, weight): (usize, usize, f64)| {
+            let name = self.files().get(file).map_or("", |file| &file.name);
+            let message = format!(
+                "{name}: none of its {pieces} examples comes in this run, by its weight {weight}: more epochs or a greater weight bring some"
+            );
+            DataWarning::once(word!("data.share"), message)
+        };
+        loader.absent(self).into_iter().map(warning).collect()
     }
 
     /// Returns all warnings about the data when they are evaluated in windows of `seq_len` targets.

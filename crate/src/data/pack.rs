@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::entries::{Entry, EntrySlice};
 use super::report::NAMED_ROWS;
 use crate::config::{DataOrder, OnLong};
-use crate::error::{Error, Fault, Result};
 use crate::random;
 
 /// Purpose of the noise that orders the data (shaders/README.md, "Noise").
@@ -101,7 +100,7 @@ impl Pieces {
     }
 
     /// Returns the number of pieces of rows before `row`.
-    fn before_row(&self, row: u32, entries: EntrySlice<'_>) -> usize {
+    pub fn before_row(&self, row: u32, entries: EntrySlice<'_>) -> usize {
         let is_before = |entry: &Entry| entry.row() < row;
         match &self.list {
             Some(list) => list.partition_point(|piece| entries.get(piece.example as usize).as_ref().is_some_and(is_before)),
@@ -127,6 +126,11 @@ impl Windows {
         self.ends.as_ref().unwrap_or(&self.pieces).len()
     }
 
+    /// Returns the number of pieces in all sequences.
+    pub fn items(&self) -> usize {
+        self.pieces.len()
+    }
+
     /// Returns the indices of the pieces of a sequence.
     pub fn get(&self, at: usize) -> Option<&[u32]> {
         let window = self.order.as_ref().map_or(Some(at), |order| order.get(at).map(|window| *window as usize))?;
@@ -150,50 +154,6 @@ pub(super) fn offset_below(end: u64, seed: u64, epoch: u64) -> u64 {
     random::below(random::key(PURPOSE, seed, "offset"), 0, epoch, end)
 }
 
-/// The number of times that the rows of each file come in an epoch.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Mixture {
-    /// Index of the row after the last one of each file, and its weight; empty if all rows come once.
-    files: Vec<(u32, f64)>,
-}
-
-impl Mixture {
-    /// Checks that the weights are those of the files.
-    ///
-    /// # Errors
-    /// `config.invalid` for weights of a stream, or another number of them than of files.
-    pub fn of(weights: &[f64], file_ends: &[u32], rows: bool) -> Result<Self> {
-        if !weights.is_empty() && (!rows || weights.len() != file_ends.len()) {
-            let rule =
-                if rows { format!("one for each of {} files", file_ends.len()) } else { "none where the data are one stream".into() };
-            return Err(Error::InvalidConfig(vec![Fault::new("data_weights", rule, format!("{weights:?}"))]));
-        }
-        Ok(Self { files: file_ends.iter().copied().zip(weights.iter().copied()).collect() })
-    }
-
-    /// Returns the indices of an epoch's pieces, in the order of the data: those of a file as many whole times as its weight states, and
-    /// for the fraction that remains a share of them, drawn by seed and epoch.
-    fn items(&self, pieces: &Pieces, entries: EntrySlice<'_>, seed: u64, epoch: u64) -> Vec<u32> {
-        if self.files.is_empty() {
-            return (0..pieces.len() as u32).collect();
-        }
-        let (mut items, mut first) = (Vec::new(), 0);
-        for (file, (end, weight)) in self.files.iter().enumerate() {
-            let last = pieces.before_row(*end, entries);
-            let mut own: Vec<u32> = (first as u32..last as u32).collect();
-            first = last;
-            for _ in 0..*weight as usize {
-                items.extend(&own);
-            }
-            shuffle(&mut own, seed, epoch, &format!("mixture:{file}"));
-            let share = (own.len() as f64 * weight.fract()).round() as usize;
-            items.extend(own.iter().take(share));
-        }
-        items.sort_unstable();
-        items
-    }
-}
-
 /// Parameters for putting pieces into the sequences of an epoch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Packing {
@@ -204,13 +164,12 @@ pub(super) struct Packing {
     pub epoch: u64,
 }
 
-/// Returns the sequences of an epoch, with one piece each, or several that fit into `seq_len` positions. In the data's own order a sequence
+/// Puts the pieces with these indices into the sequences of an epoch, one piece each, or several that fit into `seq_len` positions. In the data's own order a sequence
 /// takes pieces until the next one does not fit. Otherwise the shuffled pieces are packed in pools, the longest first, each where it leaves
 /// the least room ("best fit, decreasing"), and the sequences are shuffled.
-pub(super) fn windows(pieces: &Pieces, entries: EntrySlice<'_>, mixture: &Mixture, how: Packing) -> Windows {
+pub(super) fn windows(mut items: Vec<u32>, pieces: &Pieces, entries: EntrySlice<'_>, how: Packing) -> Windows {
     let Packing { seq_len, packing, order, seed, epoch } = how;
     let pairs = |item: u32| pieces.get(item as usize).map_or(0, |piece| piece.pairs(entries, seq_len));
-    let mut items = mixture.items(pieces, entries, seed, epoch);
     let held = items.iter().map(|item| pairs(*item) as u64).sum();
     if order == DataOrder::Shuffled {
         shuffle(&mut items, seed, epoch, "order");

@@ -32,7 +32,7 @@ impl TrainConfig {
     /// As for [`Loader::for_run`].
     pub fn with_steps_of(self, dataset: &Dataset) -> Result<Self> {
         let Some(epochs) = self.epochs else { return Ok(self) };
-        let sequences = Loader::for_run(dataset, &self)?.items_per_epoch() as f64 * epochs;
+        let sequences = Loader::for_run(dataset, &self)?.sequences_in(dataset, epochs);
         let a_step = (self.batch_size * self.gradient_accumulation_steps).max(1) as f64;
         let steps = (sequences / a_step).ceil().max(1.0) as u64;
         Ok(Self { epochs: Some(epochs), ..self.overlaid(json!({ "steps": steps }))? })

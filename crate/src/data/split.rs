@@ -4,11 +4,17 @@ use super::entries::Entries;
 use super::pack::shuffle;
 use crate::config::{DataSettings, ValidationRows};
 
+/// Returns how many of `count` rows or tokens are trained on, where the others are the share that is kept for evaluation, rounded to whole
+/// ones.
+pub(super) fn trained(count: usize, settings: &DataSettings) -> usize {
+    count - ((count as f64 * settings.validation_fraction.clamp(0.0, 1.0)).round() as usize).min(count)
+}
+
 /// Moves the examples of the training part before those kept for evaluation, and returns their number. Examples of one row stay together.
-pub(super) fn split(entries: &mut Entries, share: f64, settings: &DataSettings) -> usize {
+pub(super) fn split(entries: &mut Entries, settings: &DataSettings) -> usize {
     let rows = entries.last().map_or(0, |last| last.row() as usize + 1);
     // A single row cannot be divided.
-    let train_rows = ((rows as f64 * share) as usize).max(1);
+    let train_rows = trained(rows, settings).max(1);
     if train_rows >= rows {
         return entries.len();
     }

@@ -126,6 +126,7 @@ codes! {
     "data.row.skipped" => Warning, Core, "rows that cannot be used and were left out, as `on_bad_row` says";
     "data.settings.unused" => Warning, Core, "settings of rows for data that are a text";
     "data.shape" => BadOption, Core, "a row whose keys do not say what is learned";
+    "data.share" => Warning, Core, "a data file of which a run reads nothing, by its weight";
     "data.template" => BadOption, Core, "a chat that the model's template refuses, or a model without a template";
     "data.tokens" => BadOption, Core, "token ids that are cut off or outside the vocabulary";
     "data.too-short" => BadOption, Core, "fewer tokens than one sequence needs";
