@@ -1,13 +1,16 @@
 //! Training data: the contents and order of batches, and refused data.
 
+mod arrays;
 mod chats;
 mod forms;
 mod joints;
 mod kinds;
 mod large;
 mod messages;
+mod newlines;
 mod packing;
 mod shares;
+mod tables;
 mod words;
 
 use std::collections::BTreeSet;

@@ -7,6 +7,7 @@ use serde_json::Map;
 use super::form::{Found, find, hint_of};
 use super::gzip::{Contents, Trailing};
 use super::json::ROW_BYTES;
+use super::newlines::Newlines;
 use super::place::RowPlace;
 use super::report::{DataWarning, FileSummary, NAMED_ROWS};
 use super::rows::{ROWS_AT_ONCE, Rows};
@@ -57,8 +58,8 @@ pub(super) fn opened<'a>(files: &[&'a dyn DataSource], settings: &DataSettings) 
 }
 
 /// Reads the text of a file that is one document.
-pub(super) fn whole_text(source: &dyn DataSource, partial: bool) -> Result<(String, Trailing)> {
-    let (mut text, mut reader) = (String::new(), TextReader::open(source, partial)?);
+pub(super) fn whole_text(source: &dyn DataSource, partial: bool) -> Result<(String, Trailing, Newlines)> {
+    let (mut text, (mut reader, newlines)) = (String::new(), TextReader::open(source, partial)?.with_newlines());
     while pass_on(&mut reader, &mut |piece| text.push_str(piece))? {
         if text.len() > ROW_BYTES {
             let refusal = Refusal::new(word!("data.row")).of(source.name());
@@ -66,7 +67,7 @@ pub(super) fn whole_text(source: &dyn DataSource, partial: bool) -> Result<(Stri
             return Err(refusal.hint("give texts without rows: they are one stream").into());
         }
     }
-    Ok((text, reader.trailing()))
+    Ok((text, reader.trailing(), newlines))
 }
 
 /// Passes the next piece of a text to `take`. Returns false at the end.
@@ -78,9 +79,13 @@ fn pass_on(reader: &mut TextReader<'_>, take: &mut dyn FnMut(&str)) -> Result<bo
     Ok(taken > 0)
 }
 
-/// Passes the text of a file to `take`, piece by piece. Returns what is known of the file's end.
-async fn each_piece(source: &dyn DataSource, partial: bool, interrupt: &Interrupt, take: &mut dyn FnMut(&str)) -> Result<Trailing> {
-    let mut reader = TextReader::open(source, partial)?;
+/// Passes the text of `reader` to `take`, piece by piece.
+async fn each_piece(
+    mut reader: TextReader<'_>,
+    source: &dyn DataSource,
+    interrupt: &Interrupt,
+    take: &mut dyn FnMut(&str),
+) -> Result<Trailing> {
     while pass_on(&mut reader, take)? {
         pause(Some(source), interrupt).await?;
     }
@@ -93,7 +98,8 @@ pub(super) async fn characters(files: &[&dyn DataSource], settings: &DataSetting
     let (mut characters, mut fault) = (BTreeSet::new(), None);
     for Opened { source, found } in opened(files, settings)? {
         if found.form == Form::Text {
-            each_piece(source, settings.partial, interrupt, &mut |piece| characters.extend(piece.chars())).await?;
+            let (reader, _) = TextReader::open(source, settings.partial)?.with_newlines();
+            each_piece(reader, source, interrupt, &mut |piece| characters.extend(piece.chars())).await?;
             continue;
         }
         // Rows that cannot be read are reported when they are learned, unless there are no others.
@@ -145,20 +151,19 @@ pub(super) async fn summaries(files: &[&dyn DataSource], settings: &DataSettings
     Ok(summaries)
 }
 
-/// Warnings about rows that cannot be read, one for each code.
+/// Warnings about rows that cannot be read, or are read in spite of a fault, one for each code.
 #[derive(Default)]
 struct Faults(Vec<DataWarning>);
 
 impl Faults {
-    fn add(&mut self, place: RowPlace, refusal: Refusal) {
-        match self.0.iter_mut().find(|warning| warning.code == refusal.code) {
+    fn add(&mut self, code: &'static str, place: RowPlace, message: String) {
+        match self.0.iter_mut().find(|warning| warning.code == code) {
             Some(warning) => {
                 warning.count += 1;
                 warning.rows.extend((warning.rows.len() < NAMED_ROWS).then_some(place));
             }
             None => {
-                let message = format!("rows cannot be used; the first: {refusal}");
-                self.0.push(DataWarning { code: refusal.code, count: 1, rows: vec![place], message });
+                self.0.push(DataWarning { code, count: 1, rows: vec![place], message });
             }
         }
     }
@@ -176,10 +181,21 @@ async fn summary(source: &dyn DataSource, settings: &DataSettings, interrupt: &I
     }
     let found = find(source, settings)?;
     let mut characters = 0;
-    let trailing = each_piece(source, settings.partial, interrupt, &mut |piece| characters += piece.chars().count()).await?;
+    let mut reader = TextReader::open(source, settings.partial)?;
+    let mut newlines = Newlines::default();
+    if found.form == Form::Text {
+        (reader, newlines) = reader.with_newlines();
+    }
+    let trailing = each_piece(reader, source, interrupt, &mut |piece| characters += piece.chars().count()).await?;
     let (mut count, mut rows) = (0, Rows::open(source, &found, settings.partial)?);
     let mut faults = Faults::default();
-    while let Some((line, row)) = rows.next()? {
+    loop {
+        let next = rows.next()?;
+        for (line, row, note) in rows.notes() {
+            let (word, message) = note.warning();
+            faults.add(word.text(), RowPlace { file: 0, line, row }, message);
+        }
+        let Some((line, row)) = next else { break };
         count += 1;
         if count % ROWS_AT_ONCE == 0 {
             pause(Some(source), interrupt).await?;
@@ -193,7 +209,8 @@ async fn summary(source: &dyn DataSource, settings: &DataSettings, interrupt: &I
             Ok(read) => read.record.name(),
             Err(error) => {
                 let place = RowPlace { file: 0, line, row: count };
-                faults.add(place, placed(error, source.name(), &place.of_fault(found.form)));
+                let refusal = placed(error, source.name(), &place.of_fault(found.form));
+                faults.add(refusal.code, place, format!("rows cannot be used; the first: {refusal}"));
                 "faulty"
             }
         };
@@ -203,6 +220,7 @@ async fn summary(source: &dyn DataSource, settings: &DataSettings, interrupt: &I
         warning(word!("data.form"), found.other_name(&name, settings)),
         warning(word!("data.columns.unused"), rows.unread()),
         warning(word!("data.gzip.trailing"), trailing.warning(&name)),
+        warning(word!("data.newlines"), newlines.warning(&name)),
     ];
     let warnings = of_file.into_iter().flatten().chain(faults.0).collect();
     Ok(FileSummary { name, form: found.form, rows: (found.form != Form::Text).then_some(count), shapes, columns, characters, warnings })

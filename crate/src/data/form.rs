@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value};
 
+use super::array::Array;
 use super::json::{Outline, Value as Text, outline, value};
+use super::record::{first_records, is_separator};
 use super::source::DataSource;
-use super::table::{is_separator, table_reader};
 use super::text::TextReader;
 use crate::config::{DataSettings, Form};
 use crate::error::{Refusal, Result, word};
@@ -108,25 +109,20 @@ fn described(form: Form) -> &'static str {
 fn form_of(source: &dyn DataSource, head: &Head, hint: Option<Form>, partial: bool) -> Result<Form> {
     let start = head.text.trim_start();
     if start.starts_with('{') {
-        return Ok(match outline(&mut TextReader::open(source, partial)?, partial)? {
-            Some(Outline::Array { .. }) => Form::Json,
+        let found = outline(&mut TextReader::open(source, partial)?)?;
+        return Ok(match found {
+            Some(Outline::Array { whole, .. }) if whole || partial => Form::Json,
             Some(Outline::Row) if head.lines().count() > 1 || hint != Some(Form::Jsonl) => Form::Json,
             _ if head.of_objects(hint) => Form::Jsonl,
             // The first row is longer than the examined part.
             _ if !head.whole && head.lines().count() == 1 && first_is_object(source, partial)? => Form::Jsonl,
+            Some(Outline::Array { .. }) => Form::Json,
             _ if hint == Some(Form::Json) => Form::Json,
             _ => Form::Text,
         });
     }
     if let Some(inside) = start.strip_prefix('[') {
-        let inside = inside.trim_start();
-        let is_rows = inside.starts_with('{')
-            && match serde_json::Deserializer::from_str(inside).into_iter::<Value>().next() {
-                Some(Ok(first)) => first.is_object(),
-                // The first row is longer than the examined part.
-                Some(Err(error)) => error.is_eof() && !head.whole,
-                None => false,
-            };
+        let is_rows = inside.trim_start().starts_with('{') && head.is_array_of_rows()?;
         if is_rows || hint == Some(Form::Json) {
             return Ok(Form::Json);
         }
@@ -187,12 +183,24 @@ impl Head {
         2 * self.lines().take(complete).filter(is_object).count() > complete
     }
 
+    /// Detects an array of objects: most of the first elements are, so that a faulty one among them is reported as such.
+    fn is_array_of_rows(&self) -> Result<bool> {
+        let (mut array, mut rows, mut all) = (Array::new(TextReader::of_text(self.text.clone()), false, true), 0, 0);
+        while all < LINES
+            && let Some((_, row)) = array.next()?
+        {
+            (rows, all) = (rows + usize::from(row.is_ok()), all + 1);
+        }
+        // The first row may be longer than the examined part.
+        Ok(2 * rows > all || all == 1 && !self.whole)
+    }
+
     /// Finds the byte that separates the fields of a table: each of the first records has as many fields as the first record has names. If
     /// the file's name does not indicate a table, the names have to look like names.
     fn delimiter(&self, hint: Option<Form>) -> Option<u8> {
         let named = matches!(hint, Some(Form::Csv | Form::Tsv));
         let fields = |delimiter: u8| {
-            let mut records = table_reader(self.text.as_bytes(), delimiter).into_records().take(RECORDS);
+            let mut records = first_records(&self.text, delimiter, self.whole, RECORDS).into_iter();
             let first = records.next()?.ok()?;
             let names = if is_separator(&first) { records.next()?.ok()? } else { first };
             let is_name = |name: &str| {
@@ -206,7 +214,7 @@ impl Head {
                 rows.pop();
             }
             let fits = !rows.is_empty() && distinct && names.len() >= 2 && rows.iter().all(|row| row.len() == names.len());
-            let table = fits && (named || names.iter().all(is_name));
+            let table = fits && (named || names.iter().all(|name| is_name(name)));
             (table || (named && names.len() >= 2)).then_some((table, names.len()))
         };
         let own = match hint {

@@ -59,6 +59,11 @@ impl<'a> Contents<'a> {
         Ok(Self { name, partial, state, trailing: Trailing::default() })
     }
 
+    /// Returns the contents of a file that is empty.
+    pub fn empty() -> Self {
+        Self { name: "", partial: false, state: State::Ended, trailing: Trailing::default() }
+    }
+
     /// Returns what will be known of the file's end.
     pub fn trailing(&self) -> Trailing {
         self.trailing.clone()

@@ -28,7 +28,8 @@ pub(super) enum Value {
 /// State of a scan for the end of a value's brackets and quotes.
 #[derive(Default)]
 struct Nesting {
-    depth: usize,
+    /// Brackets that are open. One that closes another kind is passed over, or closes what is inside of its own kind.
+    open: Vec<u8>,
     in_string: bool,
     escaped: bool,
 }
@@ -43,15 +44,19 @@ impl Nesting {
                 b'"' => self.in_string = false,
                 _ => {}
             }
-            return self.depth == 0 && !self.in_string;
+            return self.open.is_empty() && !self.in_string;
         }
         match byte {
             b'"' => self.in_string = true,
-            b'{' | b'[' => self.depth += 1,
-            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            b'{' | b'[' => self.open.push(byte),
+            b'}' if self.open.last() == Some(&b'{') => drop(self.open.pop()),
+            b']' => {
+                let own = self.open.iter().rposition(|open| *open == b'[');
+                self.open.truncate(own.unwrap_or(self.open.len()));
+            }
             _ => {}
         }
-        self.depth == 0 && !self.in_string
+        self.open.is_empty() && !self.in_string
     }
 }
 
@@ -102,42 +107,48 @@ pub(super) fn value(reader: &mut TextReader<'_>) -> Result<Value> {
 pub(super) enum Outline {
     /// The object itself is the row.
     Row,
-    /// The rows are in one of its arrays, whose bracket is at the byte `at` of the text. The `other` keys of the object are no rows.
-    Array { at: u64, other: Vec<String> },
+    /// The rows are in one of its arrays, whose bracket is at the byte `at` of the text. The `other` keys of the object are no rows. The
+    /// object is `whole` if its end was found.
+    Array { at: u64, other: Vec<String>, whole: bool },
 }
 
-/// Locates the rows in a text that is one object; `None` if it is not an object. A `partial` text may end within its rows.
-pub(super) fn outline(reader: &mut TextReader<'_>, partial: bool) -> Result<Option<Outline>> {
+/// Locates the rows in a text that is one object; `None` if it is not an object. Its rows may be faulty, so that its end is not found.
+pub(super) fn outline(reader: &mut TextReader<'_>) -> Result<Option<Outline>> {
     if reader.skip_blank()? != Some(b'{') {
         return Ok(None);
     }
     reader.take(1);
     let (mut arrays, mut other, mut is_row) = (Vec::new(), Vec::new(), false);
-    let outline = |arrays: &[u64], other: Vec<String>, is_row: bool| match arrays {
-        [only] if !is_row => Outline::Array { at: *only, other },
-        _ => Outline::Row,
-    };
+    let whole = members(reader, &mut arrays, &mut other, &mut is_row)?;
+    Ok(match arrays.as_slice() {
+        [at] if !is_row => Some(Outline::Array { at: *at, other, whole }),
+        _ => whole.then_some(Outline::Row),
+    })
+}
+
+/// Scans the members of an object. Returns true if it ends, and nothing follows.
+fn members(reader: &mut TextReader<'_>, arrays: &mut Vec<u64>, other: &mut Vec<String>, is_row: &mut bool) -> Result<bool> {
     if reader.skip_blank()? != Some(b'}') {
         loop {
-            match member(reader, &mut is_row)? {
+            match member(reader, is_row)? {
                 Some(Member::Rows { at, whole }) => {
                     arrays.push(at);
                     if !whole {
-                        return Ok(partial.then(|| outline(&arrays, other, is_row)));
+                        return Ok(false);
                     }
                 }
                 Some(Member::Other(key)) => other.push(key),
-                None => return Ok(None),
+                None => return Ok(false),
             }
             match reader.skip_blank()? {
                 Some(b',') => reader.take(1),
                 Some(b'}') => break,
-                _ => return Ok(None),
+                _ => return Ok(false),
             }
         }
     }
     reader.take(1);
-    Ok(reader.skip_blank()?.is_none().then(|| outline(&arrays, other, is_row)))
+    Ok(reader.skip_blank()?.is_none())
 }
 
 /// Returns true if the first item is a message of a conversation, which is not a row.
@@ -179,7 +190,8 @@ fn member(reader: &mut TextReader<'_>, is_row: &mut bool) -> Result<Option<Membe
                 beginning.extend(part.chars().take(room));
             })?;
             let inside = beginning.get(1..).unwrap_or_default();
-            let rows = inside.trim_start().starts_with('{');
+            let after_comma = |part: &str| part.trim_start().strip_prefix('{').is_some_and(|key| key.trim_start().starts_with(['"', '\'']));
+            let rows = inside.trim_start().starts_with('{') || inside.split(',').skip(1).any(after_comma);
             *is_row |= begins_with_message(inside);
             match (rows, whole) {
                 (true, _) => Some(Member::Rows { at, whole }),

@@ -1,9 +1,12 @@
 //! Training data: turns a text or a list of examples into batches, in a seeded order that can be resumed exactly.
 
 mod answers;
+mod array;
 mod batch;
+mod boundary;
 mod chat;
 mod corpus;
+mod element;
 mod entries;
 mod example;
 mod files;
@@ -13,8 +16,11 @@ mod hash;
 mod header;
 mod json;
 mod kinds;
+mod lines;
 mod loader;
 mod mixture;
+mod newlines;
+mod note;
 mod order;
 mod overview;
 mod pack;
@@ -23,6 +29,7 @@ mod place;
 mod positions;
 mod preview;
 mod read;
+mod record;
 mod records;
 mod report;
 mod row;
@@ -36,6 +43,7 @@ mod suggest;
 mod table;
 mod text;
 mod unread_parts;
+mod window;
 
 pub use corpus::Dataset;
 pub use source::{DataFile, DataSource};

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::corpus::{Content, Dataset};
 use super::files::{Opened, are_tokens, opened, whole_text};
 use super::gzip::{Contents, Trailing};
+use super::newlines::Newlines;
 use super::place::RowPlace;
 use super::records::{NO_END, Records};
 use super::report::{Account, DataWarning, FileReport};
@@ -64,6 +65,7 @@ struct Current<'a> {
     rows: usize,
     kind: Kind<'a>,
     trailing: Trailing,
+    newlines: Newlines,
 }
 
 enum Kind<'a> {
@@ -127,11 +129,10 @@ impl<'a> DataReader<'a> {
         if self.read_on(&mut current)? {
             self.current = Some(current);
         } else {
-            let Current { file, rows, trailing, .. } = current;
+            let Current { file, rows, trailing, newlines, .. } = current;
             let (name, rows) = (shown(file.source.name()), (!self.stream).then_some(rows));
-            if let Some(message) = trailing.warning(&name) {
-                self.records.account.warn(word!("data.gzip.trailing"), None, message);
-            }
+            self.records.account.warn_once(word!("data.gzip.trailing"), trailing.warning(&name));
+            self.records.account.warn_once(word!("data.newlines"), newlines.warning(&name));
             self.records.account.file(FileReport { name, form: file.found.form, rows });
         }
         Ok(true)
@@ -178,40 +179,35 @@ impl<'a> DataReader<'a> {
     }
 
     fn begin(&mut self, file: Opened<'a>) -> Result<Current<'a>> {
-        self.named(&file);
+        // A name may indicate another form.
+        let message = file.found.other_name(&shown(file.source.name()), self.records.settings);
+        self.records.account.warn_once(word!("data.form"), message);
         let partial = self.records.settings.partial;
+        let mut newlines = Newlines::default();
         let (trailing, kind) = match file.found.form {
             Form::Tokens => {
                 let reader = Contents::open(file.source, partial)?;
                 (reader.trailing(), Kind::Ids { reader, pending: Vec::new(), offset: 0 })
             }
             Form::Text if self.stream => {
-                let reader = TextReader::open(file.source, partial)?;
+                let (reader, found) = TextReader::open(file.source, partial)?.with_newlines();
+                newlines = found;
                 (reader.trailing(), Kind::Text { reader, pending: String::new(), enough: 0 })
             }
             Form::Text => (Trailing::default(), Kind::Document),
             _ => {
                 let rows = Rows::open(file.source, &file.found, partial)?;
-                if let Some(message) = rows.unread() {
-                    self.records.account.warn(word!("data.columns.unused"), None, message);
-                }
+                self.records.account.warn_once(word!("data.columns.unused"), rows.unread());
                 (rows.trailing(), Kind::Rows(rows))
             }
         };
-        Ok(Current { file, rows: 0, kind, trailing })
+        Ok(Current { file, rows: 0, kind, trailing, newlines })
     }
 
     /// Warns about files in folders of texts that are not read, by their names.
     pub fn passed_over(&mut self, names: &[String]) {
         if let Some(warning) = DataWarning::passed_over(names) {
             self.records.account.warn(word!("data.folder"), None, warning.message);
-        }
-    }
-
-    /// Warns about a name that indicates another form.
-    fn named(&mut self, file: &Opened<'_>) {
-        if let Some(message) = file.found.other_name(&shown(file.source.name()), self.records.settings) {
-            self.records.account.warn(word!("data.form"), None, message);
         }
     }
 
@@ -232,8 +228,8 @@ impl<'a> DataReader<'a> {
             Kind::Document => {
                 current.rows = 1;
                 let text = whole_text(current.file.source, self.records.settings.partial);
-                let row = text.map(|(text, trailing)| {
-                    current.trailing = trailing;
+                let row = text.map(|(text, trailing, newlines)| {
+                    (current.trailing, current.newlines) = (trailing, newlines);
                     Map::from_iter([("text".to_owned(), Value::from(text))])
                 });
                 let place = place(1, 1, &self.records.account);
@@ -242,7 +238,11 @@ impl<'a> DataReader<'a> {
             }
             Kind::Rows(rows) => {
                 for _ in 0..ROWS_AT_ONCE {
-                    let Some((line, row)) = rows.next()? else { return Ok(false) };
+                    let next = rows.next()?;
+                    for (line, row, note) in rows.notes() {
+                        self.records.note(place(line, row, &self.records.account), (name, form), &note);
+                    }
+                    let Some((line, row)) = next else { return Ok(false) };
                     current.rows += 1;
                     let expected = || format!("a row of {}", form.name());
                     let row = row.map_err(|fault| Refusal::new(word!("data.row")).expected(expected()).found(fault).into());

@@ -7,6 +7,7 @@ use super::example::{Encoded, Example, completion, document};
 use super::files::placed;
 use super::form::hint_of;
 use super::hash::DataHash;
+use super::note::Note;
 use super::place::RowPlace;
 use super::report::Account;
 use super::shape::{Read, Record, read_row};
@@ -93,6 +94,20 @@ impl<'a> Records<'a> {
             Err(error) => self.fault(place, file, error),
         }
         Ok(())
+    }
+
+    /// Records a note on rows of a file that are read: a warning, or a fault where faulty rows are.
+    pub fn note(&mut self, place: RowPlace, file: (&str, Form), note: &Note) {
+        match note {
+            Note::Between(found) if self.settings.on_bad_row == OnBadRow::Stop => {
+                let refusal = Refusal::new(word!("data.row")).expected("rows with a comma between two of them").found(found);
+                self.fault(place, file, refusal.into());
+            }
+            _ => {
+                let (word, message) = note.warning();
+                self.account.warn(word, Some(place), message);
+            }
+        }
     }
 
     /// Refuses chats for a model whose chat template is absent or broken: no row can be used then, and none is at fault.

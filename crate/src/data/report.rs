@@ -233,9 +233,10 @@ impl Account {
         }
     }
 
-    /// Counts a warning under its code, which keeps its first message.
+    /// Counts a warning under its code, which keeps its first message, but that quotes are told by what is wrong with them.
     pub fn warn(&mut self, word: Word, place: Option<RowPlace>, message: String) {
-        let found = self.warnings.iter().position(|warning| warning.code == word.text() && (place.is_some() || warning.message == message));
+        let one = place.is_some() && word != word!("data.quotes");
+        let found = self.warnings.iter().position(|warning| warning.code == word.text() && (one || warning.message == message));
         let at = found.unwrap_or_else(|| {
             self.warnings.push(DataWarning { code: word.text(), count: 0, rows: Vec::new(), message });
             self.warnings.len() - 1
@@ -245,6 +246,11 @@ impl Account {
         if warning.rows.len() < NAMED_ROWS {
             warning.rows.extend(place);
         }
+    }
+
+    /// Adds a warning that concerns no row, if there is a message.
+    pub fn warn_once(&mut self, word: Word, message: Option<String>) {
+        message.into_iter().for_each(|message| self.warn(word, None, message));
     }
 
     /// Returns the date that chat templates see.

@@ -1,11 +1,11 @@
 //! The rows of a file of each form, with the line at which each begins.
 
-use serde::de::IgnoredAny;
-
+use super::array::Array;
 use super::form::Found;
 use super::gzip::Trailing;
-use super::json::{self, Outline, ROW_BYTES, outline};
-use super::row::{self, Row, object, parsed, too_long};
+use super::json::{Outline, ROW_BYTES, outline};
+use super::note::Note;
+use super::row::{Row, parsed, too_long};
 use super::source::DataSource;
 use super::suggest::named;
 use super::table::Table;
@@ -18,8 +18,7 @@ pub(super) const ROWS_AT_ONCE: usize = 64;
 /// Maximum number of keys next to the rows that a warning names.
 const UNREAD_KEYS: usize = 12;
 
-/// The rows of a file, from first to last. An unreadable part is returned as the row's fault, which is the last row if the rest of the file
-/// has no meaning after it.
+/// The rows of a file, from first to last. An unreadable part is returned as the row's fault.
 pub(super) struct Rows<'a> {
     name: &'a str,
     kind: Kind<'a>,
@@ -28,16 +27,14 @@ pub(super) struct Rows<'a> {
     trailing: Trailing,
     /// Keys next to the rows in a file that is one object.
     unread: Vec<String>,
+    /// Number of rows so far, those that are held back included.
+    count: usize,
+    notes: Vec<(usize, usize, Note)>,
 }
 
 enum Kind<'a> {
     Lines(TextReader<'a>),
-    /// An array, which is the whole file or `inside` an object.
-    Array {
-        reader: TextReader<'a>,
-        begun: bool,
-        inside: bool,
-    },
+    Array(Box<Array<'a>>),
     One(TextReader<'a>),
     Table(Box<Table<'a>>),
     /// Nothing is left.
@@ -51,20 +48,20 @@ impl<'a> Rows<'a> {
         let (trailing, mut unread) = (reader.trailing(), Vec::new());
         let kind = match found.form {
             Form::Jsonl => Kind::Lines(reader),
-            Form::Json if reader.skip_blank()? == Some(b'[') => Kind::Array { reader, begun: false, inside: false },
-            Form::Json => match outline(&mut TextReader::open(source, partial)?, partial)? {
-                Some(Outline::Array { at, other }) => {
+            Form::Json if reader.skip_blank()? == Some(b'[') => Kind::Array(Box::new(Array::new(reader, false, partial))),
+            Form::Json => match outline(&mut TextReader::open(source, partial)?)? {
+                Some(Outline::Array { at, other, .. }) => {
                     unread = other;
                     reader.skip_to(at)?;
-                    Kind::Array { reader, begun: false, inside: true }
+                    Kind::Array(Box::new(Array::new(reader, true, partial)))
                 }
                 // Includes a text that is not an object: its fault is that of the row.
                 Some(Outline::Row) | None => Kind::One(reader),
             },
-            Form::Csv | Form::Tsv => Kind::Table(Box::new(Table::new(reader, found.delimiter))),
+            Form::Csv | Form::Tsv => Kind::Table(Box::new(Table::new(reader, found.delimiter, partial))),
             Form::Text | Form::Tokens => Kind::Done,
         };
-        Ok(Self { name: source.name(), kind, before: partial.then_some(None), trailing, unread })
+        Ok(Self { name: source.name(), kind, before: partial.then_some(None), trailing, unread, count: 0, notes: Vec::new() })
     }
 
     /// Returns what will be known of the file's end.
@@ -97,25 +94,40 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Returns the notes on the rows so far that were not returned before, each with its line and the number of its row.
+    pub fn notes(&mut self) -> Vec<(usize, usize, Note)> {
+        std::mem::take(&mut self.notes)
+    }
+
     fn read(&mut self) -> Result<Option<(usize, Row)>> {
-        match &mut self.kind {
-            Kind::Lines(reader) => next_line(reader),
-            Kind::Array { reader, begun, inside } => {
-                let (row, goes_on) = next_item(reader, begun, *inside)?;
-                if !goes_on {
-                    self.kind = Kind::Done;
-                }
-                Ok(row)
+        let mut notes = Vec::new();
+        let row = self.read_with(&mut notes)?;
+        self.count += 1;
+        self.notes.extend(notes.into_iter().map(|(line, note)| (line, self.count, note)));
+        Ok(row)
+    }
+
+    fn read_with(&mut self, notes: &mut Vec<(usize, Note)>) -> Result<Option<(usize, Row)>> {
+        Ok(match &mut self.kind {
+            Kind::Lines(reader) => next_line(reader)?,
+            Kind::Array(array) => {
+                let row = array.next()?;
+                notes.append(&mut array.notes);
+                row
             }
             Kind::One(reader) => {
                 let line = reader.line();
                 let row = one(reader)?;
                 self.kind = Kind::Done;
-                Ok(Some((line, row)))
+                Some((line, row))
             }
-            Kind::Table(table) => table.next(self.name),
-            Kind::Done => Ok(None),
-        }
+            Kind::Table(table) => {
+                let row = table.next()?;
+                notes.append(&mut table.notes);
+                row
+            }
+            Kind::Done => None,
+        })
     }
 }
 
@@ -149,48 +161,4 @@ fn one(reader: &mut TextReader<'_>) -> Result<Row> {
         let taken = more.len();
         reader.take(taken);
     }
-}
-
-/// Returns the next row of an array, and true if others may follow.
-fn next_item(reader: &mut TextReader<'_>, begun: &mut bool, inside: bool) -> Result<(Option<(usize, Row)>, bool)> {
-    let next = reader.skip_blank()?;
-    let fault = |reader: &TextReader<'_>, fault: &str| Ok((Some((reader.line(), Err(fault.to_owned()))), false));
-    match (next, *begun) {
-        (Some(b'['), false) => {
-            reader.take(1);
-            *begun = true;
-            if reader.skip_blank()? == Some(b']') {
-                return end_of_array(reader, inside);
-            }
-        }
-        (Some(b','), true) => {
-            reader.take(1);
-            reader.skip_blank()?;
-        }
-        (Some(b']'), true) => return end_of_array(reader, inside),
-        (None, _) => return fault(reader, "the end of the file within the array"),
-        _ => return fault(reader, "neither a comma nor the end of the array"),
-    }
-    let line = reader.line();
-    Ok(match json::value(reader)? {
-        json::Value::Whole(text) => {
-            let row = row::value(&text, line);
-            // After invalid JSON the rest has no meaning.
-            let goes_on = row.is_ok() || serde_json::from_str::<IgnoredAny>(&text).is_ok();
-            (Some((line, row.and_then(object))), goes_on)
-        }
-        json::Value::Cut(text) if text.is_empty() => return fault(reader, "the end of the file in place of an object"),
-        json::Value::Cut(text) => (Some((line, parsed(&text, line))), false),
-        json::Value::TooLong => (Some((line, Err(too_long()))), true),
-    })
-}
-
-/// Checks that nothing follows the rows, except for the rest of the object that they are `inside` of.
-fn end_of_array(reader: &mut TextReader<'_>, inside: bool) -> Result<(Option<(usize, Row)>, bool)> {
-    reader.take(1);
-    Ok(match reader.skip_blank()? {
-        Some(_) if inside => (None, false),
-        None => (None, false),
-        Some(_) => (Some((reader.line(), Err("something after the end of the array".to_owned()))), false),
-    })
 }

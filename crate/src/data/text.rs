@@ -1,9 +1,10 @@
 //! Decodes the text of a data file piece by piece.
 
-use std::io::{self, Read};
+use std::io::Read;
 
 use super::gzip::{Contents, Trailing};
 use super::kinds::other_kind;
+use super::newlines::Newlines;
 use super::source::{DataSource, unreadable};
 use crate::error::{Error, Refusal, Result, word};
 
@@ -34,6 +35,7 @@ pub(super) struct TextReader<'a> {
     taken: usize,
     position: u64,
     line: usize,
+    newlines: Option<Newlines>,
 }
 
 impl<'a> TextReader<'a> {
@@ -45,10 +47,25 @@ impl<'a> TextReader<'a> {
     pub fn open(source: &'a dyn DataSource, partial: bool) -> Result<Self> {
         let (name, text, raw) = (source.name(), String::new(), Vec::new());
         let (encoding, inner) = (Encoding::Utf8, Contents::open(source, partial)?);
-        let mut reader = Self { inner, name, partial, encoding, raw, offset: 0, ended: false, text, taken: 0, position: 0, line: 1 };
+        let mut reader =
+            Self { inner, name, partial, encoding, raw, offset: 0, ended: false, text, taken: 0, position: 0, line: 1, newlines: None };
         reader.read_more()?;
         reader.begin()?;
         Ok(reader)
+    }
+
+    /// Reads a decoded text.
+    pub fn of_text(text: String) -> Self {
+        let (encoding, inner, raw) = (Encoding::Utf8, Contents::empty(), Vec::new());
+        let (name, ended) = ("", true);
+        Self { inner, name, partial: false, encoding, raw, offset: 0, ended, text, taken: 0, position: 0, line: 1, newlines: None }
+    }
+
+    /// Reads line ends as Python does in text mode: CR LF and CR are LF. Returns what will be known of them.
+    pub fn with_newlines(mut self) -> (Self, Newlines) {
+        let newlines = Newlines::default();
+        self.newlines = Some(newlines.clone());
+        (self, newlines)
     }
 
     fn begin(&mut self) -> Result<()> {
@@ -139,6 +156,9 @@ impl<'a> TextReader<'a> {
         };
         self.raw.drain(..done);
         self.offset += done;
+        if let Some(newlines) = &mut self.newlines {
+            newlines.replace(&mut self.text);
+        }
         Ok(())
     }
 
@@ -216,19 +236,6 @@ impl<'a> TextReader<'a> {
     /// Returns the line of the next byte, counted from 1.
     pub fn line(&self) -> usize {
         self.line
-    }
-}
-
-impl Read for TextReader<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.load().map_err(io::Error::other)?;
-        let text = self.text.as_bytes().get(self.taken..).unwrap_or_default();
-        let count = text.len().min(buf.len());
-        if let (Some(to), Some(from)) = (buf.get_mut(..count), text.get(..count)) {
-            to.copy_from_slice(from);
-        }
-        self.take(count);
-        Ok(count)
     }
 }
 

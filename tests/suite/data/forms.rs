@@ -242,7 +242,7 @@ fn all_faulty_rows_are_found_and_may_be_left_out() {
     for (name, bytes, line) in [
         ("a.csv", "prompt,completion\na,b\nc\n", "line 3"),
         ("a.csv", "text,text\na,b\n", "line 1"),
-        ("a.csv", "prompt,completion\na,b\nc,\"d\ne,f\n", "line 3"),
+        ("a.csv", "prompt,completion\na,b\nc,\"d\ne\n", "line 3"),
         ("a.csv", "prompt,completion\r\na,b\r\n\r\nc\r\n", "line 4"),
         ("a.csv", "prompt,completion\ra,b\rc\r", "line 3"),
         ("a.csv", "prompt,completion\r\n\"a\r\nb\",c\r\nd\r\n", "line 4"),

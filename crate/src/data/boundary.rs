@@ -1,0 +1,101 @@
+//! Finds the row after a faulty element of a JSON array, whose quotes or brackets do not show its end.
+
+use serde_json::{Map, Value};
+
+use super::element::{Element, End};
+use super::json::ROW_BYTES;
+use super::row::is_message;
+use super::window::Window;
+use crate::error::Result;
+
+/// Maximum number of first keys of rows that are remembered.
+const KEYS: usize = 64;
+/// Maximum length in bytes of a key that is looked for.
+const KEY: usize = 256;
+
+/// First keys of the rows, by which the next one is recognized.
+#[derive(Default)]
+pub(super) struct Keys(Vec<String>);
+
+impl Keys {
+    /// Adds a key.
+    pub fn learn(&mut self, key: Option<String>) {
+        let new = key.filter(|key| self.0.len() < KEYS && !self.0.contains(key));
+        self.0.extend(new);
+    }
+
+    /// Finds the beginning of a row from the byte `from` on: an object whose first key is that of another row, or which is JSON and comes
+    /// after another object; after a comma `any` object, as in words between rows. What is passed over is kept, unless it is longer than a
+    /// row may be.
+    pub fn find(&self, window: &mut Window<'_>, from: usize, any: bool, inside: bool) -> Result<Option<usize>> {
+        let mut from = from;
+        loop {
+            let rest = window.rest();
+            let Some(at) = rest.get(from..).and_then(|rest| rest.find('{')).map(|at| from + at) else {
+                from = rest.len();
+                if from > ROW_BYTES {
+                    window.take(from);
+                    from = 0;
+                }
+                if !window.more()? {
+                    return Ok(None);
+                }
+                continue;
+            };
+            let object = rest.get(at + 1..).unwrap_or_default();
+            if object.len() < KEY && window.more()? {
+                continue;
+            }
+            if self.is_row(window, at, any, inside)? {
+                return Ok(Some(at));
+            }
+            from = at + 1;
+        }
+    }
+
+    /// Returns true if a row begins with the bracket at `at`.
+    fn is_row(&self, window: &mut Window<'_>, at: usize, any: bool, inside: bool) -> Result<bool> {
+        let (before, rest) = window.rest().split_at_checked(at).unwrap_or_default();
+        let (blank, before) = (before.len() - before.trim_end().len(), before.trim_end());
+        let separated =
+            before.ends_with([',', '}', ']', '[']) || window.rest().get(at - blank..at).is_some_and(|blank| blank.contains('\n'));
+        if separated && (any || first_key(rest).is_some_and(|key| self.0.contains(&key))) {
+            return Ok(true);
+        }
+        let object = before.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']'));
+        let brackets = before.get(object.len()..).unwrap_or_default();
+        if !object.ends_with('}') || brackets.contains('[') && !brackets.contains(']') {
+            return Ok(false);
+        }
+        let (mut element, mut end) = (Element::default(), at);
+        loop {
+            let bytes = window.rest().as_bytes().get(end..).unwrap_or_default();
+            let (count, found) = (bytes.len(), bytes.iter().zip(end..).find_map(|(byte, at)| element.take(*byte, at)));
+            end += count;
+            if let Some(found) = found {
+                let End::Whole(end) = found else { return Ok(false) };
+                let (text, after) = window.rest().get(at..).and_then(|rest| rest.split_at_checked(end - at)).unwrap_or_default();
+                // The last object of a list inside a row is followed by the ends of both.
+                let after: String = after.chars().filter(|c| !c.is_whitespace()).take(3).collect();
+                if after.starts_with("]}") && after != "]}" || after.starts_with("],\"") && !inside || after.starts_with('}') {
+                    return Ok(false);
+                }
+                return Ok(serde_json::from_str::<Map<String, Value>>(text).is_ok_and(|row| !is_message(&Value::Object(row))));
+            }
+            if end - at > ROW_BYTES || !window.more()? {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// Returns the first key of an object, up to the first byte that is no letter, digit, `_`, `-` or `.` if it has no end.
+pub(super) fn first_key(text: &str) -> Option<String> {
+    let inside = text.strip_prefix('{')?.trim_start();
+    let quote = inside.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let inside = inside.get(quote.map_or(0, char::len_utf8)..)?;
+    let quoted = quote.and_then(|quote| inside.split_once(quote)).filter(|(_, after)| after.trim_start().starts_with(':'));
+    let bare = || inside.split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '.')).next();
+    let key = quoted.map(|(key, _)| key).or_else(bare)?;
+    (!key.is_empty() && key.len() <= KEY).then(|| key.to_owned())
+}
