@@ -13,6 +13,9 @@ const KEYS: usize = 64;
 /// Maximum length in bytes of a key that is looked for.
 const KEY: usize = 256;
 
+/// Number of bytes that are read to find objects that are JSON, after one faulty element.
+const READ: usize = 1 << 20;
+
 /// First keys of the rows, by which the next one is recognized.
 #[derive(Default)]
 pub(super) struct Keys(Vec<String>);
@@ -28,7 +31,7 @@ impl Keys {
     /// after another object; after a comma `any` object, as in words between rows. What is passed over is kept, unless it is longer than a
     /// row may be.
     pub fn find(&self, window: &mut Window<'_>, from: usize, any: bool, inside: bool) -> Result<Option<usize>> {
-        let mut from = from;
+        let (mut from, mut room) = (from, READ);
         loop {
             let rest = window.rest();
             let Some(at) = rest.get(from..).and_then(|rest| rest.find('{')).map(|at| from + at) else {
@@ -46,7 +49,7 @@ impl Keys {
             if object.len() < KEY && window.more()? {
                 continue;
             }
-            if self.is_row(window, at, any, inside)? {
+            if self.is_row(window, at, any, inside, &mut room)? {
                 return Ok(Some(at));
             }
             from = at + 1;
@@ -54,7 +57,7 @@ impl Keys {
     }
 
     /// Returns true if a row begins with the bracket at `at`.
-    fn is_row(&self, window: &mut Window<'_>, at: usize, any: bool, inside: bool) -> Result<bool> {
+    fn is_row(&self, window: &mut Window<'_>, at: usize, any: bool, inside: bool, room: &mut usize) -> Result<bool> {
         let (before, rest) = window.rest().split_at_checked(at).unwrap_or_default();
         let (blank, before) = (before.len() - before.trim_end().len(), before.trim_end());
         let separated =
@@ -69,9 +72,10 @@ impl Keys {
         }
         let (mut element, mut end) = (Element::default(), at);
         loop {
-            let bytes = window.rest().as_bytes().get(end..).unwrap_or_default();
-            let (count, found) = (bytes.len(), bytes.iter().zip(end..).find_map(|(byte, at)| element.take(*byte, at)));
+            let bytes = window.rest().as_bytes().get(end..).unwrap_or_default().iter().take(*room);
+            let (count, found) = (bytes.len(), bytes.zip(end..).find_map(|(byte, at)| element.take(*byte, at)));
             end += count;
+            *room -= count;
             if let Some(found) = found {
                 let End::Whole(end) = found else { return Ok(false) };
                 let (text, after) = window.rest().get(at..).and_then(|rest| rest.split_at_checked(end - at)).unwrap_or_default();
@@ -82,7 +86,7 @@ impl Keys {
                 }
                 return Ok(serde_json::from_str::<Map<String, Value>>(text).is_ok_and(|row| !is_message(&Value::Object(row))));
             }
-            if end - at > ROW_BYTES || !window.more()? {
+            if *room == 0 || !window.more()? {
                 return Ok(false);
             }
         }

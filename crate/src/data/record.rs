@@ -10,7 +10,7 @@ use super::text::TextReader;
 use crate::error::Result;
 
 /// Number of lines after which a record with too many fields is given up: its quote is not closed.
-const LINES: usize = 64;
+const LINES: usize = 8;
 /// Faults of quotes.
 const UNCLOSED: &str = "a quote that is not closed";
 const AFTER_QUOTE: &str = "text after the quote that closes a field";
