@@ -12,7 +12,7 @@ use crate::error::{Error, Fault, Result};
 use crate::gpu::read_f32;
 use crate::model::{Model, Span};
 use crate::random;
-use crate::tokenizer::{Conversation, Tokenizer};
+use crate::tokenizer::{Conversation, Findings, TextWarning, Tokenizer};
 
 pub use config::GenerateConfig;
 
@@ -89,6 +89,7 @@ pub struct Generator {
     ended: Option<End>,
     /// Ids that no token has, such as rows that pad a table; known from the first token on.
     absent: Option<Vec<u32>>,
+    findings: Findings,
 }
 
 impl Generator {
@@ -98,8 +99,8 @@ impl Generator {
     /// # Errors
     /// `config.invalid` for a prompt without tokens, `model.context` for one longer than the context, and the tokenizer's errors.
     pub fn new(model: &Model, tokenizer: &Tokenizer, prompt: &str, config: GenerateConfig) -> Result<Self> {
-        let ids = tokenizer.encode_beginning(prompt)?;
-        Self::from_ids(model, tokenizer.stops(), &ids, config)
+        let (ids, findings) = tokenizer.encode_text(prompt)?;
+        Ok(Self { findings, ..Self::from_ids(model, tokenizer.stops(), &ids, config)? })
     }
 
     /// Starts the answer to `conversation` as the chat template writes it, with nothing before it; any of [`Tokenizer::stops`] ends the
@@ -112,8 +113,8 @@ impl Generator {
         config: GenerateConfig,
         prefix: Prefix,
     ) -> Result<Self> {
-        let ids = tokenizer.encode(&tokenizer.render_chat(conversation, true)?.text)?;
-        Self::after(model, tokenizer.stops(), &ids, config, prefix)
+        let (ids, findings) = tokenizer.encode_chat(conversation, true)?;
+        Ok(Self { findings, ..Self::after(model, tokenizer.stops(), &ids, config, prefix)? })
     }
 
     /// Starts after the tokens `prompt`, as [`Self::new`] does after a text; any of `stop` ends the text.
@@ -132,7 +133,13 @@ impl Generator {
         let prefix = prefix.shared_with(prompt);
         let pending = prompt.iter().skip(prefix.len()).copied().collect();
         let ids = prompt.to_vec();
-        Ok(Self { config, prefix, pending, ids, shown: None, stop, generated: 0, key, ended: None, absent: None })
+        let findings = Findings::default();
+        Ok(Self { config, prefix, pending, ids, shown: None, stop, generated: 0, key, ended: None, absent: None, findings })
+    }
+
+    /// Returns the warnings about the prompt or the conversation.
+    pub fn warnings(&self) -> Vec<TextWarning> {
+        self.findings.warnings()
     }
 
     /// Returns the number of tokens that are computed, and of those that the next token computes.

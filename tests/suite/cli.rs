@@ -30,6 +30,7 @@ mod runs;
 mod settings;
 mod signals;
 mod templates;
+mod text_to_ids;
 mod told;
 
 use std::path::{Path, PathBuf};

@@ -11,6 +11,7 @@ mod newlines;
 mod packing;
 mod shares;
 mod tables;
+mod text_to_ids;
 mod words;
 
 use std::collections::BTreeSet;

@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::chat::{Chat, as_read};
+use super::chat::Chat;
 use super::example::Example;
-use super::header::{Header, common, with_other_content};
+use super::header::{Header, common, common_end, with_content, with_other_content};
 use super::positions::Tokens;
 use crate::config::LossOn;
 use crate::error::{Error, Refusal, Result, shown, word};
-use crate::tokenizer::{Conversation, Rendered, Tokenizer, next_message};
+use crate::tokenizer::{Conversation, Findings, Rendered, Tokenizer, next_message};
 
 /// An answer: the text of the conversation that ends with it, and the bytes of the answer in this text.
 struct Answer {
@@ -50,12 +50,16 @@ pub(super) struct Taught {
     pub rule: Rule,
     /// True if one token has the end of a prompt and the beginning of its answer: it is not learned.
     pub crosses: bool,
+    /// Findings about the text of the whole conversation.
+    pub findings: Findings,
 }
 
 impl Taught {
     /// Creates the only example of a conversation, which learns the spans of its text.
-    fn whole(tokens: &Tokens<'_>, spans: &[Range<usize>], rule: Rule) -> Self {
-        Self { examples: vec![tokens.example(spans)], rule, crosses: rule != Rule::Whole && tokens.crosses(spans) }
+    fn whole(conversation: &Conversation, tokens: &Tokens<'_>, spans: &[Range<usize>], rule: Rule, tokenizer: &Tokenizer) -> Result<Self> {
+        let crosses = rule != Rule::Whole && tokens.crosses(spans);
+        let findings = tokenizer.chat_findings(conversation, tokens.text, &tokens.ids)?;
+        Ok(Self { examples: vec![tokens.example(spans)], rule, crosses, findings })
     }
 }
 
@@ -64,37 +68,43 @@ impl Taught {
 /// rewrites earlier turns, each answer becomes an example of its own, whose conversation ends with it, as the model sees it when it is
 /// used.
 pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Taught> {
-    let chat = Chat { conversation: as_read(&chat.conversation, tokenizer), learned: chat.learned.clone(), keys: Vec::new() };
+    let chat = Chat { conversation: tokenizer.as_read(&chat.conversation), learned: chat.learned.clone(), keys: Vec::new() };
     if loss_on == LossOn::All {
-        let text = tokenizer.render_chat(&chat.conversation, false)?.text;
+        let text = written(tokenizer.render_chat(&chat.conversation, false)?)?.text;
         let last = chat.learned.len().checked_sub(1).filter(|&at| role(&chat.conversation, at) == "assistant");
         let last = last.and_then(|at| answer(&chat.conversation, at, tokenizer).ok());
         let text = ended(text, last.as_ref());
         let whole = Tokens::of(&text, tokenizer)?;
         let learned = all_but(&chat, &whole, tokenizer)?;
-        return Ok(Taught::whole(&whole, &learned, Rule::Whole));
+        return Taught::whole(&chat.conversation, &whole, &learned, Rule::Whole, tokenizer);
     }
     let answers: Vec<usize> = (0..chat.learned.len()).filter(|&at| role(&chat.conversation, at) == "assistant").collect();
-    let mut learned: Vec<usize> = answers.iter().copied().filter(|&at| chat.learned[at]).collect();
+    let mut learned: Vec<usize> = (0..chat.learned.len()).filter(|&at| chat.learned[at]).collect();
     if learned.is_empty() {
         return Err(if answers.is_empty() { without_assistant(&chat.conversation) } else { unusable("no answer that is to be learned") });
     }
     if loss_on == LossOn::Last {
         learned = learned.split_off(learned.len() - 1);
     }
-    let Rendered { text, generated } = tokenizer.render_chat(&chat.conversation, false)?;
+    let Rendered { text, generated } = written(tokenizer.render_chat(&chat.conversation, false)?)?;
     if !generated.is_empty() {
-        let spans = marked(generated, &answers, &learned)?;
-        return Ok(Taught::whole(&Tokens::of(&text, tokenizer)?, &spans, Rule::Marks));
+        // The marks are those of answers.
+        let (answered, others): (Vec<usize>, Vec<usize>) = learned.iter().copied().partition(|at| answers.contains(at));
+        let mut spans = marked(generated, &answers, &answered)?;
+        for at in others {
+            spans.push(said(&chat.conversation, at, tokenizer)?.span);
+        }
+        return Taught::whole(&chat.conversation, &Tokens::of(&text, tokenizer)?, &spans, Rule::Marks, tokenizer);
     }
     let found = learned.iter().map(|&at| answer(&chat.conversation, at, tokenizer)).collect::<Result<Vec<Answer>>>()?;
     let text = ended(text, found.last());
     let whole = Tokens::of(&text, tokenizer)?;
     let spans: Option<Vec<Range<usize>>> = found.iter().map(|answer| answer.in_whole(&whole, tokenizer)).collect();
     if let Some(spans) = spans {
-        return Ok(Taught::whole(&whole, &spans, Rule::Prefix));
+        return Taught::whole(&chat.conversation, &whole, &spans, Rule::Prefix, tokenizer);
     }
-    let mut taught = Taught { examples: Vec::new(), rule: Rule::PerAnswer, crosses: false };
+    let findings = tokenizer.chat_findings(&chat.conversation, &text, &whole.ids)?;
+    let mut taught = Taught { examples: Vec::new(), rule: Rule::PerAnswer, crosses: false, findings };
     for answer in &found {
         let alone = Tokens::of(&answer.text, tokenizer)?;
         let end = alone.turn_end(&answer.span, tokenizer).unwrap_or(answer.span.end);
@@ -103,6 +113,13 @@ pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) 
         taught.crosses |= alone.crosses(std::slice::from_ref(&learned));
     }
     Ok(taught)
+}
+
+/// Refuses the text of a template that writes nothing of a conversation.
+fn written(rendered: Rendered) -> Result<Rendered> {
+    let refuse =
+        || Refusal::new(word!("data.template")).expected("a text").found("a chat template that writes nothing of this conversation");
+    if rendered.text.trim().is_empty() { Err(refuse().into()) } else { Ok(rendered) }
 }
 
 /// Returns the spans of the text except for the answers that are read but not learned.
@@ -159,6 +176,9 @@ fn marked(generated: Vec<Range<usize>>, answers: &[usize], learned: &[usize]) ->
 
 /// Renders the conversation up to the message `at`, and locates this message in the text.
 fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Answer> {
+    if role(conversation, at) != "assistant" {
+        return said(conversation, at, tokenizer);
+    }
     let text = match tokenizer.render_chat(&conversation.first(at + 1), false) {
         Ok(rendered) => rendered.text,
         // A template may require a user message, which comes later.
@@ -191,6 +211,26 @@ fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Resu
     with_end(text, start, conversation, at, tokenizer)
 }
 
+/// Locates the content of a message that is no answer in the conversation's text, with the token that ends its turn right after it.
+fn said(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Answer> {
+    let unwritten = || unusable(format!("message {at}, which is to be learned and whose content the template does not write as a text"));
+    let content = conversation.messages.get(at).and_then(|message| message["content"].as_str()).map(str::trim).ok_or_else(unwritten)?;
+    // Another content, which neither begins nor ends like this one.
+    let other = ["x", "y", "z"].iter().find(|other| !content.starts_with(**other) && !content.ends_with(**other));
+    let other = other.and_then(|other| with_content(conversation, at, other)).ok_or_else(unwritten)?;
+    let (mut text, other) = (tokenizer.render_chat(conversation, false)?.text, tokenizer.render_chat(&other, false)?.text);
+    let (start, end) = (common(&text, &other), text.len() - common_end(&text, &other));
+    let after = Tokens::of(text.get(end..).unwrap_or_default(), tokenizer)?;
+    if start >= end {
+        return Err(unwritten());
+    }
+    let closed = (0..after.ids.len()).find(|&at| after.ids.get(at).is_some_and(|id| tokenizer.is_mark(*id)));
+    let closed = closed.filter(|&at| after.text.get(..after.starts[at]).is_some_and(|between| between.trim().is_empty()));
+    let end = end + closed.map_or(0, |at| after.end(at));
+    text.truncate(end);
+    Ok(Answer { span: start..end, text })
+}
+
 /// Returns the answer from `start` of a text. If it has no token that ends a turn, the token that begins the next turn is appended: without
 /// one the model does not learn to stop.
 fn with_end(mut text: String, start: usize, conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Answer> {
@@ -208,8 +248,7 @@ fn with_end(mut text: String, start: usize, conversation: &Conversation, at: usi
 fn in_longer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Option<Answer>> {
     let Some(other) = with_other_content(conversation, at) else { return Ok(None) };
     let (text, other) = (tokenizer.render_chat(conversation, false)?.text, tokenizer.render_chat(&other, false)?.text);
-    let same_end = text.chars().rev().zip(other.chars().rev()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum::<usize>();
-    let (start, said) = (common(&text, &other), text.len() - same_end);
+    let (start, said) = (common(&text, &other), text.len() - common_end(&text, &other));
     let whole = Tokens::of(&text, tokenizer)?;
     let ends = |at: &usize| whole.starts[*at] >= said && whole.ids.get(*at).is_some_and(|id| tokenizer.eos().contains(id));
     let end = (0..whole.starts.len()).find(ends).map(|at| whole.end(at));
@@ -228,7 +267,7 @@ impl Answer {
             None => (same == self.text.len()).then(|| self.span.clone()),
         }
     }
-    /// Returns true if the answer has ended before the byte `at` of its text, or has only special tokens and white space from there on.
+    /// Returns true if the answer has ended before the byte `at` of its text, or has only tokens of turns and white space from there on.
     fn is_said_before(&self, at: usize, tokenizer: &Tokenizer) -> bool {
         if at >= self.text.len() {
             return true;
@@ -240,7 +279,7 @@ impl Answer {
         let from = alone.special_around(at, tokenizer).unwrap_or(at);
         let is_blank = |(index, start): (usize, &usize)| {
             let text = self.text.get(*start.max(&from)..alone.end(index)).unwrap_or_default();
-            text.trim().is_empty() || alone.ids.get(index).is_some_and(|id| tokenizer.is_special(*id))
+            text.trim().is_empty() || alone.ids.get(index).is_some_and(|id| tokenizer.is_mark(*id))
         };
         alone.starts.iter().enumerate().filter(|(index, _)| alone.end(*index) > from).all(is_blank)
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::row::is_python;
 use crate::error::{Refusal, Result, shown, word};
-use crate::tokenizer::{Conversation, Tokenizer};
+use crate::tokenizer::{Conversation, MessageFault, REASONING, read_message, read_tools};
 
 type Fields = Map<String, Value>;
 
@@ -98,7 +98,8 @@ pub(super) fn from_share(messages: &[Value], system: Option<&Value>) -> Result<V
     Ok(read)
 }
 
-/// Reads the messages of a row, and the other values that a template reads. Answers before the message `from` are read but not learned.
+/// Reads the messages of a row, and the other values that a template reads. Answers from the message `from` on are learned, and messages that
+/// say so themselves.
 pub(super) fn chat(row: &Fields, messages: &[Value], from: usize) -> Result<Chat> {
     let (mut read, mut learned, mut keys) = (Vec::new(), Vec::new(), Vec::new());
     for (index, message) in messages.iter().enumerate() {
@@ -106,12 +107,14 @@ pub(super) fn chat(row: &Fields, messages: &[Value], from: usize) -> Result<Chat
         let mut fields = message.as_object().ok_or_else(|| wrong("an object", message))?.clone();
         // A table has null for a key that a row lacks.
         fields.retain(|_, value| !value.is_null());
-        let role = fields.get("role").and_then(Value::as_str).ok_or_else(|| wrong("a role, which is a text", message))?;
-        let answers = role == "assistant";
-        let counts = match (fields.shift_remove("train"), fields.shift_remove("weight")) {
-            (None | Some(Value::Bool(true)), None) => true,
-            (Some(Value::Bool(false)), None) => false,
-            (None, Some(weight)) if weight.as_f64() == Some(1.0) => true,
+        let (train, weight) = (fields.shift_remove("train"), fields.shift_remove("weight"));
+        let given = fields.keys().cloned().collect();
+        let fields = read_message(&fields).map_err(|fault| of_message(index, fault))?;
+        let answers = index >= from && fields.get("role").is_some_and(|role| role == "assistant");
+        learned.push(match (train, weight) {
+            (Some(Value::Bool(train)), None) => train,
+            (None, None) => answers,
+            (None, Some(weight)) if weight.as_f64() == Some(1.0) => answers,
             (None, Some(weight)) if weight.as_f64() == Some(0.0) => false,
             (train, weight) => {
                 let found = [("train", train), ("weight", weight)];
@@ -119,35 +122,19 @@ pub(super) fn chat(row: &Fields, messages: &[Value], from: usize) -> Result<Chat
                 let refusal = refuse(index, word!("data.message.weight")).expected("train: true or false, or a weight of 0 or 1");
                 return Err(refusal.found(shown(&found.join(", "))).into());
             }
-        };
-        learned.push(answers && counts && index >= from);
-        if let Some(calls) = fields.get_mut("tool_calls") {
-            // Some programs store the list as its JSON text.
-            let written = calls.as_str().and_then(|text| serde_json::from_str::<Vec<Value>>(text).ok());
-            match (&*calls, written) {
-                (Value::Array(_), _) => {}
-                (_, Some(list)) => *calls = list.into(),
-                (other, None) => return Err(wrong("tool_calls, a list of calls", other).into()),
-            }
-        }
-        check_parts(index, &fields)?;
-        keys.push(fields.keys().cloned().collect());
-        fill_reasoning(&mut fields);
+        });
+        keys.push(given);
         read.push(Value::Object(fields));
     }
     Ok(Chat { conversation: Conversation { messages: read, names: names(row)?, ..Conversation::default() }, learned, keys })
 }
 
-/// Names under which templates look for the reasoning before an answer. transformers passes it as the first name and, if that is free, as
-/// the second.
-pub(super) const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
-
-/// Copies a message's reasoning to the names that it lacks.
-fn fill_reasoning(message: &mut Fields) {
-    let Some(thought) = REASONING.iter().find_map(|name| message.get(*name)).cloned() else { return };
-    for name in REASONING.iter().take(2) {
-        message.entry(*name).or_insert_with(|| thought.clone());
-    }
+/// Returns the refusal of a part of the message `index`.
+fn of_message(index: usize, fault: MessageFault) -> Refusal {
+    let refusal = refuse(index, if fault.of_content { word!("data.message.part") } else { word!("data.shape") });
+    let refusal = refusal.expected(fault.expected).found(fault.found);
+    let is_part = fault.of_content && fault.key != "content";
+    if is_part { refusal.hint("only texts are trained: write what the part shows as text, or leave it out") } else { refusal }
 }
 
 /// Collects tools, documents and arguments of the template.
@@ -155,18 +142,17 @@ fn names(row: &Fields) -> Result<Fields> {
     let mut names = Map::new();
     for (key, value) in row.iter().filter(|(_, value)| !value.is_null()) {
         match (key.as_str(), value) {
-            // A list of tools is often stored as JSON text.
-            ("tools" | "documents", Value::String(text)) => match serde_json::from_str::<Value>(text) {
-                Ok(list @ Value::Array(_)) => drop(names.insert(key.clone(), list)),
-                _ => {
-                    let refusal = Refusal::new(word!("data.shape")).expected(format!("{key}: a list, or its JSON"));
-                    return Err(refusal.found(shown(text)).into());
-                }
-            },
-            ("tools" | "documents", list @ Value::Array(_)) => drop(names.insert(key.clone(), list.clone())),
-            ("tools" | "documents", other) => {
-                let refusal = Refusal::new(word!("data.shape")).expected(format!("{key}: a list, or its JSON"));
-                return Err(refusal.found(shown(&other.to_string())).into());
+            ("tools", tools) => {
+                let refuse = |fault: MessageFault| Refusal::new(word!("data.shape")).expected(fault.expected).found(fault.found);
+                names.insert(key.clone(), read_tools(tools).map_err(refuse)?);
+            }
+            // A list is often stored as JSON text.
+            ("documents", list @ Value::Array(_)) => drop(names.insert(key.clone(), list.clone())),
+            ("documents", other) => {
+                let list = other.as_str().and_then(|text| serde_json::from_str::<Vec<Value>>(text).ok());
+                let refuse =
+                    || Refusal::new(word!("data.shape")).expected("documents: a list, or its JSON").found(shown(&other.to_string()));
+                names.insert(key.clone(), list.ok_or_else(refuse)?.into());
             }
             ("chat_template_kwargs", Value::Object(given)) => {
                 if let Some(name) = given.keys().find(|name| ["messages", "add_generation_prompt"].contains(&name.as_str())) {
@@ -183,49 +169,4 @@ fn names(row: &Fields) -> Result<Fields> {
         }
     }
     Ok(names)
-}
-
-/// Refuses parts of a content that are not text.
-fn check_parts(index: usize, message: &Fields) -> Result<()> {
-    let refuse = |expected: &str, found: String| refuse(index, word!("data.message.part")).expected(expected).found(shown(&found));
-    match message.get("content") {
-        None | Some(Value::String(_)) => Ok(()),
-        Some(Value::Array(parts)) => match parts.iter().find(|part| !is_text(part)) {
-            None => Ok(()),
-            Some(part) => {
-                let refusal = refuse("parts of the type text, each with its text", part.get("type").unwrap_or(part).to_string());
-                Err(refusal.hint("only texts are trained: write what the part shows as text, or leave it out").into())
-            }
-        },
-        Some(other) => Err(refuse("content: a text or a list of parts", other.to_string()).into()),
-    }
-}
-
-fn is_text(part: &Value) -> bool {
-    part.get("type").is_none_or(|kind| kind == "text") && part.get("text").is_some_and(Value::is_string)
-}
-
-/// Returns the conversation with contents that are lists of parts in the form that its template reads: unchanged, or joined to one text.
-pub(super) fn as_read(conversation: &Conversation, tokenizer: &Tokenizer) -> Conversation {
-    let in_parts = |message: &Value| message["content"].is_array();
-    if !conversation.messages.iter().any(in_parts) || reads_parts(conversation, tokenizer) {
-        return conversation.clone();
-    }
-    let mut joined = conversation.clone();
-    for message in &mut joined.messages {
-        if let Value::Array(parts) = &message["content"] {
-            let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
-            message["content"] = Value::from(texts.concat());
-        }
-    }
-    joined
-}
-
-/// Checks by rendering that the template writes the text of a part rather than the list around it, with the conversation's other values.
-fn reads_parts(conversation: &Conversation, tokenizer: &Tokenizer) -> bool {
-    const TEXT: &str = "one of several";
-    let messages = vec![json!({"role": "user", "content": [{"type": "text", "text": TEXT}]})];
-    let probe = Conversation { messages, ..conversation.clone() };
-    let written = tokenizer.render_chat(&probe, false).map(|rendered| rendered.text).unwrap_or_default();
-    written.contains(TEXT) && !written.contains(&format!("'{TEXT}'")) && !written.contains(&format!("\"{TEXT}\""))
 }

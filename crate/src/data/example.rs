@@ -2,7 +2,7 @@
 
 use crate::config::LossOn;
 use crate::error::{Refusal, Result, word};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Findings, Tokenizer};
 
 /// A tokenized conversation, completion or document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub(super) struct Encoded {
     pub end_written: bool,
     /// True if one token contains the end of the prompt and the beginning of the completion: it is not learned.
     pub crosses: bool,
+    /// Findings about the text.
+    pub findings: Findings,
 }
 
 /// Encodes a prompt and its completion as one text: the completion counts as a target, including the token that ends it.
@@ -40,6 +42,11 @@ pub(super) fn completion(prompt: &str, completion: &str, loss_on: LossOn, tokeni
     let all = loss_on == LossOn::All;
     let mut counted: Vec<bool> = starts.iter().map(|start| all || *start >= prompt.len()).collect();
     let end_written = ids.last().is_some_and(|id| tokenizer.eos().contains(id)) && counted.last() == Some(&true);
+    let prefix = tokenizer.prompt_prefix();
+    let begin_written = !prefix.is_empty() && ids.starts_with(prefix);
+    // A beginning and an end that are written have codes of their own.
+    let inner = if begin_written { prefix.len() } else { 0 }..ids.len() - usize::from(end_written);
+    let findings = tokenizer.findings(&text, ids.get(inner).unwrap_or_default())?;
     if !end_written {
         let suffix = tokenizer.prompt_suffix();
         let ended = suffix.last().is_some_and(|id| tokenizer.eos().contains(id));
@@ -47,8 +54,6 @@ pub(super) fn completion(prompt: &str, completion: &str, loss_on: LossOn, tokeni
         ids.extend(more);
         counted.resize(ids.len(), true);
     }
-    let prefix = tokenizer.prompt_prefix();
-    let begin_written = !prefix.is_empty() && ids.starts_with(prefix);
     if !begin_written {
         ids.splice(0..0, prefix.iter().copied());
         counted.splice(0..0, prefix.iter().map(|_| all));
@@ -56,7 +61,7 @@ pub(super) fn completion(prompt: &str, completion: &str, loss_on: LossOn, tokeni
     if !counted.contains(&true) {
         return Err(Refusal::new(word!("data.row")).expected("a completion").found("an empty text").into());
     }
-    Ok(Encoded { example: Example::new(ids, counted), begin_written, end_written, crosses })
+    Ok(Encoded { example: Example::new(ids, counted), begin_written, end_written, crosses, findings })
 }
 
 /// Encodes a document, all of which is learned, and the token that ends it.

@@ -46,9 +46,7 @@ impl Header<'_> {
             None => Ok(None),
         };
         let Some(other) = at.checked_sub(1).map(other_text).transpose()?.flatten() else { return Ok(start) };
-        let same_end =
-            self.text.chars().rev().zip(other.chars().rev()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum::<usize>();
-        let previous = self.text.len() - same_end;
+        let previous = self.text.len() - common_end(self.text, &other);
         if start >= previous || other == self.text {
             return Ok(start);
         }
@@ -79,7 +77,7 @@ pub(super) fn with_other_content(conversation: &Conversation, at: usize) -> Opti
 }
 
 /// Returns the conversation with this content in the message `at`.
-fn with_content(conversation: &Conversation, at: usize, content: &str) -> Option<Conversation> {
+pub(super) fn with_content(conversation: &Conversation, at: usize, content: &str) -> Option<Conversation> {
     let mut other = conversation.clone();
     other.messages.get_mut(at)?.as_object_mut()?.insert("content".to_owned(), content.into());
     Some(other)
@@ -88,4 +86,9 @@ fn with_content(conversation: &Conversation, at: usize, content: &str) -> Option
 /// Returns the length in bytes of the common beginning of two texts.
 pub(super) fn common(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum()
+}
+
+/// Returns the length in bytes of the common end of two texts.
+pub(super) fn common_end(a: &str, b: &str) -> usize {
+    a.chars().rev().zip(b.chars().rev()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum()
 }

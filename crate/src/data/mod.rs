@@ -42,6 +42,7 @@ mod store;
 mod suggest;
 mod table;
 mod text;
+mod text_findings;
 mod unread_parts;
 mod window;
 

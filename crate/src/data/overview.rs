@@ -7,7 +7,7 @@ use super::entries::{Cursor, Entry, EntrySlice};
 use super::loader::{Fit, Loader};
 use super::pack::Pieces;
 use super::part::Part;
-use super::place::RowPlace;
+use super::place::{NAMED_ROWS, RowPlace};
 use super::report::{DataReport, DataWarning, FileReport, Lengths, TokenCounts};
 use super::store::LEARNED;
 use crate::config::{Form, OnLong, TrainConfig};
@@ -61,14 +61,22 @@ impl DataWarning {
         };
         let places: Vec<(&str, String)> = self.rows.iter().map(place).collect();
         let [(first, _), others @ ..] = places.as_slice() else { return self.message.clone() };
+        // These count characters and tokens, of which a row may have several.
+        let counts_rows = ![word!("data.unknown"), word!("data.control")].iter().any(|word| word.text() == self.code);
         let more = self.count.saturating_sub(places.len());
+        let several = places.len() > 1 || counts_rows && more > 0;
         let list = if others.iter().all(|(word, _)| word == first) {
             let numbers: Vec<&str> = places.iter().map(|(_, number)| number.as_str()).collect();
-            format!("{first}{} {}", if self.count > 1 { "s" } else { "" }, numbers.join(", "))
+            format!("{first}{} {}", if several { "s" } else { "" }, numbers.join(", "))
         } else {
             places.iter().map(|(word, number)| format!("{word} {number}")).collect::<Vec<_>>().join(", ")
         };
-        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let rest = match more {
+            0 => String::new(),
+            _ if counts_rows => format!(" and {more} more"),
+            _ if places.len() < NAMED_ROWS => String::new(),
+            _ => ", …".to_owned(),
+        };
         format!("{} ({list}{rest})", self.message)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::entries::{Entry, EntrySlice};
-use super::report::NAMED_ROWS;
+use super::place::NAMED_ROWS;
 use crate::config::{DataOrder, OnLong};
 use crate::random;
 

@@ -4,6 +4,9 @@ use serde::Serialize;
 
 use crate::config::Form;
 
+/// Number of rows that a warning names.
+pub(super) const NAMED_ROWS: usize = 5;
+
 /// A row of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -266,6 +266,7 @@ impl<'a> DataReader<'a> {
             return Ok(true);
         }
         let (ids, used) = tokenizer.encode_part(pending, last)?;
+        self.records.account.texts.add(&tokenizer.stream_findings(pending.get(..used).unwrap_or_default(), &ids)?, None);
         *enough = if used == 0 { 2 * pending.len() } else { 0 };
         pending.drain(..used);
         self.add_ids(&ids)?;

@@ -161,7 +161,8 @@ impl<'a> Records<'a> {
             Record::Chat(chat) => {
                 let mut chat = chat.clone();
                 chat.conversation.date = self.account.date(self.settings)?;
-                let Taught { examples, rule, crosses } = conversation(&chat, loss_on, tokenizer)?;
+                let Taught { examples, rule, crosses, findings } = conversation(&chat, loss_on, tokenizer)?;
+                self.account.texts.add(&findings, Some(place));
                 if crosses {
                     self.account.warn(word!("data.boundary"), Some(place), BOUNDARY.to_owned());
                 }
@@ -210,6 +211,7 @@ impl<'a> Records<'a> {
         for (_, word, message) in warnings.into_iter().filter(|(holds, ..)| *holds) {
             self.account.warn(word, Some(place), message.to_owned());
         }
+        self.account.texts.add(&encoded.findings, Some(place));
         if tokenizer.eos().is_empty() {
             self.account.end_unknown(NO_END);
         }
@@ -227,5 +229,5 @@ fn ends_twice(example: &Example, tokenizer: &Tokenizer) -> bool {
 /// Returns true if the last learned token of an example ends a turn or a text.
 fn ends(example: &Example, tokenizer: &Tokenizer) -> bool {
     let last = example.counted.iter().rposition(|counted| *counted);
-    last.and_then(|at| example.ids.get(at)).is_some_and(|id| tokenizer.is_special(*id) || tokenizer.eos().contains(id))
+    last.and_then(|at| example.ids.get(at)).is_some_and(|id| tokenizer.is_mark(*id) || tokenizer.eos().contains(id))
 }

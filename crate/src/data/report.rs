@@ -6,17 +6,16 @@ use serde::Serialize;
 
 use super::answers::Rule;
 use super::example::Example;
-use super::place::RowPlace;
+use super::place::{NAMED_ROWS, RowPlace};
 use super::shape::Record;
 use super::suggest::named;
+use super::text_findings::TextFindings;
 use crate::config::{DataSettings, Form};
 use crate::error::{Result, Word, shown, word};
 use crate::tokenizer::{Date, Tokenizer};
 
 /// Number of rows whose places are kept: a preview shows no more.
 const PLACES: usize = 1 << 16;
-/// Number of rows that a warning names.
-pub(super) const NAMED_ROWS: usize = 5;
 
 /// Report on a file as it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -143,6 +142,7 @@ pub(super) struct Account {
     /// Keys that nothing reads, with the number of rows that have them and the first such row.
     unread: BTreeMap<String, (usize, RowPlace)>,
     warnings: Vec<DataWarning>,
+    pub texts: TextFindings,
     turn_ends: Vec<u32>,
     /// Texts of the tokens that end a text or a turn.
     end_texts: Vec<String>,
@@ -198,7 +198,7 @@ impl Account {
         &self.rules
     }
 
-    /// Records special tokens that end an answer but no text, as in base models. Marks may enclose parts of an answer, and if everything is
+    /// Records tokens that end an answer but no text, as in base models. Marks may enclose parts of an answer, and if everything is
     /// learned the user's turns count too: in these cases only the last token ends an answer.
     pub fn turn_ends(&mut self, examples: &[Example], rule: Rule, tokenizer: &Tokenizer) {
         for Example { ids, counted, .. } in examples {
@@ -206,7 +206,7 @@ impl Account {
             let each = matches!(rule, Rule::Prefix | Rule::PerAnswer);
             let ends = |at: &usize| counted.get(*at) == Some(&true) && (Some(*at) == last || each && counted.get(at + 1) != Some(&true));
             for id in (0..ids.len()).filter(ends).filter_map(|at| ids.get(at)) {
-                if tokenizer.is_special(*id) && !tokenizer.eos().contains(id) && !self.turn_ends.contains(id) {
+                if tokenizer.is_mark(*id) && !tokenizer.eos().contains(id) && !self.turn_ends.contains(id) {
                     self.turn_ends.push(*id);
                 }
             }
@@ -273,6 +273,7 @@ impl Account {
         const KEYS: usize = 12;
         let mut warnings = self.warnings.clone();
         let mut add = |word: Word, count, rows, message| warnings.push(DataWarning { code: word.text(), count, rows, message });
+        self.texts.told().for_each(|(word, count, rows, message)| add(word, count, rows, message));
         if !self.unread.is_empty() {
             let mut keys: Vec<String> = self.unread.iter().take(KEYS).map(|(key, (rows, _))| format!("{} ({rows})", named(key))).collect();
             if self.unread.len() > KEYS {

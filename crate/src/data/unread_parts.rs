@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::chat::{Chat, REASONING, as_read};
-use crate::tokenizer::{Conversation, Tokenizer};
+use super::chat::Chat;
+use crate::tokenizer::{Conversation, REASONING, Tokenizer};
 
 /// Maximum number of kinds of messages that are tried; those beyond it are taken as read.
 const KINDS: usize = 256;
@@ -29,7 +29,7 @@ impl UnreadParts {
             let own = ["tools", "documents"].contains(&key.as_str());
             let name = if own { key.clone() } else { format!("chat_template_kwargs.{key}") };
             let tried = || {
-                let whole = as_read(&chat.conversation, tokenizer);
+                let whole = tokenizer.as_read(&chat.conversation);
                 let mut other = whole.clone();
                 other.names.shift_remove(key);
                 // A value may be read where others of the conversation have it so.
@@ -52,8 +52,10 @@ impl UnreadParts {
     }
 }
 
-/// Describes what a template's use of a message may depend on: its role, its keys, the kind of its content, and that it is the first one.
+/// Describes what a template's use of a message may depend on: its role, its keys, the kind of its content, that it is the first one, and the
+/// role of the next one.
 fn kind_of(chat: &Chat, at: usize) -> String {
+    let role = |at: usize| chat.conversation.messages.get(at).and_then(|message| message["role"].as_str()).unwrap_or_default();
     let message = chat.conversation.messages.get(at).unwrap_or(&Value::Null);
     let content = match &message["content"] {
         Value::String(text) if text.trim().is_empty() => "blank",
@@ -62,15 +64,17 @@ fn kind_of(chat: &Chat, at: usize) -> String {
         _ => "none",
     };
     let keys = chat.keys.get(at).map(|keys| keys.join("\n")).unwrap_or_default();
-    format!("{}\n{}\n{content}\n{keys}", message["role"].as_str().unwrap_or_default(), at == 0)
+    format!("{}\n{}\n{}\n{content}\n{keys}", role(at), at == 0, role(at + 1))
 }
 
-/// Returns the keys of a message that the text of the conversation up to it does not depend on.
+/// Returns the keys of a message that neither the text of the conversation up to it nor that of the whole depends on: a template may write a
+/// message at a later one, and may leave out of the whole what it writes while the message is the last one.
 fn in_message(chat: &Chat, at: usize, tokenizer: &Tokenizer) -> Vec<String> {
-    let whole = as_read(&chat.conversation.first(at + 1), tokenizer);
-    let role = whole.messages.get(at).and_then(|message| message["role"].as_str()).unwrap_or_default().to_owned();
-    let is_read = |key: &str| {
-        let mut other = whole.clone();
+    let to_here = tokenizer.as_read(&chat.conversation.first(at + 1));
+    let whole = tokenizer.as_read(&chat.conversation);
+    let role = whole.messages.get(at).and_then(|message| message["role"].as_str()).unwrap_or_default();
+    let is_read_in = |conversation: &Conversation, key: &str| {
+        let mut other = conversation.clone();
         let Some(message) = other.messages.get_mut(at).and_then(Value::as_object_mut) else { return true };
         match (key, message.get("content")) {
             ("content", Some(Value::String(text))) if !text.trim().is_empty() => {
@@ -81,8 +85,9 @@ fn in_message(chat: &Chat, at: usize, tokenizer: &Tokenizer) -> Vec<String> {
             // Reasoning is handed over by several names.
             _ => message.retain(|name, _| name != key && !(REASONING.contains(&key) && REASONING.contains(&name.as_str()))),
         }
-        differ(&whole, &other, tokenizer)
+        differ(conversation, &other, tokenizer)
     };
+    let is_read = |key: &str| is_read_in(&to_here, key) || is_read_in(&whole, key);
     let keys = chat.keys.get(at).map(Vec::as_slice).unwrap_or_default();
     let unread = keys.iter().filter(|key| !is_read(key));
     unread.map(|key| format!("messages[].{key} of the role {role}")).collect()

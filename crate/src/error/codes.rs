@@ -97,10 +97,12 @@ codes! {
     "config.invalid" => BadOption, Core, "settings that break rules: all of them are listed";
     "core.panic" => WorkerCrashed, Page, "the training core crashed";
     "data.answer.empty" => Warning, Core, "rows whose answer has no text: the model learns to end where it should answer";
+    "data.arguments.text" => Warning, Core, "arguments of tool calls that are JSON texts, which a template writes in quotes";
     "data.begin.written" => Warning, Core, "rows whose text has the beginning-of-text already: it is not put there a second time";
     "data.boundary" => Warning, Core, "rows in which a token has the end of the prompt and the beginning of the completion: it is not learned";
     "data.columns" => BadOption, Core, "a row without a text by the key that `columns` names, or a pattern that cannot be read";
     "data.columns.unused" => Warning, Core, "keys of rows that nothing reads";
+    "data.control" => Warning, Core, "control tokens in contents, each of which the model reads as one token";
     "data.empty" => BadOption, Both, "a data file without a byte, or one that was deleted or moved after it was chosen";
     "data.encoding" => BadOption, Core, "a text that is neither UTF-8 nor UTF-16 with a byte order mark";
     "data.end.turn" => Warning, Core, "chats whose turns end with a token that ends no text by the tokenizer's files: it is learned, and generation stops there";
@@ -133,6 +135,7 @@ codes! {
     "data.template" => BadOption, Core, "a chat that the model's template refuses, or a model without a template";
     "data.tokens" => BadOption, Core, "token ids that are cut off or outside the vocabulary";
     "data.too-short" => BadOption, Core, "fewer tokens than one sequence needs";
+    "data.unknown" => Warning, Core, "characters for which the vocabulary has no token, so that the model reads its unknown token instead";
     "data.untaught" => Warning, Core, "examples that are left out, since none of their tokens within a sequence is learned";
     "data.validation.unused" => Warning, Both, "data for evaluation of a run that evaluates nothing by itself";
     "delta.base.mismatch" => Integrity, Core, "a delta for other weights than the given ones";

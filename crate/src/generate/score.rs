@@ -7,7 +7,7 @@ use crate::error::{Error, Fault, Result};
 use crate::gpu::read_f32;
 use crate::interrupt::Interrupt;
 use crate::model::{Model, Span};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{TextWarning, Tokenizer};
 
 /// Maximum number of alternatives per token.
 const MAX_TOP: usize = 20;
@@ -50,6 +50,8 @@ pub struct Score {
     /// Mean of −logprob over the tokens after the first, in nats; absent for a text of one token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
+    /// Warnings about the text or the conversation.
+    pub warnings: Vec<TextWarning>,
 }
 
 /// Scores the tokens `ids` as one text, with pauses.
@@ -68,7 +70,7 @@ pub async fn score(model: &Model, tokenizer: &Tokenizer, ids: &[u32], config: &S
     model.check_tokens(&words)?;
     let mut tokens = vec![ScoredToken { id: first, text: tokenizer.token_text(first)?, logprob: None, rank: None, top: Vec::new() }];
     if after.is_empty() {
-        return Ok(Score { tokens, loss: None });
+        return Ok(Score { tokens, loss: None, warnings: Vec::new() });
     }
     let span = Span::whole(1, after.len());
     model.check_span(span)?;
@@ -87,7 +89,7 @@ pub async fn score(model: &Model, tokenizer: &Tokenizer, ids: &[u32], config: &S
             tokens.push(token);
         }
     }
-    Ok(Score { tokens, loss: Some(sum / after.len() as f64) })
+    Ok(Score { tokens, loss: Some(sum / after.len() as f64), warnings: Vec::new() })
 }
 
 /// Scores the token `id` at `position` of a text, from the V logits after the tokens before it.

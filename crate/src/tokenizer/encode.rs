@@ -1,6 +1,7 @@
 //! Encodes text to ids.
 
-use super::{Tokenizer, unencodable};
+use super::places::starts;
+use super::{Conversation, Findings, Tokenizer, unencodable};
 use crate::error::Result;
 
 impl Tokenizer {
@@ -13,6 +14,12 @@ impl Tokenizer {
             let id = |c: char| table.get(&c).copied().ok_or_else(|| unencodable(format!("the vocabulary lacks the character {c:?}")));
             return text.chars().map(id).collect();
         }
+        self.check_characters(text)?;
+        self.plain_ids(text)
+    }
+
+    /// Encodes `text`, and leaves out characters that have no token of any kind.
+    fn plain_ids(&self, text: &str) -> Result<Vec<u32>> {
         self.patterns.check(text)?;
         self.in_use(self.split.encode(&self.inner, text)?)
     }
@@ -27,7 +34,9 @@ impl Tokenizer {
             return Ok((self.encode(text)?, text.len()));
         }
         let Some((ids, length)) = self.split.next(&self.inner, text, false)? else { return Ok((Vec::new(), 0)) };
-        self.patterns.check(text.get(..length).unwrap_or(text))?;
+        let part = text.get(..length).unwrap_or(text);
+        self.patterns.check(part)?;
+        self.check_characters(part)?;
         Ok((self.in_use(ids)?, length))
     }
 
@@ -36,7 +45,8 @@ impl Tokenizer {
     /// # Errors
     /// As for [`Self::encode`].
     pub fn encode_prompt(&self, text: &str) -> Result<Vec<u32>> {
-        Ok([self.prompt_prefix(), &self.encode(text)?, self.prompt_suffix()].concat())
+        let ids = if self.characters.is_some() { self.encode(text)? } else { self.plain_ids(text)? };
+        Ok([self.prompt_prefix(), &ids, self.prompt_suffix()].concat())
     }
 
     /// Returns the ids before a text, often a beginning-of-text: those of the post-processor, or, for tokenizers like Llama's, of
@@ -59,12 +69,40 @@ impl Tokenizer {
     /// As for [`Self::encode`].
     #[doc(hidden)]
     pub fn encode_beginning(&self, text: &str) -> Result<Vec<u32>> {
-        let ids = self.encode(text)?;
-        let prefix = self.prompt_prefix();
-        Ok(if ids.starts_with(prefix) { ids } else { [prefix, &ids].concat() })
+        self.encode_text(text).map(|(ids, _)| ids)
     }
 
-    /// Encodes `text`, and returns the ids and the byte of `text` at which each begins.
+    /// Encodes a text as [`Self::encode_beginning`] does, and returns the findings about it.
+    ///
+    /// # Errors
+    /// As for [`Self::encode`].
+    #[doc(hidden)]
+    pub fn encode_text(&self, text: &str) -> Result<(Vec<u32>, Findings)> {
+        let (ids, prefix) = (self.encode(text)?, self.prompt_prefix());
+        let Some(rest) = ids.strip_prefix(prefix).filter(|_| !prefix.is_empty()) else {
+            let found = self.findings(text, &ids)?;
+            return Ok(([prefix, &ids].concat(), found));
+        };
+        let found = self.findings(text, rest)?;
+        Ok((ids, found))
+    }
+
+    /// Encodes a conversation as the chat template writes it, with nothing around it, and returns the findings about it.
+    /// `add_generation_prompt` opens the assistant's turn at the end.
+    ///
+    /// # Errors
+    /// As for [`Self::encode`] and [`Self::render_chat`].
+    #[doc(hidden)]
+    pub fn encode_chat(&self, conversation: &Conversation, add_generation_prompt: bool) -> Result<(Vec<u32>, Findings)> {
+        self.check_chat_template()?;
+        let conversation = self.as_read(conversation);
+        let text = self.render_chat(&conversation, add_generation_prompt)?.text;
+        let ids = self.encode(&text)?;
+        let found = self.chat_findings(&conversation, &text, &ids)?;
+        Ok((ids, found))
+    }
+
+    /// Encodes `text`, and returns the ids and the byte of `text` at which each begins by the bytes of its own text.
     ///
     /// # Errors
     /// As for [`Self::encode`].
@@ -74,7 +112,8 @@ impl Tokenizer {
             return Ok((self.encode(text)?, text.char_indices().map(|(start, _)| start).collect()));
         }
         self.patterns.check(text)?;
+        self.check_characters(text)?;
         let encoding = self.inner.encode(text, false).map_err(unencodable)?;
-        Ok((self.in_use(encoding.get_ids().to_vec())?, encoding.get_offsets().iter().map(|(start, _)| *start).collect()))
+        Ok((self.in_use(encoding.get_ids().to_vec())?, starts(&encoding, self.coverage.byte_level)))
     }
 }

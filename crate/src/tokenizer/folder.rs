@@ -1,12 +1,13 @@
 //! Makes the tokenizer of a Hugging Face folder out of all its files. A vocabulary of a GGUF file becomes such files first.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
-use tokenizers::ModelWrapper;
+use tokenizers::{ModelWrapper, PostProcessorWrapper};
 
 use super::class::TokenizerClass;
+use super::coverage::Coverage;
 use super::frame::Frame;
 use super::names::{ADDED_FILE, CONFIG_FILE, MERGES, MODEL_FILE, MORE_TEMPLATES, SPECIALS_FILE, TEMPLATE_FILE, TOKENIZER_FILE, VOCAB};
 use super::stated::Stated;
@@ -92,8 +93,11 @@ impl Tokenizer {
         let split = if characters.is_some() { split::SplitRule::Whole } else { split::SplitRule::probe(&inner, &vocab) };
         let anchor = ["a", "e", "0"].iter().find_map(|text| inner.encode_fast(*text, false).ok()?.get_ids().last().copied());
         let frame = Frame::of(&inner, class, &settings, &bos, &eos)?;
+        inner.with_post_processor(None::<PostProcessorWrapper>);
+        let coverage = Coverage::of(&inner, document, &vocab)?;
         Ok(Some(Self {
             inner: Arc::new(inner),
+            coverage,
             patterns,
             kind,
             characters,
@@ -108,6 +112,8 @@ impl Tokenizer {
             pad,
             templates,
             compiled: Default::default(),
+            turn: OnceLock::new(),
+            controls: OnceLock::new(),
             assets: Arc::new(assets),
         }))
     }

@@ -5,18 +5,22 @@ mod characters;
 mod chat;
 mod class;
 mod conversion;
+mod coverage;
 mod date;
 mod document;
 mod encode;
 mod faults;
+mod findings;
 mod folder;
 mod frame;
 mod jinja;
 mod kind;
+mod messages;
 mod names;
 mod notes;
 mod pairs;
 mod parts;
+mod places;
 mod pre;
 mod rows;
 mod spaces;
@@ -36,6 +40,7 @@ use crate::error::{Error, Result};
 pub use chat::Conversation;
 pub(crate) use faults::read_json;
 use faults::{bad, unencodable, unread};
+pub(crate) use messages::{MessageFault, REASONING, read_message, read_tools};
 pub(crate) use names::{ADDED_FILE, CONFIG_FILE, READ_FILES, SPECIALS_FILE, TEMPLATE_FILE, TOKENIZER_FILE};
 pub(crate) use notes::listed_briefly;
 pub(crate) use pairs::SAVE_TOKENIZER;
@@ -47,6 +52,7 @@ pub(crate) use turn::next_message;
 pub use self::{
     chat::Rendered,
     date::Date,
+    findings::{Findings, TextWarning},
     kind::TokenizerKind,
     names::MORE_TEMPLATES,
     parts::{PartsModel, TokenizerParts},
@@ -55,7 +61,9 @@ pub use self::{
 /// A vocabulary, the rules that apply it, and the files it came from. Clones share the vocabulary.
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
+    /// Model and rules but for the post-processor, which would trim the places of tokens; what it puts around a text is in `frame`.
     inner: Arc<tokenizers::Tokenizer>,
+    coverage: coverage::Coverage,
     patterns: budget::Patterns,
     kind: TokenizerKind,
     /// Direct table of a vocabulary of single characters, which refuses characters that it lacks; `None` for other vocabularies.
@@ -74,6 +82,10 @@ pub struct Tokenizer {
     templates: templates::Templates,
     /// The main template and the one for tools, once they were used.
     compiled: [OnceLock<chat::Template>; 2],
+    /// The token that ends a turn, once it was asked for.
+    turn: OnceLock<Option<u32>>,
+    /// Control tokens, once they were asked for.
+    controls: OnceLock<Vec<(u32, String)>>,
     assets: Arc<Vec<(String, Vec<u8>)>>,
 }
 

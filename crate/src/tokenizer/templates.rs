@@ -119,6 +119,8 @@ impl Tokenizer {
     /// # Errors
     /// `tokenizer.template` for a missing or faulty template, `template.budget` for one that is too long.
     pub(crate) fn check_chat_template(&self) -> Result<()> {
+        let empty = || Error::Template { reason: "the chat template is empty".to_owned() };
+        self.chat_template().filter(|template| template.trim().is_empty()).map_or(Ok(()), |_| Err(empty()))?;
         self.template_for(&Conversation::default()).map(drop)
     }
 

@@ -43,6 +43,11 @@ impl Tokenizer {
         self.inner.get_added_vocabulary().get_added_tokens_decoder().get(&id).is_some_and(|token| token.special)
     }
 
+    /// Returns true for the id of a token that texts have whole, special or not.
+    pub(super) fn is_added(&self, id: u32) -> bool {
+        self.inner.get_added_vocabulary().get_added_tokens_decoder().contains_key(&id)
+    }
+
     /// Returns the added tokens that take the spaces around them, or that are found as whole words only: GGUF has no place for this.
     pub(crate) fn bordered_tokens(&self) -> Vec<String> {
         let added = self.inner.get_added_vocabulary().get_added_tokens_decoder().values();

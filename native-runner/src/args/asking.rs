@@ -106,7 +106,7 @@ pub struct ScoreArgs {
     pub model: PathBuf,
     #[command(flatten)]
     pub apart: ApartArgs,
-    /// Text to score.
+    /// Text to score, with the beginning-of-text before it where `generate` puts one before a prompt.
     #[arg(long, value_name = "TEXT", required_unless_present = "messages", conflicts_with = "messages")]
     pub text: Option<String>,
     /// JSON file to score as the chat template writes it: a list of messages, or an object with messages, tools, documents and

@@ -8,9 +8,9 @@ use tabtune::error::escaped;
 use tabtune::generate::{End, GenerateConfig, Generator, Prefix};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
-use tabtune::tokenizer::{Conversation, Tokenizer};
+use tabtune::tokenizer::{Conversation, TextWarning, Tokenizer};
 
-use super::{Outcome, load_apart, open_apart, open_device, tokenizer_of};
+use super::{Outcome, load_apart, log_warnings, open_apart, open_device, tokenizer_of};
 use crate::args::ChatArgs;
 use crate::error::{Result, RunError, unreadable};
 use crate::files::read_json;
@@ -26,6 +26,8 @@ struct Speaker<'a> {
     name: &'static str,
     conversation: Conversation,
     prefix: Prefix,
+    /// Warnings about the conversation so far.
+    warned: Vec<TextWarning>,
 }
 
 /// Answers each message, and prints each token as it is generated.
@@ -48,7 +50,8 @@ pub fn run(args: &ChatArgs, output: &Output) -> Result<Outcome> {
     conversation.date = settings::today(Some(tokenizer));
     let model = load_apart(&bundle, &args.apart, &open_device(args.device)?)?;
     let base = if args.base { Some(block_on(model.without_adapter(&bundle, &Interrupt::none()))?) } else { None };
-    let speaker = |model, name| Speaker { model, tokenizer, name, conversation: conversation.clone(), prefix: Prefix::default() };
+    let speaker =
+        |model, name| Speaker { model, tokenizer, name, conversation: conversation.clone(), prefix: Prefix::default(), warned: Vec::new() };
     let mut speakers = vec![speaker(model, if args.apart.adapter.is_some() { "adapter" } else { "model" })];
     speakers.extend(base.map(|model| speaker(model, "base")));
     let mut answer_all = |message: &str| -> Result<()> {
@@ -86,7 +89,7 @@ fn begun(args: &ChatArgs) -> Result<Conversation> {
     let system = args.system.iter().map(|text| json!({"role": "system", "content": text})).collect();
     let mut conversation = Conversation::new(system);
     if let Some(path) = &args.tools {
-        conversation.names.insert("tools".to_owned(), tools(path)?);
+        conversation.set_tools(&tools(path)?)?;
     }
     Ok(conversation)
 }
@@ -105,6 +108,12 @@ impl Speaker<'_> {
         self.conversation.messages.push(json!({"role": "user", "content": message}));
         let prefix = std::mem::take(&mut self.prefix);
         let mut generator = Generator::answer(&self.model, self.tokenizer, &self.conversation, config.clone(), prefix)?;
+        let warnings = generator.warnings();
+        // Each turn repeats those of the turns before, and the base those of the adapter.
+        if self.name != "base" && warnings != self.warned {
+            log_warnings(&warnings);
+            self.warned = warnings;
+        }
         let (cached, computed) = generator.progress();
         let (mut text, mut tokens) = (String::new(), 0);
         while let Some(token) = block_on(generator.next(&self.model, self.tokenizer))? {

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tabtune::generate::{End, GenerateConfig, Generator};
 
-use super::{Outcome, load_apart, open_apart, open_device, tokenizer_of};
+use super::{Outcome, load_apart, log_warnings, open_apart, open_device, tokenizer_of};
 use crate::args::GenerateArgs;
 use crate::error::Result;
 use crate::output::Output;
@@ -23,6 +23,7 @@ pub fn run(args: &GenerateArgs, output: &Output) -> Result<Outcome> {
     config.validate()?;
     let model = load_apart(&bundle, &args.apart, &open_device(args.device)?)?;
     let mut generator = Generator::new(&model, tokenizer, &args.prompt, config)?;
+    log_warnings(&generator.warnings());
     output.fragment(&args.prompt)?;
     while let Some(token) = block_on(generator.next(&model, tokenizer))? {
         output.json_line(&token)?;

@@ -28,7 +28,7 @@ use tabtune::config::{BaseStorage, Precision};
 use tabtune::device::Device;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
-use tabtune::tokenizer::Tokenizer;
+use tabtune::tokenizer::{TextWarning, Tokenizer};
 use tabtune::train::check_inference_limits;
 
 use crate::args::{ApartArgs, DeviceName};
@@ -93,6 +93,13 @@ fn for_good(error: Error) -> Error {
         refusal.hint = Some("nothing can be computed with them: fetch the files again, or use an earlier checkpoint".into());
     }
     Error::Refused(list)
+}
+
+/// Logs warnings about a prompt or a conversation.
+pub fn log_warnings(warnings: &[TextWarning]) {
+    for warning in warnings {
+        log::warn!("{} [{}]", warning.message, warning.code);
+    }
 }
 
 /// Returns the tokenizer that came with the model at `path`.

@@ -7,7 +7,7 @@ use tabtune::generate::score::{ScoreConfig, ScoredToken, score};
 use tabtune::interrupt::Interrupt;
 use tabtune::tokenizer::Conversation;
 
-use super::{Outcome, load_apart, open_apart, open_device, tokenizer_of};
+use super::{Outcome, load_apart, log_warnings, open_apart, open_device, tokenizer_of};
 use crate::args::ScoreArgs;
 use crate::error::Result;
 use crate::files::read_json;
@@ -24,9 +24,11 @@ pub fn run(args: &ScoreArgs, output: &Output) -> Result<Outcome> {
     let bundle = open_apart(&args.model, &args.apart)?;
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
     let dated = |conversation: Conversation| Conversation { date: settings::today(Some(tokenizer)), ..conversation };
-    let rendered = conversation.map(|conversation| tokenizer.render_chat(&dated(conversation), args.generation)).transpose()?;
-    let text = rendered.map(|rendered| rendered.text).or_else(|| args.text.clone()).unwrap_or_default();
-    let ids = tokenizer.encode(&text)?;
+    let (ids, findings) = match conversation {
+        Some(conversation) => tokenizer.encode_chat(&dated(conversation), args.generation)?,
+        None => tokenizer.encode_text(args.text.as_deref().unwrap_or_default())?,
+    };
+    log_warnings(&findings.warnings());
     let model = load_apart(&bundle, &args.apart, &open_device(args.device)?)?;
     let scored = block_on(score(&model, tokenizer, &ids, &ScoreConfig { top: args.top }, &Interrupt::none()))?;
     for token in &scored.tokens {

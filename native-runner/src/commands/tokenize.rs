@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Outcome, tokenizer_of};
+use super::{Outcome, log_warnings, tokenizer_of};
 use crate::args::{DetokenizeArgs, TokenizeArgs};
 use crate::error::Result;
 use crate::files::open_model;
@@ -14,7 +14,9 @@ use crate::output::Output;
 /// Errors of opening the model, and `cli.usage` if it has no tokenizer.
 pub fn run(args: &TokenizeArgs, output: &Output) -> Result<Outcome> {
     let bundle = open_model(&args.model)?;
-    let ids = tokenizer_of(&bundle, &args.model)?.encode(&args.text)?;
+    let tokenizer = tokenizer_of(&bundle, &args.model)?;
+    let ids = tokenizer.encode(&args.text)?;
+    log_warnings(&tokenizer.findings(&args.text, &ids)?.warnings());
     output.line(&json!({ "ids": ids }), || ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))?;
     Ok(Outcome::Good)
 }

@@ -11,6 +11,7 @@ mod packed;
 mod packed_widths;
 mod reference;
 mod runs;
+mod scores;
 
 use std::rc::Rc;
 

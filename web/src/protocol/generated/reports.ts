@@ -90,6 +90,13 @@ export const scoreFields = {
   })),
   /** Mean of −logprob over the tokens after the first, in nats; absent for a text of one token. */
   loss: optional(number),
+  /** Warnings about the text or the conversation. */
+  warnings: listOf(record({
+    /** Stable dotted code. */
+    code: text,
+    /** Message of the warning, as a sentence. */
+    message: text,
+  })),
 };
 /** Tokens of a text with their probabilities. */
 export const score = record(scoreFields);
