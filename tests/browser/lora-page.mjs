@@ -28,7 +28,7 @@ export const run = (ask) => computed(ask).catch((thrown) => Promise.reject(new E
 
 async function computed({ test, files, adapter, text, baseStorage }) {
   const model = core.ModelHandle.open(await sources(files), undefined, await sources(adapter), true, false);
-  const ids = Int32Array.from(model.tokenize(new TextDecoder().decode((await source(text)).read(0, TEXT_BYTES))));
+  const ids = Int32Array.from(model.tokenize(new TextDecoder().decode((await source(text)).read(0, TEXT_BYTES))).ids);
   const { kind, steps = [[0]], length = test.count, micro_batches: parts = 1, optimizer = {}, groups = [] } = test;
   const { kind: type = 'adamw', learning_rate = 1e-3, max_grad_norm = 0, ...rule } = optimizer;
   const settings = {

@@ -4,6 +4,7 @@ export type { ErrorCode, ErrorDetail } from './protocol/errors.js';
 export type { DataFile, DataInput, WeightedData } from './page/data-inputs.js';
 export type { FilesInput, Input, RangeReader } from './page/inputs.js';
 export type { RowsOptions, RowsReport, ScoredRow } from './page/row-metrics.js';
+export type { AskedOptions } from './page/sampling.js';
 export type { ChatMessage, ChatOptions, Scorable, ScoredToken, ScoreOptions, TemplateOptions } from './page/asking.js';
 export { extractAdapter, inspectData, inspectFiles, verifyFiles } from './page/inspections.js';
 export type { DataOptions, ExtractOptions, InspectOptions } from './page/inspections.js';

@@ -1,8 +1,8 @@
 /** Generation and scoring: the same for an open model and for a trainer, with the same words. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { newModel, openModel, TabtuneError } from '../src/index.js';
-import type { ChatMessage, Model, SampledToken, SampleEnd, ScoredRow, Trainer } from '../src/index.js';
+import type { ChatMessage, Finding, Model, SampledToken, SampleEnd, ScoredRow, Trainer } from '../src/index.js';
 import { fake, refuse } from './fake-calls.js';
 import { fakeWorker } from './channel.js';
 import { SHAPE, TEXT, trainerOf } from './runs.js';
@@ -73,6 +73,23 @@ describe.each<[string, () => Promise<(Model | Trainer) & AsyncDisposable>]>([
       { ids: [97, 98], options: {} },
       { ids: [97], options: {} },
     ]);
+  });
+  it('what_is_told_about_a_text_reaches_its_listener_or_the_console', async () => {
+    await using asked = await open();
+    const told: string[] = [];
+    const onWarning = ({ code, message }: Finding): void => void told.push(`${message} [${code}]`);
+    const euro: ChatMessage[] = [{ role: 'user', content: '5 €' }];
+    const sentence = 'no token for "€" (1) [data.unknown]';
+    await whole(asked.chat(euro, { maxTokens: 1, onWarning }));
+    if ('tokenize' in asked) await asked.tokenize('5 €', { onWarning });
+    else await whole(asked.sample('5 €', { maxTokens: 1, onWarning }));
+    expect(told).toEqual([sentence, sentence]);
+    const logged = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
+    await whole(asked.chat(euro, { maxTokens: 1 }));
+    expect(logged.mock.calls).toEqual([[`tabtune: ${sentence}`]]);
+    logged.mockRestore();
+    expect((await asked.score('5 €')).warnings.map(({ code }) => code)).toEqual(['data.unknown']);
+    expect(pathOf(() => asked.chat(euro, { onWarning: wrong(1) }))).toBe('onWarning');
   });
   it('the_base_is_asked_where_it_is_wanted', async () => {
     await using asked = await open();

@@ -1,7 +1,7 @@
 /** The fake core's models: shapes and plans, no weights. */
 import type { JsData, JsSource } from '../src/worker/wasm-api.js';
 import { called, fake, refuse } from './fake-calls.js';
-import { LoadedModel, rowsOf } from './fake-tokens.js';
+import { LoadedModel, rowsOf, told } from './fake-tokens.js';
 import { exportedAs } from './fake-files.js';
 import type { FileStream } from './fake-files.js';
 
@@ -142,8 +142,8 @@ export class ModelHandle {
   async exportModel(optionsJson: string, base: readonly { name: string }[]): Promise<FileStream> {
     return exportedAs(optionsJson, base, new Uint8Array(fake.exportBytes));
   }
-  tokenize(text: string): Uint32Array {
-    return Uint32Array.from(text, (c) => c.codePointAt(0) ?? 0);
+  tokenize(text: string): unknown {
+    return { ids: Array.from(text, (c) => c.codePointAt(0) ?? 0), warnings: told(text) };
   }
   detokenize(ids: Uint32Array): string {
     return String.fromCodePoint(...ids);

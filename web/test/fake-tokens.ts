@@ -8,6 +8,7 @@ export class TokenStream {
     readonly max: number,
     readonly offset: number,
     readonly skill: number,
+    readonly warned: readonly unknown[] = [],
   ) {}
   async next(): Promise<unknown> {
     if (this.#at >= this.max) return undefined;
@@ -17,6 +18,9 @@ export class TokenStream {
     const text = 'etaoin shrdlu'.charAt((this.#at++ * 31) % 13);
     return { id: text.charCodeAt(0), text, logprob: -0.5, top: [] };
   }
+  warnings(): unknown {
+    return this.warned;
+  }
   end(): string | undefined {
     return this.#at >= this.max ? 'length' : undefined;
   }
@@ -25,12 +29,15 @@ export class TokenStream {
   }
 }
 
+/** The fake vocabulary has no euro sign. */
+export const told = (text: string): unknown[] => (text.includes('€') ? [{ code: 'data.unknown', message: 'no token for "€" (1)' }] : []);
+
 export function generated(prompt: string, optionsJson: string, skill: number): TokenStream {
   const { max_tokens: max = 100, temperature = 0.8 } = JSON.parse(optionsJson) as { max_tokens?: number; temperature?: number };
   if (temperature < 0) refuse('BAD_OPTION', 'config.invalid', 'temperature: expected finite and ≥ 0', { path: 'temperature' });
   if (prompt === '') refuse('BAD_OPTION', 'config.invalid', 'prompt: expected at least one token, found none', { path: 'prompt' });
   if (prompt.length > 1000) refuse('BAD_OPTION', 'model.context', `sequence of ${prompt.length} tokens: the model's context is 1000`);
-  return new TokenStream(Math.min(max, 400), prompt.length, skill);
+  return new TokenStream(Math.min(max, 400), prompt.length, skill, told(prompt));
 }
 
 export function answered(conversationJson: string, optionsJson: string, skill: number, base: boolean): TokenStream {
@@ -49,6 +56,7 @@ export async function scoredAs(requestJson: string, base: boolean): Promise<unkn
       { id: 98, text: 'b', logprob: -0.5, rank: 1, top },
     ],
     loss: 0.5,
+    warnings: told(requestJson),
   };
 }
 

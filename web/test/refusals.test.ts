@@ -130,6 +130,13 @@ describe('refusals', () => {
     ]);
     expect([stepsOf(events), events.some((event) => event.type === 'sample')]).toEqual([[1, 2, 3, 4], false]);
   });
+  it('a_prompt_with_unknown_characters_is_a_warning_and_gives_samples', async () => {
+    await using trainer = await trainerOf({ steps: 4, sampleEvery: 2, samplePrompt: '5 €' });
+    const events = await collect(trainer.run());
+    const message = 'samplePrompt: no token for "€" (1)';
+    expect(events.filter((event) => event.type === 'warning')).toMatchObject([{ code: 'data.unknown', message }]);
+    expect(events.some((event) => event.type === 'sample')).toBe(true);
+  });
   it('unknown_options_and_bad_files_are_typed', async () => {
     const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
     await expect(Trainer.create({ model, data: TEXT, ...{ lerningRate: 1 } })).rejects.toMatchObject({

@@ -14,7 +14,7 @@ use tabtune::export::ExportSource;
 use tabtune::families::config_from_hf;
 use tabtune::formats::Warning;
 use tabtune::model::{Model, attached_settings, no_base, open_model_with};
-use tabtune::tokenizer::Tokenizer;
+use tabtune::tokenizer::{TextWarning, Tokenizer};
 use tabtune::train::{Notice, check_limits};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
@@ -120,15 +120,25 @@ impl ModelHandle {
         written(source, options_json, base)
     }
 
-    /// Returns the ids of `text`; no special tokens are added.
-    pub fn tokenize(&self, text: &str) -> JsResult<Vec<u32>> {
-        self.tokenizer().and_then(|tokenizer| tokenizer.encode(text)).map_err(thrown)
+    /// Returns the ids of `text` and the warnings about it, as `{ ids, warnings }`; no special tokens are added.
+    pub fn tokenize(&self, text: &str) -> JsResult<JsValue> {
+        let tokenized = self.tokenizer().and_then(|tokenizer| {
+            let ids = tokenizer.encode(text)?;
+            Ok(Tokenized { warnings: tokenizer.findings(text, &ids)?.warnings(), ids })
+        });
+        plain(&tokenized.map_err(thrown)?)
     }
 
     /// Returns the text of token ids.
     pub fn detokenize(&self, ids: Vec<u32>) -> JsResult<String> {
         self.tokenizer().and_then(|tokenizer| tokenizer.detokenize(&ids)).map_err(thrown)
     }
+}
+
+#[derive(Serialize)]
+struct Tokenized {
+    ids: Vec<u32>,
+    warnings: Vec<TextWarning>,
 }
 
 fn fresh(config_json: &str, tokenizer: Tokenizer) -> Result<ModelHandle> {

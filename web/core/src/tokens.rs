@@ -13,7 +13,7 @@ use tabtune::error::{Error, Fault, Result};
 use tabtune::generate::score::{Score, ScoreConfig, score};
 use tabtune::generate::{GenerateConfig, GeneratedToken, Generator, Loan, PrefixCache};
 use tabtune::model::Model;
-use tabtune::tokenizer::{Conversation, Tokenizer};
+use tabtune::tokenizer::{Conversation, Findings, Tokenizer};
 use tabtune::train::check_inference_limits;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
@@ -76,13 +76,14 @@ struct Scoring {
 async fn scored(model: &Model, tokenizer: &Tokenizer, request_json: &str) -> Result<Score> {
     let expected = "a text, ids or a conversation, and options";
     let Scoring { text, ids, conversation, generation, options } = read("score", expected, request_json)?;
-    let ids = match (text, ids, conversation) {
-        (Some(text), None, None) => tokenizer.encode(&text)?,
-        (None, Some(ids), None) => ids,
-        (None, None, Some(given)) => tokenizer.encode(&tokenizer.render_chat(&dated(&given, tokenizer)?, generation)?.text)?,
+    let (ids, found) = match (text, ids, conversation) {
+        (Some(text), None, None) => tokenizer.encode_text(&text)?,
+        (None, Some(ids), None) => (ids, Findings::default()),
+        (None, None, Some(given)) => tokenizer.encode_chat(&dated(&given, tokenizer)?, generation)?,
         _ => return Err(Error::InvalidConfig(vec![Fault::new("text", "a text, ids or a conversation", "none or several")])),
     };
-    score(model, tokenizer, &ids, &options, &interrupt()).await
+    let scored = score(model, tokenizer, &ids, &options, &interrupt()).await?;
+    Ok(Score { warnings: found.warnings(), ..scored })
 }
 
 #[wasm_bindgen]
@@ -183,6 +184,11 @@ impl TokenStream {
     #[wasm_bindgen(js_name = promptTokens)]
     pub fn prompt_tokens(&self) -> Vec<u32> {
         self.prompt.map(|count| count as u32).to_vec()
+    }
+
+    /// Returns the warnings about the prompt or the conversation: a list of `{ code, message }`.
+    pub fn warnings(&self) -> JsResult<JsValue> {
+        plain(&self.generator.borrow().as_ref().map(Generator::warnings).unwrap_or_default())
     }
 
     /// Returns the next `GeneratedToken`, or undefined at the end.

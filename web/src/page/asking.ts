@@ -11,6 +11,7 @@ import { optionsOf } from './given.js';
 import type { LinkOptions } from './link.js';
 import { sampleJson } from './options.js';
 import { streamed } from './sampling.js';
+import type { AskedOptions } from './sampling.js';
 
 /** A message in the form that chat templates read; further keys that a template reads may be present too. */
 export interface ChatMessage {
@@ -31,10 +32,9 @@ export interface TemplateOptions {
 }
 
 /** Options of `chat`. */
-export interface ChatOptions extends SampleOptions, TemplateOptions {
+export interface ChatOptions extends SampleOptions, TemplateOptions, AskedOptions {
   /** Lets the base model answer, without the adapter that is attached to it or being trained. Default: false. */
   base?: boolean | undefined;
-  signal?: AbortSignal | undefined;
 }
 
 /** Options of `score`. */
@@ -74,11 +74,11 @@ export function chatted(
   messages: readonly ChatMessage[],
   options: ChatOptions,
 ): AsyncGenerator<SampledToken, SampleEnd | undefined> {
-  const { signal, tools, documents, chatTemplateKwargs, base = false, ...sampling } = optionsOf(options, 'the answer');
+  const { signal, onWarning, tools, documents, chatTemplateKwargs, base = false, ...sampling } = optionsOf(options, 'the answer');
   truth(base, 'base');
   const written = json(conversation(messages, { tools, documents, chatTemplateKwargs }));
   const request = { conversation: written, options: sampleJson(sampling), base };
-  return streamed((more) => ask('model.chat', request, more), signal);
+  return streamed((more) => ask('model.chat', request, more), { signal, onWarning });
 }
 
 /** @internal Scores a text, token ids or messages. */

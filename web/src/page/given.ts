@@ -27,6 +27,7 @@ export function optionsOf<T extends object>(all: T, what: string, keys?: readonl
   const extra = keys && Object.keys(given).find((key) => !keys.some((known) => known === key));
   if (extra !== undefined) throw badOption(extra, `one of ${keys?.join(', ') ?? ''}`, extra);
   callable(Reflect.get(given, 'onProgress'), 'onProgress');
+  callable(Reflect.get(given, 'onWarning'), 'onWarning');
   listening(Reflect.get(given, 'signal'), what);
   return given;
 }

@@ -6,6 +6,7 @@ import { aborted, badOption, fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import type { Exports } from './export-options.js';
 import { exportsOf } from './exporting.js';
+import { optionsOf } from './given.js';
 import type { DataInput } from './data-inputs.js';
 import { Link } from './link.js';
 import type { LinkOptions, Owner } from './link.js';
@@ -26,6 +27,7 @@ import type {
 import { evaluatedRows } from './row-metrics.js';
 import type { RowsOptions, RowsReport } from './row-metrics.js';
 import type { CallOptions, Connection } from './rpc.js';
+import type { AskedOptions } from './sampling.js';
 import type { WorkerOptions } from './spawn.js';
 
 /** @internal Opens the model in a worker; the inputs are kept so that another worker can open it again. */
@@ -187,9 +189,9 @@ export class Model {
   }
 
   /** Returns the token ids of a text. */
-  async tokenize(text: string): Promise<number[]> {
+  async tokenize(text: string, options: AskedOptions = {}): Promise<number[]> {
     words(text, 'text');
-    return this.call('model.tokenize', { text });
+    return this.call('model.tokenize', { text }, optionsOf(options, 'the text', ['signal', 'onWarning']));
   }
 
   /** Returns the text of token ids, including special tokens. */

@@ -3,7 +3,7 @@ import type { TabtuneError } from '../protocol/errors.js';
 import { optionsOf, tell } from './given.js';
 import { REQUESTS, workerMessage } from '../protocol/protocol.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
-import type { Progress, SampledToken, TrainerEvent } from '../protocol/reports.js';
+import type { Finding, Progress, SampledToken, TrainerEvent } from '../protocol/reports.js';
 
 /** The part of a worker that the page uses. */
 export interface Port {
@@ -16,6 +16,8 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
   onProgress?: ((progress: Progress) => void) | undefined;
   onToken?: ((token: SampledToken) => void) | undefined;
+  /** Called with each warning about the text of the request; by default the console has them. */
+  onWarning?: ((warning: Finding) => void) | undefined;
   /** Time in milliseconds that the worker has to answer an abort before it is ended; for calls without state to lose. */
   graceMillis?: number | undefined;
   /** Parts of the request that are transferred to the worker instead of copied. */
@@ -28,6 +30,8 @@ interface Waiting {
   reject: (error: TabtuneError) => void;
   options: CallOptions;
 }
+
+const logged = ({ code, message }: Finding): void => console.warn(`tabtune: ${message} [${code}]`);
 
 /** Requests to one worker, each of which settles exactly once; the end of the worker rejects all pending ones. */
 export class Connection {
@@ -135,6 +139,9 @@ export class Connection {
           return;
         case 'token':
           this.#waiting.get(message.id)?.options.onToken?.(message.token);
+          return;
+        case 'warning':
+          tell(this.#waiting.get(message.id)?.options.onWarning ?? logged, message.warning);
           return;
         case 'fault':
           this.onFault(fromErrorData(message.error));

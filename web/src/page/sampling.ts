@@ -1,15 +1,25 @@
 /** Yields the tokens of a text that is being generated. */
 import type { LinkOptions } from './link.js';
-import type { SampledToken, SampleEnd } from '../protocol/reports.js';
+import type { Finding, SampledToken, SampleEnd } from '../protocol/reports.js';
 import { EventQueue } from './queue.js';
 
+/** Options of every request about a text. */
+export interface AskedOptions {
+  signal?: AbortSignal | undefined;
+  /**
+   * Called with each warning about the text: characters without a token (`data.unknown`), control tokens in it (`data.control`). Without it the
+   * console has them.
+   */
+  onWarning?: ((warning: Finding) => void) | undefined;
+}
+
 /**
- * Yields tokens as `made` produces them, and returns the reason why the text ended. Leaving the loop ends the generation. After a loss of the worker
+ * @internal Yields tokens as `made` produces them, and returns the reason why the text ended. Leaving the loop ends the generation. After a loss of the worker
  * the generation is repeated, unless a token was already yielded.
  */
 export async function* streamed(
   made: (options: LinkOptions) => Promise<SampleEnd>,
-  signal: AbortSignal | undefined,
+  { signal, onWarning }: AskedOptions,
 ): AsyncGenerator<SampledToken, SampleEnd | undefined> {
   const queue = new EventQueue<SampledToken>();
   const leaving = new AbortController();
@@ -19,7 +29,7 @@ export async function* streamed(
     queue.push(token);
   };
   const both = signal ? AbortSignal.any([signal, leaving.signal]) : leaving.signal;
-  const ended = made({ signal: both, onToken, again: () => !begun }).then(
+  const ended = made({ signal: both, onToken, onWarning, again: () => !begun }).then(
     (end) => {
       queue.end();
       return end;

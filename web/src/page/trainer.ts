@@ -35,6 +35,7 @@ import type { RowsOptions, RowsReport } from './row-metrics.js';
 import type { CreateOptions, Estimate, ResumeOptions, SaveOptions, StepEvent } from './run-options.js';
 import { Checkpoints } from './runs.js';
 import { streamed } from './sampling.js';
+import type { AskedOptions } from './sampling.js';
 import { RunStatus, TrainerMessage } from './status.js';
 import { created, resumed } from './starts.js';
 import type { Started } from './starts.js';
@@ -209,14 +210,11 @@ export class Trainer extends EventTarget {
    * Yields tokens as they are generated; leaving the loop ends the generation. Returns why the text ended: `stop` (a token that ends a text),
    * `length` (`maxTokens` reached) or `context` (the context is full).
    */
-  sample(
-    prompt: string,
-    options: SampleOptions & { signal?: AbortSignal | undefined } = {},
-  ): AsyncGenerator<SampledToken, SampleEnd | undefined> {
-    const { signal, ...sampling } = optionsOf(options, 'the sample');
+  sample(prompt: string, options: SampleOptions & AskedOptions = {}): AsyncGenerator<SampledToken, SampleEnd | undefined> {
+    const { signal, onWarning, ...sampling } = optionsOf(options, 'the sample');
     words(prompt, 'prompt');
     const request = { prompt, options: sampleJson(sampling) };
-    return streamed((more) => this.#link.call('trainer.sample', request, more), signal);
+    return streamed((more) => this.#link.call('trainer.sample', request, more), { signal, onWarning });
   }
 
   /** Yields the tokens of the answer to a conversation, as `sample` does, with a prompt written by the chat template; the end of the turn ends it. */

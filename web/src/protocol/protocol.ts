@@ -4,7 +4,7 @@
  */
 import { dataInspection, dataPreview, fileSummaries } from './data-report.js';
 import { ERROR_CODES } from './errors.js';
-import { evaluation, gpu, profile, score, token } from './generated/reports.js';
+import { evaluation, gpu, profile, score, token, warning } from './generated/reports.js';
 import {
   checkpointInfo,
   estimate,
@@ -249,6 +249,8 @@ export const workerMessage = variant('type', {
   progress: { id: count, progress },
   /** A token of the `trainer.sample` or `model.chat` request with this id. */
   token: { id: count, token },
+  /** Something worth knowing about the prompt, the conversation or the text of the request with this id. */
+  warning: { id: count, warning },
   events: { events: listOf(trainerEvent) },
   /** A fault of the GPU, reported as soon as it is noticed. */
   fault: { error: errorData },

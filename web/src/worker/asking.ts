@@ -1,6 +1,6 @@
 /** Generation and scoring with loaded weights. */
 import { aborted, protocolError } from '../protocol/errors.js';
-import type { SampledToken, SampleEnd } from '../protocol/reports.js';
+import type { Finding, SampledToken, SampleEnd } from '../protocol/reports.js';
 import { macrotask } from './pacing.js';
 import { parsed } from './wasm.js';
 import type { LoadedModel, ModelHandle, Session, TokenStream } from './wasm.js';
@@ -8,9 +8,15 @@ import type { LoadedModel, ModelHandle, Session, TokenStream } from './wasm.js';
 /** Weights that can generate and score. */
 export type Askable = Pick<Session & LoadedModel, 'chat' | 'score'>;
 
-/** Passes on each token of the stream, and returns the reason why the text ended. */
-export async function streamed(stream: TokenStream, signal: AbortSignal, onToken: (token: SampledToken) => void): Promise<SampleEnd> {
+/** Passes on the warnings and each token of the stream, and returns the reason why the text ended. */
+export async function streamed(
+  stream: TokenStream,
+  signal: AbortSignal,
+  onToken: (token: SampledToken) => void,
+  onWarning: (warning: Finding) => void,
+): Promise<SampleEnd> {
   try {
+    parsed.findings(stream.warnings()).forEach(onWarning);
     for (;;) {
       if (signal.aborted) throw aborted('the sample');
       const token = parsed.token(await stream.next());

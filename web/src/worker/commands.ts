@@ -4,7 +4,7 @@ import { aborted, protocolError } from '../protocol/errors.js';
 import { createTrainer, loadGeneration, resumeTrainer, withAdapter } from './openings.js';
 import { PROTOCOL } from '../protocol/protocol.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
-import type { SampledToken } from '../protocol/reports.js';
+import type { Finding, SampledToken } from '../protocol/reports.js';
 import { streamed } from './asking.js';
 import { delivered, reaching } from './exports.js';
 import { interruptible } from './core-mutex.js';
@@ -28,6 +28,7 @@ import type { Context, WorkerState } from './worker-state.js';
 
 export interface CallContext extends Context {
   onToken: (token: SampledToken) => void;
+  onWarning: (warning: Finding) => void;
   /** Buffers of the reply that are transferred instead of copied. */
   transfer: Transferable[];
 }
@@ -150,10 +151,14 @@ export function handlersOf(state: WorkerState): Handlers {
       return state.hold(await interruptible(signal, () => ModelHandle.fromScratch(config, words, corpus, settings, partial)));
     },
     'model.detokenize': async ({ ids }) => state.detokenize(ids),
-    'model.chat': ({ conversation, options, base }, { signal, onToken }) =>
-      state.asked(async (core) => streamed(await core.chat(conversation, options, base), signal, onToken), signal),
+    'model.chat': ({ conversation, options, base }, { signal, onToken, onWarning }) =>
+      state.asked(async (core) => streamed(await core.chat(conversation, options, base), signal, onToken, onWarning), signal),
     'model.score': ({ request, base }, { signal }) => state.asked(async (core) => parsed.score(await core.score(request, base)), signal),
-    'model.tokenize': async ({ text }) => Array.from(state.model.tokenize(text)),
+    'model.tokenize': async ({ text }, { onWarning }) => {
+      const { ids, warnings } = parsed.tokenized(state.model.tokenize(text));
+      warnings.forEach(onWarning);
+      return ids;
+    },
     'model.estimate': async ({ config, adapter }, call) =>
       withAdapter(state, adapter, call, (model) => parsed.estimate(estimate(model, config))),
     'model.preview': async ({ config, points, stride }) => Array.from(previewSchedule(config, points, stride)),
@@ -165,7 +170,8 @@ export function handlersOf(state: WorkerState): Handlers {
     'trainer.history': () => state.trainer.history(),
     'trainer.evaluate': ({ maxBatches }, { signal }) => state.trainer.evaluate(maxBatches, signal),
     'trainer.profile': ({ steps }, { signal }) => state.loop.profile(steps, signal),
-    'trainer.sample': ({ prompt, options }, { signal, onToken }) => state.trainer.sample(prompt, options, signal, onToken),
+    'trainer.sample': ({ prompt, options }, { signal, onToken, onWarning }) =>
+      state.trainer.sample(prompt, options, signal, onToken, onWarning),
     'loop.run': (ask, { signal }) => state.loop.run(ask, signal),
     'loop.pause': () => state.loop.halt('paused').then(nothing),
     'loop.stop': () => state.loop.halt('stopped').then(nothing),

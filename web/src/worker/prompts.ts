@@ -3,7 +3,7 @@ import { withDetail } from '../protocol/errors.js';
 import type { ErrorDetail } from '../protocol/errors.js';
 import type { Driver } from '../protocol/protocol.js';
 import type { Finding } from '../protocol/reports.js';
-import { wasmError } from './wasm.js';
+import { parsed, wasmError } from './wasm.js';
 import type { Session } from './wasm.js';
 
 /** The core's code for a prompt without tokens. */
@@ -22,15 +22,22 @@ export function ofPrompt<T>(path: 'prompt' | 'samplePrompt', work: () => T): T {
 /** Returns whether the fault is that of a prompt: without tokens, or too long for the model's context. */
 const isOfPrompt = ({ code, path }: ErrorDetail): boolean => code === UNWRITABLE || code === 'model.context' || path === 'prompt';
 
-/** Returns the reason why a run takes no samples, because a bad prompt should not prevent the run. Other invalid sample options are refused. */
-export function sampleFault(session: Session, { sampleEvery, samplePrompt, sample }: Driver): Finding | undefined {
-  if (sampleEvery === 0) return undefined;
+/**
+ * Tries the prompt of a run's samples. Returns the warnings about it, and whether there will be no samples, because a bad prompt should not prevent
+ * the run. Other invalid sample options are refused.
+ */
+export function triedSample(session: Session, { sampleEvery, samplePrompt, sample }: Driver): { warnings: Finding[]; fails: boolean } {
+  if (sampleEvery === 0) return { warnings: [], fails: false };
   try {
-    ofPrompt('samplePrompt', () => session.generate(samplePrompt, sample)).free();
-    return undefined;
+    const stream = ofPrompt('samplePrompt', () => session.generate(samplePrompt, sample));
+    const named = ({ code, message }: Finding): Finding => ({ code, message: `samplePrompt: ${message}` });
+    const warnings = parsed.findings(stream.warnings()).map(named);
+    stream.free();
+    return { warnings, fails: false };
   } catch (thrown) {
     const { detail, message } = wasmError(thrown);
     if (!isOfPrompt(detail)) throw thrown;
-    return { code: 'run.sample', message: `there will be no samples: ${message.replace(/^prompt: /, 'samplePrompt: ')}` };
+    const refused = `there will be no samples: ${message.replace(/^prompt: /, 'samplePrompt: ')}`;
+    return { warnings: [{ code: 'run.sample', message: refused }], fails: true };
   }
 }

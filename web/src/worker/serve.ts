@@ -66,6 +66,7 @@ async function answer<T extends Tag>(
     signal: controller.signal,
     onProgress: (progress) => post({ type: 'progress', id, progress }),
     onToken: (token) => post({ type: 'token', id, token }),
+    onWarning: (warning) => post({ type: 'warning', id, warning }),
     transfer: [],
   };
   try {

@@ -10,6 +10,7 @@ import type { DataPreview } from '../protocol/data-report.js';
 import type {
   CheckpointInfo,
   EvalReport,
+  Finding,
   HistoryEntry,
   Profile,
   SampledToken,
@@ -187,13 +188,20 @@ export class TrainingSession {
   }
 
   /** Generates text from the current weights; no step is made in the meantime. */
-  sample(prompt: string, options: string, signal: AbortSignal, onToken: (token: SampledToken) => void): Promise<SampleEnd> {
+  sample(
+    prompt: string,
+    options: string,
+    signal: AbortSignal,
+    onToken: (token: SampledToken) => void,
+    onWarning: (warning: Finding) => void = () => undefined,
+  ): Promise<SampleEnd> {
     return this.mutex.look(
       () =>
         streamed(
           ofPrompt('prompt', () => this.session.generate(prompt, options)),
           signal,
           onToken,
+          onWarning,
         ),
       signal,
     );

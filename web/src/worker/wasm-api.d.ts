@@ -74,7 +74,8 @@ export class ModelHandle {
   tensor(name: string): unknown;
   /** Exports the model in another format; `base` contains the GGUF files in which a patch replaces tensors. */
   exportModel(optionsJson: string, base: JsSource[]): Promise<FileStream>;
-  tokenize(text: string): Uint32Array;
+  /** Returns `{ ids, warnings }`. */
+  tokenize(text: string): unknown;
   detokenize(ids: Uint32Array): string;
   /** Loads the weights onto the device, for generation and scoring. */
   load(): Promise<LoadedModel>;
@@ -142,6 +143,8 @@ export class Session {
 export class TokenStream {
   private constructor();
   next(): Promise<unknown>;
+  /** Returns the warnings about the prompt or the conversation. */
+  warnings(): unknown;
   /** Returns the number of prompt tokens that an earlier answer has computed, and the number that the first token computes. */
   promptTokens(): Uint32Array;
   /** Returns the reason why the text ended; `undefined` while it continues. */

@@ -3,7 +3,7 @@ import init, * as api from 'tabtune-wasm';
 
 import { fault, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
-import { evaluation, gpu, profile, score, step, token } from '../protocol/generated/reports.js';
+import { evaluation, gpu, profile, score, step, token, warning } from '../protocol/generated/reports.js';
 import { count, listOf, missing, optional, record, text } from '../protocol/parse.js';
 import type { Parser } from '../protocol/parse.js';
 import {
@@ -93,6 +93,8 @@ export const parsed = {
   /** `undefined` after the last token. */
   token: report(optional(token), 'GeneratedToken'),
   score: report(score, 'Score'),
+  tokenized: report(record({ ids: listOf(count), warnings: listOf(warning) }), 'tokenize'),
+  findings: report(listOf(warning), 'TokenStream.warnings'),
   sampleEnd: report(sampleEnd, 'TokenStream.end'),
   files: report(files, 'FileStream.files'),
   receipt: report(missing(receipt), 'FileStream.receipt'),

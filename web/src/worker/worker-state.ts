@@ -11,7 +11,7 @@ import { unevaluated } from './data.js';
 import { Outbox } from './outbox.js';
 import type { Driver, WorkerMessage } from '../protocol/protocol.js';
 import type { Finding, GpuReport, ModelInfo, OnProgress, Progress, SessionInfo } from '../protocol/reports.js';
-import { sampleFault } from './prompts.js';
+import { triedSample } from './prompts.js';
 import type { SaverParts } from './saver.js';
 import { TrainingSession } from './session.js';
 import { StepLoop } from './step-loop.js';
@@ -224,13 +224,13 @@ export class WorkerState {
       refuseSkip(rest.driver, info.config);
       // A new run that could not evaluate or sample is refused here, and not hours later.
       if (rest.generation === undefined && rest.driver.evalEvery > 0) session.checkEvaluation();
-      const unsampled = rest.generation === undefined ? sampleFault(session, rest.driver) : undefined;
-      if (unsampled) rest.driver.sampleEvery = 0;
+      const sampled = rest.generation === undefined ? triedSample(session, rest.driver) : { warnings: [], fails: false };
+      if (sampled.fails) rest.driver.sampleEvery = 0;
       this.#trainer = trainer;
       this.#loop = new StepLoop(trainer);
       this.#outbox = outbox;
       trainer.announce('ready', info.completedSteps);
-      const own = [...(unsampled ? [unsampled] : []), ...unevaluated(rest.data, rest.driver.evalEvery)];
+      const own = [...sampled.warnings, ...unevaluated(rest.data, rest.driver.evalEvery)];
       return { ...info, warnings: [...info.warnings, ...own, ...(await this.#storageFindings(rest.driver))] };
     } catch (thrown) {
       await trainer.close().catch(() => undefined);
