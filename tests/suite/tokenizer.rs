@@ -4,6 +4,7 @@ mod dates;
 mod expressions;
 mod frame;
 mod matrix;
+mod patterns;
 
 use serde_json::{Value, json};
 use tabtune::tokenizer::{Conversation, PartsModel, Tokenizer, TokenizerKind, TokenizerParts};

@@ -8,22 +8,23 @@ use fancy_regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::expression::{Unsaid, rewritten};
 use super::parts::{LLAMA_BPE, QWEN2};
-use super::{TOKENIZER_FILE, bad, unread};
+use super::{TOKENIZER_FILE, unread};
 use crate::error::{Error, Refusal, Result, word};
 
 /// Maximum total size of a document's patterns in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// The parts of a `tokenizer.json` that contain patterns; the vocabulary is skipped.
-#[derive(Deserialize)]
-struct Document {
+#[derive(Debug, Deserialize)]
+pub(super) struct Parts {
     #[serde(default)]
-    normalizer: Value,
+    pub(super) normalizer: Value,
     #[serde(default)]
-    pre_tokenizer: Value,
+    pub(super) pre_tokenizer: Value,
     #[serde(default)]
-    decoder: Value,
+    pub(super) decoder: Value,
 }
 
 /// Patterns that must be tried on a text before they split it.
@@ -31,21 +32,28 @@ struct Document {
 pub(super) struct Patterns(Arc<Vec<Regex>>);
 
 impl Patterns {
-    /// Collects the patterns of a document. Refuses more than 1 MiB of them.
-    pub(super) fn of(document: &[u8]) -> Result<Self> {
-        let Document { normalizer, pre_tokenizer, decoder } =
-            serde_json::from_slice(document).map_err(|e| unread(TOKENIZER_FILE, document, e))?;
-        let mut found = Vec::new();
-        for part in [&normalizer, &pre_tokenizer, &decoder] {
-            collect(part, &mut found);
+    /// Collects the patterns of a document, and returns its parts with these patterns in our engine's syntax. Refuses more than 1 MiB
+    /// of them, and what our engine cannot say.
+    pub(super) fn of(document: &[u8]) -> Result<(Self, Parts)> {
+        let mut parts: Parts = serde_json::from_slice(document).map_err(|e| unread(TOKENIZER_FILE, document, e))?;
+        let (mut compiled, mut bytes) = (Vec::new(), 0);
+        for part in [&mut parts.normalizer, &mut parts.pre_tokenizer, &mut parts.decoder] {
+            each(part, &mut |regex, text| {
+                if regex && ![LLAMA_BPE, QWEN2].contains(&text.as_str()) {
+                    let own = rewritten(text).map_err(|Unsaid { found, reason }| unsaid(text, found, reason))?;
+                    if bytes + own.len() <= MAX_PATTERN_BYTES {
+                        compiled.push(Regex::new(&own).map_err(|error| unsaid(text, error, "write it in a simpler way"))?);
+                    }
+                    *text = own;
+                }
+                bytes += text.len();
+                if bytes > MAX_PATTERN_BYTES {
+                    return Err(over(format!("at most {MAX_PATTERN_BYTES} bytes of patterns"), bytes));
+                }
+                Ok(())
+            })?;
         }
-        let bytes: usize = found.iter().map(|(_, text)| text.len()).sum();
-        if bytes > MAX_PATTERN_BYTES {
-            return Err(over(format!("at most {MAX_PATTERN_BYTES} bytes of patterns"), bytes));
-        }
-        let foreign = found.into_iter().filter(|(regex, text)| *regex && ![LLAMA_BPE, QWEN2].contains(text)).map(|(_, text)| text);
-        let compiled = foreign.map(|text| Regex::new(text).map_err(|e| bad(TOKENIZER_FILE, e)));
-        Ok(Self(Arc::new(compiled.collect::<Result<_>>()?)))
+        Ok((Self(Arc::new(compiled)), parts))
     }
 
     /// Refuses a text on which a pattern needs more backtracking steps than the engine allows.
@@ -55,23 +63,34 @@ impl Patterns {
     }
 }
 
+/// Returns the refusal of an expression, in which `found` is not read for `reason`.
+fn unsaid(expression: &str, found: impl std::fmt::Display, reason: &str) -> Error {
+    let refusal = Refusal::new(word!("tokenizer.invalid")).stage("bind").of(TOKENIZER_FILE).subject(expression);
+    refusal.expected("an expression that can be read as Oniguruma reads it").found(found).hint(reason).into()
+}
+
 fn over(expected: String, found: impl std::fmt::Display) -> Error {
     Refusal::new(word!("tokenizer.budget")).stage("bind").of(TOKENIZER_FILE).expected(expected).found(found).into()
 }
 
-/// Collects every `{"Regex": text}` (true) and `{"String": text}` (false) below `value`.
-fn collect<'a>(value: &'a Value, out: &mut Vec<(bool, &'a str)>) {
+/// Hands every `{"Regex": text}` (true) and `{"String": text}` (false) below `value` to `found`.
+fn each(value: &mut Value, found: &mut impl FnMut(bool, &mut String) -> Result<()>) -> Result<()> {
     match value {
         Value::Object(fields) => {
             for (key, inner) in fields {
                 match (key.as_str(), inner) {
-                    ("Regex", Value::String(text)) => out.push((true, text)),
-                    ("String", Value::String(text)) => out.push((false, text)),
-                    _ => collect(inner, out),
+                    ("Regex", Value::String(text)) => found(true, text)?,
+                    ("String", Value::String(text)) => found(false, text)?,
+                    (_, inner) => each(inner, found)?,
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| collect(item, out)),
+        Value::Array(items) => {
+            for item in items {
+                each(item, found)?;
+            }
+        }
         _ => {}
     }
+    Ok(())
 }

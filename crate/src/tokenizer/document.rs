@@ -3,21 +3,26 @@
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use tokenizers::models::bpe::BPE;
-use tokenizers::{DecoderWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper, TokenizerImpl};
+use tokenizers::{DecoderWrapper, ModelWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper, TokenizerImpl};
 
+use super::budget::Parts;
 use super::parts::TokenizerParts;
-use super::{TOKENIZER_FILE, unread};
+use super::{TOKENIZER_FILE, replaced, unread};
 use crate::error::Result;
 
-/// A tokenizer whose vocabulary is read into its table pair by pair.
-type Streamed = TokenizerImpl<BPE, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
+/// A tokenizer with a model of type `M`.
+type With<M> = TokenizerImpl<M, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
 
-/// Reads the tokenizer of a document. For byte pair encoding, as in nearly all large ones, no tree of the whole model is built: for 150,000
-/// tokens it would take a hundred megabytes. Other models, and faulty documents, are read in the library's usual way.
-pub(super) fn read(document: &[u8]) -> Result<tokenizers::Tokenizer> {
-    match serde_json::from_slice::<Streamed>(document) {
+/// Reads the tokenizer of a document, with `parts` in place of its own. For byte pair encoding, as in nearly all large ones, no tree of
+/// the whole model is built: for 150,000 tokens it would take a hundred megabytes. Other models, and faulty documents, are read in the
+/// library's usual way.
+pub(super) fn read(document: &[u8], parts: &Parts) -> Result<tokenizers::Tokenizer> {
+    match replaced::read::<With<BPE>>(document, parts) {
         Ok(streamed) => Ok(streamed.into()),
-        Err(_) => tokenizers::Tokenizer::from_bytes(document).map_err(|error| unread(TOKENIZER_FILE, document, error)),
+        Err(_) => match replaced::read::<With<ModelWrapper>>(document, parts) {
+            Ok(read) => Ok(read.into()),
+            Err(error) => Err(unread(TOKENIZER_FILE, document, error)),
+        },
     }
 }
 

@@ -60,8 +60,8 @@ impl Tokenizer {
             }
             _ => return Ok(None),
         };
-        let patterns = budget::Patterns::of(&vocabulary)?;
-        let mut inner = document::read(&vocabulary)?;
+        let (patterns, parts) = budget::Patterns::of(&vocabulary)?;
+        let mut inner = document::read(&vocabulary, &parts)?;
         let padding = inner.get_padding().map(|padding| padding.pad_token.clone());
         disable_settings_of_training(&mut inner)?;
         let ruling = class.filter(|class| class.rules(&vocabulary));

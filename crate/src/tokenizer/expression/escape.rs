@@ -1,0 +1,228 @@
+//! Escapes of characters, and the names of properties.
+
+use super::{Unsaid, unsaid};
+
+const CODE: &str = "the number of a character is expected; write \\x{…}";
+const BYTE: &str = "bytes above \\x7F are not read apart; write the character as \\x{…}";
+
+/// Oniguruma's word characters; in a class it does not count the fractions and superscripts of Latin-1 to them.
+macro_rules! word {
+    ($($sign:literal)?) => {
+        concat!("[", $($sign,)? "\\w\u{B2}\u{B3}\u{B9}\u{BC}-\u{BE}--[\\x{200C}\\x{200D}]]")
+    };
+}
+pub(super) use word;
+
+const WORD_IN_CLASS: &str = "[\\w--[\\x{200C}\\x{200D}]]";
+const NOT_WORD_IN_CLASS: &str = "[^\\w--[\\x{200C}\\x{200D}]]";
+/// The set that matches nothing.
+pub(super) const NOTHING: &str = "[^\\x00-\\x{10FFFF}]";
+
+/// Reader of an expression, character by character.
+#[derive(Debug, Clone)]
+pub(super) struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { rest: text }
+    }
+
+    pub(super) fn rest(&self) -> &'a str {
+        self.rest
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.rest.chars().next()
+    }
+
+    pub(super) fn next(&mut self) -> Option<char> {
+        let next = self.peek()?;
+        self.rest = &self.rest[next.len_utf8()..];
+        Some(next)
+    }
+
+    /// Passes over `text` if it comes next.
+    pub(super) fn take(&mut self, text: &str) -> bool {
+        self.rest.strip_prefix(text).map(|rest| self.rest = rest).is_some()
+    }
+
+    /// Reads up to `most` digits; `None` for none, or more than fit.
+    pub(super) fn digits(&mut self, radix: u32, most: usize) -> Option<u32> {
+        let count = self.rest.chars().take(most).take_while(|c| c.is_digit(radix)).count();
+        let (digits, rest) = self.rest.split_at(count);
+        let value = u32::from_str_radix(digits, radix).ok()?;
+        self.rest = rest;
+        Some(value)
+    }
+
+    /// Reads what follows a backslash and stands for one character: `escape` is the character after it, already read.
+    pub(super) fn character(&mut self, escape: char) -> Result<char, Unsaid> {
+        match escape {
+            'n' => Ok('\n'),
+            't' => Ok('\t'),
+            'r' => Ok('\r'),
+            'f' => Ok('\u{C}'),
+            'v' => Ok('\u{B}'),
+            'a' => Ok('\u{7}'),
+            'b' => Ok('\u{8}'),
+            'e' => Ok('\u{1B}'),
+            'x' | 'o' if self.peek() == Some('{') => {
+                let (radix, most) = if escape == 'x' { (16, 8) } else { (8, 11) };
+                let before = self.clone();
+                self.next();
+                let Some(code) = self.digits(radix, most) else {
+                    *self = before;
+                    return Ok(escape);
+                };
+                match char::from_u32(code) {
+                    Some(char) if self.take("}") => Ok(char),
+                    _ => unsaid(format!("\\{escape}{{{code:X}"), CODE),
+                }
+            }
+            // At the end of the expression they stand for themselves.
+            'x' if self.peek().is_some() => {
+                let first = self.digits(16, 2).unwrap_or(0);
+                self.utf8(first, |reader| reader.take("\\x").then(|| reader.digits(16, 2)).flatten())
+            }
+            'u' if self.peek().is_some() => {
+                let before = self.rest;
+                let code = self.digits(16, 4).filter(|_| before.len() - self.rest.len() == 4);
+                code.and_then(char::from_u32).map_or_else(|| unsaid("\\u", CODE), Ok)
+            }
+            '0'..='7' => {
+                let most = if escape == '0' { 2 } else { 3 };
+                if escape != '0' {
+                    // The digit belongs to the number.
+                    let code = self.octal_from(escape, most);
+                    return self.utf8(code, |reader| reader.take("\\").then(|| reader.digits(8, 3)).flatten());
+                }
+                let code = self.digits(8, most).unwrap_or(0);
+                self.utf8(code, |_| None)
+            }
+            'c' => self.control("\\c"),
+            'C' => {
+                if self.take("-") {
+                    self.control("\\C-")
+                } else {
+                    unsaid("\\C", "write the control character as \\x{…}")
+                }
+            }
+            'M' => unsaid("\\M", BYTE),
+            other => Ok(other),
+        }
+    }
+
+    fn octal_from(&mut self, first: char, most: usize) -> u32 {
+        let mut code = first.to_digit(8).unwrap_or(0);
+        for _ in 1..most {
+            match self.peek().and_then(|c| c.to_digit(8)) {
+                Some(digit) => code = code * 8 + digit,
+                None => break,
+            }
+            self.next();
+        }
+        code
+    }
+
+    /// Returns the character whose bytes in UTF-8 are `first` and what `more` reads.
+    fn utf8(&mut self, first: u32, mut more: impl FnMut(&mut Self) -> Option<u32>) -> Result<char, Unsaid> {
+        let count = match first {
+            0..=0x7F => 1,
+            0xC2..=0xDF => 2,
+            0xE0..=0xEF => 3,
+            0xF0..=0xF4 => 4,
+            _ => return unsaid(format!("\\x{first:02X}"), BYTE),
+        };
+        let mut bytes = vec![first as u8];
+        while bytes.len() < count {
+            match more(self).and_then(|byte| u8::try_from(byte).ok()) {
+                Some(byte) => bytes.push(byte),
+                None => break,
+            }
+        }
+        let text = std::str::from_utf8(&bytes).ok();
+        text.and_then(|text| text.chars().next()).map_or_else(|| unsaid(format!("\\x{first:02X}"), BYTE), Ok)
+    }
+
+    fn control(&mut self, found: &str) -> Result<char, Unsaid> {
+        match self.next() {
+            Some('?') => Ok('\u{7F}'),
+            Some(char) if char.is_ascii() && char != '\\' => Ok(char::from(char as u8 & 0x1F)),
+            _ => unsaid(found, "write the control character as \\x{…}"),
+        }
+    }
+
+    /// Reads the set that `escape` stands for, if it does, as text for the engine.
+    pub(super) fn set(&mut self, escape: char, in_class: bool) -> Result<Option<String>, Unsaid> {
+        let text = match escape {
+            'w' if in_class => WORD_IN_CLASS,
+            'W' if in_class => NOT_WORD_IN_CLASS,
+            'w' => word!(),
+            'W' => word!("^"),
+            'd' => "\\d",
+            'D' => "\\D",
+            's' => "\\s",
+            'S' => "\\S",
+            'h' => "[0-9A-Fa-f]",
+            'H' => "[^0-9A-Fa-f]",
+            'p' | 'P' if self.peek() == Some('{') => {
+                let rest = &self.rest[1..];
+                let end = rest.find(['}', '(', ')', '{', '|']).filter(|end| rest[*end..].starts_with('}'));
+                let Some(end) = end else {
+                    return unsaid("\\p{", "the name of a property ends with }");
+                };
+                let name = &rest[..end];
+                self.rest = &rest[end + 1..];
+                let (name, opposite) = name.strip_prefix('^').map_or((name, false), |name| (name, true));
+                return property(name, (escape == 'P') != opposite, in_class).map(Some);
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(text.to_owned()))
+    }
+}
+
+/// Returns the property `name` as text for the engine, whose names have other meanings here and there.
+fn property(name: &str, negated: bool, in_class: bool) -> Result<String, Unsaid> {
+    let plain: String = name.chars().filter(|c| !matches!(c, ' ' | '-' | '_')).collect::<String>().to_ascii_lowercase();
+    Ok(match plain.as_str() {
+        "word" if in_class => (if negated { NOT_WORD_IN_CLASS } else { WORD_IN_CLASS }).to_owned(),
+        "word" => (if negated { word!("^") } else { word!() }).to_owned(),
+        "posixpunct" => posix("punct", negated).unwrap_or_default(),
+        // There are none in a text.
+        "cs" | "surrogate" => (if negated { "(?s:.)" } else { NOTHING }).to_owned(),
+        _ if plain.chars().any(|c| !c.is_ascii_alphanumeric()) || plain.is_empty() || plain.starts_with("is") => {
+            return unsaid(format!("\\p{{{name}}}"), "no property of this name is known");
+        }
+        other => match (other != "punct").then(|| posix(other, negated)).flatten() {
+            Some(text) => text,
+            None => format!("\\{}{{{plain}}}", if negated { 'P' } else { 'p' }),
+        },
+    })
+}
+
+/// Returns the set of a bracket `[:name:]`.
+pub(super) fn posix(name: &str, negated: bool) -> Option<String> {
+    let inner = match name {
+        "alnum" => "\\p{Alphabetic}\\p{Nd}",
+        "alpha" => "\\p{Alphabetic}",
+        "ascii" => "\\x00-\\x7F",
+        "blank" => "\\p{Zs}\\t",
+        "cntrl" => "\\p{Cc}",
+        "digit" => "\\p{Nd}",
+        "lower" => "\\p{Lowercase}",
+        "punct" => "\\p{P}\\p{S}",
+        "space" => "\\s",
+        "upper" => "\\p{Uppercase}",
+        "xdigit" => "0-9A-Fa-f",
+        "word" => return Some((if negated { NOT_WORD_IN_CLASS } else { WORD_IN_CLASS }).to_owned()),
+        "graph" | "print" => {
+            let others = if name == "graph" { "\\s\\p{Cc}\\p{Cn}" } else { "\\p{Cc}\\p{Cn}\\p{Zl}\\p{Zp}" };
+            return Some(format!("[{}{others}]", if negated { "" } else { "^" }));
+        }
+        _ => return None,
+    };
+    Some(format!("[{}{inner}]", if negated { "^" } else { "" }))
+}

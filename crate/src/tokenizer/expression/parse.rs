@@ -1,0 +1,241 @@
+//! Reads an expression in the syntax `ONIG_SYNTAX_ONIGURUMA`.
+
+use super::class::{self, Class};
+use super::escape::{Reader, word};
+use super::fold::Multiple;
+use super::node::Node;
+use super::repeat::interval;
+use super::{Unsaid, unsaid};
+
+/// Maximum number of groups inside each other; the engine allows fewer than 64.
+const MAX_DEPTH: usize = 60;
+/// Maximum number of classes in every case, which are written out.
+const MAX_FOLDED: usize = 50;
+
+/// `\b` and `\B`, by Oniguruma's word characters.
+const BOUNDARY: &str = concat!("(?:(?<=", word!(), ")(?!", word!(), ")|(?<!", word!(), ")(?=", word!(), "))");
+const NO_BOUNDARY: &str = concat!("(?:(?<=", word!(), ")(?=", word!(), ")|(?<!", word!(), ")(?!", word!(), "))");
+/// `\Z`: the end, or before a line feed at the end.
+pub(super) const END: &str = "(?=\\n?\\z)";
+/// The general newline, of two characters if possible.
+const NEWLINE: &str = "(?:\\r\\n|[\\n-\\r\u{85}\u{2028}\u{2029}])";
+
+/// The options that are in force.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Options {
+    pub(super) fold: bool,
+    pub(super) newline: bool,
+    pub(super) extended: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Parser<'a> {
+    pub(super) reader: Reader<'a>,
+    pub(super) options: Options,
+    /// Name of each group, in the order of their beginnings.
+    pub(super) groups: Vec<Option<&'a str>>,
+    /// Number of classes in every case.
+    folded: usize,
+    /// Numbers of groups that are referred to by number.
+    references: Vec<usize>,
+}
+
+/// The tree of an expression, whether any group has a name, and whether there are references to groups.
+pub(super) type Tree = (Node, bool, bool);
+
+impl<'a> Parser<'a> {
+    pub(super) fn parse(expression: &'a str) -> Result<Tree, Unsaid> {
+        let mut parser =
+            Self { reader: Reader::new(expression), options: Options::default(), groups: Vec::new(), folded: 0, references: Vec::new() };
+        let root = parser.alternatives(0)?;
+        if parser.reader.peek().is_some() {
+            return unsaid(")", "it closes nothing; write \\)");
+        }
+        let named = parser.groups.iter().any(Option::is_some);
+        if named && !parser.references.is_empty() {
+            return unsaid("a reference by number", "groups with names are referred to by name");
+        }
+        if root.any(&|node| matches!(node, Node::Place("\\G"))) && root.least() == 0 {
+            return unsaid("\\G", "an expression with it has to match a character");
+        }
+        let references = root.any(&|node| matches!(node, Node::Reference(_)));
+        Ok((root, named, references))
+    }
+
+    /// Reads up to the parenthesis that closes, or the end.
+    pub(super) fn alternatives(&mut self, depth: usize) -> Result<Node, Unsaid> {
+        if depth > MAX_DEPTH {
+            return unsaid("(((…", "too many groups inside each other");
+        }
+        let options = self.options;
+        let mut all = vec![self.branch(depth)?];
+        while self.reader.take("|") {
+            all.push(self.branch(depth)?);
+        }
+        self.options = options;
+        Ok(if all.len() == 1 { all.remove(0) } else { Node::Alt(all) })
+    }
+
+    fn branch(&mut self, depth: usize) -> Result<Node, Unsaid> {
+        let mut all: Vec<Node> = Vec::new();
+        loop {
+            self.skip()?;
+            if matches!(self.reader.peek(), None | Some('|' | ')')) {
+                break;
+            }
+            let atom = self.atom(depth)?;
+            let node = self.repeated(atom)?;
+            match node {
+                Node::Empty => {}
+                // Oniguruma joins the texts of lists, but for the first.
+                Node::Concat(inner) if !all.is_empty() => all.extend(inner),
+                node => all.push(node),
+            }
+        }
+        Ok(match all.len() {
+            0 => Node::Empty,
+            1 => all.remove(0),
+            _ => Node::Concat(all),
+        })
+    }
+
+    /// Passes over comments and, with `x`, blanks.
+    pub(super) fn skip(&mut self) -> Result<(), Unsaid> {
+        loop {
+            match self.reader.peek() {
+                Some('(') if self.reader.take("(?#") => loop {
+                    match self.reader.next() {
+                        Some(')') => break,
+                        Some('\\') => drop(self.reader.next()),
+                        Some(_) => {}
+                        None => return unsaid("(?#", "the comment does not end"),
+                    }
+                },
+                Some('#') if self.options.extended => while !matches!(self.reader.next(), None | Some('\n')) {},
+                Some(' ' | '\t' | '\n' | '\r' | '\u{C}') if self.options.extended => drop(self.reader.next()),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Reads what is repeated, or a character, a set, a place.
+    fn atom(&mut self, depth: usize) -> Result<Node, Unsaid> {
+        let before = self.reader.clone();
+        let Some(char) = self.reader.next() else { return Ok(Node::Empty) };
+        Ok(match char {
+            '.' => self.dot(self.options.newline),
+            '^' => Node::Line,
+            '$' => Node::Place("(?m:$)"),
+            '(' => self.group(depth + 1)?,
+            '[' => {
+                let class = class::read(&mut self.reader, 0)?;
+                if self.options.fold { self.folded(class)? } else { Node::Set(class.text()) }
+            }
+            '\\' => self.escaped()?,
+            '*' | '+' | '?' => return unsaid(char, "nothing is before it that could be repeated"),
+            '{' => {
+                let mut after = before;
+                if interval(&mut after)?.is_some() {
+                    return unsaid("{…}", "nothing is before it that could be repeated");
+                }
+                self.char('{')
+            }
+            other => self.char(other),
+        })
+    }
+
+    fn char(&self, char: char) -> Node {
+        Node::Char { char, fold: self.options.fold }
+    }
+
+    fn folded(&mut self, class: Class) -> Result<Node, Unsaid> {
+        self.folded += 1;
+        if self.folded > MAX_FOLDED {
+            return unsaid("(?i)", "there are too many classes in every case");
+        }
+        Multiple::table().class(class)
+    }
+
+    fn coded(&mut self, escape: char) -> Result<Node, Unsaid> {
+        let char = self.reader.character(escape)?;
+        Ok(self.char(char))
+    }
+
+    fn dot(&self, newline: bool) -> Node {
+        Node::Set(if newline { "(?s:.)" } else { "." }.to_owned())
+    }
+
+    /// Reads what follows a backslash.
+    fn escaped(&mut self) -> Result<Node, Unsaid> {
+        let Some(escape) = self.reader.next() else {
+            return unsaid("\\", "a character is expected after it");
+        };
+        if let Some(set) = self.reader.set(escape, false)? {
+            return Ok(Node::Set(set));
+        }
+        Ok(match escape {
+            'b' => Node::Place(BOUNDARY),
+            'B' => Node::Place(NO_BOUNDARY),
+            'A' => Node::Place("\\A"),
+            'z' => Node::Place("\\z"),
+            'Z' => Node::Place(END),
+            'G' => Node::Place("\\G"),
+            'N' => self.dot(false),
+            'O' => self.dot(true),
+            'R' => Node::Atomic(Box::new(Node::Set(NEWLINE.to_owned()))),
+            'K' | 'X' | 'y' | 'Y' => {
+                return unsaid(format!("\\{escape}"), "it is not read; write what it stands for with classes and look-around");
+            }
+            'g' if matches!(self.reader.peek(), Some('<' | '\'')) => return unsaid("\\g", "write the group again"),
+            'k' if matches!(self.reader.peek(), Some('<' | '\'')) => {
+                let end = if self.reader.take("<") { '>' } else { self.reader.next().unwrap_or('\'') };
+                let name = self.name(end)?;
+                match name.parse() {
+                    Ok(number) => self.number(number)?,
+                    Err(_) => self.named(name)?,
+                }
+            }
+            '1'..='9' => {
+                let mut after = self.reader.clone();
+                let more = after.digits(10, 9);
+                let number = escape.to_digit(10).unwrap_or(0) as usize;
+                let number = more.map_or(Some(number), |more| {
+                    let digits = self.reader.rest().len() - after.rest().len();
+                    number.checked_mul(10usize.pow(digits as u32))?.checked_add(more as usize)
+                });
+                match number {
+                    Some(number) if number <= 9 || number <= self.groups.len() => {
+                        self.reader = after;
+                        self.number(number)?
+                    }
+                    _ => self.coded(escape)?,
+                }
+            }
+            _ => self.coded(escape)?,
+        })
+    }
+
+    fn number(&mut self, number: usize) -> Result<Node, Unsaid> {
+        self.references.push(number);
+        self.reference(number)
+    }
+
+    fn named(&self, name: &str) -> Result<Node, Unsaid> {
+        let named = self.groups.iter().flatten();
+        let places: Vec<usize> = named.enumerate().filter(|(_, group)| **group == name).map(|(place, _)| place + 1).collect();
+        match places.as_slice() {
+            [one] => self.reference(*one),
+            _ => unsaid(format!("\\k<{name}>"), "the name stands for one group before it"),
+        }
+    }
+
+    fn reference(&self, number: usize) -> Result<Node, Unsaid> {
+        if self.options.fold {
+            return unsaid("a reference with (?i)", "it is not read; write the reference without (?i)");
+        }
+        if number == 0 || number > self.groups.len() {
+            return unsaid(format!("\\{number}"), "a reference is to a group before it");
+        }
+        Ok(Node::Reference(number))
+    }
+}

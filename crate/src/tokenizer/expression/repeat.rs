@@ -1,0 +1,102 @@
+//! Repetitions: `*`, `{1,3}` and the signs after them.
+
+use super::escape::Reader;
+use super::node::Node;
+use super::parse::Parser;
+use super::{Unsaid, unsaid};
+
+/// Maximum number of repetitions in Oniguruma.
+const MAX_REPEAT: u32 = 100_000;
+/// Maximum number of repetitions of a repetition.
+const MAX_NESTED: usize = 8;
+
+/// Form of a repetition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `*`, `+`, `?`.
+    Sign,
+    /// `{3,5}`, `{3,}`, `{,5}`.
+    Range,
+    /// `{3}`.
+    Exact,
+    /// `{5,3}`, which is `{3,5}` without a way back.
+    Swapped,
+}
+
+impl Parser<'_> {
+    /// Reads the repetitions after `node`.
+    pub(super) fn repeated(&mut self, mut node: Node) -> Result<Node, Unsaid> {
+        for _ in 0..=MAX_NESTED {
+            self.skip()?;
+            let (low, high, kind) = match self.reader.peek() {
+                Some('*') => (0, None, Kind::Sign),
+                Some('+') => (1, None, Kind::Sign),
+                Some('?') => (0, Some(1), Kind::Sign),
+                Some('{') => match interval(&mut self.reader)? {
+                    Some(interval) => interval,
+                    None => return Ok(node),
+                },
+                _ => return Ok(node),
+            };
+            if node.is_place() {
+                return unsaid("a repeated place", "what matches no character is not repeated");
+            }
+            // Oniguruma ends a repetition at the first round that matches nothing, which counts where later rounds could not.
+            if low > 1 && node.least() == 0 && node.any(&Node::is_place) {
+                return unsaid("{…}", "what it repeats may match nothing, in some places only; write each repetition");
+            }
+            let mut atomic = kind == Kind::Swapped;
+            let mut greedy = true;
+            match kind {
+                Kind::Sign => {
+                    self.reader.next();
+                    greedy = !self.reader.take("?");
+                    atomic = greedy && self.reader.take("+");
+                }
+                Kind::Range => greedy = !self.reader.take("?"),
+                // Neither has a reluctant form: `{3}?` is `(?:{3})?`.
+                Kind::Exact | Kind::Swapped => {}
+            }
+            node = match (low, high, node) {
+                (1, Some(1), node) => node,
+                // `(?:x{1,3})+` is `x+`, which the engine runs through once.
+                (0 | 1, None, Node::Repeat { inner, low: inside @ (0 | 1), high, greedy: true })
+                    if greedy && high != Some(0) && matches!(*inner, Node::Set(_) | Node::Char { fold: false, .. }) =>
+                {
+                    Node::Repeat { inner, low: low.min(inside), high: None, greedy }
+                }
+                (low, high, node) => Node::Repeat { inner: Box::new(node), low, high, greedy },
+            };
+            if atomic {
+                node = Node::Atomic(Box::new(node));
+            }
+        }
+        unsaid("***…", "there are too many repetitions of a repetition")
+    }
+}
+
+/// Reads an interval such as `{1,3}`; `None` where the brace is a character.
+pub(super) fn interval(reader: &mut Reader) -> Result<Option<(u32, Option<u32>, Kind)>, Unsaid> {
+    let mut after = reader.clone();
+    after.next();
+    let number = |reader: &mut Reader| {
+        let given = reader.peek().is_some_and(|c| c.is_ascii_digit());
+        match reader.digits(10, usize::MAX) {
+            Some(number) if number <= MAX_REPEAT => Ok(Some(number)),
+            None if !given => Ok(None),
+            _ => unsaid("{…}", "it repeats more than 100000 times"),
+        }
+    };
+    let low = number(&mut after)?;
+    let comma = after.take(",");
+    let high = if comma { number(&mut after)? } else { low };
+    if (low.is_none() && high.is_none()) || !after.take("}") {
+        return Ok(None);
+    }
+    *reader = after;
+    let low = low.unwrap_or(0);
+    Ok(Some(match high {
+        Some(high) if low > high => (high, Some(low), Kind::Swapped),
+        _ => (low, high, if comma { Kind::Range } else { Kind::Exact }),
+    }))
+}
