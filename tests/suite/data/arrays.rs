@@ -115,7 +115,7 @@ fn rows_that_are_kept_and_told_are_those_that_were_written() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let full = std::env::var_os("TABTUNE_FULL").is_some();
     let (mut faulty_ones, mut odd_ones) = (0, 0);
-    for case in 0..if full { 100_000 } else { 2_000 } {
+    for case in 0..if full { 100_000 } else { 1_000 } {
         let (text, kept, faulty, odd) = array(case);
         let compact: Vec<String> = kept.iter().map(|row| row.replace('\n', "")).collect();
         let inside = format!("{{\"version\": 1, \"data\": {text}, \"n\": 2}}");
@@ -137,7 +137,7 @@ fn rows_that_are_kept_and_told_are_those_that_were_written() {
         }
         (faulty_ones, odd_ones) = (faulty_ones + usize::from(faulty > 0), odd_ones + usize::from(odd));
     }
-    assert!(faulty_ones > 1000 && odd_ones > 500);
+    assert!(faulty_ones > 400 && odd_ones > 200);
 }
 
 #[test]
