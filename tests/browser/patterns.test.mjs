@@ -14,6 +14,7 @@ const SHAPE = {
   intermediate_size: 8,
   num_hidden_layers: 1,
   num_attention_heads: 2,
+  max_position_embeddings: 16,
   rms_norm_eps: 1e-5,
 };
 const at = siteAndBrowser({ '/pkg/': built.core });

@@ -7,7 +7,7 @@ use tokenizers::{DecoderWrapper, ModelWrapper, NormalizerWrapper, PostProcessorW
 
 use super::budget::Parts;
 use super::parts::TokenizerParts;
-use super::{TOKENIZER_FILE, replaced, unread};
+use super::{TOKENIZER_FILE, replacement, unread};
 use crate::error::Result;
 
 /// A tokenizer with a model of type `M`.
@@ -17,9 +17,9 @@ type With<M> = TokenizerImpl<M, NormalizerWrapper, PreTokenizerWrapper, PostProc
 /// the whole model is built: for 150,000 tokens it would take a hundred megabytes. Other models, and faulty documents, are read in the
 /// library's usual way.
 pub(super) fn read(document: &[u8], parts: &Parts) -> Result<tokenizers::Tokenizer> {
-    match replaced::read::<With<BPE>>(document, parts) {
+    match replacement::read::<With<BPE>>(document, parts) {
         Ok(streamed) => Ok(streamed.into()),
-        Err(_) => match replaced::read::<With<ModelWrapper>>(document, parts) {
+        Err(_) => match replacement::read::<With<ModelWrapper>>(document, parts) {
             Ok(read) => Ok(read.into()),
             Err(error) => Err(unread(TOKENIZER_FILE, document, error)),
         },

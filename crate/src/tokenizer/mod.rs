@@ -23,7 +23,7 @@ mod pairs;
 mod parts;
 mod places;
 mod pre;
-mod replaced;
+mod replacement;
 mod rows;
 mod spaces;
 mod split;

@@ -12,22 +12,22 @@ use super::budget::Parts;
 /// Reads a value of a document, with `parts` in place of its own.
 pub(super) fn read<'de, T: Deserialize<'de>>(document: &'de [u8], parts: &'de Parts) -> serde_json::Result<T> {
     let mut reader = serde_json::Deserializer::from_slice(document);
-    let value = T::deserialize(Replaced { inner: &mut reader, parts })?;
+    let value = T::deserialize(Replacement { inner: &mut reader, parts })?;
     reader.end()?;
     Ok(value)
 }
 
 /// A deserializer, visitor or map whose values of some keys are those of `parts`.
-struct Replaced<'de, T> {
+struct Replacement<'de, T> {
     inner: T,
     parts: &'de Parts,
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Replaced<'de, D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Replacement<'de, D> {
     type Error = D::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.inner.deserialize_map(Replaced { inner: visitor, parts: self.parts })
+        self.inner.deserialize_map(Replacement { inner: visitor, parts: self.parts })
     }
 
     forward_to_deserialize_any! {
@@ -36,7 +36,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Replaced<'de, D> {
     }
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Replaced<'de, V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for Replacement<'de, V> {
     type Value = V::Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
