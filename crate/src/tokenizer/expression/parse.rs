@@ -55,8 +55,13 @@ impl<'a> Parser<'a> {
         if named && !parser.references.is_empty() {
             return unsaid("a reference by number", "groups with names are referred to by name");
         }
-        if root.any(&|node| matches!(node, Node::Place("\\G"))) && root.least() == 0 {
-            return unsaid("\\G", "an expression with it has to match a character");
+        let start = |node: &Node| matches!(node, Node::Place("\\G"));
+        let first = match &root {
+            Node::Concat(all) => all.first().is_some_and(start) && !all.iter().skip(1).any(|node| node.any(&start)) && root.least() > 0,
+            _ => false,
+        };
+        if root.any(&start) && !first {
+            return unsaid("\\G", "it begins an expression that matches a character, or is not read");
         }
         let references = root.any(&|node| matches!(node, Node::Reference(_)));
         Ok((root, named, references))
