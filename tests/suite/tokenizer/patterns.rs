@@ -96,7 +96,7 @@ fn expressions_cut_as_in_oniguruma() {
     }
     println!("{compared} texts cut alike, {} expressions refused that Oniguruma takes, {faulty} that it refuses too", refused.len());
     assert!(compared > 2500 && faulty > 40);
-    // What Oniguruma takes and we refuse: each of these is a construct that no known tokenizer uses.
+    // Oniguruma takes these and we refuse them: each is a construct that no known tokenizer uses.
     refused.sort_unstable();
     refused.dedup();
     let known = [

@@ -1,13 +1,12 @@
 //! Character classes: `[…]`, by the rules of Oniguruma's `prs_cc`.
 
-use super::escape::{NOTHING, Reader, posix};
-use super::write::pushed;
+use super::escape::{NOTHING, Reader, posix, pushed};
 use super::{Unsaid, unsaid};
 
 /// Maximum number of classes inside each other.
 const MAX_DEPTH: usize = 50;
 
-/// A class: its members without a leading `^`, as text for the engine, and whether it stands for all other characters.
+/// A class: its members without a leading `^`, as text for the engine, and whether it is for all other characters.
 #[derive(Debug)]
 pub(super) struct Class {
     pub(super) members: String,

@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
         Some(value)
     }
 
-    /// Reads what follows a backslash and stands for one character: `escape` is the character after it, already read.
+    /// Reads what follows a backslash and is for one character: `escape` is the character after it, already read.
     pub(super) fn character(&mut self, escape: char) -> Result<char, Unsaid> {
         match escape {
             'n' => Ok('\n'),
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the set that `escape` stands for, if it does, as text for the engine.
+    /// Reads the set that `escape` is for, if it does, as text for the engine.
     pub(super) fn set(&mut self, escape: char, in_class: bool) -> Result<Option<String>, Unsaid> {
         let text = match escape {
             'w' if in_class => WORD_IN_CLASS,
@@ -225,4 +225,14 @@ pub(super) fn posix(name: &str, negated: bool) -> Option<String> {
         _ => return None,
     };
     Some(format!("[{}{inner}]", if negated { "^" } else { "" }))
+}
+
+/// Writes a character that is for itself, in a class or outside.
+pub(super) fn pushed(out: &mut String, char: char) {
+    if char.is_ascii_alphanumeric() || !char.is_ascii() { out.push(char) } else { coded(out, char) }
+}
+
+/// Writes a character by its number.
+pub(super) fn coded(out: &mut String, char: char) {
+    out.push_str(&format!("\\x{{{:X}}}", u32::from(char)));
 }

@@ -5,9 +5,8 @@ use std::sync::OnceLock;
 use regex_syntax::hir::{Class as HirClass, ClassUnicode, HirKind};
 
 use super::class::Class;
-use super::escape::NOTHING;
+use super::escape::{NOTHING, coded};
 use super::node::Node;
-use super::write::coded;
 use super::{Unsaid, unsaid};
 
 /// The characters that fold to more than one lie between these.
@@ -36,7 +35,7 @@ impl Multiple {
         })
     }
 
-    /// Returns the letters that the beginning of `text` stands for in every case, the single characters that fold to them together, and
+    /// Returns the letters that the beginning of `text` is for in every case, the single characters that fold to them together, and
     /// the number of characters of `text` that this is for: three or two if there are such characters, else one.
     pub(super) fn first(&self, text: &[char]) -> (Vec<char>, Vec<char>, usize) {
         let of = |folded: &[char]| self.0.iter().filter(|(all, _)| all == folded).map(|(_, char)| *char).collect::<Vec<_>>();

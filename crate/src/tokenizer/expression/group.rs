@@ -1,4 +1,4 @@
-//! Groups: what stands in parentheses.
+//! Groups: what is in parentheses.
 
 use super::node::Node;
 use super::parse::{END, Parser};

@@ -5,6 +5,7 @@ mod class;
 mod escape;
 mod fold;
 mod group;
+mod interval;
 mod node;
 mod parse;
 mod repeat;
@@ -13,7 +14,7 @@ mod write;
 /// Construct that cannot be said in our engine's syntax, or that Oniguruma refuses.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unsaid {
-    /// Construct as it stands in the expression.
+    /// Construct as it is in the expression.
     pub(super) found: String,
     /// Explanation of the problem and of the way out.
     pub(super) reason: &'static str,

@@ -3,8 +3,8 @@
 use super::class::{self, Class};
 use super::escape::{Reader, word};
 use super::fold::Multiple;
+use super::interval::interval;
 use super::node::Node;
-use super::repeat::interval;
 use super::{Unsaid, unsaid};
 
 /// Maximum number of groups inside each other; the engine allows fewer than 64.

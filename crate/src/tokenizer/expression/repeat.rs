@@ -1,27 +1,12 @@
 //! Repetitions: `*`, `{1,3}` and the signs after them.
 
-use super::escape::Reader;
+use super::interval::{Kind, interval};
 use super::node::Node;
 use super::parse::Parser;
 use super::{Unsaid, unsaid};
 
-/// Maximum number of repetitions in Oniguruma.
-const MAX_REPEAT: u32 = 100_000;
 /// Maximum number of repetitions of a repetition.
 const MAX_NESTED: usize = 8;
-
-/// Form of a repetition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// `*`, `+`, `?`.
-    Sign,
-    /// `{3,5}`, `{3,}`, `{,5}`.
-    Range,
-    /// `{3}`.
-    Exact,
-    /// `{5,3}`, which is `{3,5}` without a way back.
-    Swapped,
-}
 
 impl Parser<'_> {
     /// Reads the repetitions after `node`.
@@ -73,30 +58,4 @@ impl Parser<'_> {
         }
         unsaid("***…", "there are too many repetitions of a repetition")
     }
-}
-
-/// Reads an interval such as `{1,3}`; `None` where the brace is a character.
-pub(super) fn interval(reader: &mut Reader) -> Result<Option<(u32, Option<u32>, Kind)>, Unsaid> {
-    let mut after = reader.clone();
-    after.next();
-    let number = |reader: &mut Reader| {
-        let given = reader.peek().is_some_and(|c| c.is_ascii_digit());
-        match reader.digits(10, usize::MAX) {
-            Some(number) if number <= MAX_REPEAT => Ok(Some(number)),
-            None if !given => Ok(None),
-            _ => unsaid("{…}", "it repeats more than 100000 times"),
-        }
-    };
-    let low = number(&mut after)?;
-    let comma = after.take(",");
-    let high = if comma { number(&mut after)? } else { low };
-    if (low.is_none() && high.is_none()) || !after.take("}") {
-        return Ok(None);
-    }
-    *reader = after;
-    let low = low.unwrap_or(0);
-    Ok(Some(match high {
-        Some(high) if low > high => (high, Some(low), Kind::Swapped),
-        _ => (low, high, if comma { Kind::Range } else { Kind::Exact }),
-    }))
 }

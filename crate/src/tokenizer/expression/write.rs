@@ -1,6 +1,7 @@
 //! Writes the tree of an expression for our engine.
 
 use super::Unsaid;
+use super::escape::pushed;
 use super::fold::Multiple;
 use super::node::Node;
 
@@ -13,7 +14,7 @@ pub(super) struct Writer {
     pub(super) references: bool,
 }
 
-/// What is known of the place of a node.
+/// Facts about the place of a node.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     /// True if a character must follow.
@@ -69,7 +70,7 @@ impl Writer {
                     return;
                 }
                 if inner.least() == 0 && *high != Some(1) && !inner.is_run() {
-                    // What may match nothing is repeated by the engine that goes back, as in Oniguruma; the other takes another way.
+                    // Text that may match nothing is repeated by the engine that goes back, as in Oniguruma; the other takes another way.
                     text = format!("(?:(?=){text})");
                 }
                 out.push_str(&text);
@@ -148,14 +149,4 @@ fn letter(out: &mut String, char: char) {
     out.push_str(if cased { "(?i:" } else { "" });
     pushed(out, char);
     out.push_str(if cased { ")" } else { "" });
-}
-
-/// Writes a character that stands for itself, in a class or outside.
-pub(super) fn pushed(out: &mut String, char: char) {
-    if char.is_ascii_alphanumeric() || !char.is_ascii() { out.push(char) } else { coded(out, char) }
-}
-
-/// Writes a character by its number.
-pub(super) fn coded(out: &mut String, char: char) {
-    out.push_str(&format!("\\x{{{:X}}}", u32::from(char)));
 }
