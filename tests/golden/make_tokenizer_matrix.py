@@ -114,7 +114,7 @@ def cases():
     ends = {"bos_token": "<s>", "eos_token": "</s>"}
 
     def case(name, base, config=None, change=None, model_type="", **files):
-        return name, {"base": base, "change": change or {}, "model_type": model_type, "config": config, **files}
+        return name, {"base": base, "change": change or {}, "model_type": model_type or None, "config": config, **files}
 
     # Class × flags × post-processor.
     for name, base, kinds in [("PreTrainedTokenizerFast", "bytes", ["none", "begin", "both", "other", "bytes", "chain", "roberta"]),
@@ -198,7 +198,7 @@ def cases():
         flag = {} if stated is None else {"add_prefix_space": stated}
         for legacy in [None, False]:
             more = {} if legacy is None else {"legacy": legacy}
-            yield case(f"space {kind} {base} {stated} {legacy}", base, {"tokenizer_class": kind, **flag, **more})
+            yield case(f"space {kind} {base} {stated} {legacy}", base, {"tokenizer_class": kind, **flag, **more}, {"post_processor": template(base, ["<s>"])})
     for kind in ["none", "begin", "both", "other", "chain"]:
         yield case(f"named by the map {kind}", "bytes", {"model_max_length": 512, "tokenizer_class": "PreTrainedTokenizerFast", "chat_template": ALL_NAMES},
                    {"post_processor": processors("bytes")[kind]}, map=ends)
@@ -373,7 +373,7 @@ def merge(five, four):
         if five[name] is None and four[name] is None:
             print(f"left out, both refuse: {name}", file=sys.stderr)
             continue
-        row = {"name": name, **{key: value for key, value in case.items() if value}}
+        row = {"name": name, **{key: value for key, value in case.items() if value or value == ""}}
         one = lambda answer: answer and [place(answer["frame"]), *map(place, answer["ids"]), *map(place, answer["chats"])]
         pair = one(five[name]), one(four[name])
         row.update({"both": pair[0]} if pair[0] == pair[1] else {"five": pair[0], "four": pair[1]})

@@ -40,10 +40,10 @@ pub(super) fn hf_tokenizer(files: &Files) -> Result<Option<Tokenizer>> {
     for (name, at) in more_templates(files) {
         documents.insert(name, read_document(files[at].as_ref(), MAX_DOCUMENT_BYTES)?);
     }
-    let found = Tokenizer::from_folder(documents)?;
     for name in [SPECIALS_FILE, GENERATION] {
         document(files, name, MAX_DOCUMENT_BYTES)?.map_or(Ok(()), |bytes| check_ends(name, &bytes))?;
     }
+    let found = Tokenizer::from_folder(documents)?;
     let serves = |name: &&str| ![ADDED_FILE, TEMPLATES].contains(name);
     let alone = CARRIED_FILES.into_iter().filter(serves).find(|name| find(files, name).is_some());
     match alone.filter(|_| found.is_none()) {

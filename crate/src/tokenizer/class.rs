@@ -18,7 +18,7 @@ pub(super) struct TokenizerClass {
     pub(super) of_pieces: bool,
 }
 
-/// What decides on the tokens around a text.
+/// Source of the tokens around a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     /// The post-processor.

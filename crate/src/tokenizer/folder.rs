@@ -10,7 +10,7 @@ use super::class::TokenizerClass;
 use super::coverage::Coverage;
 use super::frame::Frame;
 use super::names::{ADDED_FILE, CONFIG_FILE, MERGES, MODEL_FILE, MORE_TEMPLATES, SPECIALS_FILE, TEMPLATE_FILE, TOKENIZER_FILE, VOCAB};
-use super::stated::Stated;
+use super::stated::{Stated, special_text};
 use super::templates::Templates;
 use super::{Tokenizer, TokenizerKind, bad, budget, characters, document, pairs, read_json, spaces, split};
 use crate::error::Result;
@@ -49,7 +49,7 @@ impl Tokenizer {
         };
         let (settings, map) = (object(CONFIG_FILE)?, object(SPECIALS_FILE)?);
         let beside = if Stated::overrules(&settings) { Value::Null } else { object(ADDED_FILE)? };
-        // What is wrong with it is told where the model is read.
+        // Its faults are reported where the model is read.
         let config = object(MODEL_FILE).unwrap_or_default();
         let class = TokenizerClass::of(&settings, &config);
         let vocabulary = match (documents.remove(TOKENIZER_FILE), documents.get(VOCAB), documents.get(MERGES)) {
@@ -89,7 +89,11 @@ impl Tokenizer {
         // A token that only the class names is one that the model knows if the vocabulary has it.
         let known = |id: &u32| !unusual.implied.contains_key(id);
         let id = |name: &str| stated.text(name).and_then(|text| inner.token_to_id(text)).filter(known);
-        let (bos, eos, pad) = (Vec::from_iter(id("bos_token")), Vec::from_iter(id("eos_token")), id("pad_token"));
+        let (bos, pad) = (Vec::from_iter(id("bos_token")), id("pad_token"));
+        // Two files may name different ends, and both count.
+        let of_settings = special_text(&settings["eos_token"]).and_then(|text| inner.token_to_id(&text));
+        let mut eos = Vec::from_iter(of_settings);
+        eos.extend(id("eos_token").filter(|id| of_settings != Some(*id)));
         let split = if characters.is_some() { split::SplitRule::Whole } else { split::SplitRule::probe(&inner, &vocab) };
         let anchor = ["a", "e", "0"].iter().find_map(|text| inner.encode_fast(*text, false).ok()?.get_ids().last().copied());
         let frame = Frame::of(&inner, class, &settings, &bos, &eos)?;
@@ -109,6 +113,7 @@ impl Tokenizer {
             bos,
             frame,
             eos,
+            implied_end: stated.implies("eos_token"),
             pad,
             templates,
             compiled: Default::default(),

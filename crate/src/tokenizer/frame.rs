@@ -7,7 +7,7 @@ use super::class::{Framing, TokenizerClass};
 use super::{TOKENIZER_FILE, bad};
 use crate::error::Result;
 
-/// Id of no token, which stands for a text.
+/// Id of no token, used in place of a text.
 const TEXT: u32 = u32::MAX;
 
 /// Ids before and after a text.

@@ -80,6 +80,8 @@ pub struct Tokenizer {
     bos: Vec<u32>,
     frame: frame::Frame,
     eos: Vec<u32>,
+    /// True if only the class names the token that ends a text: any other document has precedence.
+    implied_end: bool,
     pad: Option<u32>,
     templates: templates::Templates,
     /// The main template and the one for tools, once they were used.
@@ -201,8 +203,11 @@ impl Tokenizer {
     /// Adds ids that end a text, for example those of `generation_config.json`.
     #[doc(hidden)]
     pub fn add_eos(&mut self, ids: &[u32]) {
-        for id in ids {
-            if !self.eos.contains(id) && (*id as usize) < self.vocab_size {
+        for id in ids.iter().filter(|id| (**id as usize) < self.vocab_size) {
+            if std::mem::take(&mut self.implied_end) {
+                self.eos.clear();
+            }
+            if !self.eos.contains(id) {
                 self.eos.push(*id);
             }
         }

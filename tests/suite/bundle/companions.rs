@@ -214,11 +214,12 @@ fn the_end_of_a_text_counts_in_whichever_document_it_stands() {
         open_bundle(files).unwrap().need_tokenizer().unwrap().eos().to_vec()
     };
     let none = serde_json::Value::Null;
-    assert_eq!(open(none.clone(), None), [0u32; 0]);
+    // The class of Qwen2's tokenizers has an end, which counts where no document names one.
+    assert_eq!(open(none.clone(), None), [0]);
     assert_eq!(open(serde_json::json!(2), None), [2], "config.json");
     assert_eq!(open(serde_json::json!([0, 2]), None), [0, 2]);
     // A letter cannot be an end id, and a number beyond the vocabulary is not an id.
-    assert_eq!(open(serde_json::json!([7, 100_000]), None), [0u32; 0]);
+    assert_eq!(open(serde_json::json!([7, 100_000]), None), [0]);
     assert_eq!(open(none, Some(r#"{"eos_token": "<|im_end|>"}"#)), [2], "special_tokens_map.json");
     assert_eq!(open(serde_json::json!(0), Some(r#"{"eos_token": {"content": "<|im_end|>"}}"#)), [0, 2]);
 }

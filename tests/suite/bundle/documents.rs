@@ -180,12 +180,11 @@ fn the_end_of_a_text_is_never_lost_in_silence() {
 #[test]
 fn a_chat_template_is_no_pointer_and_no_message() {
     let conflict = b"{{ a }}\n<<<<<<< HEAD\nx\n=======\ny\n>>>>>>> b\n";
-    let cases: [(&[u8], &str); 9] = [
+    let cases: [(&[u8], &str); 8] = [
         (POINTER, "git lfs pull"),
         (PAGE, "a page of HTML"),
         (b"Entry not found", "Entry not found"),
         (b"Access to model a/b is restricted.", "Access to model"),
-        (b"", "an empty file"),
         (b"\xef\xbb\xbf{{ messages }}", "byte order mark"),
         (b"\xff\xfe{\0{\0 \0a\0", "UTF-16"),
         (&[0x1f, 0x8b, 8, 0, 0], "gzip"),

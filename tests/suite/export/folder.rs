@@ -208,7 +208,7 @@ fn line_34_documents_keep_their_bytes_and_every_end_of_a_text() {
         tokenizer.vocab_size()
     );
     let weights = table(rows, &vec![0.5; 2 * rows]);
-    let special = b"{ \"eos_token\":\"x\" } \n".to_vec();
+    let special = b"{ \"eos_token\":\"<|im_end|>\" } \n".to_vec();
     let given = "{\"temperature\": 0.70,\n \"eos_token_id\": [0,  1], \"bos_token_id\":null}";
     let files = |generation: Option<&str>| {
         let mut files = vec![

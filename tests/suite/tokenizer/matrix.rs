@@ -73,7 +73,8 @@ impl Matrix {
     }
 }
 
-/// What both versions say is what we say; where they differ, we say what one of them says. A chat that they refuse may be one that we render.
+/// An answer of both versions is ours, too; where they differ, ours is that of one of them. A chat that they refuse may be one that we render,
+/// and one that an empty template leaves empty is refused.
 #[test]
 fn the_tokenizer_of_a_folder_is_what_auto_tokenizer_makes_of_it() {
     let matrix = Matrix::read();
@@ -91,6 +92,8 @@ fn the_tokenizer_of_a_folder_is_what_auto_tokenizer_makes_of_it() {
         agreed += usize::from(expected.windows(2).all(|pair| pair[0] == pair[1]));
         for (at, found) in found.iter().enumerate() {
             let expected: Vec<&Value> = expected.iter().map(|answers| &answers[at]).filter(|answer| !answer.is_null()).collect();
+            let empty = !expected.is_empty() && expected.iter().all(|chat| *chat == "");
+            let expected = if empty { vec![&Value::Null] } else { expected };
             if !expected.is_empty() && !expected.contains(&found) {
                 wrong.push(format!("{name}, answer {at}: expected {expected:?}, found {found}"));
             }
