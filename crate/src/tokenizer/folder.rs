@@ -90,10 +90,8 @@ impl Tokenizer {
         let known = |id: &u32| !unusual.implied.contains_key(id);
         let id = |name: &str| stated.text(name).and_then(|text| inner.token_to_id(text)).filter(known);
         let (bos, pad) = (Vec::from_iter(id("bos_token")), id("pad_token"));
-        // Two files may name different ends, and both count.
-        let of_settings = special_text(&settings["eos_token"]).and_then(|text| inner.token_to_id(&text));
-        let mut eos = Vec::from_iter(of_settings);
-        eos.extend(id("eos_token").filter(|id| of_settings != Some(*id)));
+        let end = special_text(&settings["eos_token"]).and_then(|text| inner.token_to_id(&text));
+        let eos = Vec::from_iter(end.or_else(|| id("eos_token")));
         let split = if characters.is_some() { split::SplitRule::Whole } else { split::SplitRule::probe(&inner, &vocab) };
         let anchor = ["a", "e", "0"].iter().find_map(|text| inner.encode_fast(*text, false).ok()?.get_ids().last().copied());
         let frame = Frame::of(&inner, class, &settings, &bos, &eos)?;
@@ -113,7 +111,7 @@ impl Tokenizer {
             bos,
             frame,
             eos,
-            implied_end: stated.implies("eos_token"),
+            implied_end: end.is_none(),
             pad,
             templates,
             compiled: Default::default(),

@@ -80,7 +80,7 @@ pub struct Tokenizer {
     bos: Vec<u32>,
     frame: frame::Frame,
     eos: Vec<u32>,
-    /// True if only the class names the token that ends a text: any other document has precedence.
+    /// True if the settings do not name the token that ends a text: ids in other documents precede that of the class or the map.
     implied_end: bool,
     pad: Option<u32>,
     templates: templates::Templates,

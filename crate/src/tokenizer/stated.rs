@@ -28,8 +28,6 @@ pub(super) struct Stated {
     beside: bool,
     /// Tokens that no file names, but the class.
     implied: HashSet<String>,
-    /// Names that no file has, but the class.
-    implied_names: Vec<&'static str>,
 }
 
 impl Stated {
@@ -41,14 +39,8 @@ impl Stated {
     pub(super) fn of(settings: &Value, map: &Value, beside: &Value, class: Option<&TokenizerClass>, padding: Option<&str>) -> Result<Self> {
         let list = settings.get(LISTED).and_then(Value::as_object);
         let map = if Self::overrules(settings) { &Value::Null } else { map };
-        let mut stated = Self {
-            named: Vec::new(),
-            others: Vec::new(),
-            listed: BTreeMap::new(),
-            beside: list.is_none(),
-            implied: HashSet::new(),
-            implied_names: Vec::new(),
-        };
+        let mut stated =
+            Self { named: Vec::new(), others: Vec::new(), listed: BTreeMap::new(), beside: list.is_none(), implied: HashSet::new() };
         for key in NAMED {
             match (map.get(key), settings.get(key)) {
                 (Some(value), _) => stated.name(SPECIALS_FILE, key, value)?,
@@ -58,7 +50,6 @@ impl Stated {
                     if let Some(text) = own.or(padding.filter(|_| key == "pad_token")) {
                         stated.named.push((key.to_owned(), AddedToken::from(text, true)));
                         stated.implied.insert(text.to_owned());
-                        stated.implied_names.push(key);
                     }
                 }
             }
@@ -113,11 +104,6 @@ impl Stated {
     /// Returns the text of the special token of this name.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.named.iter().find(|(key, _)| key == name).map(|(_, token)| token.content.as_str())
-    }
-
-    /// Returns true if no file, but only the class, names a special token of this name.
-    pub(super) fn implies(&self, name: &str) -> bool {
-        self.implied_names.contains(&name)
     }
 
     /// Returns the special tokens by name.
