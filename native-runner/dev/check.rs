@@ -219,7 +219,7 @@ fn read_text(path: &Path) -> Result<String> {
 /// Reads the tensors of an f32 safetensors file.
 fn read_gradients(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
     let bytes = read_file(path)?;
-    let file = SafeTensors::deserialize(&bytes).map_err(|e| unreadable(path.display(), e))?;
+    let file = SafeTensors::deserialize(&bytes).map_err(|e| unreadable(path.display(), e.to_string()))?;
     let floats = |data: &[u8]| data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
     Ok(file.tensors().into_iter().map(|(name, view)| (name, floats(view.data()))).collect())
 }

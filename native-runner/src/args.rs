@@ -218,7 +218,11 @@ pub fn read<C: Parser>() -> Result<Option<C>> {
     match C::try_parse() {
         Ok(cli) => Ok(Some(cli)),
         Err(error) if !error.use_stderr() => {
-            error.print().map_err(RunError::Stdout)?;
+            match error.print() {
+                // Whoever reads the help has seen enough of it.
+                Err(closed) if closed.kind() == std::io::ErrorKind::BrokenPipe => {}
+                printed => printed.map_err(RunError::Stdout)?,
+            }
             Ok(None)
         }
         Err(error) => {

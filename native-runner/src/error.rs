@@ -105,14 +105,51 @@ impl RunError {
     }
 }
 
+/// Reason of a failure, with what to do where the operating system's words do not say it.
+pub struct Reason(String);
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<String> for Reason {
+    fn from(reason: String) -> Self {
+        Self(reason)
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(reason: &str) -> Self {
+        Self(reason.to_owned())
+    }
+}
+
+impl From<std::io::Error> for Reason {
+    fn from(error: std::io::Error) -> Self {
+        use std::io::ErrorKind;
+        // ENFILE and EMFILE have no kind.
+        let many = cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24));
+        let hint = match error.kind() {
+            _ if many => ": raise the limit, for example by `ulimit -n 4096`, or close other programs",
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ": free some room, or write elsewhere",
+            ErrorKind::ReadOnlyFilesystem => ": write elsewhere",
+            ErrorKind::PermissionDenied => ": ask the owner for permission, or name another place",
+            _ => "",
+        };
+        Self(format!("{error}{hint}"))
+    }
+}
+
 /// Makes the crate's error for a source that could not be read.
-pub fn unreadable(name: impl std::fmt::Display, reason: impl std::fmt::Display) -> tabtune::Error {
-    tabtune::Error::SourceRead { name: name.to_string(), reason: reason.to_string() }
+pub fn unreadable(name: impl std::fmt::Display, reason: impl Into<Reason>) -> tabtune::Error {
+    tabtune::Error::SourceRead { name: name.to_string(), reason: reason.into().0 }
 }
 
 /// Makes the crate's error for an output that could not be written.
-pub fn unwritable(name: impl std::fmt::Display, reason: impl std::fmt::Display) -> tabtune::Error {
-    tabtune::Error::SinkWrite { name: name.to_string(), reason: reason.to_string() }
+pub fn unwritable(name: impl std::fmt::Display, reason: impl Into<Reason>) -> tabtune::Error {
+    tabtune::Error::SinkWrite { name: name.to_string(), reason: reason.into().0 }
 }
 
 /// Makes the error for a damaged checkpoint in one file.

@@ -1,6 +1,7 @@
 //! Access to files: the only module of the runner that reads them, as sources for the crate or as a whole if they are small.
 
 mod folder;
+mod model;
 
 use std::fs::{File, FileType};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -9,10 +10,11 @@ use std::path::{Path, PathBuf};
 use tabtune::bundle::{Bundle, OpenOptions};
 use tabtune::checkpoint::{Checkpoint, MANIFEST, verify_as_model};
 use tabtune::formats::{ByteSource, key_twice, not_json, truncated};
-use tabtune::state::{CARRIED_FILES, PortableModelImportRequest, VerifyPolicy};
+use tabtune::state::{PortableModelImportRequest, VerifyPolicy};
 
 use self::folder::refuse_other_than_files;
 pub use self::folder::{COMPLETE, files_of, model_files_of, open_listed};
+use self::model::model_files;
 use crate::container;
 use crate::error::{Result, RunError, unreadable};
 
@@ -144,7 +146,8 @@ pub fn has_ending(path: &Path, endings: &[&str]) -> bool {
     path.extension().and_then(|e| e.to_str()).is_some_and(|e| endings.iter().any(|want| e.eq_ignore_ascii_case(want)))
 }
 
-/// Opens the sources of the model at `path`: one GGUF or safetensors file, or the model files of a folder.
+/// Opens the sources of the model at `path`: one GGUF or safetensors file, the model files of a folder, or the parts of a split model, of which
+/// any part, shard or index can be named.
 ///
 /// # Errors
 /// `cli.usage` for a folder without a model; `source.read`.
@@ -161,33 +164,6 @@ pub fn model_of(path: &Path, read: bool) -> Result<tabtune::Result<Vec<Box<dyn B
     let files = boxed(files);
     let verified = manifest.filter(|_| read).map_or(Ok(()), |manifest| verify_as_model(&manifest, &files));
     Ok(verified.map(|()| files))
-}
-
-/// Opens the files of the model at `path` and, in the folder of a checkpoint, its `checkpoint.json` of the same moment.
-fn model_files(path: &Path) -> Result<(Vec<FileSource>, Option<FileSource>)> {
-    if !path.is_dir() {
-        return Ok((vec![FileSource::open(path)?], None));
-    }
-    let of_model = |p: &Path| has_ending(p, &["gguf", "json", "safetensors", "jinja"]) || CARRIED_FILES.contains(&file_name(p).as_str());
-    refuse_other_than_files(path, of_model)?;
-    let mut files = open_listed(|| {
-        let mut all = model_files_of(path)?;
-        // A checkpoint folder is a model folder with two additional files.
-        let of_run = |p: &Path| file_name(p) == "optimizer.safetensors";
-        let weights = all.iter().any(|p| has_ending(p, &["gguf", "safetensors"]));
-        // If nothing else has weights, pickle files are passed on, so that they are refused by name.
-        let read = |p: &Path| of_model(p) || !weights && has_ending(p, &["bin", "pt", "pth", "ckpt"]);
-        all.retain(|p| read(p) && !of_run(p));
-        Ok(all)
-    })?;
-    let manifest = files.iter().position(|file| file.name == MANIFEST).map(|at| files.remove(at));
-    if files.is_empty() {
-        return Err(RunError::Usage(format!(
-            "{}: no model in this folder: expected config.json and model.safetensors, or one .gguf file",
-            path.display()
-        )));
-    }
-    Ok((files, manifest))
 }
 
 /// Makes sources of files.

@@ -21,6 +21,7 @@ mod merges;
 #[cfg(target_os = "linux")]
 mod mounts;
 mod oracle;
+mod parts;
 mod places;
 #[cfg(target_os = "linux")]
 mod places_table;

@@ -15,6 +15,9 @@ const MAX_WEIGHT: f64 = 1000.0;
 /// Maximum number of tokens in one step. All are collected before the step: 2 GiB of ids and targets.
 const MAX_STEP_TOKENS: usize = 1 << 28;
 
+/// Maximum number of steps: a report states it as a number of JSON, which others read as f64.
+const MAX_STEPS: u64 = (1 << 53) - 1;
+
 /// Maximum number of passes over the data.
 const MAX_EPOCHS: f64 = 1e6;
 
@@ -51,7 +54,7 @@ pub enum DataOrder {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainConfig {
-    /// Number of optimizer steps of the whole run, including those before a resume; ≥ 1.
+    /// Number of optimizer steps of the whole run, including those before a resume; from 1 to 2^53 − 1.
     pub steps: u64,
     /// Number of passes over the training data, above 0 and at most 1,000,000, in place of `steps`: the number of steps is computed when
     /// the run begins. Absent if `steps` is given.
@@ -204,6 +207,9 @@ impl TrainConfig {
             let rule = format!("at most {MAX_STEP_TOKENS} tokens a step (batch_size·seq_len·gradient_accumulation_steps)");
             let found = format!("{}·{}·{}", self.batch_size, self.seq_len, self.gradient_accumulation_steps);
             faults.push(Fault::new("gradient_accumulation_steps", rule, found));
+        }
+        if self.steps > MAX_STEPS {
+            faults.push(Fault::new("steps", format!("at most {MAX_STEPS}"), self.steps));
         }
         if let Some(epochs) = self.epochs.filter(|epochs| !(*epochs > 0.0 && *epochs <= MAX_EPOCHS)) {
             faults.push(Fault::new("epochs", format!("a number above 0, at most {MAX_EPOCHS}"), epochs));

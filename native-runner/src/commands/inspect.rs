@@ -13,7 +13,7 @@ use tabtune::portable::{Inspection, ModelIoCompatibilityContract, SharedFiles, i
 use super::Outcome;
 use crate::args::InspectArgs;
 use crate::error::{Result, RunError};
-use crate::files::{FileSource, boxed, file_name, files_of, model_of, open_listed};
+use crate::files::{FileSource, boxed, file_name, files_of, model_of, model_sources, open_listed};
 use crate::output::Output;
 use crate::selection::request;
 
@@ -44,10 +44,10 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// Opens the files of a folder, or one file.
+/// Opens the files of a folder, or one file, with the other parts of its model.
 fn shared(path: &Path) -> Result<SharedFiles> {
-    let files = if path.is_dir() { open_listed(|| files_of(path))? } else { vec![FileSource::open(path)?] };
-    Ok(files.into_iter().map(|file| Rc::new(file) as Rc<dyn ByteSource>).collect())
+    let files = if path.is_dir() { boxed(open_listed(|| files_of(path))?) } else { model_sources(path)? };
+    Ok(files.into_iter().map(Rc::from).collect())
 }
 
 /// Formats the inspection for people: the possible training and exports with their bytes, and the reasons against the others.

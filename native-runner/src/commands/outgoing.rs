@@ -24,10 +24,12 @@ const LOST: Word = tabtune::error::word!("export.lora.lost");
 /// Warning about an adapter whose pairs are all zero.
 const ZERO: Word = tabtune::error::word!("adapter.zero");
 /// Warnings that writing adds itself, known once it is done.
-const OWN: [Word; 6] = [
+const OWN: [Word; 8] = [
     LOST,
     ZERO,
     tabtune::error::word!("adapter.base.unnamed"),
+    tabtune::error::word!("export.gguf.end"),
+    tabtune::error::word!("export.gguf.normalizer"),
     tabtune::error::word!("export.gguf.token-border"),
     tabtune::error::word!("export.gguf.type-kept"),
     tabtune::error::word!("export.gguf.type-unused"),

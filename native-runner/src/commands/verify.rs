@@ -106,7 +106,9 @@ fn folder_of(path: &Path) -> PathBuf {
 
 /// Returns the receipt of a single file, which is next to it.
 fn receipt_of(file: &Path) -> Option<PathBuf> {
-    Some(file.with_file_name(format!("{}.receipt.json", file_name(file)))).filter(|receipt| receipt.is_file())
+    let mut name = file.file_name()?.to_os_string();
+    name.push(".receipt.json");
+    Some(file.with_file_name(name)).filter(|receipt| receipt.is_file())
 }
 
 /// Returns the files of a folder with each of its receipts, or by themselves if there is none.

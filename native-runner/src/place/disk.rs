@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tabtune::bundle::FileStream;
 use tabtune::checkpoint::sha256;
 
-use crate::error::{Result, RunError, unwritable};
+use crate::error::{Reason, Result, RunError, unwritable};
 use crate::signals::Signals;
 use crate::waits::block_on;
 
@@ -90,7 +90,9 @@ pub fn try_names(folder: &Path, mark: &str, stream: &FileStream) -> Result<()> {
     // The first failure is the one to report.
     let removed = fs::remove_dir_all(&part);
     let count = stream.files().len();
-    tried.and(removed).map_err(|e| unwritable(folder.display(), format!("the {count} files of the output cannot be created: {e}")).into())
+    tried
+        .and(removed)
+        .map_err(|e| unwritable(folder.display(), format!("the {count} files of the output cannot be created: {}", Reason::from(e))).into())
 }
 
 /// Refuses an output for which the file system reports too little free space. A file system that reports nothing is assumed to have room.
