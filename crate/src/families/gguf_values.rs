@@ -47,7 +47,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Returns a count, given as one number or as a list with the same count for every layer.
-    pub(super) fn heads(&self, key: &str) -> Result<Option<usize>> {
+    pub(super) fn uniform(&self, key: &str) -> Result<Option<usize>> {
         match self.get(key).and_then(GgufValue::counts) {
             Some(list) => match list.split_first() {
                 Some((first, rest)) if rest.iter().all(|n| n == first) => {
@@ -57,6 +57,11 @@ impl<'a> Keys<'a> {
             },
             None => self.count(key),
         }
+    }
+
+    /// Returns a count like [`Self::uniform`], which must be there.
+    pub(super) fn need_uniform(&self, key: &str) -> Result<usize> {
+        self.uniform(key)?.ok_or_else(|| missing(self.name, &self.full(key)))
     }
 
     /// Refuses widths of keys and values, and a scale of their products, that differ from those of these heads.
@@ -101,7 +106,8 @@ impl<'a> Keys<'a> {
         if let Some(attention) = self.number("rope.scaling.attn_factor")?.filter(|factor| *factor != 1.0) {
             return Err(unsupported(&self.full("rope.scaling.attn_factor"), attention, "1, or absent"));
         }
-        if let Some(factors) = self.divisors {
+        // Divisors of 1 change nothing.
+        if let Some(factors) = self.divisors.filter(|factors| factors.iter().any(|factor| *factor != 1.0)) {
             let found = llama3_of(factors, head_dim, theta).filter(|_| word == "none");
             return found.ok_or_else(|| unsupported(ROPE_FREQS, "of an unknown rule", "the factors of Llama 3.1"));
         }

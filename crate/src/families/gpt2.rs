@@ -150,13 +150,13 @@ fn write_hf(config: &ModelConfig) -> Value {
 
 fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
     let hidden_size = keys.need("embedding_length")?;
-    let heads = keys.heads("attention.head_count")?.ok_or_else(|| missing(keys.name, &keys.full("attention.head_count")))?;
+    let heads = keys.uniform("attention.head_count")?.ok_or_else(|| missing(keys.name, &keys.full("attention.head_count")))?;
     if heads == 0 || !hidden_size.is_multiple_of(heads) {
         let refusal = Refusal::new(word!("model.config.heads")).of(keys.name).subject(&keys.full("attention.head_count"));
         return Err(refusal.expected(format!("a divisor of {hidden_size}")).found(heads).into());
     }
     keys.check_heads(hidden_size / heads)?;
-    if let Some(other) = keys.heads("attention.head_count_kv")?.filter(|n| *n != heads) {
+    if let Some(other) = keys.uniform("attention.head_count_kv")?.filter(|n| *n != heads) {
         return Err(unsupported(&keys.full("attention.head_count_kv"), other, &heads.to_string()));
     }
     Ok(ModelConfig {
@@ -164,7 +164,7 @@ fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
         model_type: "gpt2".into(),
         vocab_size: keys.vocab_size()?,
         hidden_size,
-        intermediate_size: keys.need("feed_forward_length")?,
+        intermediate_size: keys.need_uniform("feed_forward_length")?,
         num_hidden_layers: keys.need("block_count")?,
         num_attention_heads: heads,
         num_key_value_heads: heads,

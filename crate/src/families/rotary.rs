@@ -126,7 +126,7 @@ pub(super) fn read_gguf(keys: &GgufKeys<'_>, published: &Published, tied: bool) 
         return Err(unsupported(&keys.full("attention.sliding_window"), window, "absent"));
     }
     let hidden_size = keys.need("embedding_length")?;
-    let heads = keys.heads("attention.head_count")?.ok_or_else(|| missing(keys.name, &keys.full("attention.head_count")))?;
+    let heads = keys.uniform("attention.head_count")?.ok_or_else(|| missing(keys.name, &keys.full("attention.head_count")))?;
     let head_dim = match keys.count("attention.key_length")? {
         Some(dim) => dim,
         None if heads > 0 && hidden_size.is_multiple_of(heads) => hidden_size / heads,
@@ -145,10 +145,10 @@ pub(super) fn read_gguf(keys: &GgufKeys<'_>, published: &Published, tied: bool) 
         model_type: keys.family.to_string(),
         vocab_size: keys.vocab_size()?,
         hidden_size,
-        intermediate_size: keys.need("feed_forward_length")?,
+        intermediate_size: keys.need_uniform("feed_forward_length")?,
         num_hidden_layers: keys.need("block_count")?,
         num_attention_heads: heads,
-        num_key_value_heads: keys.heads("attention.head_count_kv")?.unwrap_or(heads),
+        num_key_value_heads: keys.uniform("attention.head_count_kv")?.unwrap_or(heads),
         head_dim,
         max_position_embeddings: context,
         norm_eps: keys

@@ -35,6 +35,8 @@ pub enum Meta {
     Texts(Vec<String>),
     F32s(Vec<f32>),
     I32s(Vec<i32>),
+    /// A value of any type, by its number and its bytes.
+    Raw(u32, Vec<u8>),
 }
 
 fn text(out: &mut Vec<u8>, text: &str) {
@@ -80,6 +82,10 @@ pub fn gguf(metadata: &[(&str, Meta)], tensors: &[Tensor]) -> Vec<u8> {
             Meta::F32s(values) => {
                 array(&mut out, 6, values.len());
                 values.iter().for_each(|value| out.extend(value.to_le_bytes()));
+            }
+            Meta::Raw(kind, bytes) => {
+                out.extend(kind.to_le_bytes());
+                out.extend(bytes);
             }
             Meta::I32s(values) => {
                 array(&mut out, 5, values.len());

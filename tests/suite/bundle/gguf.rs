@@ -17,6 +17,7 @@ fn llama(extra: Vec<(&'static str, Meta)>, tensors: &[Tensor]) -> tabtune::Resul
         ("llama.attention.head_count_kv", Meta::U32(1)),
         ("llama.attention.layer_norm_rms_epsilon", Meta::F32(1e-5)),
     ];
+    metadata.retain(|(key, _)| !extra.iter().any(|(other, _)| other == key));
     metadata.extend(extra);
     open_bundle(vec![file("m.gguf", gguf(&metadata, tensors))])
 }
@@ -168,12 +169,21 @@ fn frequency_factors_of_llama3_are_recognised() {
     assert_eq!(bundle.config.rope_scaling, expected);
     assert_eq!(bundle.names(), ["model.embed_tokens.weight"]);
     let odd = ("rope_freqs.weight", vec![8], ramp(8, 1.0));
+    let ones = ("rope_freqs.weight", vec![8], vec![1.0; 8]);
+    assert_eq!(llama(metadata(), &[embedding(), ones]).unwrap().config.rope_scaling, RopeScaling::Default);
     assert_eq!(llama(metadata(), &[embedding(), odd]).unwrap_err().code(), "model.config.unsupported");
 }
 
 #[test]
+fn feed_forward_lengths_may_be_a_list_of_one_number() {
+    let lengths = |list: &[i32]| llama(vec![("llama.feed_forward_length", Meta::I32s(list.to_vec()))], &[embedding()]);
+    assert_eq!(lengths(&[4, 4]).unwrap().config.intermediate_size, 4);
+    assert_eq!(lengths(&[4, 5]).unwrap_err().code(), "model.config.unsupported");
+}
+
+#[test]
 fn sentence_piece_vocabulary_becomes_a_tokenizer() {
-    let tokens = ["<unk>", "▁a", "b"].map(String::from).to_vec();
+    let tokens = ["<unk>", "▁", "b"].map(String::from).to_vec();
     let metadata = vec![
         ("tokenizer.ggml.model", Meta::Text("llama")),
         ("tokenizer.ggml.tokens", Meta::Texts(tokens)),
