@@ -112,6 +112,8 @@ fn words() -> Tokenizer {
         add_eos: None,
         chat_template: None,
         named_templates: Vec::new(),
+        lstrip: Vec::new(),
+        rstrip: Vec::new(),
     };
     Tokenizer::from_parts(parts).unwrap()
 }

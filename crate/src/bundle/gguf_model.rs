@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::entry::Entry;
 use super::files::{Files, MAX_DOCUMENT_BYTES, adapter, document, find, or_refused, unused};
-use super::gguf_tokenizer::{check_tokenizer, end_ids, tokenizer_parts};
+use super::gguf_tokenizer::{default_end, end_ids, tokenizer_parts};
+use super::gguf_tokenizer_check::check_tokenizer;
 use super::options::{OpenOptions, Taken};
 use super::pieces::dequantise;
 use super::same_numbers::same_numbers;
@@ -92,10 +93,12 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     }
     let mut used: BTreeSet<usize> = gguf.iter().copied().collect();
     let mut refused = None;
-    let mut of_ids = Vec::new();
+    let (mut of_ids, mut default) = (Vec::new(), None);
     let mut own = || -> Result<Option<Tokenizer>> {
         of_ids = check_tokenizer(&file).map_err(|error| error.in_file(&name))?;
-        tokenizer_parts(&file, &name)?.map(Tokenizer::from_parts).transpose()
+        let Some(parts) = tokenizer_parts(&file, &name)? else { return Ok(None) };
+        default = default_end(&file, &parts);
+        Tokenizer::from_parts(parts).map(Some)
     };
     let mut tokenizer = or_refused(own(), &mut refused, &mut warnings)?;
     warnings.append(&mut of_ids);
@@ -122,6 +125,7 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     bundle.selection = taken.report;
     bundle.origin = file.metadata.iter().filter(|(key, _)| tells_origin(key)).cloned().collect();
     bundle.set_tokenizer(tokenizer, refused, of_tokenizer);
+    bundle.warnings.extend(default.filter(|_| of_tokenizer == name && bundle.tokenizer.is_some()));
     bundle.tokenizer_documents = documents.0;
     bundle.add_generation_config(generation);
     Ok(bundle)

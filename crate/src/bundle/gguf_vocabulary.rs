@@ -39,7 +39,7 @@ fn keys_of(parts: &TokenizerParts) -> Vec<(String, GgufValue)> {
     if let PartsModel::ByteLevelBpe { merges, .. } = &parts.model {
         put("tokenizer.ggml.merges", GgufValue::of_texts(merges));
     }
-    let ends = ["eos", "eot", "eom"].into_iter().zip(parts.eos.iter().copied());
+    let ends = ["eos", "eot", "eom"].into_iter().zip(parts.named_ends());
     let named = [("bos", parts.bos), ("unknown", parts.unk), ("padding", parts.pad)];
     for (name, id) in named.into_iter().filter_map(|(name, id)| Some((name, id?))).chain(ends) {
         put(&format!("tokenizer.ggml.{name}_token_id"), GgufValue::of_u32(id));

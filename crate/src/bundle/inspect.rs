@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::adapter::LoraConfig;
-use super::gguf_tokenizer::check_tokenizer;
+use super::gguf_tokenizer_check::check_tokenizer;
 use super::index::open_index;
 use super::state_json::check_state_json;
 use crate::error::{Error, Refusal, Result, shown, word};

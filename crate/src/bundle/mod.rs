@@ -12,6 +12,7 @@ mod files;
 mod gguf_model;
 mod gguf_stream;
 mod gguf_tokenizer;
+mod gguf_tokenizer_check;
 mod gguf_vocabulary;
 mod hf_folder;
 mod index;

@@ -153,8 +153,10 @@ codes! {
     "export.adapter" => BadOption, Core, "a format of whole models for a run that trains an adapter, or of adapters for one that trains all weights";
     "export.gguf.arch" => BadOption, Core, "a model that no architecture of GGUF describes";
     "export.gguf.base" => BadOption, Core, "a GGUF file that is not the base of the model";
+    "export.gguf.end" => Warning, Core, "a model in which no document names an end of a text: programs that read GGUF take a token for it";
     "export.gguf.key" => BadOption, Core, "a metadata key that GGUF cannot hold";
     "export.gguf.name" => BadOption, Core, "a tensor's name that GGUF cannot hold";
+    "export.gguf.normalizer" => Warning, Core, "a tokenizer that composes characters before it splits a text, as programs that read GGUF do not";
     "export.gguf.quantised-source" => BadOption, Core, "blocks that would be encoded a second time, as another type";
     "export.gguf.token-border" => Warning, Core, "added tokens that take the spaces around them, or are found as whole words only: GGUF has no place for this";
     "export.gguf.tokenizer" => BadOption, Core, "a tokenizer that GGUF cannot hold";
@@ -367,6 +369,7 @@ codes! {
     "template.budget" => BadModelFile, Core, "a chat template above 1 MiB, or one that works or writes without end";
     "tensor.non-finite" => NonFinite, Core, "NaN or infinity in a tensor that is written; where they are allowed, a warning";
     "tokenizer.budget" => BadModelFile, Core, "patterns of a tokenizer that are too large or backtrack without end";
+    "tokenizer.end.default" => Warning, Core, "a GGUF file that names no end of a text: llama.cpp takes a token for it that is a part of texts";
     "tokenizer.end.ordinary" => Warning, Core, "an id among those that end a text in `config.json`, of a token that is a part of texts: it ends none";
     "tokenizer.file.other" => Warning, Core, "a document of a tokenizer that is cut, a message of a failed download or not JSON: it is not carried";
     "tokenizer.file.pointer" => Warning, Core, "a document of a tokenizer that is a pointer of Git LFS: it is not carried";
@@ -374,6 +377,7 @@ codes! {
     "tokenizer.id.range" => BadModelFile, Core, "a special token's id outside the vocabulary";
     "tokenizer.id.unused" => Warning, Core, "a bos, eos, pad, mask, cls or sep id that no token has: it is not used";
     "tokenizer.invalid" => BadModelFile, Core, "a tokenizer that cannot be made, or none";
+    "tokenizer.key.type" => BadModelFile, Core, "a key of a tokenizer with a value of another type than llama.cpp reads";
     "tokenizer.merge.unknown-part" => BadModelFile, Core, "a merge of a part that is no token";
     "tokenizer.merges.missing" => BadModelFile, Core, "a BPE tokenizer without merges";
     "tokenizer.model.missing" => BadModelFile, Core, "a tokenizer without a model";

@@ -67,7 +67,10 @@ fn lost(source: &ExportSource, start: &Start, types: GgufTypes, word: &str) -> V
     let more = if bordered.len() > 1 { format!(" and {} more", bordered.len() - 1) } else { String::new() };
     let border = bordered.first().map(|first| Warning::new(word!("export.gguf.token-border"), &format!("{first}{more}")));
     let none = has_none_of(&source.weights, start.family(), types).then(|| Warning::new(word!("export.gguf.type-unused"), word));
-    border.iter().chain(&none).map(ReceiptWarning::from).collect()
+    let end = start.end_by_default().map(|token| Warning::new(word!("export.gguf.end"), &token));
+    let composes = source.assets.tokenizer.as_ref().is_some_and(Tokenizer::composes);
+    let normalizer = composes.then(|| Warning::new(word!("export.gguf.normalizer"), "NFC"));
+    border.iter().chain(&none).chain(&end).chain(&normalizer).map(ReceiptWarning::from).collect()
 }
 
 /// One GGUF file.

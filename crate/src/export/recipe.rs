@@ -12,6 +12,9 @@ use crate::model::planned_parameters;
 /// Key of a GGUF file with the license of the model.
 pub(super) const LICENSE: &str = "general.license";
 
+/// Ids that llama.cpp takes for the end of a text where a file names none, by the kind of the vocabulary (`src/llama-vocab.cpp`).
+const DEFAULT_ENDS: [(&str, usize); 2] = [("gpt2", 11), ("llama", 2)];
+
 /// The parts that every GGUF file of a model shares.
 pub(super) struct Start {
     family: &'static str,
@@ -24,6 +27,17 @@ impl Start {
         let config = &source.weights.config;
         let family = architecture(config)?;
         Ok(Self { family, tokenizer: tokenizer_keys(source.assets.tokenizer_or_none()?, config.vocab_size)? })
+    }
+
+    /// Returns the token at which llama.cpp ends a text because no document names one; `None` if one is named, or the vocabulary is one of
+    /// characters, which llama.cpp never ends.
+    pub(super) fn end_by_default(&self) -> Option<String> {
+        let value = |key: &str| self.tokenizer.iter().find(|(name, _)| name == key).map(|(_, value)| value);
+        let model = value("tokenizer.ggml.model").and_then(GgufValue::text)?;
+        let end = DEFAULT_ENDS.iter().find(|(name, _)| *name == model).filter(|_| value("tokenizer.ggml.eos_token_id").is_none())?.1;
+        let tokens = value("tokenizer.ggml.tokens").and_then(GgufValue::texts)?;
+        let named = tokens.get(end).map(|token| format!("{} (id {end})", String::from_utf8_lossy(token)));
+        Some(named.unwrap_or_else(|| "none of the tokens".to_string()))
     }
 
     /// Returns the architecture of the file.

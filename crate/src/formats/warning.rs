@@ -85,6 +85,14 @@ impl Warning {
                     "{subject} keeps less than half of what the adapter changes: keep the adapter apart, or ask for a type of more digits, if there is one"
                 )
             }
+            "export.gguf.end" => {
+                format!("no document names a token that ends a text: llama.cpp and programs like it will end texts at {subject}")
+            }
+            "export.gguf.normalizer" => {
+                format!(
+                    "the tokenizer composes characters ({subject}) before it splits a text, which llama.cpp does not: a text with separate accents has other ids there"
+                )
+            }
             "export.gguf.token-border" => {
                 format!(
                     "GGUF does not say that {subject} takes spaces around it, or is a whole word: texts with it may have other ids there"
@@ -123,6 +131,9 @@ impl Warning {
                 format!(
                     "the files name special tokens that the vocabulary lacks; they have the next ids, for which the model may not have been trained: {subject}"
                 )
+            }
+            "tokenizer.end.default" => {
+                format!("the file does not name the token that ends a text: {subject} does, as in llama.cpp")
             }
             "tokenizer.end.ordinary" => {
                 format!("config.json names the id {subject} among those that end a text: it is that of a part of texts, and ends none")

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::expression::{Unsaid, rewritten};
-use super::parts::{LLAMA_BPE, QWEN2};
+use super::pre::{GPT2, LLAMA_BPE, QWEN2};
 use super::{TOKENIZER_FILE, unread};
 use crate::error::{Error, Refusal, Result, word};
 
@@ -39,7 +39,7 @@ impl Patterns {
         let (mut compiled, mut bytes) = (Vec::new(), 0);
         for part in [&mut parts.normalizer, &mut parts.pre_tokenizer, &mut parts.decoder] {
             each(part, &mut |regex, text| {
-                if regex && ![LLAMA_BPE, QWEN2].contains(&text.as_str()) {
+                if regex && ![GPT2, LLAMA_BPE, QWEN2].contains(&text.as_str()) {
                     let own = rewritten(text).map_err(|Unsaid { found, reason }| unsaid(text, found, reason))?;
                     if bytes + own.len() <= MAX_PATTERN_BYTES {
                         compiled.push(Regex::new(&own).map_err(|error| unsaid(text, error, "write it in a simpler way"))?);

@@ -25,6 +25,8 @@ pub(super) fn parts(text: &str) -> Result<TokenizerParts> {
         add_eos: None,
         chat_template: None,
         named_templates: Vec::new(),
+        lstrip: Vec::new(),
+        rstrip: Vec::new(),
     })
 }
 

@@ -1,15 +1,14 @@
 //! Converts the vocabulary of a GGUF file to the files of a Hugging Face tokenizer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
 use super::document::{Document, Model};
-use super::parts::{
-    BYTE, CONTROL, LLAMA_BPE, NORMAL, PartsModel, QWEN2, TOKENIZER_JSON_SERVES, TokenizerParts, UNKNOWN, UNUSED, USER_DEFINED,
-};
-use super::pre::{Pre, Split};
-use super::{TOKENIZER_FILE, bad};
+use super::parts::{PartsModel, TOKENIZER_JSON_SERVES, TokenizerParts, USER_DEFINED};
+use super::pre::{Beginning, DIGIT, GPT2, NUMBER, Pre};
+use super::vocabulary::is_byte;
+use super::{TOKENIZER_FILE, bad, ties};
 use crate::error::{Refusal, Result, word};
 
 impl TokenizerParts {
@@ -73,7 +72,7 @@ impl TokenizerParts {
 
     fn adds_bos(&self) -> bool {
         let default = match &self.model {
-            PartsModel::ByteLevelBpe { pre, .. } => Pre::of(pre).is_some_and(|rule| rule.whole),
+            PartsModel::ByteLevelBpe { pre, .. } => Pre::of(pre).is_some_and(|rule| rule.beginning == Beginning::Written),
             PartsModel::SentencePiece { .. } => true,
             PartsModel::Characters => false,
         };
@@ -85,13 +84,14 @@ impl TokenizerParts {
     }
 
     fn added_tokens(&self) -> Vec<Value> {
-        let marked = |id: &usize| matches!(self.kind(*id), UNKNOWN | CONTROL | USER_DEFINED);
         let entry = |id: usize, content: &String| {
-            json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
-                "special": self.kind(id) != USER_DEFINED})
+            let strips = |ids: &[u32]| ids.iter().any(|found| *found as usize == id);
+            json!({"id": id, "content": content, "single_word": false, "lstrip": strips(&self.lstrip), "rstrip": strips(&self.rstrip),
+                "normalized": false, "special": self.kind(id) != USER_DEFINED})
         };
         // An empty text would match everywhere.
-        self.tokens.iter().enumerate().filter(|(id, text)| marked(id) && !text.is_empty()).map(|(id, text)| entry(id, text)).collect()
+        let marked = self.tokens.iter().enumerate().filter(|(id, text)| self.is_marked(*id) && !text.is_empty());
+        marked.map(|(id, text)| entry(id, text)).collect()
     }
 
     fn post_processor(&self) -> Value {
@@ -122,23 +122,26 @@ impl TokenizerParts {
     /// Converts llama.cpp's rule, which joins the neighbours whose joint piece has the best score, to BPE: every division of a piece into
     /// two pieces is a merge, ranked by the score of the whole.
     fn sentence_piece(&self, scores: &[f32], add_space_prefix: bool, ids: &HashMap<&str, usize>) -> Result<Rules<'_>> {
+        let none = vec![0.0; self.tokens.len()];
+        let scores = if scores.is_empty() { &none } else { scores };
         if scores.len() != self.tokens.len() {
             return Err(bad("scores", format!("expected {}, found {}", self.tokens.len(), scores.len())));
         }
-        let joinable = |id: usize| matches!(self.kind(id), NORMAL | USER_DEFINED | UNUSED);
-        let id_of = |text: &str| ids.get(text).copied().filter(|&id| joinable(id));
-        let mut ranked: Vec<Ranked<'_>> = Vec::new();
-        for ((id, token), &score) in self.tokens.iter().enumerate().zip(scores).filter(|((id, _), _)| joinable(*id)) {
-            for (cut, _) in token.char_indices().skip(1) {
-                let (left, right) = token.split_at(cut);
-                if let (Some(l), Some(r)) = (id_of(left), id_of(right)) {
-                    ranked.push((score, id, l, r, (left, right)));
-                }
-            }
+        let unsupported = |expected: &str, found: String| {
+            let refusal = Refusal::new(word!("tokenizer.model.unsupported")).stage("bind").subject("tokenizer.ggml.tokens");
+            Err(refusal.expected(expected).found(found).hint(TOKENIZER_JSON_SERVES).into())
+        };
+        if let Some((_, token)) = self.tokens.iter().enumerate().find(|(id, token)| self.is_piece(*id, token) && joins_unknown(token, ids))
+        {
+            return unsupported("a token for each character of a piece", token.clone());
         }
-        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)).then(a.3.cmp(&b.3)));
+        let ranked = self.ranked(scores, ids);
+        if let Some((one, other)) = ties::meeting(&ranked) {
+            let text = |id: usize| self.tokens.get(id).map(String::as_str).unwrap_or_default();
+            return unsupported("scores that differ where pieces overlap", format!("{} and {}", text(one), text(other)));
+        }
         let merges = ranked.into_iter().map(|entry| entry.4).collect();
-        let byte_fallback = (0..self.tokens.len()).any(|id| self.kind(id) == BYTE);
+        let byte_fallback = self.tokens.iter().any(|token| is_byte(token));
         let unknown = self.unk.and_then(|id| self.tokens.get(id as usize)).map(String::as_str);
         let mut normalizers = vec![json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"})];
         let mut decoders = vec![json!({"type": "Replace", "pattern": {"String": "▁"}, "content": " "})];
@@ -158,30 +161,46 @@ impl TokenizerParts {
         })
     }
 
+    /// Returns every division of a token into two others, the best score first.
+    pub(super) fn ranked(&self, scores: &[f32], ids: &HashMap<&str, usize>) -> Vec<Ranked<'_>> {
+        let mut ranked: Vec<Ranked<'_>> = Vec::new();
+        for ((id, token), &score) in self.tokens.iter().enumerate().zip(scores).filter(|((id, token), _)| self.is_piece(*id, token)) {
+            for (cut, _) in token.char_indices().skip(1) {
+                let (left, right) = token.split_at(cut);
+                if let (Some(&l), Some(&r)) = (ids.get(left), ids.get(right)) {
+                    ranked.push((score, id, l, r, (left, right)));
+                }
+            }
+        }
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)).then(a.3.cmp(&b.3)));
+        ranked
+    }
+
     fn byte_level<'a>(&'a self, merges: &'a [String], pre: &str) -> Result<Rules<'a>> {
         let bytes = |use_regex: bool| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex});
-        let sequence = |first: Value, use_regex: bool| json!({"type": "Sequence", "pretokenizers": [first, bytes(use_regex)]});
-        let pattern = |regex: &str| json!({"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": false});
         let Some(rule) = Pre::of(pre) else {
             let refusal = Refusal::new(word!("tokenizer.model.unsupported")).stage("bind").subject("tokenizer.ggml.pre").found(pre);
-            return Err(refusal
-                .expected("gpt-2, smollm, llama-bpe, qwen2, or another word for their rules")
-                .hint(TOKENIZER_JSON_SERVES)
-                .into());
+            return Err(refusal.expected("a word of llama.cpp for a rule that is known here").hint(TOKENIZER_JSON_SERVES).into());
         };
-        let (normalizer, pre_tokenizer) = match rule.split {
-            Split::Gpt2 => (Value::Null, bytes(true)),
-            Split::Digits => (Value::Null, sequence(json!({"type": "Digits", "individual_digits": true}), true)),
-            Split::Qwen2 => (json!({"type": "NFC"}), sequence(pattern(QWEN2), false)),
-            Split::Llama3 => (Value::Null, sequence(pattern(LLAMA_BPE), false)),
+        let mut parts: Vec<Value> = rule.splits.iter().map(|split| pre_tokenizer(split)).collect();
+        match parts.last_mut() {
+            Some(last) if rule.splits.last() == Some(&GPT2) => *last = bytes(true),
+            _ => parts.push(bytes(false)),
+        }
+        let pre_tokenizer = match <[Value; 1]>::try_from(parts) {
+            Ok([only]) => only,
+            Err(parts) => json!({"type": "Sequence", "pretokenizers": parts}),
         };
-        let mut pairs = Vec::with_capacity(merges.len());
+        let (mut pairs, mut known) = (Vec::with_capacity(merges.len()), HashSet::with_capacity(merges.len()));
         for merge in merges {
             let (left, right) = merge.split_once(' ').ok_or_else(|| bad("merges", format!("{merge:?} has no space")))?;
-            pairs.push((left, right));
+            // The first rank of a pair counts.
+            if known.insert((left, right)) {
+                pairs.push((left, right));
+            }
         }
         let model = Model::new(self, pairs).ignoring_merges(rule.whole);
-        Ok(Rules { normalizer, pre_tokenizer, decoder: bytes(true), model })
+        Ok(Rules { normalizer: Value::Null, pre_tokenizer, decoder: bytes(true), model })
     }
 }
 
@@ -193,5 +212,22 @@ struct Rules<'a> {
     model: Model<'a>,
 }
 
+/// Returns the part of a pre-tokenizer that isolates the matches of an expression.
+fn pre_tokenizer(expression: &str) -> Value {
+    match expression {
+        DIGIT | NUMBER => json!({"type": "Digits", "individual_digits": expression == DIGIT}),
+        regex => json!({"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": false}),
+    }
+}
+
+/// Returns true if llama.cpp joins a character to a piece although it has no token of its own, which a list of merges cannot say.
+fn joins_unknown(token: &str, ids: &HashMap<&str, usize>) -> bool {
+    let single = |text: &str| text.chars().nth(1).is_none();
+    let symbol = |text: &str| single(text) || ids.contains_key(text);
+    let cuts = token.char_indices().skip(1).map(|(cut, _)| token.split_at(cut));
+    let joined = cuts.into_iter().filter(|(left, right)| symbol(left) && symbol(right));
+    joined.into_iter().any(|(left, right)| [left, right].iter().any(|part| !ids.contains_key(part)))
+}
+
 /// A merge and the values that determine its rank: score, id of the result, ids of its parts.
-type Ranked<'a> = (f32, usize, usize, usize, (&'a str, &'a str));
+pub(super) type Ranked<'a> = (f32, usize, usize, usize, (&'a str, &'a str));

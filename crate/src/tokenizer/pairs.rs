@@ -9,7 +9,7 @@ use tokenizers::AddedToken;
 use super::class::{GPT2, QWEN2, TokenizerClass};
 use super::faults::flawed;
 use super::names::{MERGES, VOCAB};
-use super::parts::QWEN2 as QWEN2_SPLIT;
+use super::pre::QWEN2 as QWEN2_SPLIT;
 use super::stated::Stated;
 use super::{CONFIG_FILE, TOKENIZER_FILE, bad, read_json};
 use crate::error::{Refusal, Result, word};

@@ -7,13 +7,12 @@ pub enum PartsModel {
     ByteLevelBpe {
         /// Merges `left right`, best first.
         merges: Vec<String>,
-        /// Name of the split rule, `tokenizer.ggml.pre`: `gpt-2`, `smollm`, `llama-bpe`, `qwen2`, or another name of these rules in
-        /// llama.cpp.
+        /// Name of the split rule, `tokenizer.ggml.pre`: one of llama.cpp's words, such as `gpt-2` or `llama-bpe`.
         pre: String,
     },
     /// `tokenizer.ggml.model` = `llama`: neighbouring pieces are joined by the best score.
     SentencePiece {
-        /// Score of each token.
+        /// Score of each token. Empty = all equal.
         scores: Vec<f32>,
         /// True if a space is put before the text, as is GGUF's default.
         add_space_prefix: bool,
@@ -34,13 +33,14 @@ pub struct TokenizerParts {
     pub types: Vec<i32>,
     /// Id that begins a text.
     pub bos: Option<u32>,
-    /// Ids that end a text or a turn: eos, eot, eom without repeats.
+    /// Ids that end a text or a turn, that of the text first, without repeats.
     pub eos: Vec<u32>,
     /// Id that pads short sequences.
     pub pad: Option<u32>,
     /// Id for text without a token.
     pub unk: Option<u32>,
-    /// True if a text begins with `bos`, `tokenizer.ggml.add_bos_token`; absent: yes for SentencePiece and the `llama-bpe` rules, else no.
+    /// True if a text begins with `bos`, `tokenizer.ggml.add_bos_token`; absent: yes for SentencePiece and some byte-level rules, such as
+    /// `llama-bpe`, else no.
     pub add_bos: Option<bool>,
     /// True if a text ends with the first `eos`, `tokenizer.ggml.add_eos_token`; absent: no.
     pub add_eos: Option<bool>,
@@ -48,6 +48,10 @@ pub struct TokenizerParts {
     pub chat_template: Option<String>,
     /// Named chat templates, `tokenizer.chat_template.<name>`: name and text.
     pub named_templates: Vec<(String, String)>,
+    /// Ids of the tokens that take the spaces before them.
+    pub lstrip: Vec<u32>,
+    /// Ids of the tokens that take the spaces after them.
+    pub rstrip: Vec<u32>,
 }
 
 /// Hint for a vocabulary of a GGUF file whose rule is refused.
@@ -61,13 +65,6 @@ pub(super) const USER_DEFINED: i32 = 4;
 pub(super) const UNUSED: i32 = 5;
 pub(super) const BYTE: i32 = 6;
 
-/// Llama 3: contractions, words with one leading sign, numbers of up to three digits, signs, line ends, spaces.
-pub(super) const LLAMA_BPE: &str =
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-/// Qwen2: as Llama 3, but with single digits.
-pub(super) const QWEN2: &str =
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-
 impl TokenizerParts {
     /// Returns tokens and their ids. In a vocabulary of characters, rows without a character are not tokens.
     pub(super) fn listed(&self) -> impl Iterator<Item = (&str, usize)> {
@@ -79,5 +76,16 @@ impl TokenizerParts {
     /// Returns the type of a token.
     pub(super) fn kind(&self, id: usize) -> i32 {
         self.types.get(id).copied().unwrap_or(NORMAL)
+    }
+
+    /// Returns true for a token that is found in a text before its rule is applied.
+    pub(super) fn is_marked(&self, id: usize) -> bool {
+        matches!(self.kind(id), UNKNOWN | CONTROL | USER_DEFINED)
+    }
+
+    /// Returns true if the pieces of a text can be joined to this token: those that are found before have no place in a text, unless spaces
+    /// are part of them, which are replaced later.
+    pub(super) fn is_piece(&self, id: usize, token: &str) -> bool {
+        !self.is_marked(id) || token.contains('▁')
     }
 }

@@ -1,27 +1,17 @@
-//! Converts a tokenizer to the vocabulary that GGUF stores. GGUF names a rule instead of stating it, so the rule is found by trying.
-
-use std::collections::HashMap;
+//! Converts a tokenizer to the vocabulary that GGUF stores. GGUF names a rule instead of stating it.
 
 use serde_json::Value;
 
 use super::parts::{BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED};
 use super::stated::special_text;
+use super::structure::Structure;
 use super::{PartsModel, TOKENIZER_FILE, Tokenizer, TokenizerKind, TokenizerParts, bad};
 use crate::error::{Error, Refusal, Result, word};
 
-/// Rules of byte-level vocabularies that are tried, in this order.
-const PRE: [&str; 4] = ["gpt-2", "smollm", "llama-bpe", "qwen2"];
+/// Maximum number of end tokens that are named: GGUF has keys for the ends of a text, of a turn and of a message.
+pub(super) const MAX_ENDS: usize = 3;
 
-/// Maximum number of end tokens: GGUF has keys for the ends of a text, of a turn and of a message.
-const MAX_ENDS: usize = 3;
-
-/// Text in which the rules differ: both cases, contractions, runs of digits, signs, white space, and several scripts, one of them with a
-/// separate accent.
-const PROBE: &str = "Hello HELLO hello, it's I'll WE'VE don'T you'd! 0 11 22 1122 345 6789 111222333 1234567 2024 10000 3.14 a1b2 \
-    x_y-z (a+b)*c != d/e {\"k\": [1, 2]}\n  two  three   four\n\n\n\tTab \r\n  end \u{a0} #tag @name ...??? Größe naïve e\u{301}clair \
-    Привет мир Ελληνικά 你好,世界 こんにちは العربية हिन्दी 한국어 ١٢٣ \u{1f642}\u{1f642}  ";
-
-fn refuse(expected: &str) -> Refusal {
+pub(super) fn refuse(expected: &str) -> Refusal {
     Refusal::new(word!("export.gguf.tokenizer")).of(TOKENIZER_FILE).expected(expected)
 }
 
@@ -57,46 +47,65 @@ impl Tokenizer {
         bordered
     }
 
-    /// Converts the vocabulary to the form that GGUF stores, with a token for each of the `rows` of the embedding. Its rule gives the same
-    /// ids as this tokenizer on a text in which the known rules differ.
+    /// Returns true if a text is composed (NFC) before it is split, as llama.cpp never does.
+    pub(crate) fn composes(&self) -> bool {
+        let composes = |normalizer| serde_json::to_string(normalizer).is_ok_and(|text: String| text.contains("\"NFC\""));
+        self.inner.get_normalizer().is_some_and(composes)
+    }
+
+    /// Converts the vocabulary to the form that GGUF stores, with a token for each of the `rows` of the embedding. Its rule is that of the
+    /// document, part by part.
     ///
     /// # Errors
     /// `export.gguf.tokenizer` for a tokenizer that GGUF cannot express; `tokenizer.invalid`.
     pub fn to_parts(&self, rows: usize) -> Result<TokenizerParts> {
         let document = self.assets.iter().find(|(name, _)| name == TOKENIZER_FILE).map(|(_, bytes)| bytes.as_slice()).unwrap_or_default();
         let document: Value = serde_json::from_slice(document).map_err(|error| bad(TOKENIZER_FILE, error))?;
-        if self.eos.len() > MAX_ENDS {
-            return Err(refuse("at most 3 ids that end a text or a turn").found(self.eos.len()).into());
-        }
         let (tokens, types) = self.tokens(&document, rows)?;
+        let (prefix, suffix) = match (self.prompt_prefix(), self.prompt_suffix()) {
+            (before, after) if before.len() <= 1 && after.len() <= 1 => (before.first(), after.first()),
+            around => {
+                return Err(refuse("at most one token before and after a text")
+                    .subject("post_processor")
+                    .found(format!("{around:?}"))
+                    .into());
+            }
+        };
+        if let Some(other) = suffix.filter(|id| self.eos.first().is_some_and(|first| first != *id)) {
+            let refusal = refuse("the first of the tokens that end a text").subject("post_processor");
+            return Err(refusal.found(tokens.get(*other as usize).cloned().unwrap_or_default()).into());
+        }
         let unk = self.specials.iter().find(|(key, _)| key == "unk_token").and_then(|(_, text)| self.inner.token_to_id(text));
-        let parts = |model: PartsModel| TokenizerParts {
-            model,
-            tokens: tokens.clone(),
-            types: types.clone(),
-            bos: self.bos.first().copied(),
-            eos: self.eos.clone(),
+        let mut parts = TokenizerParts {
+            model: PartsModel::Characters,
+            tokens,
+            types,
+            bos: prefix.or(self.bos.first()).copied(),
+            eos: if self.eos.is_empty() { suffix.copied().into_iter().collect() } else { self.eos.clone() },
             pad: self.pad,
             unk,
-            add_bos: Some(!self.frame.before.is_empty()),
-            add_eos: Some(!self.frame.after.is_empty()),
-            chat_template: self.templates.main.clone(),
-            named_templates: self.templates.named.clone(),
+            add_bos: Some(prefix.is_some()),
+            add_eos: Some(suffix.is_some()),
+            chat_template: self.chat_template().map(str::to_owned),
+            named_templates: self.named_templates().to_vec(),
+            lstrip: Vec::new(),
+            rstrip: Vec::new(),
         };
-        match self.kind {
-            TokenizerKind::Characters => return Ok(parts(PartsModel::Characters)),
-            TokenizerKind::BytePairEncoding => {}
-            _ => return Err(refuse("byte pair encoding, or characters").into()),
+        if parts.named_ends().len() > MAX_ENDS {
+            return Err(refuse("at most 3 ids that end a text or a turn").found(self.eos.len()).into());
         }
-        let expected = self.encode_prompt(PROBE)?;
-        for model in candidates(&document, &tokens)? {
-            let parts = parts(model);
-            let ids = Tokenizer::from_parts(parts.clone()).and_then(|built| built.encode_prompt(PROBE));
-            if ids.is_ok_and(|ids| ids == expected) {
-                return Ok(parts);
+        parts.model = match self.kind {
+            TokenizerKind::Characters => return Ok(parts),
+            TokenizerKind::BytePairEncoding => {
+                let normalizer = serde_json::to_value(self.inner.get_normalizer()).map_err(|error| bad("normalizer", error))?;
+                let pre_tokenizer = serde_json::to_value(self.inner.get_pre_tokenizer()).map_err(|error| bad("pre_tokenizer", error))?;
+                let added = self.inner.get_added_vocabulary().get_added_tokens_decoder().values();
+                let added = added.map(|token| (token.content.clone(), token.normalized)).collect();
+                Structure { document: &document, applied: [normalizer, pre_tokenizer], added }.model(&parts)?
             }
-        }
-        Err(refuse("a rule that llama.cpp has: gpt-2, smollm, llama-bpe, qwen2 or SentencePiece").into())
+            _ => return Err(refuse("byte pair encoding, or characters").into()),
+        };
+        Ok(parts)
     }
 
     /// Returns the text and the type of each row.
@@ -119,12 +128,10 @@ impl Tokenizer {
             };
             *token = text;
         }
-        for added in document["added_tokens"].as_array().into_iter().flatten() {
-            // The vocabulary decides over the id that is stated here.
-            let id = added["content"].as_str().and_then(|text| self.inner.token_to_id(text));
-            let kind = id.and_then(|id| types.get_mut(id as usize));
-            if let Some(kind) = kind.filter(|kind| **kind != UNKNOWN) {
-                *kind = if added["special"] == Value::Bool(true) { CONTROL } else { USER_DEFINED };
+        for (id, added) in self.inner.get_added_vocabulary().get_added_tokens_decoder() {
+            let kind = types.get_mut(*id as usize).filter(|kind| **kind != UNKNOWN);
+            if let Some(kind) = kind {
+                *kind = if added.special { CONTROL } else { USER_DEFINED };
             }
         }
         let mut sorted: Vec<&String> = tokens.iter().collect();
@@ -138,30 +145,13 @@ impl Tokenizer {
 }
 
 /// Returns true if a text represents one byte: `<0x0A>`.
-fn is_byte(text: &str) -> bool {
+pub(super) fn is_byte(text: &str) -> bool {
     let digits = text.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
     digits.is_some_and(|digits| digits.len() == 2 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'A'..=b'F')))
 }
 
-/// Returns the models that the document may have.
-fn candidates(document: &Value, tokens: &[String]) -> Result<Vec<PartsModel>> {
-    let merges = merges(document).ok_or_else(|| bad(TOKENIZER_FILE, "merges that are no pairs"))?;
-    let byte_level = ["pre_tokenizer", "decoder"].iter().any(|part| document[*part].to_string().contains("\"ByteLevel\""));
-    if byte_level {
-        let merges: Vec<String> = merges.iter().map(|(left, right)| format!("{left} {right}")).collect();
-        return Ok(PRE.iter().map(|pre| PartsModel::ByteLevelBpe { merges: merges.clone(), pre: (*pre).to_string() }).collect());
-    }
-    // The earlier a merge, the better the score of its piece; a piece without a merge has the worst.
-    let mut ranks = HashMap::new();
-    for (rank, (left, right)) in merges.iter().enumerate() {
-        ranks.entry(format!("{left}{right}")).or_insert(rank);
-    }
-    let scores: Vec<f32> = tokens.iter().map(|token| -(ranks.get(token).copied().unwrap_or(merges.len()) as f32)).collect();
-    Ok([true, false].map(|add_space_prefix| PartsModel::SentencePiece { scores: scores.clone(), add_space_prefix }).into())
-}
-
 /// Returns the merges, best first, each of which is a pair or a text with a space between its parts.
-fn merges(document: &Value) -> Option<Vec<(&str, &str)>> {
+pub(super) fn merges(document: &Value) -> Option<Vec<(&str, &str)>> {
     document.pointer("/model/merges")?.as_array()?.iter().map(merge).collect()
 }
 

@@ -24,3 +24,4 @@ mod tokenizer_binding;
 mod tokenizer_of_folder;
 mod tokenizer_of_gguf;
 mod unknown_type;
+mod vocabularies;

@@ -171,10 +171,15 @@ fn facts_that_a_new_file_cannot_hold_are_in_its_receipt() {
     let assets = Tokenizer::from_parts(byte_level("gpt-2")).unwrap().assets();
     let mut document: serde_json::Value = serde_json::from_slice(&assets[0].1).unwrap();
     document["added_tokens"][0]["rstrip"] = json!(true);
+    document["normalizer"] = json!({"type": "NFC"});
     let tokenizer = Tokenizer::from_hf(document.to_string().as_bytes(), None, None).unwrap();
     let model = fresh(&llama(json!({"vocab_size": tokenizer.vocab_size()})), Precision::F32);
     let border = document["added_tokens"][0]["content"].as_str().unwrap().to_string();
-    assert_eq!(told(&model, Some(&tokenizer), "f32"), [("export.gguf.token-border".to_string(), border)]);
+    // No document names an end: llama.cpp takes the token 11 for it.
+    let eleventh = document["model"]["vocab"].as_object().unwrap().iter().find(|(_, id)| **id == 11).unwrap().0;
+    let end = ("export.gguf.end", format!("{eleventh} (id 11)"));
+    let expected = [("export.gguf.token-border", border), end, ("export.gguf.normalizer", "NFC".to_string())];
+    assert_eq!(told(&model, Some(&tokenizer), "f32"), expected.map(|(code, subject)| (code.to_string(), subject)));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Tokenizers as GGUF metadata: rules found by trying, characters, and parts that GGUF cannot represent.
+//! Tokenizers as GGUF metadata: rules found by their structure, characters, and parts that GGUF cannot represent.
 
 use serde_json::{Value, json};
 use tabtune::config::Precision;
@@ -35,8 +35,21 @@ fn equal(found: &Tokenizer, expected: &Tokenizer) {
 }
 
 #[test]
-fn rules_of_byte_level_vocabularies_are_found_by_trying() {
-    for pre in ["gpt-2", "smollm", "llama-bpe", "qwen2"] {
+fn rules_of_byte_level_vocabularies_are_found_by_their_structure() {
+    for pre in [
+        "gpt-2",
+        "smollm",
+        "llama-bpe",
+        "qwen2",
+        "dbrx",
+        "deepseek-llm",
+        "deepseek-coder",
+        "deepseek-v3",
+        "tekken",
+        "gpt-4o",
+        "falcon",
+        "bloom",
+    ] {
         let tokenizer = Tokenizer::from_parts(byte_level(pre)).unwrap();
         let rows = tokenizer.vocab_size() + 3;
         let parts = tokenizer.to_parts(rows).unwrap();
@@ -102,11 +115,122 @@ fn tokenizers_of_other_rules_are_refused() {
     assert!(changed(|_| {}).to_parts(10_000).is_ok());
     assert_eq!(refused(&changed(|document| document["normalizer"] = json!({"type": "Lowercase"}))), "export.gguf.tokenizer");
     let mut many = changed(|_| {});
-    many.add_eos(&[0, 1, 2, 3]);
+    many.add_eos(&[0, 1, 2, 3, 4]);
     assert_eq!(refused(&many), "export.gguf.tokenizer");
     let tokenizer = changed(|_| {});
     let code = tokenizer.to_parts(tokenizer.vocab_size() - 1).map(|_: TokenizerParts| ()).unwrap_err().code();
     assert_eq!(code, "export.gguf.tokenizer", "fewer rows than tokens");
+}
+
+/// Each part of a rule that llama.cpp's word does not have is named. The published spellings of a word's own rule are taken for it.
+#[test]
+fn a_word_is_written_only_for_its_own_rule() {
+    let word = |change: &dyn Fn(&mut Value)| {
+        let tokenizer = changed(change);
+        tokenizer.to_parts(tokenizer.vocab_size()).map(|parts| match parts.model {
+            PartsModel::ByteLevelBpe { pre, .. } => pre,
+            other => panic!("{other:?}"),
+        })
+    };
+    let bytes = |use_regex: bool| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex});
+    let split = |regex: &str| json!({"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": false});
+    let digits = |one: bool| json!({"type": "Digits", "individual_digits": one});
+    let after = |parts: Vec<Value>, last: bool| json!({"type": "Sequence", "pretokenizers": ([parts, vec![bytes(last)]].concat())});
+    let llama = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+    let cl100k = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+";
+    let coder = [r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-\u{d7ff}]+"].map(split);
+    let mut removed = split(llama);
+    (removed["behavior"], removed["invert"]) = (json!("Removed"), json!(true));
+    for (pre, whole, expected) in [
+        (bytes(true), false, "gpt-2"),
+        (after(vec![digits(true)], true), false, "smollm"),
+        (after(vec![split(llama)], false), true, "llama-bpe"),
+        (after(vec![split(llama)], false), false, "dbrx"),
+        (after(vec![removed], false), false, "dbrx"),
+        (after(vec![split(cl100k)], false), false, "dbrx"),
+        (after(vec![split(&llama.replace("{1,3}", ""))], false), false, "qwen2"),
+        (after([coder.to_vec(), vec![digits(true)]].concat(), false), false, "deepseek-coder"),
+    ] {
+        let found = word(&|document| {
+            document["pre_tokenizer"] = pre.clone();
+            document["model"]["ignore_merges"] = json!(whole);
+        });
+        assert_eq!(found.as_deref().ok(), Some(expected), "{pre} {found:?}");
+    }
+    let quotes = json!({"type": "Replace", "pattern": {"String": "``"}, "content": "\""});
+    let mut spaced = bytes(true);
+    spaced["add_prefix_space"] = json!(true);
+    let mut merged = split(llama);
+    merged["behavior"] = json!("MergedWithPrevious");
+    let refused: [(&str, &str, Value); 9] = [
+        ("normalizer", "/normalizer", quotes),
+        ("normalizer", "/normalizer", json!({"type": "NFKC"})),
+        ("pre_tokenizer", "/pre_tokenizer", spaced),
+        ("pre_tokenizer", "/pre_tokenizer", after(vec![digits(false)], true)),
+        ("pre_tokenizer", "/pre_tokenizer", after(vec![split(llama)], true)),
+        ("pre_tokenizer", "/pre_tokenizer", after(vec![merged], false)),
+        ("pre_tokenizer", "/pre_tokenizer", json!({"type": "Sequence", "pretokenizers": [bytes(true), digits(true)]})),
+        ("ignore_merges", "/model/ignore_merges", json!(true)),
+        (
+            "post_processor",
+            "/post_processor",
+            json!({"type": "TemplateProcessing", "pair": [], "single": [
+            {"SpecialToken": {"id": "a", "type_id": 0}}, {"SpecialToken": {"id": "a", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+            "special_tokens": {"a": {"id": "a", "ids": [70], "tokens": ["a"]}}}),
+        ),
+    ];
+    for (part, pointer, value) in refused {
+        let error = word(&|document| *document.pointer_mut(pointer).unwrap() = value.clone()).unwrap_err();
+        assert_eq!(error.code(), "export.gguf.tokenizer", "{part} {value}");
+        assert!(error.to_string().contains(part), "{part}: {error}");
+    }
+    // llama.cpp finds the token by its text; here it is a piece like others.
+    let ordinary = word(&|document| document["added_tokens"].as_array_mut().unwrap().truncate(2)).unwrap_err();
+    assert!(ordinary.to_string().contains("<|im_end|>"), "{ordinary}");
+    assert!(word(&|document| document["normalizer"] = json!({"type": "NFC"})).is_ok());
+}
+
+/// Returns a tokenizer of pieces with a change to its `tokenizer.json`.
+fn changed_pieces(change: impl Fn(&mut Value)) -> Tokenizer {
+    let assets = Tokenizer::from_parts(sentence_piece(true)).unwrap().assets();
+    let asset = |name: &str| assets.iter().find(|(found, _)| found == name).unwrap().1.clone();
+    let mut document: Value = serde_json::from_slice(&asset("tokenizer.json")).unwrap();
+    change(&mut document);
+    Tokenizer::from_hf(document.to_string().as_bytes(), Some(&asset("tokenizer_config.json")), None).unwrap()
+}
+
+#[test]
+fn pieces_are_written_only_for_their_own_rule() {
+    let prefix = |change: &dyn Fn(&mut Value)| {
+        let tokenizer = changed_pieces(change);
+        tokenizer.to_parts(tokenizer.vocab_size()).map(|parts| match parts.model {
+            PartsModel::SentencePiece { add_space_prefix, .. } => add_space_prefix,
+            other => panic!("{other:?}"),
+        })
+    };
+    let metaspace = |scheme: &str| json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": false});
+    let with = |scheme: &'static str| {
+        move |document: &mut Value| {
+            document["normalizer"] = Value::Null;
+            document["pre_tokenizer"] = metaspace(scheme);
+        }
+    };
+    assert!(prefix(&|_| {}).unwrap());
+    assert!(!prefix(&with("never")).unwrap());
+    type Change<'a> = (&'a str, &'a dyn Fn(&mut Value));
+    let refused: [Change<'_>; 6] = [
+        ("prepend_scheme", &with("first")),
+        ("prepend_scheme", &with("always")),
+        ("byte_fallback", &|document| document["model"]["byte_fallback"] = json!(false)),
+        ("normalizer", &|document| document["normalizer"] = json!({"type": "NFKC"})),
+        ("added_tokens", &|document| document["added_tokens"][1]["normalized"] = json!(true)),
+        ("merge", &|document| drop(document["model"]["merges"].as_array_mut().unwrap().pop())),
+    ];
+    for (part, change) in refused {
+        let error = prefix(change).unwrap_err();
+        assert_eq!(error.code(), "export.gguf.tokenizer", "{part}");
+        assert!(error.to_string().contains(part), "{part}: {error}");
+    }
 }
 
 #[test]

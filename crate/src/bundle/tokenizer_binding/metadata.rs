@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{PortableTokenizerBinding, UNNAMED};
-use crate::bundle::gguf_tokenizer::{NONE, check_tokenizer, end_ids, pad_id, tokenizer_parts};
+use crate::bundle::gguf_tokenizer::{NONE, end_ids, pad_id, tokenizer_parts};
+use crate::bundle::gguf_tokenizer_check::check_tokenizer;
 use crate::error::Result;
 use crate::formats::{GgufFile, GgufValue};
 use crate::state::{AssetFormat, TokenizerFamily, TokenizerRecord};

@@ -2,7 +2,7 @@
 /** Settings by their names in TypeScript. A default ends its line. */
 /** What a step computes, without what has keys of its own. */
 export interface RunSettings {
-  /** Number of optimizer steps of the whole run, including those before a resume; ≥ 1. 100 */
+  /** Number of optimizer steps of the whole run, including those before a resume; from 1 to 2^53 − 1. 100 */
   steps?: number;
   /** Number of passes over the training data, above 0 and at most 1,000,000, in place of `steps`: the number of steps is computed when the run begins. Absent if `steps` is given. */
   epochs?: number;

@@ -1,0 +1,242 @@
+//! Finds the rule that GGUF can name for a tokenizer, by the structure of its document.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::parts::{NORMAL, PartsModel, TokenizerParts};
+use super::pre::{DIGIT, GPT2, NUMBER, Pre, canonical, matches_all};
+use super::vocabulary::{is_byte, merges, refuse};
+use super::{TOKENIZER_FILE, bad, llama_cpp};
+use crate::error::Result;
+
+/// Part of a document that llama.cpp has no rule for.
+struct Difference {
+    part: &'static str,
+    expected: &'static str,
+    found: String,
+}
+
+fn differs(part: &'static str, expected: &'static str, found: impl ToString) -> Difference {
+    Difference { part, expected, found: found.to_string() }
+}
+
+type Compared<T> = std::result::Result<T, Difference>;
+
+/// A document and what was made of it.
+pub(super) struct Structure<'a> {
+    /// The document, with the expressions as they were published.
+    pub(super) document: &'a Value,
+    /// Normalizer and pre-tokenizer that are applied, which settings in other files may have changed.
+    pub(super) applied: [Value; 2],
+    /// Added tokens: text, and true if they are searched for in the normalized text.
+    pub(super) added: Vec<(String, bool)>,
+}
+
+impl Structure<'_> {
+    /// Returns the model of GGUF that has exactly this rule.
+    ///
+    /// # Errors
+    /// `export.gguf.tokenizer` with the part that llama.cpp has no rule for; `tokenizer.invalid`.
+    pub(super) fn model(&self, parts: &TokenizerParts) -> Result<PartsModel> {
+        let listed = merges(self.document).ok_or_else(|| bad(TOKENIZER_FILE, "merges that are no pairs"))?;
+        let byte_level = ["pre_tokenizer", "decoder"].iter().any(|part| self.document[*part].to_string().contains("\"ByteLevel\""));
+        let found = self.common(parts).and_then(|()| match byte_level {
+            true => self.byte_level(parts, &listed),
+            false => self.sentence_piece(parts, &listed),
+        });
+        found.map_err(|Difference { part, expected, found }| refuse(expected).subject(part).found(found).into())
+    }
+
+    /// Checks what both kinds of vocabularies have.
+    fn common(&self, parts: &TokenizerParts) -> Compared<()> {
+        for part in ["continuing_subword_prefix", "end_of_word_suffix"] {
+            let value = &self.document["model"][part];
+            if value.as_str().is_some_and(|text| !text.is_empty()) {
+                return Err(differs("model", "merges without prefixes and suffixes", format!("{part} {value}")));
+            }
+        }
+        let ordinary = |(id, text): &(usize, &String)| parts.kind(*id) == NORMAL && llama_cpp::is_known_text(text);
+        if let Some((_, text)) = parts.tokens.iter().enumerate().find(ordinary) {
+            return Err(differs("added_tokens", "a special token: llama.cpp finds it by its text", text));
+        }
+        let contents: Vec<&str> = self.added.iter().map(|(text, _)| text.as_str()).collect();
+        match crossing(&contents) {
+            Some((left, right)) => Err(differs("added_tokens", "tokens that do not overlap", format!("{left} and {right}"))),
+            None => Ok(()),
+        }
+    }
+
+    fn byte_level(&self, parts: &TokenizerParts, merges: &[(&str, &str)]) -> Compared<PartsModel> {
+        if let Some(other) = normalizers(&self.applied[0]).into_iter().find(|step| step["type"] != "NFC") {
+            return Err(differs("normalizer", "none, or NFC", other));
+        }
+        if says(&self.applied[1], "add_prefix_space") {
+            return Err(differs("pre_tokenizer", "no space before a text", "add_prefix_space"));
+        }
+        let mut splits = Vec::new();
+        let mut to_bytes = false;
+        expressions(&self.document["pre_tokenizer"], &mut splits, &mut to_bytes)?;
+        if !to_bytes {
+            return Err(differs("pre_tokenizer", "ByteLevel at the end", &self.document["pre_tokenizer"]));
+        }
+        let model = &self.document["model"];
+        let single: HashSet<char> = parts.tokens.iter().filter_map(|token| token.parse().ok()).collect();
+        let complete = bytes_to_characters().all(|character| single.contains(&character));
+        if !complete && (model["unk_token"].is_string() || model["byte_fallback"] == true) {
+            return Err(differs("model", "a token for each byte, or none for what is unknown", &model["unk_token"]));
+        }
+        let whole = model["ignore_merges"] == true;
+        let Some((pre, exact)) = Pre::word_for(&splits, whole) else {
+            let words = "the rule of a word of llama.cpp";
+            let found = if Pre::word_for(&splits, !whole).is_some() { format!("ignore_merges {whole}") } else { splits.join("  ") };
+            return Err(differs("pre_tokenizer", words, found));
+        };
+        let digit = |character: char| character.is_ascii_digit();
+        let both_digits = |(left, right): &&(&str, &str)| left.ends_with(digit) && right.starts_with(digit);
+        match merges.iter().find(both_digits).filter(|_| !exact && splits.last().is_some_and(|last| last == DIGIT)) {
+            Some((left, right)) => Err(differs("pre_tokenizer", "single digits that no merge joins", format!("{left} {right}"))),
+            None => {
+                let merges = merges.iter().map(|(left, right)| format!("{left} {right}")).collect();
+                Ok(PartsModel::ByteLevelBpe { merges, pre: pre.to_owned() })
+            }
+        }
+    }
+
+    fn sentence_piece(&self, parts: &TokenizerParts, merges: &[(&str, &str)]) -> Compared<PartsModel> {
+        let spaces = |step: &Value| step["type"] == "Replace" && step["pattern"]["String"] == " " && step["content"] == "▁";
+        let before = |step: &Value| step["type"] == "Prepend" && step["prepend"] == "▁";
+        let [normalizer, pre_tokenizer] = &self.applied;
+        let add_space_prefix = match (normalizers(normalizer).as_slice(), pre_tokenizer) {
+            ([first, second], Value::Null) if before(first) && spaces(second) => true,
+            ([only], Value::Null) if spaces(only) => false,
+            ([], metaspace) if metaspace["type"] == "Metaspace" => {
+                // A Metaspace that puts a space before a text leaves it out where there is one, or after special tokens.
+                let plain = metaspace["prepend_scheme"] == "never" && metaspace["split"] == false && metaspace["replacement"] == "▁";
+                if !plain {
+                    return Err(differs("pre_tokenizer", "a Metaspace that neither begins nor splits a text", metaspace));
+                }
+                false
+            }
+            (_, Value::Null) => return Err(differs("normalizer", "▁ before a text, and for its spaces", normalizer)),
+            _ => return Err(differs("pre_tokenizer", "none, or ByteLevel", pre_tokenizer)),
+        };
+        if let Some((text, _)) = self.added.iter().find(|(_, normalized)| *normalized && !normalizers(normalizer).is_empty()) {
+            return Err(differs("added_tokens", "tokens that are found before the text is normalized", text));
+        }
+        let model = &self.document["model"];
+        // Without any, llama.cpp refuses a text with a character that has no token; it reads none otherwise.
+        let bytes = parts.tokens.iter().filter(|token| is_byte(token)).count();
+        let falls_back = model["byte_fallback"] == true;
+        if (bytes, falls_back) != (256, true) && (bytes, falls_back) != (0, false) {
+            return Err(differs("model", "256 byte tokens with byte_fallback, or none", format!("{bytes}, byte_fallback {falls_back}")));
+        }
+        if model["ignore_merges"] == true {
+            return Err(differs("model", "pieces that are built by merges", "ignore_merges"));
+        }
+        // The earlier a merge, the better the score of its piece; a piece without a merge has the worst.
+        let mut ranks = HashMap::new();
+        let mut last = String::new();
+        for (rank, (left, right)) in merges.iter().enumerate() {
+            let piece = format!("{left}{right}");
+            let known = ranks.contains_key(&piece);
+            if known && piece != last {
+                return Err(differs("model", "merges of one piece after each other", piece));
+            }
+            ranks.entry(piece.clone()).or_insert(rank);
+            last = piece;
+        }
+        let scores: Vec<f32> = parts.tokens.iter().map(|token| -(ranks.get(token).copied().unwrap_or(merges.len()) as f32)).collect();
+        let ids: HashMap<&str, usize> = parts.tokens.iter().enumerate().map(|(id, token)| (token.as_str(), id)).collect();
+        let pieces = |piece: &str| ids.get(piece).is_some_and(|id| parts.is_piece(*id, piece));
+        let stated: HashSet<(&str, &str)> = merges.iter().filter(|(left, right)| pieces(&format!("{left}{right}"))).copied().collect();
+        let implied: HashSet<(&str, &str)> = parts.ranked(&scores, &ids).into_iter().map(|entry| entry.4).collect();
+        if let Some((left, right)) = implied.symmetric_difference(&stated).min() {
+            return Err(differs("model", "a merge for each two pieces that make a third one", format!("{left} {right}")));
+        }
+        Ok(PartsModel::SentencePiece { scores, add_space_prefix })
+    }
+}
+
+/// Returns the steps of a normalizer or a pre-tokenizer.
+fn normalizers(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Null => Vec::new(),
+        sequence if sequence["type"] == "Sequence" => {
+            sequence["normalizers"].as_array().into_iter().flatten().flat_map(normalizers).collect()
+        }
+        step => vec![step],
+    }
+}
+
+/// Returns true if a part, or a part of it, has this setting.
+fn says(value: &Value, key: &str) -> bool {
+    match value {
+        Value::Object(fields) => fields.iter().any(|(name, inner)| name == key && *inner == true || says(inner, key)),
+        Value::Array(items) => items.iter().any(|item| says(item, key)),
+        _ => false,
+    }
+}
+
+/// Collects the expressions of a byte-level pre-tokenizer, each of which isolates its matches.
+fn expressions(value: &Value, splits: &mut Vec<String>, to_bytes: &mut bool) -> Compared<()> {
+    let other = || differs("pre_tokenizer", "expressions that split a text, then ByteLevel", value);
+    match value["type"].as_str() {
+        Some("Sequence") => {
+            let items = value["pretokenizers"].as_array().ok_or_else(other)?;
+            return items.iter().try_for_each(|item| expressions(item, splits, to_bytes));
+        }
+        // What follows would read bytes.
+        _ if *to_bytes => return Err(other()),
+        Some("ByteLevel") => {
+            *to_bytes = true;
+            if value["use_regex"] != false {
+                splits.push(GPT2.to_owned());
+            }
+        }
+        Some("Digits") => splits.push(if value["individual_digits"] == true { DIGIT } else { NUMBER }.to_owned()),
+        Some("Split") => {
+            let expression = canonical(value["pattern"]["Regex"].as_str().ok_or_else(other)?);
+            let isolates = value["behavior"] == "Isolated" && value["invert"] != true;
+            let keeps = value["behavior"] == "Removed" && value["invert"] == true && matches_all(&expression);
+            if !isolates && !keeps {
+                return Err(other());
+            }
+            splits.push(expression);
+        }
+        _ => return Err(other()),
+    }
+    Ok(())
+}
+
+/// Returns the characters that stand for bytes in byte-level vocabularies.
+fn bytes_to_characters() -> impl Iterator<Item = char> {
+    let printable = |byte: u32| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
+    let plain = (0..256u32).filter(move |byte| printable(*byte));
+    let moved = (0x100..).zip((0..256u32).filter(move |byte| !printable(*byte))).map(|(character, _)| character);
+    plain.chain(moved).filter_map(char::from_u32)
+}
+
+/// Returns two texts that overlap such that a search for the longest first finds others than one from the left.
+fn crossing<'a>(texts: &[&'a str]) -> Option<(&'a str, &'a str)> {
+    let mut beginnings: HashMap<&str, Vec<&'a str>> = HashMap::new();
+    for text in texts {
+        for (cut, _) in text.char_indices().skip(1) {
+            beginnings.entry(text.split_at(cut).0).or_default().push(text);
+        }
+    }
+    for left in texts {
+        for (cut, _) in left.char_indices().skip(1) {
+            let end = left.split_at(cut).1;
+            let longer = beginnings.get(end).into_iter().flatten().find(|right| right.len() >= left.len() && **right != *left);
+            let joined = longer.map(|right| format!("{left}{}", right.strip_prefix(end).unwrap_or_default()));
+            // One that begins where the left one does, and is as long as the right one, is found first by both.
+            if let (Some(right), Some(joined)) = (longer, joined)
+                && !texts.iter().any(|text| text.len() >= right.len() && joined.starts_with(text))
+            {
+                return Some((left, right));
+            }
+        }
+    }
+    None
+}

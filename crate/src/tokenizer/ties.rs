@@ -1,0 +1,50 @@
+//! Pieces with equal scores. llama.cpp joins the leftmost of them first, which a list of merges can say only where they do not meet.
+
+use std::collections::HashMap;
+
+use super::conversion::Ranked;
+
+/// At most two pieces that have one part.
+#[derive(Default)]
+struct Results([Option<usize>; 2]);
+
+impl Results {
+    fn add(&mut self, piece: usize) {
+        if !self.0.contains(&Some(piece))
+            && let Some(place) = self.0.iter_mut().find(|place| place.is_none())
+        {
+            *place = Some(piece);
+        }
+    }
+
+    fn other_than(&self, piece: usize) -> Option<usize> {
+        self.0.iter().flatten().copied().find(|found| *found != piece)
+    }
+}
+
+/// Returns two pieces with the same score that compete for a part of a text, directly or by a better piece that one of them makes possible;
+/// `ranked` holds every division of a piece, the best score first.
+pub(super) fn meeting(ranked: &[Ranked<'_>]) -> Option<(usize, usize)> {
+    // The group of each piece that has the score of another one, and the pieces of a group that begin or end with a part.
+    let (mut groups, mut beginnings, mut ends) = (HashMap::new(), HashMap::new(), HashMap::new());
+    for (group, equal) in ranked.chunk_by(|a, b| a.0 == b.0).enumerate().filter(|(_, equal)| equal.iter().any(|one| one.1 != equal[0].1)) {
+        for (score, piece, left, right, _) in equal {
+            groups.insert(*piece, (group, *score));
+            beginnings.entry((group, *left)).or_insert_with(Results::default).add(*piece);
+            ends.entry((group, *right)).or_insert_with(Results::default).add(*piece);
+        }
+    }
+    let direct = beginnings.iter().find_map(|((group, part), begun)| {
+        let ended = ends.get(&(*group, *part))?;
+        begun.0.iter().flatten().find_map(|piece| Some((*piece, ended.other_than(*piece)?)))
+    });
+    let ahead = |score: f32, piece: &usize| groups.get(piece).filter(|(_, own)| score >= *own).map(|(group, _)| *group);
+    let through = || {
+        ranked.iter().find_map(|(score, _, left, right, _)| {
+            let before = ahead(*score, right).and_then(|group| Some((*right, ends.get(&(group, *left))?.other_than(*right)?)));
+            let after = || ahead(*score, left).and_then(|group| Some((*left, beginnings.get(&(group, *right))?.other_than(*left)?)));
+            before.or_else(after)
+        })
+    };
+    direct.or_else(through)
+}
