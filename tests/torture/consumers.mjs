@@ -14,8 +14,10 @@ import { generated } from './consumers/generated.mjs';
 import { receipts } from './consumers/receipts.mjs';
 import { checkSums, small } from './consumers/small.mjs';
 import { smollm } from './consumers/smollm.mjs';
+import { tokenizers } from './consumers/tokenizers.mjs';
+import { vocabularies } from './consumers/vocabularies.mjs';
 
-const PARTS = { small, folders, characters, conversations, smollm, generated, receipts };
+const PARTS = { small, folders, characters, conversations, smollm, generated, receipts, vocabularies, tokenizers };
 const asked = process.argv.slice(2).filter((word) => word !== '--short');
 const unknown = asked.filter((name) => !(name in PARTS));
 if (unknown.length > 0) {

@@ -1,6 +1,6 @@
 // Calls of the programs that write and read: jobs are passed as a JSON file, results are returned as one.
 import { execFile } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { root } from '../../../web/toolchain.mjs';
@@ -34,6 +34,19 @@ export const transformersReads = (work, command, jobs) =>
   through(work, 'transformers', command, [join(HERE, 'transformers_reads.py')], jobs);
 /** Calls llama.cpp: llamacpp.mjs. */
 export const runs = (work, jobs) => through(work, 'llamacpp', process.execPath, [join(HERE, 'llamacpp.mjs'), llamacpp], jobs);
+/** Calls llama.cpp for vocabularies alone: llamacpp-vocabularies.mjs. It ends its process at some faults, and is started again after them. */
+export async function readsVocabularies(work, jobs) {
+  const [asked, answered] = [join(work, 'vocabularies-jobs.json'), join(work, 'vocabularies-results.jsonl')];
+  writeFileSync(asked, JSON.stringify(jobs));
+  writeFileSync(answered, '');
+  const lines = () => readFileSync(answered, 'utf8').split('\n').filter(Boolean);
+  while (lines().length < jobs.length) {
+    const call = called(process.execPath, [join(HERE, 'llamacpp-vocabularies.mjs'), llamacpp, asked, answered]);
+    const ended = await call.then(() => undefined).catch(({ signal, code }) => `llama.cpp ended its process: ${signal ?? code}`);
+    if (ended && lines().length < jobs.length) appendFileSync(answered, `${JSON.stringify({ refused: ended })}\n`);
+  }
+  return lines().map((line) => JSON.parse(line));
+}
 /** Calls @huggingface/gguf: headers.mjs. */
 export const headers = (work, jobs) => through(work, 'headers', process.execPath, [join(HERE, 'headers.mjs'), huggingface], jobs);
 
