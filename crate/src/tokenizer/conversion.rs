@@ -5,9 +5,8 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 use super::document::{Document, Model};
-use super::parts::{PartsModel, TOKENIZER_JSON_SERVES, TokenizerParts, USER_DEFINED};
+use super::parts::{PartsModel, Ranked, TOKENIZER_JSON_SERVES, TokenizerParts, USER_DEFINED, is_byte};
 use super::pre::{Beginning, DIGIT, GPT2, NUMBER, Pre};
-use super::vocabulary::is_byte;
 use super::{TOKENIZER_FILE, bad, ties};
 use crate::error::{Refusal, Result, word};
 
@@ -228,6 +227,3 @@ fn joins_unknown(token: &str, ids: &HashMap<&str, usize>) -> bool {
     let joined = cuts.into_iter().filter(|(left, right)| symbol(left) && symbol(right));
     joined.into_iter().any(|(left, right)| [left, right].iter().any(|part| !ids.contains_key(part)))
 }
-
-/// A merge and the values that determine its rank: score, id of the result, ids of its parts.
-pub(super) type Ranked<'a> = (f32, usize, usize, usize, (&'a str, &'a str));

@@ -4,6 +4,9 @@
 use super::parts::{CONTROL, NORMAL, PartsModel, TokenizerParts, USER_DEFINED};
 use super::pre::{Beginning, Pre};
 
+/// Maximum number of end tokens that are named: GGUF has keys for the ends of a text, of a turn and of a message.
+pub(super) const MAX_ENDS: usize = 3;
+
 /// Texts of tokens that end a text or a turn, whatever type the file gives them.
 const ENDS: [&str; 22] = [
     "<|eot_id|>",
@@ -164,7 +167,7 @@ impl TokenizerParts {
     /// does not find by their texts, after the first.
     pub(crate) fn named_ends(&self) -> Vec<u32> {
         let known = |id: &u32| self.tokens.get(*id as usize).is_some_and(|text| ends_by_text(text));
-        let few = self.eos.len() <= super::vocabulary::MAX_ENDS;
+        let few = self.eos.len() <= MAX_ENDS;
         self.eos.iter().enumerate().filter(|(place, id)| *place == 0 || few || !known(id)).map(|(_, id)| *id).collect()
     }
 }

@@ -89,3 +89,12 @@ impl TokenizerParts {
         !self.is_marked(id) || token.contains('▁')
     }
 }
+
+/// Returns true if a text represents one byte: `<0x0A>`.
+pub(super) fn is_byte(text: &str) -> bool {
+    let digits = text.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
+    digits.is_some_and(|digits| digits.len() == 2 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'A'..=b'F')))
+}
+
+/// A merge and the values that determine its rank: score, id of the result, ids of its parts.
+pub(super) type Ranked<'a> = (f32, usize, usize, usize, (&'a str, &'a str));

@@ -149,7 +149,7 @@ const SPELLINGS: [(&str, &str); 10] = [
     ("(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])", contractions!()),
     ("'(?i:[sdmt]|ll|ve|re)", contractions!()),
     ("'(?:[sdmt]|ll|ve|re)|", "'s|'t|'re|'ve|'m|'ll|'d|"),
-    // What follows is in no class before it, so that giving back changes nothing.
+    // No class contains what comes after it, so that giving back changes nothing.
     (r"]?+\p{L}", r"]?\p{L}"),
     (r"]++[\r\n", r"]+[\r\n"),
     // Both end at the last line end of a run of spaces.

@@ -4,11 +4,14 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::parts::{NORMAL, PartsModel, TokenizerParts};
+use super::parts::{NORMAL, PartsModel, TokenizerParts, is_byte};
 use super::pre::{DIGIT, GPT2, NUMBER, Pre, canonical, matches_all};
-use super::vocabulary::{is_byte, merges, refuse};
 use super::{TOKENIZER_FILE, bad, llama_cpp};
-use crate::error::Result;
+use crate::error::{Refusal, Result, word};
+
+pub(super) fn refuse(expected: &str) -> Refusal {
+    Refusal::new(word!("export.gguf.tokenizer")).of(TOKENIZER_FILE).expected(expected)
+}
 
 /// Part of a document that llama.cpp has no rule for.
 struct Difference {
@@ -186,7 +189,7 @@ fn expressions(value: &Value, splits: &mut Vec<String>, to_bytes: &mut bool) -> 
             let items = value["pretokenizers"].as_array().ok_or_else(other)?;
             return items.iter().try_for_each(|item| expressions(item, splits, to_bytes));
         }
-        // What follows would read bytes.
+        // All that follows would read bytes.
         _ if *to_bytes => return Err(other()),
         Some("ByteLevel") => {
             *to_bytes = true;
@@ -239,4 +242,20 @@ fn crossing<'a>(texts: &[&'a str]) -> Option<(&'a str, &'a str)> {
         }
     }
     None
+}
+
+/// Returns the merges, best first, each of which is a pair or a text with a space between its parts.
+fn merges(document: &Value) -> Option<Vec<(&str, &str)>> {
+    document.pointer("/model/merges")?.as_array()?.iter().map(merge).collect()
+}
+
+fn merge(value: &Value) -> Option<(&str, &str)> {
+    match value {
+        Value::String(text) => text.split_once(' '),
+        Value::Array(pair) => match pair.as_slice() {
+            [left, right] => Some((left.as_str()?, right.as_str()?)),
+            _ => None,
+        },
+        _ => None,
+    }
 }

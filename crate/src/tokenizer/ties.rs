@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::conversion::Ranked;
+use super::parts::Ranked;
 
 /// At most two pieces that have one part.
 #[derive(Default)]

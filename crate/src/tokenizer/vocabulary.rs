@@ -2,18 +2,12 @@
 
 use serde_json::Value;
 
-use super::parts::{BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED};
+use super::llama_cpp::MAX_ENDS;
+use super::parts::{BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, is_byte};
 use super::stated::special_text;
-use super::structure::Structure;
+use super::structure::{Structure, refuse};
 use super::{PartsModel, TOKENIZER_FILE, Tokenizer, TokenizerKind, TokenizerParts, bad};
-use crate::error::{Error, Refusal, Result, word};
-
-/// Maximum number of end tokens that are named: GGUF has keys for the ends of a text, of a turn and of a message.
-pub(super) const MAX_ENDS: usize = 3;
-
-pub(super) fn refuse(expected: &str) -> Refusal {
-    Refusal::new(word!("export.gguf.tokenizer")).of(TOKENIZER_FILE).expected(expected)
-}
+use crate::error::{Error, Result};
 
 #[doc(hidden)]
 impl Tokenizer {
@@ -141,27 +135,5 @@ impl Tokenizer {
             Some(twice) => Err(refuse("each token once").found(twice).into()),
             None => Ok((tokens, types)),
         }
-    }
-}
-
-/// Returns true if a text represents one byte: `<0x0A>`.
-pub(super) fn is_byte(text: &str) -> bool {
-    let digits = text.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
-    digits.is_some_and(|digits| digits.len() == 2 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'A'..=b'F')))
-}
-
-/// Returns the merges, best first, each of which is a pair or a text with a space between its parts.
-pub(super) fn merges(document: &Value) -> Option<Vec<(&str, &str)>> {
-    document.pointer("/model/merges")?.as_array()?.iter().map(merge).collect()
-}
-
-fn merge(value: &Value) -> Option<(&str, &str)> {
-    match value {
-        Value::String(text) => text.split_once(' '),
-        Value::Array(pair) => match pair.as_slice() {
-            [left, right] => Some((left.as_str()?, right.as_str()?)),
-            _ => None,
-        },
-        _ => None,
     }
 }

@@ -70,7 +70,7 @@ enum Named {
 }
 
 impl Named {
-    /// Returns the model of which `path` is a part, an index or a shard; `None` if the file stands alone.
+    /// Returns the model of which `path` is a part, an index or a shard; `None` if the file is the whole model.
     fn by(path: &Path) -> Option<Self> {
         let name = file_name(path);
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

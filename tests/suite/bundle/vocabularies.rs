@@ -22,7 +22,7 @@ fn text(text: &str) -> Vec<u8> {
     [(text.len() as u64).to_le_bytes().to_vec(), text.as_bytes().to_vec()].concat()
 }
 
-/// Returns a value of the golden file; `listed` stands for the list of its vocabulary.
+/// Returns a value of the golden file; `listed` is the list of its vocabulary, which is written as "@".
 fn meta(kind: &str, value: &Value, listed: &Value) -> Meta {
     let value = if *value == "@" { listed } else { value };
     let items = || value.as_array().unwrap().iter();

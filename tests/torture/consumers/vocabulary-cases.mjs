@@ -99,7 +99,7 @@ export const BASES = { bytes: byteLevel(), pieces: pieces() };
 const ID = (name) => `tokenizer.ggml.${name}_token_id`;
 const KEY = (name) => `tokenizer.ggml.${name}`;
 
-/** Returns the keys of a vocabulary: [key, kind, value]; '@' stands for the list of the base. */
+/** Returns the keys of a vocabulary: [key, kind, value]; '@' is the list of the base. */
 function complete(base) {
   const { tokens } = BASES[base];
   const id = (token) => tokens.indexOf(token);
@@ -238,7 +238,7 @@ const WRITE = {
   },
 };
 
-/** Returns the list that '@' stands for. */
+/** Returns the list that is written as '@'. */
 function listed(base, key) {
   const { tokens, types, merges, scores } = BASES[base];
   return { tokens, token_type: types, merges, scores }[key.replace('tokenizer.ggml.', '')];
