@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url';
 
 import { withSection, withTable } from './document-tables.mjs';
 import { exportsTs } from './generated-exports.mjs';
+import { codesTs, errorsMd, inTable, row, sentencesTs } from './generated-sentences.mjs';
 import { environment, read, root, run } from './toolchain.mjs';
 
 const GENERATED = 'web/src/protocol/generated';
@@ -167,19 +168,6 @@ export type Kinds = Readonly<Record<string, Kind>>;
 ${one('run', 'RUN')}${one('adapter', 'ADAPTER')}${one('blockCoordinate', 'BLOCK_COORDINATE')}${one('columns', 'COLUMNS')}${one('group', 'GROUP')}${one('sample', 'SAMPLE')}${one('score', 'SCORE')}${byTag('optimizer', 'OPTIMIZERS')}${byTag('schedule', 'SCHEDULES')}`;
 }
 
-function codesTs({ classes, codes }) {
-  const rows = codes.filter(({ raiser }) => raiser !== 'core').map(({ word, class: of }) => `  ${quoted(word)}: ${quoted(of)},\n`);
-  const list = classes.map((each) => `  ${quoted(each)},\n`);
-  return `${HEADER}/** Every class of failure. The names are never changed; \`detail.code\` has the exact reason. */
-export const ERROR_CODES = [\n${list.join('')}] as const;
-export type ErrorCode = (typeof ERROR_CODES)[number];
-
-/** The dotted words that TypeScript raises, with their class. */
-export const WORDS = {\n${rows.join('')}} as const;
-export type Word = keyof typeof WORDS;
-`;
-}
-
 /** Returns the parser of a reported property. */
 function parserOf(given, defs, indent) {
   const property = resolved(given, defs);
@@ -208,9 +196,6 @@ function reportsTs({ reports }) {
   );
   return `${HEADER}/** Reports of the core, under the names that it gives them for TypeScript. */\nimport { ${used.join(', ')} } from '../parse.js';\n\n${parsers.join('\n')}`;
 }
-
-const row = (cells) => `| ${cells.join(' | ')} |`;
-const inTable = (text) => text.replaceAll('\n', ' ').replaceAll('|', '\\|').replace(/\.$/, '');
 
 /** Returns rows of settings under Rust's names, or TypeScript's. */
 function tableOf({ keys }, { typescript }) {
@@ -244,7 +229,7 @@ function settingsMd(document, { settings }) {
   return document;
 }
 
-function readmeMd(document, { settings, codes }) {
+function readmeMd(document, { settings }) {
   const all = objects(settings);
   for (const [heading, of] of [
     ['### What a step computes', 'run'],
@@ -261,16 +246,18 @@ function readmeMd(document, { settings, codes }) {
       ),
     );
   }
-  const rows = codes.map(({ word, class: of, meaning }) =>
-    row([`\`${word}\``, of === 'WARNING' ? 'warning' : `\`${of}\``, inTable(meaning)]),
-  );
-  return withTable(document, '### Words', [row(['word', 'class', 'meaning']), '|---|---|---|', ...rows].join('\n'));
+  return document;
 }
+
+/** Returns the names of all settings. */
+const settingKeys = ({ settings }) => objects(settings).flatMap(({ keys }) => keys.map(({ key }) => key));
 
 /** Returns the text of every generated file, from the schema and the current documents. @returns {Record<string, string>} */
 export function generated(schema, document = (path) => readFileSync(join(root, path), 'utf8')) {
   return {
-    [`${GENERATED}/codes.ts`]: codesTs(schema),
+    [`${GENERATED}/codes.ts`]: codesTs(schema, HEADER),
+    [`${GENERATED}/sentences.ts`]: sentencesTs(schema, settingKeys(schema), HEADER),
+    'web/ERRORS.md': errorsMd(schema),
     [`${GENERATED}/exports.ts`]: exportsTs(schema, HEADER),
     [`${GENERATED}/settings.ts`]: settingsTs(schema),
     [`${GENERATED}/rules.ts`]: rulesTs(schema),

@@ -194,8 +194,7 @@ impl Checkpoint {
     #[doc(hidden)]
     pub fn other_environment(&self, now: &Environment) -> Option<Notice> {
         let changes = self.manifest.environment.differs(now)?;
-        let message = format!("saved elsewhere ({changes}): the next steps may differ from the unbroken run's in their last digits");
-        Some(Notice { code: word!("checkpoint.environment").text(), subject: None, message })
+        Some(Notice::told(word!("checkpoint.environment"), ["", "", &changes]))
     }
 
     /// Resumes the run for its next step. `config` may change settings that only shape the rest of the schedule, and the keys that `overrides`
@@ -235,9 +234,8 @@ impl Checkpoint {
                 return Err(Error::InvalidConfig(vec![Fault::new(settings::DATA, rule(), found)]));
             }
             let other = TrainConfig { steps: saved.steps, ..config.clone() } != *saved;
-            let kept = if other { ", and its settings stay as they are" } else { "" };
-            let message = format!("{} steps are asked for, and the run has made {done}: nothing is left to do{kept}", config.steps);
-            notices.push(Notice { code: word!("run.nothing-left").text(), subject: None, message });
+            let kept = if other { "its settings stay as they are" } else { "" };
+            notices.push(Notice::told(word!("run.nothing-left"), [kept, &config.steps.to_string(), &done.to_string()]));
             config = TrainConfig { steps: done, ..saved.clone() };
         }
         let evaluates = dataset.validation_tokens() > 0;
@@ -260,8 +258,8 @@ impl Checkpoint {
         let mut trainer = Trainer::resume(model, dataset, loader, config, progress)?;
         let dropped = trainer.optim_mut().load_state(self.optimizer.saved_state(), &with_state, device, interrupt).await?;
         if !dropped.is_empty() {
-            let message = format!("frozen or at rest now, their optimizer state is dropped: {}", dropped.join(", "));
-            notices.push(Notice { code: word!("optim.state-dropped").text(), subject: Some(dropped.join(", ")), message });
+            let names = dropped.join(", ");
+            notices.push(Notice { subject: Some(names.clone()), ..Notice::told(word!("optim.state-dropped"), [&names, "", ""]) });
         }
         trainer.add_notices(notices);
         Ok(trainer)

@@ -212,7 +212,7 @@ impl Bench {
 fn read_text(path: &Path) -> Result<String> {
     Ok(String::from_utf8(read_file(path)?).map_err(|error| {
         let (at, file) = (error.utf8_error().valid_up_to(), path.display().to_string());
-        Error::DataEncoding { file, byte_offset: at, byte: error.as_bytes().get(at).copied().unwrap_or_default() }
+        Error::DataEncoding { file, byte_offset: at, byte: error.as_bytes().get(at).copied().unwrap_or_default(), looks_like: None }
     })?)
 }
 

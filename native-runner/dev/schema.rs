@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
 use tabtune::config::TrainConfig;
-use tabtune::error::{CODES, Class, MEANINGS};
+use tabtune::error::{CODES, Class, SENTENCES};
 use tabtune::export::ExportFormat;
 use tabtune::generate::score::{Score, ScoreConfig};
 use tabtune::generate::{GenerateConfig, GeneratedToken};
@@ -26,12 +26,12 @@ pub fn run(output: &Output) -> Result<Outcome> {
 }
 
 fn document() -> Value {
-    let row = |(code, meaning): (&tabtune::error::Code, &&str)| json!({ "word": code.word, "class": code.class.text(), "raiser": code.raiser.text(), "meaning": meaning });
+    let row = |(code, (sentence, hint)): (&tabtune::error::Code, &(&str, &str))| json!({ "word": code.word, "class": code.class.text(), "raiser": code.raiser.text(), "sentence": sentence, "hint": hint });
     let format = |format: ExportFormat| json!({ "word": format, "about": format.about(), "ending": format.ending(), "adapter": format.is_of_adapter(), "options": format.own_options() });
     json!({
         "exports": ExportFormat::ALL.map(format),
         "classes": Class::ALL.iter().map(|class| class.text()).collect::<Vec<_>>(),
-        "codes": CODES.iter().zip(MEANINGS).map(row).collect::<Vec<_>>(),
+        "codes": CODES.iter().zip(SENTENCES).map(row).collect::<Vec<_>>(),
         "settings": { "run": given::<TrainConfig>(), "sample": given::<GenerateConfig>(), "score": given::<ScoreConfig>() },
         "reports": {
             "step": reported::<StepReport>(),

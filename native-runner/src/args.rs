@@ -21,7 +21,7 @@ pub use estimate::EstimateArgs;
 pub use model_io::{
     AdapterAction, AdapterArgs, CardArgs, ConvertArgs, DeltaAction, DeltaArgs, DeltaUse, ExportArgs, OutputArgs, RequestArgs, VerifyArgs,
 };
-pub use schema::has_settings;
+pub use schema::{given_option, has_settings};
 pub use settings::{ReadingArgs, SettingsArgs, module_names};
 pub use train::{TrainArgs, Verify};
 

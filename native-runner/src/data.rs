@@ -24,8 +24,7 @@ const OF_ROWS: [&str; 2] = ["chat_date", "packing"];
 /// Returns the warning about options for rows, if the data are a text.
 pub fn unused_on(dataset: &Dataset, options: &Map<String, Value>) -> Option<Notice> {
     let keys: Vec<&str> = OF_ROWS.into_iter().filter(|key| !dataset.has_examples() && options.contains_key(*key)).collect();
-    let message = format!("the data have no rows, so that this has no effect: {}", keys.join(", "));
-    (!keys.is_empty()).then(|| Notice { code: word!("data.settings.unused").text(), subject: None, message })
+    (!keys.is_empty()).then(|| Notice::told(word!("data.settings.unused"), ["", "", &keys.join(", ")]))
 }
 
 /// Data files, each of which is opened when it is read.

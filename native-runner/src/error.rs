@@ -1,7 +1,9 @@
 //! Errors of the runner: an error of the crate, or a command that cannot be carried out.
 
+use std::fmt;
+
 use tabtune::checkpoint::can_override;
-use tabtune::error::Word;
+use tabtune::error::{Fault, Refusal, Word};
 use tabtune::word;
 
 use crate::signals::Signal;
@@ -10,16 +12,13 @@ use crate::signals::Signal;
 pub type Result<T> = std::result::Result<T, RunError>;
 
 /// A failure with a stable code.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum RunError {
-    /// An error of the crate. Its whole text is shown here, so it is not returned as a source as well.
-    #[error("{0}{hint}", hint = way_out(.0))]
+    /// An error of the crate.
     Tabtune(tabtune::Error),
     /// A command line that cannot be used.
-    #[error("{0}")]
     Usage(String),
     /// A JSON document of the user that is not valid.
-    #[error("{name}: {reason}")]
     Json {
         /// Name of the file or option.
         name: String,
@@ -27,7 +26,6 @@ pub enum RunError {
         reason: String,
     },
     /// A Python that cannot run the steps of `bench gpu --torch`.
-    #[error("{python}: expected a Python with PyTorch and transformers, found: {reason}")]
     Torch {
         /// Path of the Python program.
         python: String,
@@ -35,9 +33,6 @@ pub enum RunError {
         reason: String,
     },
     /// An output location that already holds something that must not be replaced.
-    #[error(
-        "{place}: expected a new or empty folder, that of a checkpoint, or a new file; found {found}. Nothing was changed: name another place"
-    )]
     Occupied {
         /// Path of the folder or file.
         place: String,
@@ -45,25 +40,43 @@ pub enum RunError {
         found: String,
     },
     /// A folder that another process writes into.
-    #[error(
-        "{place}: expected a folder that no other process writes into, found one that a run of tabtune saves in: wait for its end, or name another folder"
-    )]
     Locked {
         /// Path of the folder.
         place: String,
     },
     /// The operating system refuses to register signal handlers.
-    #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
     /// A signal that arrived before the output was written.
-    #[error("ended by {}: nothing was written", .0.name)]
     Ended(Signal),
-    /// A step that has changed parameters although its gradient is not finite, so that there is nothing to save; with what is saved.
-    #[error("{0}")]
-    Released(String),
+    /// A step that has changed parameters although its gradient is not finite, so that there is nothing to save.
+    Released {
+        /// The error of the step.
+        error: tabtune::Error,
+        /// Description of what is saved.
+        kept: String,
+    },
     /// A closed or full stdout.
-    #[error("cannot write to stdout: {0}")]
     Stdout(std::io::Error),
+}
+
+impl std::error::Error for RunError {}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut told = |values| write!(f, "{}", Refusal::told(self.word(), values));
+        match self {
+            Self::Tabtune(error) => write!(f, "{error}{}", way_out(error)),
+            Self::Released { error, kept } => write!(f, "{error} {kept}."),
+            Self::Usage(reason) => told(["", "", reason]),
+            Self::Json { name, reason } => told([name, "", reason]),
+            Self::Torch { python, reason } => told([python, "", reason]),
+            Self::Occupied { place, found } => told([place, "", found]),
+            Self::Locked { place } => told(["", "", place]),
+            Self::Signals(error) => told(["", "", &format!("it cannot listen for signals, {error}")]),
+            Self::Ended(signal) => told([signal.name, "", ""]),
+            Self::Stdout(error) => told(["", "", &error.to_string()]),
+        }
+    }
 }
 
 impl From<tabtune::Error> for RunError {
@@ -76,31 +89,50 @@ impl From<tabtune::Error> for RunError {
 fn way_out(error: &tabtune::Error) -> String {
     let tabtune::Error::ResumeMismatch(faults) = error else { return String::new() };
     let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).filter(|key| can_override(key)).collect();
-    if keys.is_empty() { String::new() } else { format!(". Accept the given values with --override {}", keys.join(" ")) }
+    if keys.is_empty() { String::new() } else { format!(" Accept the given values with --override {}.", keys.join(" ")) }
 }
 
 impl RunError {
-    /// Returns the items of a message that lists more than one fault; otherwise an empty list.
-    pub fn list(&self) -> Vec<String> {
+    /// Returns the sentences of a list of faults with their codes; an empty list if there is only one.
+    pub fn list(&self) -> Vec<(String, &'static str)> {
         match self {
-            RunError::Tabtune(tabtune::Error::Refused(list)) if list.len() > 1 => list.iter().map(ToString::to_string).collect(),
+            RunError::Tabtune(tabtune::Error::Refused(list)) if list.len() > 1 => {
+                list.iter().map(|one| (one.to_string(), one.code)).collect()
+            }
             _ => Vec::new(),
+        }
+    }
+
+    /// Returns the message with settings under the names that `option` gives them: those of the options that the person wrote.
+    pub fn as_given(&self, option: impl Fn(&str) -> Option<String>) -> String {
+        match self {
+            RunError::Tabtune(tabtune::Error::InvalidConfig(faults)) => {
+                let named = |fault: &Fault| Fault { key: option(&fault.key).unwrap_or_else(|| fault.key.clone()), ..fault.clone() };
+                tabtune::Error::InvalidConfig(faults.iter().map(named).collect()).to_string()
+            }
+            other => other.to_string(),
         }
     }
 
     /// Returns the stable dotted code of the failure.
     pub fn code(&self) -> &'static str {
         match self {
-            RunError::Tabtune(error) => error.code(),
-            RunError::Usage(_) => word!("cli.usage").text(),
-            RunError::Json { .. } => word!("cli.json").text(),
-            RunError::Torch { .. } => word!("bench.torch").text(),
-            RunError::Occupied { .. } => word!("output.occupied").text(),
-            RunError::Locked { .. } => word!("run.locked").text(),
-            RunError::Signals(_) => word!("cli.internal").text(),
-            RunError::Ended(_) => word!("cli.ended").text(),
-            RunError::Released(_) => word!("train.non-finite").text(),
-            RunError::Stdout(_) => word!("cli.stdout").text(),
+            RunError::Tabtune(error) | RunError::Released { error, .. } => error.code(),
+            other => other.word().text(),
+        }
+    }
+
+    /// Returns the code of a failure that is none of the crate's.
+    fn word(&self) -> Word {
+        match self {
+            RunError::Usage(_) => word!("cli.usage"),
+            RunError::Json { .. } => word!("cli.json"),
+            RunError::Torch { .. } => word!("bench.torch"),
+            RunError::Occupied { .. } => word!("output.occupied"),
+            RunError::Locked { .. } => word!("run.locked"),
+            RunError::Ended(_) => word!("cli.ended"),
+            RunError::Stdout(_) => word!("cli.stdout"),
+            RunError::Tabtune(_) | RunError::Released { .. } | RunError::Signals(_) => word!("cli.internal"),
         }
     }
 }

@@ -17,6 +17,7 @@ pub use self::folder::{COMPLETE, files_of, model_files_of, open_listed};
 use self::model::model_files;
 use crate::container;
 use crate::error::{Result, RunError, unreadable};
+use crate::output::warn;
 
 /// A file that the crate reads in ranges.
 #[derive(Debug)]
@@ -213,7 +214,7 @@ pub fn open_wanted(path: &Path, wanted: Wanted<'_>) -> Result<Bundle> {
     let options = OpenOptions { adapter, apart, exact, resize_vocabulary, request, ..OpenOptions::default() };
     let bundle = tabtune::model::open_model_with(files, options)?;
     for warning in &bundle.warnings {
-        log::warn!("{} [{}]", warning.message(), warning.code);
+        warn(&warning.message(), warning.code);
     }
     Ok(bundle)
 }

@@ -21,6 +21,8 @@ use std::panic::UnwindSafe;
 use std::process::ExitCode;
 
 use clap::Parser;
+use tabtune::error::Refusal;
+use tabtune::word;
 
 use commands::Outcome;
 use error::RunError;
@@ -44,8 +46,13 @@ pub fn run<C: Parser>(command: impl FnOnce(C) -> anyhow::Result<Outcome> + Unwin
         Ok(Outcome::Status(status)) => ExitCode::from(status),
         Err(failure) => {
             let known = failure.downcast_ref::<RunError>();
-            let code = known.map_or(tabtune::word!("cli.internal").text(), RunError::code);
-            Output::new(json).failure(code, &format!("{failure:#}"), &known.map(RunError::list).unwrap_or_default());
+            let other = || Refusal::told(word!("cli.internal"), ["", "", &format!("{failure:#}")]).to_string();
+            let code = known.map_or(word!("cli.internal").text(), RunError::code);
+            Output::new(json).failure(
+                code,
+                &known.map_or_else(other, |error| error.as_given(args::given_option)),
+                &known.map(RunError::list).unwrap_or_default(),
+            );
             match known {
                 Some(RunError::Ended(signal)) => ExitCode::from(signal.status()),
                 _ => ExitCode::FAILURE,

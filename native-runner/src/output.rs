@@ -1,6 +1,6 @@
 //! Output to stdout: JSON lines with `--json`, readable lines without. Nothing else writes to stdout.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use serde::Serialize;
 use serde_json::json;
@@ -62,11 +62,11 @@ impl Output {
 
     /// Writes the failure that ends the command: as JSON on stdout, or on stderr as one readable line and one more for each further item of
     /// `list`.
-    pub fn failure(&self, code: &str, message: &str, list: &[String]) {
+    pub fn failure(&self, code: &str, message: &str, list: &[(String, &str)]) {
         if self.json {
             let mut error = json!({ "code": code, "message": message });
             if !list.is_empty() {
-                error["faults"] = json!(list);
+                error["faults"] = list.iter().map(|(sentence, _)| sentence.as_str()).collect();
             }
             let line = json!({ "error": error });
             // A closed stdout is itself the failure, and there is nobody to report it to.
@@ -75,11 +75,33 @@ impl Output {
             }
         }
         let one_line = |text: &str| escaped(&text.split_whitespace().collect::<Vec<_>>().join(" ")).to_string();
-        let (first, rest) = list.split_first().map_or((message, list), |(first, rest)| (first.as_str(), rest));
-        let rest: String = rest.iter().map(|item| format!("       {}\n", one_line(item))).collect();
+        let terminal = std::io::stderr().is_terminal();
+        let (first, rest) = list.split_first().map_or((message, list), |((first, _), rest)| (first.as_str(), rest));
+        let rest: String = rest.iter().map(|(sentence, code)| format!("       {}\n", coded(&one_line(sentence), code, terminal))).collect();
         // eprintln! panics when stderr is closed.
-        let _ = write!(std::io::stderr(), "error: {} [{code}]\n{rest}", one_line(first));
+        let _ = write!(std::io::stderr(), "error: {}\n{rest}", coded(&one_line(first), code, terminal));
     }
+}
+
+/// Returns the line of a warning for people, on stdout.
+pub fn warning_line(message: &str, code: &str) -> String {
+    format!("warning: {}", with_code(message, code))
+}
+
+/// Returns a message with its code, for people, on stdout.
+pub fn with_code(message: &str, code: &str) -> String {
+    coded(message, code, std::io::stdout().is_terminal())
+}
+
+/// Prints a warning on stderr.
+pub fn warn(message: &str, code: &str) {
+    log::warn!("{}", coded(message, code, std::io::stderr().is_terminal()));
+}
+
+/// Returns a message with its code at the end, which is dim on a terminal with colours.
+fn coded(message: &str, code: &str, terminal: bool) -> String {
+    let (dim, plain) = if terminal && std::env::var_os("NO_COLOR").is_none() { ("\u{1b}[2m", "\u{1b}[0m") } else { ("", "") };
+    format!("{message} {dim}[{code}]{plain}")
 }
 
 /// Escapes the characters of a JSON line that a terminal would act on.

@@ -149,6 +149,6 @@ test('data are kept from the moment they are given', async () => {
   );
   for (const kind of ['edited', 'slice', 'deleted']) assert.deepEqual(seen[kind], seen.truth, kind);
   assert.equal(seen.empty[0], 'BAD_OPTION');
-  assert.match(seen.empty[2], /is empty; or it was deleted/);
+  assert.match(seen.empty[2], /nothing in it to learn from\. If it was deleted/);
   assert.match(seen.gone[2], /deleted or moved after it was chosen/);
 });

@@ -194,6 +194,6 @@ test('of a folder the texts are read, and what else is in it is told', async () 
   );
   assert.deepEqual(found.files, ['a.txt', 'b.md']);
   assert.equal(found.warnings.length, 1);
-  assert.match(found.warnings[0], /not more, rows\.csv$/);
+  assert.match(found.warnings[0], /not read: more, rows\.csv\.$/);
   assert.deepEqual(found.summaries, [['a.txt', `data.folder: ${found.warnings[0]}`], ['b.md']]);
 });

@@ -87,7 +87,7 @@ test('the page shows every word that a choice of files can raise, with its rows'
     const text = await (
       await page.waitForFunction(
         told,
-        [place, lines.length > 0 || !refused ? wanted : code === 'data.too-short' ? 'too short' : data.name],
+        [place, lines.length > 0 || !refused ? wanted : code === 'data.too-short' ? 'are needed' : data.name],
         { timeout: 60_000 },
       )
     )
@@ -95,7 +95,7 @@ test('the page shows every word that a choice of files can raise, with its rows'
       .catch(async (thrown) => {
         throw new Error(`${code}: ${await page.textContent('#lesson')} ${await page.textContent('#setup-fault')}`, { cause: thrown });
       });
-    if (refused) assert.match(text, /expected|empty|too short|not a file|cut or damaged/, code);
+    if (refused) assert.match(text, /expected|nothing|needed|cannot|neither/, code);
     else if (lines.length > 0) assert.match(text, /Lines? \d/, code);
   }
   assert.deepEqual(record.errors, []);

@@ -182,7 +182,10 @@ test('skip passes over the batches of a step that is not finite, and the run goe
   );
   assert.equal(result.dtype, 'F32');
   assert.equal(result.stopped.steps.length, 2);
-  assert.match(result.stopped.failure, /^NON_FINITE of loss in 3: step 3: loss is NaN; nothing was changed/);
+  assert.match(
+    result.stopped.failure,
+    /^NON_FINITE of loss in 3: the loss of step 3 is NaN; expected a finite number\. Nothing was changed/,
+  );
   assert.deepEqual(result.skipped.warnings, [[2, 'train.non-finite']]);
   assert.deepEqual([result.skipped.failure, result.without.failure], ['none', 'none']);
   assert.equal(result.skipped.steps.length, 6);

@@ -16,6 +16,8 @@ mod house;
 mod interrupt;
 mod measure;
 mod memory;
+#[cfg(debug_assertions)]
+mod messages;
 mod model;
 mod not_finite;
 mod ops;
@@ -33,3 +35,10 @@ mod tokenizer;
 mod train;
 mod varying;
 mod witness;
+
+/// The last test by its name, for the process that `messages` starts.
+#[cfg(debug_assertions)]
+#[test]
+fn words_written() {
+    messages::write_examples();
+}

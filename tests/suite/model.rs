@@ -292,7 +292,7 @@ fn weights_that_do_not_fit_are_refused_by_name() {
     assert_eq!(unexpected.code(), "model.tensor.unexpected");
     let shape = config("\"intermediate_size\": 20", "\"intermediate_size\": 24");
     assert_eq!(shape.code(), "model.tensor.shape");
-    assert!(shape.to_string().contains("expected [24, 16], found [20, 16]"), "{shape}");
+    assert!(shape.to_string().contains("the shape [20, 16], and the configuration says [24, 16]"), "{shape}");
 }
 
 #[test]

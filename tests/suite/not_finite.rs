@@ -113,7 +113,7 @@ fn norm_that_is_not_finite_changes_nothing() {
             matches!(error, Error::NonFinite { step: 1, ref tensor, value } if tensor.starts_with("gradient of model.") && !value.is_finite()),
             "{error}"
         );
-        assert!(error.to_string().ends_with("nothing was changed") && weights(trainer.model()) == before);
+        assert!(error.to_string().contains("Nothing was changed") && weights(trainer.model()) == before);
     }
 }
 
@@ -126,7 +126,7 @@ fn released_norm_that_is_not_finite_says_that_parameters_changed() {
         let error = block_on(trainer.step()).unwrap_err();
         assert!(matches!(error, Error::NonFiniteReleased { step: 1, value } if !value.is_finite()), "{error}");
         assert_eq!((error.code(), error.kind()), ("train.non-finite", "NON_FINITE"));
-        assert!(error.to_string().contains("were updated") && !error.to_string().contains("nothing was changed"), "{error}");
+        assert!(error.to_string().contains("were changed") && !error.to_string().contains("Nothing was changed"), "{error}");
         assert!(weights(trainer.model()) != before, "the text would be untrue");
         // Such a step cannot be skipped; its data order is unchanged.
         let at = trainer.loader_state();

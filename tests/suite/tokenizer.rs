@@ -161,7 +161,7 @@ fn ids_that_no_token_has_have_no_text() {
     let tokenizer = Tokenizer::from_hf(&serde_json::to_vec(&json!({"version": "1.0", "model": model})).unwrap(), None, None).unwrap();
     assert_eq!((tokenizer.decode(&[0, 1, 2]).unwrap(), tokenizer.detokenize(&[0, 2]).unwrap()), ("a b".into(), "a b".into()));
     let absent = tokenizer.detokenize(&[0, 1, 2]).unwrap_err().to_string();
-    assert!(absent.contains("ids[1]: expected the id of a token, found 1"), "{absent}");
+    assert!(absent.contains("ids[1] is 1, but must be the id of a token"), "{absent}");
     assert_eq!(tokenizer.detokenize(&[0, 3]).unwrap_err().code(), "model.token-range");
 }
 

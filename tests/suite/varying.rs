@@ -122,6 +122,6 @@ mod alone {
         let refused = end_of(false, true).map(|_| ()).unwrap_err();
         assert!(matches!(&refused, Error::Refused(list) if list[0].code == "kernel.parameter"), "{refused}");
         let message = refused.to_string();
-        assert!(message.contains("undeclared") && message.contains("\"lr\"") && message.contains("varying"), "{message}");
+        assert!(message.contains("undeclared") && message.contains("parameter lr") && message.contains("varying"), "{message}");
     }
 }

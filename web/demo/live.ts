@@ -134,7 +134,7 @@ export class LiveRun {
     if (!this.#lost) {
       controls.show(
         'failed',
-        `${faultOf(thrown)}. The run is after step ${grouped(this.trainer.completedSteps)}: it can be saved, exported and resumed.`,
+        faultOf(thrown, `The run is after step ${grouped(this.trainer.completedSteps)}: it can be saved, exported and resumed.`),
       );
       return;
     }
@@ -143,7 +143,7 @@ export class LiveRun {
     controls.offer(this.#saved > 0 ? `Resume after step ${step}` : undefined);
     controls.show(
       'lost',
-      `${faultOf(thrown)}. ${this.#saved > 0 ? `The checkpoint of step ${step} is on this device.` : 'Nothing was saved yet.'}`,
+      faultOf(thrown, this.#saved > 0 ? `The checkpoint of step ${step} is on this device.` : 'Nothing was saved yet.'),
     );
   }
 

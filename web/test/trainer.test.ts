@@ -168,7 +168,7 @@ describe('trainer', () => {
       [2, 4].map((step) => ({
         step,
         code: 'run.evaluation',
-        message: 'the evaluation failed: the mean loss over 40 tokens is NaN [train.non-finite]',
+        message: 'an evaluation failed, and the run continues: the mean loss over 40 tokens is NaN',
       })),
     );
     expect([stepsOf(events).length, trainer.state]).toEqual([4, 'done']);
@@ -182,7 +182,7 @@ describe('trainer', () => {
     };
     const events = await collect(trainer.run());
     expect(events.filter((event) => event.type === 'warning')).toMatchObject([
-      { step: 2, code: 'run.sample', message: 'the sample failed: logits: NaN [train.non-finite]' },
+      { step: 2, code: 'run.sample', message: 'a sample failed, and the run continues: logits: NaN' },
     ]);
     expect(events.flatMap((event) => (event.type === 'sample' ? [event.step] : []))).toEqual([4]);
     expect([stepsOf(events).length, trainer.state]).toEqual([4, 'done']);

@@ -64,7 +64,7 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     let mut refused = None;
     let tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
     let broken = tokenizer.as_ref().filter(|found| found.has_chat_template()).and_then(|found| found.check_chat_template().err());
-    warnings.extend(broken.map(|error| Warning::new(word!("tokenizer.template"), &error.to_string())));
+    warnings.extend(broken.map(|error| Warning::new(word!("tokenizer.template"), &reason_of(error))));
     let generation_config_json = document(&files, GENERATION, MAX_DOCUMENT_BYTES)?;
     let specials = document(&files, TOKENIZER_FILES[3], MAX_DOCUMENT_BYTES)?;
     let sums = shards.iter().map(|(at, shard)| BaseFile::new(&files[*at], shard.header_sha256)).collect();
@@ -84,6 +84,11 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     bundle.add_generation_config(generation_config_json);
     bundle.add_other_ends(&value, specials.as_deref());
     Ok(bundle)
+}
+
+/// Returns the reason why a chat template cannot be used.
+fn reason_of(error: Error) -> String {
+    if let Error::Template { reason } = error { reason } else { error.to_string() }
 }
 
 /// Returns a warning for each role whose id, or one of whose ids, no row has; early files write −1 where there is no id. The ids that begin

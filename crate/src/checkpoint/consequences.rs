@@ -31,8 +31,7 @@ impl Checkpoint {
         }
         let config = given.with_steps_of(dataset)?;
         if config.steps != saved.steps {
-            let message = format!("as many epochs are {} steps now, and were {}", config.steps, saved.steps);
-            notices.push(Notice { code: word!("run.steps").text(), subject: None, message });
+            notices.push(Notice::told(word!("run.steps"), ["", &saved.steps.to_string(), &config.steps.to_string()]));
         }
         Ok((config, [overrides, &["steps".to_owned()]].concat().into()))
     }
@@ -40,8 +39,7 @@ impl Checkpoint {
     /// Returns the state of the loader at the beginning of other data.
     pub(super) fn loader_of(&self, digest: String, notices: &mut Vec<Notice>) -> LoaderState {
         let saved = &self.manifest.data_digest;
-        let message = format!("the run continues with other data, whose order begins anew: SHA-256 {digest}, saved with {saved}");
-        notices.push(Notice { code: word!("checkpoint.data.changed").text(), subject: None, message });
+        notices.push(Notice::told(word!("checkpoint.data.changed"), ["", saved, &digest]));
         LoaderState { epoch: 0, cursor: 0, digest, ..self.manifest.loader.clone() }
     }
 }

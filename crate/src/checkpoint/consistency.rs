@@ -68,10 +68,5 @@ fn settled(group: &ModelStateGroupAssignment) -> ModelStateGroupAssignment {
 /// Returns the warning that the data to evaluate on differ from those of the last evaluation.
 pub(super) fn other_validation(manifest: &Manifest, dataset: &Dataset) -> Option<Notice> {
     let (saved, found) = (manifest.progress.evaluation?.data_digest.to_string(), dataset.evaluated_digest());
-    let message = format!(
-        "the run goes on with other data to evaluate on, so that losses before and after cannot be compared: SHA-256 {found}, and the last \
-         evaluation had {saved}"
-    );
-    let code = word!("checkpoint.validation.changed").text();
-    (saved != found).then_some(Notice { code, subject: None, message })
+    (saved != found).then(|| Notice::told(word!("checkpoint.validation.changed"), ["", &saved, &found]))
 }

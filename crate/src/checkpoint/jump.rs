@@ -57,8 +57,8 @@ pub(super) fn jump_of_rate(manifest: &Manifest, config: &TrainConfig, now: Progr
         why.push("the groups of the settings replace the saved ones".to_string());
     }
     let of = group.map_or_else(String::new, |pattern| format!(" in the group \"{}\"", shown(pattern)));
-    let message = format!("step {} has a rate of {next:.3e}{of}, and step {done} had {last:.3e}: {}", done + 1, why.join("; "));
-    Ok(Some(Notice { code: word!("schedule.jump").text(), subject: None, message }))
+    let found = format!("step {} has a rate of {next:.3e}{of}, and step {done} had {last:.3e}: {}", done + 1, why.join("; "));
+    Ok(Some(Notice::told(word!("schedule.jump"), ["", "", &found])))
 }
 
 /// Returns the factor of the rate of each parameter that was trained, by the saved groups.

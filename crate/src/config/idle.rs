@@ -3,18 +3,17 @@
 use super::{AdafactorConfig, OptimizerConfig, Precision, TrainConfig};
 
 impl TrainConfig {
-    /// Returns a sentence for each setting that was changed and that another one leaves without effect.
-    pub(crate) fn idle(&self) -> Vec<String> {
-        let idle = |key: &str, reason: &str| format!("{key} has no effect {reason}");
+    /// Returns each setting that was changed and that another one leaves without effect, and why.
+    pub(crate) fn idle(&self) -> Vec<(String, &'static str)> {
         let of_run = idle_in(&self.optimizer, self.precision);
-        let mut found: Vec<String> = of_run.iter().map(|(key, reason)| idle(&format!("optimizer.{key}"), reason)).collect();
+        let mut found: Vec<_> = of_run.iter().map(|(key, reason)| (format!("optimizer.{key}"), *reason)).collect();
         for (index, group) in self.groups.iter().enumerate() {
             // The rule of a group has the run's settings where it states none.
             let own = group.optimizer.iter().flat_map(|rule| idle_in(rule, self.precision)).filter(|one| !of_run.contains(one));
-            found.extend(own.map(|(key, reason)| idle(&format!("groups[{index}].optimizer.{key}"), reason)));
+            found.extend(own.map(|(key, reason)| (format!("groups[{index}].optimizer.{key}"), reason)));
         }
         if let (0, false) = self.schedule.warmup() {
-            found.push(idle("schedule.warmup_from_zero = false", "without warmup_steps"));
+            found.push(("schedule.warmup_from_zero = false".to_string(), "without warmup_steps"));
         }
         found
     }

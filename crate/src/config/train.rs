@@ -204,8 +204,10 @@ impl TrainConfig {
         positive("gradient_accumulation_steps", self.gradient_accumulation_steps as u64);
         let tokens = [self.batch_size, self.seq_len, self.gradient_accumulation_steps].into_iter().try_fold(1, usize::checked_mul);
         if tokens.is_none_or(|tokens| tokens > MAX_STEP_TOKENS) {
-            let rule = format!("at most {MAX_STEP_TOKENS} tokens a step (batch_size·seq_len·gradient_accumulation_steps)");
-            let found = format!("{}·{}·{}", self.batch_size, self.seq_len, self.gradient_accumulation_steps);
+            let rule =
+                format!("so small that a step has at most {MAX_STEP_TOKENS} tokens, batch_size · seq_len · gradient_accumulation_steps");
+            let Self { batch_size, seq_len, gradient_accumulation_steps: accumulated, .. } = self;
+            let found = format!("{accumulated}, with a batch_size of {batch_size} and a seq_len of {seq_len}");
             faults.push(Fault::new("gradient_accumulation_steps", rule, found));
         }
         if self.steps > MAX_STEPS {

@@ -116,8 +116,8 @@ pub(super) async fn characters(files: &[&dyn DataSource], settings: &DataSetting
                 Ok(Record::Completion { prompt, completion }) => characters.extend(prompt.chars().chain(completion.chars())),
                 Ok(Record::Document(text)) => characters.extend(text.chars()),
                 Ok(Record::Chat(_) | Record::Tokens { .. }) => {
-                    let refusal = Refusal::new(word!("data.template")).expected("texts, or prompts and completions");
-                    let refusal = refusal.found("rows for a model with a tokenizer").hint("open a model, or give a tokenizer");
+                    let refusal = Refusal::new(word!("data.template")).expected("rows of text, or of prompt and completion");
+                    let refusal = refusal.found("a chat or token ids, which need a tokenizer").hint("open a model, or give a tokenizer");
                     fault.get_or_insert((source.name(), place, refusal.into()));
                 }
                 Err(error) => drop(fault.get_or_insert((source.name(), place, error))),
@@ -135,7 +135,7 @@ pub(super) fn placed(error: Error, file: &str, place: &str) -> Refusal {
     let refusal = match error {
         Error::Refused(mut list) if list.len() == 1 => list.remove(0),
         Error::Template { reason } => Refusal::new(word!("data.template")).expected("a chat that the model's template takes").hint(reason),
-        other => Refusal::new(word!("data.row")).expected("a row that can be tokenized").hint(other.to_string()),
+        other => Refusal::new(word!("data.row")).expected("a row that can be tokenized").because(other.to_string()),
     };
     let subject = refusal.subject.as_ref().map_or_else(|| place.to_owned(), |subject| format!("{place}, {subject}"));
     // The name of the file has folders only if they tell it from another one.
@@ -210,7 +210,7 @@ async fn summary(source: &dyn DataSource, settings: &DataSettings, interrupt: &I
             Err(error) => {
                 let place = RowPlace { file: 0, line, row: count };
                 let refusal = placed(error, source.name(), &place.of_fault(found.form));
-                faults.add(refusal.code, place, format!("rows cannot be used; the first: {refusal}"));
+                faults.add(refusal.code, place, refusal.to_string());
                 "faulty"
             }
         };

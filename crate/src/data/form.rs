@@ -50,7 +50,7 @@ impl Found {
     /// Returns the message of the warning about a file whose name indicates another form, unless the form was given.
     pub fn other_name(&self, name: &str, settings: &DataSettings) -> Option<String> {
         let hint = self.hint.filter(|hint| settings.form.is_none() && *hint != self.form)?;
-        Some(format!("{name} has the form {}, and is read as such; its name speaks of {}", self.form.name(), hint.name()))
+        Some(Refusal::told(word!("data.form"), [name, self.form.name(), hint.name()]).to_string())
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) struct Trailing(Rc<Cell<bool>>);
 impl Trailing {
     /// Returns the warning's message if the file `name` has such bytes.
     pub fn warning(&self, name: &str) -> Option<String> {
-        self.0.get().then(|| format!("{name} has other bytes after the end of its gzip data: they are left out"))
+        self.0.get().then(|| Refusal::told(word!("data.gzip.trailing"), [name, "", ""]).to_string())
     }
 }
 

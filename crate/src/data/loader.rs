@@ -222,7 +222,7 @@ impl Loader {
         let mut faults = Vec::new();
         let mut same = |key: &str, ours: String, theirs: String| {
             if ours != theirs {
-                faults.push(Fault::new(key, format!("{theirs} as in the checkpoint"), ours));
+                faults.push(Fault::new(key, theirs, ours));
             }
         };
         same("data.digest", self.state.digest.clone(), state.digest.clone());

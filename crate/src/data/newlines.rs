@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::error::{Refusal, word};
+
 /// Tells if a text has line ends other than LF; known when it was read to its end.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Newlines {
@@ -14,7 +16,7 @@ pub(super) struct Newlines {
 impl Newlines {
     /// Returns the warning's message if the file `name` has such line ends.
     pub fn warning(&self, name: &str) -> Option<String> {
-        self.found.get().then(|| format!("{name} has line ends CR LF or CR: each is read as LF, as Python reads a text"))
+        self.found.get().then(|| Refusal::told(word!("data.newlines"), [name, "", ""]).to_string())
     }
 
     /// Replaces them in the next part of a text.

@@ -11,7 +11,7 @@ use super::place::{NAMED_ROWS, RowPlace};
 use super::report::{DataReport, DataWarning, FileReport, Lengths, TokenCounts};
 use super::store::LEARNED;
 use crate::config::{Form, OnLong, TrainConfig};
-use crate::error::{Word, shown, word};
+use crate::error::{Refusal, Word, shown, word};
 
 /// Granularity of proposed sequence lengths, their minimum for packed examples, and their maximum.
 const SEQ_LEN_STEP: usize = 64;
@@ -35,7 +35,7 @@ impl DataWarning {
 
     /// Warns about settings of rows for data that have none.
     pub(super) fn unused_settings(keys: &[&str]) -> Option<Self> {
-        let message = format!("the data have no rows, so that this has no effect: {}", keys.join(", "));
+        let message = Refusal::told(word!("data.settings.unused"), ["", "", &keys.join(", ")]).to_string();
         (!keys.is_empty()).then(|| Self::once(word!("data.settings.unused"), message))
     }
 
@@ -45,12 +45,11 @@ impl DataWarning {
         let named: Vec<_> = names.iter().take(NAMED).map(|name| shown(name)).collect();
         let more = names.len() - named.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let message =
-            format!("of a folder its .txt and .md files are read that are not empty, and nothing else: not {}{more}", named.join(", "));
+        let message = Refusal::told(word!("data.folder"), ["", "", &format!("{}{more}", named.join(", "))]).to_string();
         (!names.is_empty()).then(|| Self::once(word!("data.folder"), message))
     }
 
-    /// Returns the message with the places of the first rows and, if there are several `files`, the names of theirs.
+    /// Returns the message after the places of the first rows and, if there are several `files`, the names of theirs.
     pub fn sentence(&self, files: &[FileReport]) -> String {
         let place = |row: &RowPlace| {
             let (word, number) = row.told(form_of(files, *row));
@@ -77,7 +76,7 @@ impl DataWarning {
             _ if places.len() < NAMED_ROWS => String::new(),
             _ => ", …".to_owned(),
         };
-        format!("{} ({list}{rest})", self.message)
+        format!("{list}{rest}: {}", self.message)
     }
 }
 
@@ -106,7 +105,7 @@ impl Dataset {
         let lengths = self.lengths(self.train(), seq_len, [cut, skipped, untaught], loader.named_rows());
         // Rows refer to the training files only; for other files the message states where they are.
         let of_evaluated = |other: &Self| {
-            let told = |warning: &DataWarning| format!("of the data for evaluation: {}", warning.sentence(other.files()));
+            let told = |warning: &DataWarning| format!("data for evaluation: {}", warning.sentence(other.files()));
             let warnings = other.evaluation_warnings(seq_len).into_iter();
             warnings.map(|warning| DataWarning { message: told(&warning), rows: Vec::new(), ..warning }).collect()
         };
@@ -125,10 +124,8 @@ impl Dataset {
     fn shares(&self, loader: &Loader) -> Vec<DataWarning> {
         let warning = |(file, pieces, weight): (usize, usize, f64)| {
             let name = self.files().get(file).map_or("", |file| &file.name);
-            let message = format!(
-                "{name}: none of its {pieces} examples comes in this run, by its weight {weight}: more epochs or a greater weight bring some"
-            );
-            DataWarning::once(word!("data.share"), message)
+            let values = [name, &weight.to_string(), &pieces.to_string()];
+            DataWarning::once(word!("data.share"), Refusal::told(word!("data.share"), values).to_string())
         };
         loader.absent(self).into_iter().map(warning).collect()
     }
@@ -148,20 +145,22 @@ impl Dataset {
         if cut + skipped > 0 {
             let (count, what) = if skipped > 0 { (skipped, "left out") } else { (cut, "cut at their end") };
             let documents = part.entries().iter().any(|entry| entry.document() && entry.pairs() > seq_len);
-            let message = format!(
-                "{count} of {} examples are longer than a sequence of {seq_len} tokens and are {what}; the longest has {longest}: sequences of {} hold all{}",
-                part.entries().len(),
+            let subject = format!("{count} of {}", part.entries().len());
+            let hint = format!(
+                "the longest has {longest}: sequences of {} hold all{}",
                 longest.saturating_sub(1).next_multiple_of(SEQ_LEN_STEP),
                 if documents { ", and on_long split learns all of a document" } else { "" }
             );
+            let message = Refusal::told(word!("data.long"), [&subject, &seq_len.to_string(), what]).hint(hint).to_string();
             warnings.push(DataWarning { code: word!("data.long").text(), count, rows: long, message });
         }
         if untaught > 0 {
             let later = |entry: &Entry| entry.learned() > 0 && !entry.teaches(0, seq_len);
             let needed = part.entries().iter().filter(later).map(|entry| entry.pairs()).max();
             let needed = needed
-                .map_or_else(String::new, |pairs| format!("; sequences of {} hold their answers", pairs.next_multiple_of(SEQ_LEN_STEP)));
-            let message = format!("examples of which none of the first {seq_len} targets is learned are left out: {untaught}{needed}");
+                .map_or_else(String::new, |pairs| format!("sequences of {} hold their answers", pairs.next_multiple_of(SEQ_LEN_STEP)));
+            let told = Refusal::told(word!("data.untaught"), ["", &seq_len.to_string(), &untaught.to_string()]);
+            let message = told.hint(needed).to_string();
             warnings.push(DataWarning { code: word!("data.untaught").text(), count: untaught, rows: taught_nothing, message });
         }
         warnings

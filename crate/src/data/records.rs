@@ -14,21 +14,21 @@ use super::shape::{Read, Record, read_row};
 use super::store::ExampleStore;
 use super::unread_parts::UnreadParts;
 use crate::config::{Columns, DataSettings, Form, OnBadRow};
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, Word, word};
 use crate::tokenizer::Tokenizer;
 
 /// Maximum number of faulty rows that are reported.
 const FAULTS: usize = 100;
 
 /// Warning about an end token in a row that is written once more after it.
-const ENDS_TWICE: &str = "rows end with an end token, and one more is learned after it: take it out of the rows";
+const ENDS_TWICE: Word = word!("data.end.twice");
 /// Warning about an answer of which nothing but its end is learned.
-const EMPTY_ANSWER: &str = "answers have no text: the model learns to end where it should answer";
+const EMPTY_ANSWER: Word = word!("data.answer.empty");
 /// Reasons why a model does not learn to stop.
 pub(super) const NO_END: &str = "the tokenizer names no token that ends a text";
 const NO_TURN_END: &str = "the chat template ends answers with no token that ends a turn or a text";
 /// Warning about a token that is half prompt and half completion.
-const BOUNDARY: &str = "a token has the end of a prompt and the beginning of its completion: it is read, not learned";
+const BOUNDARY: Word = word!("data.boundary");
 
 /// Encodes rows.
 pub(super) struct Records<'a> {
@@ -80,8 +80,7 @@ impl<'a> Records<'a> {
                 }
                 self.account.unread(unread.iter(), place);
                 if read.alpaca {
-                    let message = "the model has no chat template: instructions are written in the layout of Alpaca".to_owned();
-                    self.account.warn(word!("data.layout"), Some(place), message);
+                    self.account.say(word!("data.layout"), place);
                 }
                 let row = self.account.row(place);
                 for example in examples {
@@ -143,11 +142,8 @@ impl<'a> Records<'a> {
                 Some("each line of such a file is a whole row; for objects over several lines, make a list: [{…}, {…}]".to_owned());
         }
         if self.settings.on_bad_row == OnBadRow::Skip {
-            self.account.warn(
-                word!("data.row.skipped"),
-                Some(place),
-                format!("rows were left out that cannot be used; the first: {refusal}"),
-            );
+            let message = Refusal::told(word!("data.row.skipped"), ["", "", &refusal.to_string()]);
+            self.account.warn(word!("data.row.skipped"), Some(place), message.to_string());
         }
         if self.faults.len() < FAULTS {
             self.faults.push(refusal);
@@ -164,10 +160,10 @@ impl<'a> Records<'a> {
                 let Taught { examples, rule, crosses, findings } = conversation(&chat, loss_on, tokenizer)?;
                 self.account.texts.add(&findings, Some(place));
                 if crosses {
-                    self.account.warn(word!("data.boundary"), Some(place), BOUNDARY.to_owned());
+                    self.account.say(BOUNDARY, place);
                 }
                 if chat.has_empty_answer() {
-                    self.account.warn(word!("data.answer.empty"), Some(place), EMPTY_ANSWER.to_owned());
+                    self.account.say(EMPTY_ANSWER, place);
                 }
                 self.account.chat(rule);
                 self.account.turn_ends(&examples, rule, tokenizer);
@@ -178,7 +174,7 @@ impl<'a> Records<'a> {
             }
             Record::Completion { prompt, completion: said } => {
                 if said.trim().is_empty() {
-                    self.account.warn(word!("data.answer.empty"), Some(place), EMPTY_ANSWER.to_owned());
+                    self.account.say(EMPTY_ANSWER, place);
                 }
                 vec![self.encoded(completion(prompt, said, loss_on, tokenizer)?, place, tokenizer)]
             }
@@ -192,7 +188,7 @@ impl<'a> Records<'a> {
             }
         };
         if !matches!(read.record, Record::Tokens { .. }) && examples.iter().any(|example| ends_twice(example, tokenizer)) {
-            self.account.warn(word!("data.end.twice"), Some(place), ENDS_TWICE.to_owned());
+            self.account.say(ENDS_TWICE, place);
         }
         self.account.shape(&read.record);
         Ok(examples)
@@ -200,16 +196,12 @@ impl<'a> Records<'a> {
 
     fn encoded(&mut self, encoded: Encoded, place: RowPlace, tokenizer: &Tokenizer) -> Example {
         let warnings = [
-            (
-                encoded.begin_written,
-                word!("data.begin.written"),
-                "the beginning of a text is written in rows: it is not put there a second time",
-            ),
-            (encoded.end_written, word!("data.end.written"), "the end of a text is written in rows: it is not put there a second time"),
-            (encoded.crosses, word!("data.boundary"), BOUNDARY),
+            (encoded.begin_written, word!("data.begin.written")),
+            (encoded.end_written, word!("data.end.written")),
+            (encoded.crosses, BOUNDARY),
         ];
-        for (_, word, message) in warnings.into_iter().filter(|(holds, ..)| *holds) {
-            self.account.warn(word, Some(place), message.to_owned());
+        for (_, word) in warnings.into_iter().filter(|(holds, _)| *holds) {
+            self.account.say(word, place);
         }
         self.account.texts.add(&encoded.findings, Some(place));
         if tokenizer.eos().is_empty() {

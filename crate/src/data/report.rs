@@ -11,7 +11,7 @@ use super::shape::Record;
 use super::suggest::named;
 use super::text_findings::TextFindings;
 use crate::config::{DataSettings, Form};
-use crate::error::{Result, Word, shown, word};
+use crate::error::{Refusal, Result, Word, shown, word};
 use crate::tokenizer::{Date, Tokenizer};
 
 /// Number of rows whose places are kept: a preview shows no more.
@@ -248,6 +248,11 @@ impl Account {
         }
     }
 
+    /// Counts a warning about a row under its code.
+    pub fn say(&mut self, word: Word, place: RowPlace) {
+        self.warn(word, Some(place), Refusal::told(word, [""; 3]).to_string());
+    }
+
     /// Adds a warning that concerns no row, if there is a message.
     pub fn warn_once(&mut self, word: Word, message: Option<String>) {
         message.into_iter().for_each(|message| self.warn(word, None, message));
@@ -274,27 +279,21 @@ impl Account {
         let mut warnings = self.warnings.clone();
         let mut add = |word: Word, count, rows, message| warnings.push(DataWarning { code: word.text(), count, rows, message });
         self.texts.told().for_each(|(word, count, rows, message)| add(word, count, rows, message));
+        let told = |word: Word, found: &str| Refusal::told(word, ["", "", found]).to_string();
         if !self.unread.is_empty() {
             let mut keys: Vec<String> = self.unread.iter().take(KEYS).map(|(key, (rows, _))| format!("{} ({rows})", named(key))).collect();
-            if self.unread.len() > KEYS {
-                keys.push(format!("{} more", self.unread.len() - KEYS));
-            }
-            let message = format!("nothing reads these keys, of so many rows: {}", keys.join(", "));
-            let rows: BTreeSet<RowPlace> = self.unread.values().map(|(_, first)| *first).collect();
+            keys.extend((self.unread.len() > KEYS).then(|| format!("{} more", self.unread.len() - KEYS)));
+            let rows = BTreeSet::from_iter(self.unread.values().map(|(_, first)| *first));
             let most = self.unread.values().map(|(rows, _)| *rows).max().unwrap_or(0);
-            add(word!("data.columns.unused"), most, rows.into_iter().take(NAMED_ROWS).collect(), message);
+            let rows = rows.into_iter().take(NAMED_ROWS).collect();
+            add(word!("data.columns.unused"), most, rows, told(word!("data.columns.unused"), &keys.join(", ")));
         }
         if !self.turn_ends.is_empty() {
-            let texts = self.end_texts.iter().rev().take(self.turn_ends.len()).rev();
-            let names: Vec<String> = texts.map(|text| shown(text)).collect();
-            let message = format!(
-                "the template ends a turn with {}, which ends no text by the tokenizer's files: it is learned, and generation stops there",
-                names.join(", ")
-            );
-            add(word!("data.end.turn"), self.turn_ends.len(), Vec::new(), message);
+            let names: Vec<String> = self.end_texts.iter().rev().take(self.turn_ends.len()).rev().map(|text| shown(text)).collect();
+            add(word!("data.end.turn"), self.turn_ends.len(), Vec::new(), told(word!("data.end.turn"), &names.join(", ")));
         }
         if let Some(reason) = self.end_unknown {
-            add(word!("data.end.unknown"), 1, Vec::new(), format!("{reason}: the model does not learn to stop"));
+            add(word!("data.end.unknown"), 1, Vec::new(), told(word!("data.end.unknown"), reason));
         }
         warnings
     }

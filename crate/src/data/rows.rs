@@ -11,7 +11,7 @@ use super::suggest::named;
 use super::table::Table;
 use super::text::TextReader;
 use crate::config::Form;
-use crate::error::{Result, shown};
+use crate::error::{Refusal, Result, shown, word};
 
 /// Number of rows that are read in one go, before other work runs.
 pub(super) const ROWS_AT_ONCE: usize = 64;
@@ -74,8 +74,8 @@ impl<'a> Rows<'a> {
         let keys: Vec<String> = self.unread.iter().take(UNREAD_KEYS).map(|key| named(key)).collect();
         let more = self.unread.len() - keys.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let message = format!("{}: next to the rows nothing reads {}{more}", shown(self.name), keys.join(", "));
-        (!keys.is_empty()).then_some(message)
+        let told = Refusal::told(word!("data.columns.unused"), [&shown(self.name), &format!("{}{more}", keys.join(", ")), ""]);
+        (!keys.is_empty()).then(|| told.to_string())
     }
 
     /// Returns the next row and its line; `None` at the end.

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use super::gzip::{Contents, Trailing};
-use super::kinds::other_kind;
+use super::kinds::{other_encoding, other_kind};
 use super::newlines::Newlines;
 use super::source::{DataSource, unreadable};
 use crate::error::{Error, Refusal, Result, word};
@@ -110,7 +110,8 @@ impl<'a> TextReader<'a> {
     /// Returns the error of a byte that is not of the encoding, by its position in the file and in `raw`.
     fn bad_byte(&self, byte_offset: usize, at: usize) -> Error {
         let byte = self.raw.get(at).copied().unwrap_or_default();
-        Error::DataEncoding { file: self.name.to_owned(), byte_offset, byte }
+        let looks_like = self.raw.get(at..).and_then(other_encoding);
+        Error::DataEncoding { file: self.name.to_owned(), byte_offset, byte, looks_like }
     }
 
     /// Reads more bytes, and detects the end of the file.

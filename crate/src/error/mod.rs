@@ -2,8 +2,11 @@
 
 mod class;
 mod codes;
+#[cfg(all(debug_assertions, not(target_family = "wasm")))]
+mod examples;
 mod of_error;
 mod refusal;
+mod sentence;
 mod shown;
 mod variants;
 mod words;
@@ -13,11 +16,19 @@ pub use refusal::{Fault, Refusal};
 pub(crate) use shown::unusual;
 pub use variants::Error;
 
+#[cfg(not(target_family = "wasm"))]
+#[doc(hidden)]
+pub use codes::SENTENCES;
+
+#[cfg(all(debug_assertions, not(target_family = "wasm")))]
+#[doc(hidden)]
+pub use examples::examples;
+
 // For the packages of this workspace.
 #[doc(hidden)]
 pub use self::{
     class::{Class, Raiser},
-    codes::{CODES, Code, MEANINGS},
+    codes::{CODES, Code},
     shown::{escaped, shown},
     words::{Word, class, word},
 };

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::shown::listed;
 use super::{Word, escaped, shown};
 
 /// One broken rule of a configuration.
@@ -58,28 +57,6 @@ pub struct Refusal {
     pub byte_offset: Option<u64>,
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.artifact.is_empty() {
-            write!(f, "{}: ", self.artifact)?;
-        }
-        f.write_str(self.code)?;
-        if let Some(subject) = &self.subject {
-            write!(f, " \"{subject}\"")?;
-        }
-        if let Some(expected) = &self.expected {
-            write!(f, ", expected {expected}")?;
-        }
-        if let Some(found) = &self.found {
-            write!(f, ", found {found}")?;
-        }
-        if let Some(hint) = &self.hint {
-            write!(f, " ({hint})")?;
-        }
-        Ok(())
-    }
-}
-
 #[doc(hidden)]
 impl Refusal {
     /// Creates a refusal at stage `open`, which does not name the file yet.
@@ -96,10 +73,17 @@ impl Refusal {
         }
     }
 
+    /// Creates the values of a message whose texts are shown as they are: subject, expected and found; an empty one is absent.
+    pub fn told(code: Word, [subject, expected, found]: [&str; 3]) -> Self {
+        let value = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        Self { subject: value(subject), expected: value(expected), found: value(found), ..Self::new(code) }
+    }
+
     /// Names the file.
     #[must_use]
     pub fn of(mut self, artifact: &str) -> Self {
         self.artifact = shown(base_name(artifact));
+        self.keep();
         self
     }
 
@@ -114,6 +98,7 @@ impl Refusal {
     #[must_use]
     pub fn subject(mut self, subject: &str) -> Self {
         self.subject = Some(shown(subject));
+        self.keep();
         self
     }
 
@@ -121,6 +106,7 @@ impl Refusal {
     #[must_use]
     pub fn expected(mut self, expected: impl fmt::Display) -> Self {
         self.expected = Some(shown(&expected.to_string()));
+        self.keep();
         self
     }
 
@@ -128,6 +114,7 @@ impl Refusal {
     #[must_use]
     pub fn found(mut self, found: impl fmt::Display) -> Self {
         self.found = Some(shown(&found.to_string()));
+        self.keep();
         self
     }
 
@@ -135,6 +122,14 @@ impl Refusal {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(escaped(&hint.into()));
+        self.keep();
+        self
+    }
+
+    /// Sets another message as what to know about it, which has no unescaped text of a file.
+    #[must_use]
+    pub fn because(mut self, message: String) -> Self {
+        self.hint = Some(message);
         self
     }
 
@@ -149,11 +144,4 @@ impl Refusal {
 /// Returns the last part of a name that may have folders before it.
 pub(crate) fn base_name(name: &str) -> &str {
     name.rsplit(['/', '\\']).next().unwrap_or(name)
-}
-
-/// Joins the first refusals of a list, which may have one for each row of a file.
-pub(super) fn first_of(refusals: &[Refusal]) -> String {
-    const SHOWN: usize = 20;
-    let first = listed(refusals.get(..SHOWN).unwrap_or(refusals));
-    if refusals.len() > SHOWN { format!("{first}; and {} more", refusals.len() - SHOWN) } else { first }
 }

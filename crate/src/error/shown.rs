@@ -1,9 +1,10 @@
 //! Makes text from files safe to show on a page, in a terminal and in messages.
 
-use std::fmt;
-
 /// Maximum number of characters of a file's text in a message.
 const SHOWN: usize = 64;
+
+/// Noncharacters before a code, before each of its values, and after the last one. Text of a file has none of them.
+pub(super) const MARKS: [char; 3] = ['\u{fdd0}', '\u{fdd1}', '\u{fdd2}'];
 
 /// Returns whether a terminal or a page would act on a character instead of showing it.
 pub(crate) fn unusual(c: char) -> bool {
@@ -27,18 +28,9 @@ pub fn escaped(text: &str) -> String {
 /// Shortens text of a file to at most 64 characters and escapes those that a terminal or page would act on.
 pub fn shown(text: &str) -> String {
     let mut kept = text.char_indices();
+    let unmarked = |text: &str| escaped(&text.replace(MARKS, "\u{fffd}"));
     match kept.nth(SHOWN) {
-        Some((end, _)) => escaped(&text[..end]) + "…",
-        None => escaped(text),
+        Some((end, _)) => unmarked(&text[..end]) + "…",
+        None => unmarked(text),
     }
-}
-
-/// Joins a list as `a; b; c`.
-pub(super) fn listed<T: fmt::Display>(items: &[T]) -> String {
-    items.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
-/// Joins names of a file as `a, b, c`.
-pub(super) fn shown_list(names: &[String]) -> String {
-    names.iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ")
 }

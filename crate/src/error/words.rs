@@ -41,6 +41,12 @@ pub fn class(word: &str) -> Option<Class> {
     CODES.get(index_of(word)).map(|code| code.class)
 }
 
+/// Returns the sentence of a code, and what to do; `None` if the table lacks it.
+#[cfg(not(target_family = "wasm"))]
+pub(super) fn sentence(word: &str) -> Option<(&'static str, &'static str)> {
+    super::SENTENCES.get(index_of(word)).copied()
+}
+
 /// Returns the index of a code in the table, or the length of the table if the code is not in it.
 const fn index_of(word: &str) -> usize {
     let mut at = 0;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::ExportFormat;
 use crate::bundle::FileStream;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// One way of exporting a model, planned as far as that needs no values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -28,21 +28,24 @@ pub struct ExportChoice {
     /// Reason if it is not possible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Codes and values of the reason.
+    #[serde(skip)]
+    pub(crate) plain: Option<String>,
 }
 
 impl ExportChoice {
     /// Creates the choice for a planned export.
     pub fn planned(format: ExportFormat, types: Option<&str>, plan: Result<FileStream>) -> Self {
-        let (bytes, reason) = match plan {
+        let (bytes, refused) = match plan {
             Ok(stream) => (Some(stream.files().iter().map(|file| file.bytes).sum()), None),
-            Err(error) => (None, Some(error.to_string())),
+            Err(error) => (None, Some(error)),
         };
-        Self { format, types: types.map(String::from), ok: reason.is_none(), bytes, lossy: None, needs: None, reason }
+        Self { bytes, needs: None, ..Self::merged(format, types, refused.as_ref()) }
     }
 
     /// The choice of a trained adapter that is merged with the files of its base, which have to be given.
-    pub(super) fn merged(format: ExportFormat, types: Option<&str>, reason: Option<String>) -> Self {
-        let types = types.map(String::from);
-        Self { format, types, ok: reason.is_none(), bytes: None, lossy: None, needs: Some("base"), reason }
+    pub(super) fn merged(format: ExportFormat, types: Option<&str>, refused: Option<&Error>) -> Self {
+        let (types, reason, plain) = (types.map(String::from), refused.map(ToString::to_string), refused.map(Error::plain));
+        Self { format, types, ok: reason.is_none(), bytes: None, lossy: None, needs: Some("base"), reason, plain }
     }
 }

@@ -106,8 +106,8 @@ impl Format for Gguf {
         // The base's metadata and tokenizer serve where no new ones can be made.
         let patched = source.base.as_ref().is_some_and(|base| base.format == "gguf");
         if source.adapter_settings.is_some() {
-            let reason = start.err().filter(|_| !patched).map(|error| error.to_string());
-            return words().map(|word| ExportChoice::merged(ExportFormat::Gguf, Some(word), reason.clone())).collect();
+            let refused = start.err().filter(|_| !patched);
+            return words().map(|word| ExportChoice::merged(ExportFormat::Gguf, Some(word), refused.as_ref())).collect();
         }
         words().map(|word| choice(source, &start, patched && start.is_err(), word)).collect()
     }
@@ -129,7 +129,7 @@ fn choice(source: &ExportSource, start: &Result<Start>, patched: bool, word: &st
     let made = start.as_ref().map_err(Clone::clone).and_then(plan);
     let mut choice = ExportChoice::planned(ExportFormat::Gguf, Some(word), made);
     if patched {
-        choice = ExportChoice { ok: true, needs: Some("base"), reason: None, ..choice };
+        choice = ExportChoice { ok: true, needs: Some("base"), reason: None, plain: None, ..choice };
     }
     if merged.as_ref().is_some_and(|merged| !merged.files.is_empty()) {
         // The base's file with the sums in their places has another size.

@@ -57,7 +57,16 @@ impl Format for Json {
             None => None,
         };
         let lossy = reason.is_none().then(|| "configuration and tokenizer".to_string());
-        vec![ExportChoice { format: ExportFormat::Json, types: None, ok: reason.is_none(), bytes: None, lossy, needs: None, reason }]
+        vec![ExportChoice {
+            format: ExportFormat::Json,
+            types: None,
+            ok: reason.is_none(),
+            bytes: None,
+            lossy,
+            needs: None,
+            reason,
+            plain: None,
+        }]
     }
 }
 

@@ -30,7 +30,7 @@ pub fn export_options_of<'a>(
     let choices = export_choices(source);
     let made = |choice: &&ExportChoice| choice.format == ExportFormat::Gguf;
     let refused = choices.iter().filter(made).all(|choice| !choice.ok || choice.needs.is_some());
-    let reason = choices.iter().filter(made).find_map(|choice| choice.reason.clone());
+    let reason = choices.iter().filter(made).find_map(|choice| choice.plain.clone());
     let facts = ContractFacts {
         identity,
         state_digest: None,

@@ -200,7 +200,7 @@ fn stays(group: &ModelStateGroupAssignment, taken: &BTreeSet<&str>, findings: &m
     if !missing.is_empty() && missing.len() < keys().count() {
         findings.add(GROUP_INCOMPLETE, &group.group_id, |mut refusal| {
             refusal.found = Some(listed(missing.iter().copied()));
-            refusal.expected("all tensors of the group, or none").hint("these are missing; weights_only takes weights without their groups")
+            refusal.expected("all tensors of the group, or none").hint("weights_only takes weights without their groups")
         });
     }
     missing.is_empty()

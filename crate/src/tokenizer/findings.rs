@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Conversation, Tokenizer};
-use crate::error::{Result, Word, shown, word};
+use crate::error::{Refusal, Result, Word, shown, word};
 
 /// Number of different characters or tokens that are named.
 const NAMED: usize = 10;
@@ -81,24 +81,13 @@ impl Findings {
 
     /// Returns code, number of occurrences and sentence of each kind that occurred.
     pub(crate) fn told(&self) -> Vec<(Word, usize, String)> {
-        let unknown =
-            || format!("the vocabulary has no token for these, and the model reads its unknown token instead: {}", self.unknown.list(true));
-        let control = || {
-            format!(
-                "contents have control tokens, each of which the model reads as one, as with transformers: {}",
-                self.control.list(false)
-            )
-        };
-        let quoted = || {
-            "arguments of tool calls are JSON texts, which the template writes in quotes, as with transformers: give them as objects"
-                .to_owned()
-        };
-        let kinds: [(Word, usize, &dyn Fn() -> String); 3] = [
-            (word!("data.unknown"), self.unknown.count, &unknown),
-            (word!("data.control"), self.control.count, &control),
-            (word!("data.arguments.text"), self.quoted, &quoted),
+        let kinds = [
+            (word!("data.unknown"), self.unknown.count, self.unknown.list(true)),
+            (word!("data.control"), self.control.count, self.control.list(false)),
+            (word!("data.arguments.text"), self.quoted, String::new()),
         ];
-        kinds.into_iter().filter(|(_, count, _)| *count > 0).map(|(word, count, message)| (word, count, message())).collect()
+        let told = |(word, count, list): (Word, usize, String)| (word, count, Refusal::told(word, ["", "", &list]).to_string());
+        kinds.into_iter().filter(|(_, count, _)| *count > 0).map(told).collect()
     }
 
     /// Returns the warnings.

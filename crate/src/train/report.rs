@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::progress::Progress;
 use crate::config::TrainConfig;
 use crate::data::{DataWarning, FileReport};
-use crate::error::{Error, Fault, Result, word};
+use crate::error::{Error, Fault, Refusal, Result, Word, word};
 use crate::model::{Adaptation, Model};
 use crate::schedule;
 
@@ -61,7 +61,13 @@ pub struct Notice {
     pub message: String,
 }
 
+#[doc(hidden)]
 impl Notice {
+    /// Creates a notice without a subject, from the values of its sentence: subject, expected and found.
+    pub fn told(word: Word, values: [&str; 3]) -> Self {
+        Self { code: word.text(), subject: None, message: Refusal::told(word, values).to_string() }
+    }
+
     /// Returns a notice for each phase of a schedule that does not fit into the rest of the run; refuses a schedule without a rate above 0.
     pub(super) fn of_schedule(config: &TrainConfig, progress: Progress) -> Result<Vec<Self>> {
         let Progress { completed_steps: done, schedule_start: start, manual_learning_rate, .. } = progress;
@@ -72,13 +78,13 @@ impl Notice {
             let rule = format!("a rate above 0 in one of the steps {} to {}", done + 1, config.steps);
             return Err(Error::InvalidConfig(vec![Fault::new("schedule", rule, "0 in all of them")]));
         }
-        let notice = |message| Self { code: word!("schedule.misfit").text(), subject: None, message };
+        let notice = |reason: String| Self::told(word!("schedule.misfit"), ["", "", &reason]);
         Ok(schedule::misfits(config, start).into_iter().map(notice).collect())
     }
 
     /// Returns a notice for each setting that another one leaves without effect.
     pub(super) fn of_settings(config: &TrainConfig) -> impl Iterator<Item = Self> {
-        config.idle().into_iter().map(|message| Self { code: word!("config.idle").text(), subject: None, message })
+        config.idle().into_iter().map(|(key, reason)| Self::told(word!("config.idle"), [&key, "", reason]))
     }
 
     /// Creates the notice of a warning about the data.
@@ -88,19 +94,9 @@ impl Notice {
 
     /// Returns the notices about the adapter of a model.
     pub(super) fn of_adapter(model: &Model) -> Vec<Self> {
-        let settings = model.adaptation().into_iter().flat_map(Adaptation::warnings).map(|warning| Self {
-            code: warning.code.text(),
-            subject: Some(warning.subject.clone()),
-            message: format!(
-                "the rank of {} is above its smaller side: its factors have as many values as the matrix, or more",
-                warning.subject
-            ),
-        });
-        let widened = model.frozen_weights().widened.iter().map(|stored| Self {
-            code: word!("adapter.base.widened").text(),
-            subject: Some(stored.clone()),
-            message: format!("no kernel reads {stored} as it is stored: those matrices of the base are f32 on the device"),
-        });
+        let about = |word, subject: &String| Self { subject: Some(subject.clone()), ..Self::told(word, [subject, "", ""]) };
+        let settings = model.adaptation().into_iter().flat_map(Adaptation::warnings).map(|warning| about(warning.code, &warning.subject));
+        let widened = model.frozen_weights().widened.iter().map(|stored| about(word!("adapter.base.widened"), stored));
         settings.chain(widened).collect()
     }
 }

@@ -102,6 +102,14 @@ pub(super) fn settings() -> &'static [Setting] {
     &SETTINGS
 }
 
+/// Returns the option by which this process was given the setting `key`; `None` if it was not given by one.
+pub fn given_option(key: &str) -> Option<String> {
+    let setting = settings().iter().find(|setting| setting.path.join(".") == key)?;
+    let option = format!("--{}", setting.option);
+    let is_given = |argument: String| argument.split('=').next() == Some(option.as_str());
+    std::env::args_os().filter_map(|argument| argument.into_string().ok()).any(is_given).then_some(option)
+}
+
 /// Returns the option's name of the setting at `path`.
 fn option_name(path: &[&str]) -> String {
     let short = SHORT.iter().find(|(setting, _)| setting[..] == *path);

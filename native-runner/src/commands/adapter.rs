@@ -13,7 +13,7 @@ use super::{Outcome, convert, outgoing};
 use crate::args::{AdapterAction, AdapterArgs, module_names};
 use crate::error::{Result, RunError};
 use crate::files::{Wanted, open_wanted};
-use crate::output::Output;
+use crate::output::{Output, warn};
 use crate::place::Folder;
 use crate::progress::Progress;
 
@@ -44,7 +44,7 @@ fn extract(model: &Path, base: &Path, options: &ExtractOptions, to: &Path, outpu
     bar.end();
     let mut extracted = extracted?;
     for warning in &extracted.warnings {
-        log::warn!("{} [{}]", Warning::new(warning.code, &warning.subject).message(), warning.code.text());
+        warn(&Warning::new(warning.code, &warning.subject).message(), warning.code.text());
     }
     place.write(&mut extracted.stream)?;
     outgoing::warn_of_written(&extracted.stream);

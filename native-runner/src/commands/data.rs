@@ -13,7 +13,7 @@ use crate::args::DataCommandArgs;
 use crate::data::{DataFiles, read_both};
 use crate::error::Result;
 use crate::files::open_model;
-use crate::output::Output;
+use crate::output::{Output, warning_line};
 use crate::settings;
 use crate::waits::block_on;
 
@@ -41,7 +41,7 @@ pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
             output.line(&file, || summary(&file))?;
         }
         if let Some(warning) = files.passed_over() {
-            output.line(&json!({ "warning": warning }), || format!("warning: {} [{}]", warning.message, warning.code))?;
+            output.line(&json!({ "warning": warning }), || warning_line(&warning.message, warning.code))?;
         }
         return Ok(Outcome::Good);
     };
@@ -72,7 +72,7 @@ fn summary(file: &FileSummary) -> String {
     let column = |name: &String| if name.is_empty() { "\"\"".to_owned() } else { escaped(name) };
     let columns: Vec<String> = columns.iter().map(column).collect();
     let columns = if columns.is_empty() { String::new() } else { format!(", columns {}", columns.join(", ")) };
-    let warnings: String = warnings.iter().map(|warning| format!("\nwarning: {} [{}]", escaped(&warning.message), warning.code)).collect();
+    let warnings: String = warnings.iter().map(|warning| format!("\n{}", warning_line(&escaped(&warning.message), warning.code))).collect();
     format!("{name}: {}{rows}{shapes}{columns}, {characters} characters{warnings}", form.name())
 }
 
@@ -121,7 +121,7 @@ fn text(shown: &Shown, evaluated: &str) -> String {
         lines.push(format!("ends: {}", report.end.iter().map(|end| escaped(end)).collect::<Vec<_>>().join(" ")));
     }
     for warning in &report.warnings {
-        lines.push(format!("warning: {} [{}]", escaped(&warning.sentence(&report.files)), warning.code));
+        lines.push(warning_line(&escaped(&warning.sentence(&report.files)), warning.code));
     }
     lines.push(format!("digest: {}", report.digest));
     let colours = std::io::stdout().is_terminal();

@@ -9,7 +9,7 @@ use super::{Outcome, load_apart, open_apart, open_device, tokenizer_of};
 use crate::args::EvaluateArgs;
 use crate::data::{DataFiles, unused_on};
 use crate::error::Result;
-use crate::output::Output;
+use crate::output::{Output, warning_line};
 use crate::settings;
 use crate::waits::block_on;
 
@@ -42,10 +42,10 @@ pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
         return Err(Error::ContextExceeded { found: window - 1, max: context }.into());
     }
     for warning in dataset.evaluation_warnings(window.saturating_sub(1)) {
-        output.line(&json!({ "warning": warning }), || format!("warning: {} [{}]", warning.sentence(dataset.files()), warning.code))?;
+        output.line(&json!({ "warning": warning }), || warning_line(&warning.sentence(dataset.files()), warning.code))?;
     }
     if let Some(unused) = unused_on(&dataset, &args.reading.given) {
-        output.line(&json!({ "warning": unused }), || format!("warning: {} [{}]", unused.message, unused.code))?;
+        output.line(&json!({ "warning": unused }), || warning_line(&unused.message, unused.code))?;
     }
     let batches: Box<dyn Iterator<Item = tabtune::Result<Batch>>> = match dataset.stream_len() {
         Some(ids) => {

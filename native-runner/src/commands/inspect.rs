@@ -14,7 +14,7 @@ use super::Outcome;
 use crate::args::InspectArgs;
 use crate::error::{Result, RunError};
 use crate::files::{FileSource, boxed, file_name, files_of, model_of, model_sources, open_listed};
-use crate::output::Output;
+use crate::output::{Output, warning_line, with_code};
 use crate::selection::request;
 
 /// Prints one report per file. A refused file is a result, not a failure of the command.
@@ -69,7 +69,7 @@ fn told(path: &Path, inspection: &Inspection) -> String {
             None => format!("  can become {name}{bytes}{needs}"),
         });
     }
-    lines.extend(inspection.warnings.iter().map(|warning| format!("  warning {} [{}]", warning.message, warning.code)));
+    lines.extend(inspection.warnings.iter().map(|warning| format!("  {}", warning_line(&warning.message, warning.code))));
     lines.extend(inspection.contract.iter().flat_map(ModelIoCompatibilityContract::stable_signature_lines).map(|line| format!("  {line}")));
     lines.join("\n")
 }
@@ -116,10 +116,10 @@ impl ModelReport {
 
     fn readable(&self) -> String {
         let mut lines = vec![match (&self.code, &self.message) {
-            (Some(code), message) => format!("{}: as a model refused: {} [{code}]", self.model, message.as_deref().unwrap_or("")),
+            (Some(code), message) => format!("refused as a model: {}", with_code(message.as_deref().unwrap_or_default(), code)),
             (None, _) => format!("{}: opens as a model", self.model),
         }];
-        lines.extend(self.warnings.iter().map(|w| format!("  warning {} [{}]", w.message, w.code)));
+        lines.extend(self.warnings.iter().map(|w| format!("  {}", warning_line(&w.message, w.code))));
         lines.join("\n")
     }
 }
@@ -145,10 +145,10 @@ fn shards_beside(index: &Path) -> tabtune::Result<Vec<Box<dyn ByteSource>>> {
 fn readable(report: &InspectReport) -> String {
     let format = report.format.map_or_else(|| "unknown format".to_string(), |f| format!("{f:?}").to_lowercase());
     let mut lines = vec![match (&report.code, &report.message) {
-        (Some(code), message) => format!("{}: {format}, refused: {} [{code}]", report.file, message.as_deref().unwrap_or("")),
+        (Some(code), message) => format!("refused as {format}: {}", with_code(message.as_deref().unwrap_or_default(), code)),
         (None, _) => format!("{}: {format}, sound, {} tensors", report.file, report.tensors),
     }];
-    lines.extend(report.warnings.iter().map(|w| format!("  warning {} {}", w.code, w.subject)));
+    lines.extend(report.warnings.iter().map(|w| format!("  {}", warning_line(&w.message(), w.code))));
     lines.extend(report.inventory.iter().map(|t| format!("  {} {} {:?}", shown(&t.name), shown(&t.dtype), t.shape)));
     lines.join("\n")
 }

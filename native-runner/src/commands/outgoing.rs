@@ -16,7 +16,7 @@ use tabtune::state::Conversion;
 use crate::args::{CardArgs, OutputArgs};
 use crate::error::{Result, RunError};
 use crate::files::{base_sources, file_name};
-use crate::output::Output;
+use crate::output::{Output, warn};
 use crate::place::{Folder, OneFile, Place};
 
 /// Warning about a merge that leaves little of the adapter's change.
@@ -169,7 +169,7 @@ fn warn_of(stream: &FileStream, words: &[Word]) {
     for told in stream.receipt().into_iter().flat_map(|receipt| &receipt.warnings) {
         if let Some(word) = words.iter().find(|word| word.text() == told.code) {
             let warning = Warning::new(*word, &told.subject);
-            log::warn!("{} [{}]", warning.message(), warning.code);
+            warn(&warning.message(), warning.code);
         }
     }
 }
@@ -213,7 +213,7 @@ pub fn write(
     let files: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
     warn_of_written(&stream);
     for (name, count) in stream.non_finite() {
-        log::warn!("{name} has {count} values that are NaN or infinite [{}]", NON_FINITE.text());
+        warn(&Warning::new(NON_FINITE, &format!("{name} ({count})")).message(), NON_FINITE.text());
     }
     let survived = stream.receipt().and_then(|receipt| Survival::of(&receipt.conversions)).map(|survival| survival.to_string());
     output.line(&json!({ "files": files, "receipt": stream.receipt() }), || {

@@ -3,11 +3,13 @@
 use serde_json::json;
 use tabtune::config::TrainConfig;
 use tabtune::schedule::{misfits, preview, resolve_start};
+use tabtune::train::Notice;
+use tabtune::word;
 
 use super::Outcome;
 use crate::args::ScheduleArgs;
 use crate::error::{Result, RunError};
-use crate::output::Output;
+use crate::output::{Output, warn};
 use crate::settings::{from_file, resolve};
 
 /// Prints one line per step, with its learning rate.
@@ -22,7 +24,8 @@ pub fn run(args: &ScheduleArgs, output: &Output) -> Result<Outcome> {
     let steps = args.steps.unwrap_or(config.steps);
     let start = resolve_start(&config.schedule, None, 0);
     for misfit in misfits(&TrainConfig { steps, ..config.clone() }, start) {
-        log::warn!("{misfit} [schedule.misfit]");
+        let notice = Notice::told(word!("schedule.misfit"), ["", "", &misfit]);
+        warn(&notice.message, notice.code);
     }
     for (step, rate) in (1..=steps).zip(preview(1..=steps, config.learning_rate, &config.schedule, start)) {
         output.line(&json!({ "step": step, "learning_rate": rate }), || format!("{step} {rate:e}"))?;

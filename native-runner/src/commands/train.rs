@@ -32,7 +32,7 @@ use crate::args::{TrainArgs, Verify};
 use crate::data::{DataFiles, read_both, unused_on};
 use crate::error::{Result, RunError};
 use crate::files::{Wanted, is_same, open_checkpoint, open_wanted};
-use crate::output::Output;
+use crate::output::{Output, warning_line};
 use crate::place::Folder;
 use crate::progress::Progress;
 use crate::signals::Signals;
@@ -85,9 +85,8 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     if args.eval_every.is_some() {
         run.trainer.check_evaluation()?;
     } else if !args.validation_data.is_empty() || run.trainer.config().validation_fraction > 0.0 {
-        let part = if args.validation_data.is_empty() { "the part that validation_fraction keeps" } else { "--validation-data" };
-        let message = format!("nothing evaluates {part}: give --eval-every too");
-        run.trainer.add_notices(vec![Notice { code: word!("data.validation.unused").text(), subject: None, message }]);
+        let part = if args.validation_data.is_empty() { "the part that --validation-fraction keeps" } else { "--validation-data" };
+        run.trainer.add_notices(vec![Notice::told(word!("data.validation.unused"), [part, "--eval-every", ""])]);
     }
     let unused = unused_on(run.trainer.dataset(), &args.settings.given);
     run.trainer.add_notices(Vec::from_iter(unused));
@@ -97,13 +96,12 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     }
     tell_fallbacks(&run.trainer.optim().fallbacks(), output)?;
     for notice in run.trainer.notices() {
-        output.line(&json!({ "warning": notice }), || format!("warning: {} [{}]", notice.message, notice.code))?;
+        output.line(&json!({ "warning": notice }), || warning_line(&notice.message, notice.code))?;
     }
     if run.trainer.config().gradient_release && args.out.is_some() && args.save_every.is_none() {
-        let (code, end) = (word!("run.unprotected").text(), "ends the run at its last save");
-        let message =
-            format!("with gradient release a gradient that is not finite {end}, and without --save-every there is none before the end");
-        output.line(&json!({ "warning": { "code": code, "message": message } }), || format!("warning: {message} [{code}]"))?;
+        let found = "with gradient release, a gradient that is not finite ends the run at its last save. Set --save-every too";
+        let Notice { code, message, .. } = Notice::told(word!("run.unprotected"), ["", "", found]);
+        output.line(&json!({ "warning": { "code": code, "message": message } }), || warning_line(&message, code))?;
     }
     let (total, first) = (run.trainer.config().steps, run.step());
     if let Some(stop) = args.stop_at.filter(|stop| *stop > total) {

@@ -48,7 +48,7 @@ fn a_context_that_is_not_stated_is_that_of_the_publication() {
         let bundle = open_bundle(files()).unwrap();
         assert_eq!(bundle.config.max_position_embeddings, context);
         assert_eq!((bundle.warnings[0].code, &bundle.warnings[0].subject), ("model.config.default", &format!("{key}: {context}")));
-        assert!(bundle.warnings[0].message().contains("default"));
+        assert!(bundle.warnings[0].message().contains("usual value"));
         assert_eq!(config_from_hf(&config).unwrap_err().code(), "bundle.config.key-missing");
     }
 }

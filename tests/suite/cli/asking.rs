@@ -125,12 +125,12 @@ fn the_mean_of_a_score_is_the_loss_of_an_evaluation() {
     );
     assert_eq!(score(&["--messages", &messages]).lines, score(&["--text", "the wabe\ngyre\n"]).lines);
     for (wrong, path) in [
-        (r#"[]"#, "messages: "),
-        (r#"[{"role": "user", "content": "a"}, {"content": "b"}]"#, "messages[1].role: "),
-        (r#"[{"role": "user", "content": [{"type": "image"}]}]"#, "messages[0].content[0]: "),
-        (r#"[{"role": "user", "content": 3}]"#, "messages[0].content: "),
-        (r#"{"messages": [{"role": "user", "content": "a"}], "tool": []}"#, "tool: "),
-        (r#"{"messages": [{"role": "user", "content": "a"}], "tools": {}}"#, "tools: "),
+        (r#"[]"#, "messages is "),
+        (r#"[{"role": "user", "content": "a"}, {"content": "b"}]"#, "messages[1].role is "),
+        (r#"[{"role": "user", "content": [{"type": "image"}]}]"#, "messages[0].content[0] is "),
+        (r#"[{"role": "user", "content": 3}]"#, "messages[0].content is "),
+        (r#"{"messages": [{"role": "user", "content": "a"}], "tool": []}"#, "tool is "),
+        (r#"{"messages": [{"role": "user", "content": "a"}], "tools": {}}"#, "tools is "),
     ] {
         let file = write(&place, "wrong.json", wrong);
         let (code, message) = refuse(&["score", "--model", &model, "--device", "cpu", "--messages", &file]);
@@ -150,7 +150,7 @@ fn ids_give_the_text_back_and_those_of_no_token_are_refused() {
     let back = ["detokenize", "--model", &model, "--ids"];
     assert_eq!(succeed(&[&back[..], &given].concat()).last(), &json!({ "text": "slithy" }));
     let (code, message) = refuse(&[&back[..], &[given[0], "4096"]].concat());
-    assert!(code == "model.token-range" && message.contains("4096 at position 1"), "{code} {message}");
+    assert!(code == "model.token-range" && message.contains("4096, at position 1"), "{code} {message}");
 }
 
 /// The validation rows of a run have the same loss in `evaluate`, bit for bit, with the same T and B: long rows are cut at the same place.

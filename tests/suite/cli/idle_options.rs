@@ -25,7 +25,7 @@ fn options_that_would_do_nothing_are_refused() {
     let (code, message) = refuse(&["convert", "--model", &model, "--to", &at("x"), "--rename-state"]);
     assert!(code == "cli.usage" && message.contains("--rename-state"), "{message}");
     let (code, message) = refuse(&[&short(&config, &data)[..], &["--base-storage", "f32"]].concat());
-    assert!(code == "config.invalid" && message.contains("base_storage"), "{message}");
+    assert!(code == "config.invalid" && message.contains("--base-storage"), "{message}");
     let (code, message) = refuse(&["convert", "--model", &model, "--to", &at("x"), "--requantise"]);
     assert!(code == "cli.usage" && message.contains("requantise"), "{message}");
     for (format, options) in [("gguf", &["--manifest"][..]), ("safetensors", &["--name", ""])] {

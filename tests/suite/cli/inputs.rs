@@ -168,7 +168,7 @@ fn ids_outside_the_vocabulary_are_refused_before_they_are_shown() {
     let ids: Vec<u8> = (0..400u32).flat_map(|id| if id == 250 { 70_000 } else { id % 200 }.to_le_bytes()).collect();
     let data = write(&folder("inputs-ids"), "a.tokens", ids);
     let (code, message) = refuse(&["data", &data, "--model", &input("forms/model")]);
-    assert!(code == "model.token-range" && message.contains("70000 at position 250"), "{code} {message}");
+    assert!(code == "model.token-range" && message.contains("70000, at position 250"), "{code} {message}");
 }
 
 #[test]
@@ -178,18 +178,12 @@ fn faults_of_many_rows_are_told_one_by_one() {
     let args = ["data", &data, "--model", &input("forms/model")];
     let error = run(&args).last()["error"].clone();
     let faults = error["faults"].as_array().unwrap();
-    assert!(faults.len() == 100 && faults[99].as_str().unwrap().contains("\"line 100\""), "{error}");
-    assert!(error["message"].as_str().unwrap().ends_with("; and 80 more"), "{error}");
+    assert!(faults.len() == 100 && faults[99].as_str().unwrap().contains("line 100: "), "{error}");
+    assert!(error["message"].as_str().unwrap().ends_with(" (and 80 more)"), "{error}");
     let plain = String::from_utf8(output(&args).stderr).unwrap();
     let lines: Vec<&str> = plain.lines().collect();
-    assert!(
-        lines.len() == 100 && lines[0].starts_with("error: rows.jsonl: data.shape \"line 1\"") && lines[0].ends_with("[data.shape]"),
-        "{plain}"
-    );
-    assert!(
-        lines[99].starts_with("       rows.jsonl: data.shape \"line 100\"") && lines[99].ends_with("(30 more rows cannot be used)"),
-        "{plain}"
-    );
+    assert!(lines.len() == 100 && lines[0].starts_with("error: rows.jsonl: line 1: ") && lines[0].ends_with("[data.shape]"), "{plain}");
+    assert!(lines[99].starts_with("       rows.jsonl: line 100: ") && lines[99].contains("30 more rows cannot be used."), "{plain}");
 }
 
 #[test]
@@ -214,7 +208,7 @@ fn data_for_evaluation_are_shown_too() {
     let args = ["data", &data, "--validation-data", &other, "--model", &input("forms/model")];
     let report = succeed(&args).last().clone();
     assert_eq!(report["validation"], 3);
-    assert!(report["warnings"].to_string().contains("of the data for evaluation: nothing reads these keys"), "{report}");
+    assert!(report["warnings"].to_string().contains("data for evaluation: "), "{report}");
     let (code, _) = refuse(&[&args[..], &["--validation-fraction", "0.5"]].concat());
     assert_eq!(code, "cli.usage");
     let (code, message) = refuse(&[&args[..], &["--seq-len", "100000"]].concat());
@@ -274,10 +268,10 @@ fn the_length_of_sequences_follows_the_rows_and_what_is_longer_is_told() {
     // Here the short row has its answer beyond the 64 targets.
     let (_, warned) = counted(&["--seq-len", "64"]);
     let told = format!(
-        "4 of 5 examples are longer than a sequence of 64 tokens and are cut at their end; the longest has {longest}: sequences of {seq_len} hold all (lines 1, 2, 3, 4)"
+        "lines 1, 2, 3, 4: 4 of 5 examples are longer than a sequence of 64 tokens and are cut at their end. The longest has {longest}: sequences of {seq_len} hold all."
     );
     assert_eq!(warned[0], ("data.long".to_owned(), told));
-    assert!(warned.len() == 2 && warned[1].0 == "data.untaught" && warned[1].1.ends_with("(line 5)"), "{warned:?}");
+    assert!(warned.len() == 2 && warned[1].0 == "data.untaught" && warned[1].1.starts_with("line 5: "), "{warned:?}");
 }
 
 #[test]
@@ -388,7 +382,7 @@ fn the_form_in_a_checkpoint_is_not_told_as_given() {
     let first = ["train", "--model", &input("forms/model"), "--data"];
     succeed(&[&first[..], &[&data, "--form", "jsonl"], &short].concat());
     let (code, message) = refuse(&[&first[..], &[&table, "--form", "jsonl"], &short].concat());
-    assert!(code == "data.form.contradicts" && message.contains("leave the form out"), "{message}");
+    assert!(code == "data.form.contradicts" && message.contains("Leave the form out"), "{message}");
     let again = ["train", "--resume", &out, "--data", &table, "--device", "cpu", "--steps", "2"];
     let (code, message) = refuse(&[&again[..], &["--override", "steps", "data"]].concat());
     assert!(code == "data.form.contradicts" && message.contains("the form in the checkpoint"), "{message}");
@@ -442,7 +436,7 @@ fn a_common_prefix_too_many_or_too_few_is_told_once() {
 #[test]
 fn a_missing_key_of_a_config_has_its_published_default() {
     let (_, told) = converted("no-context/model");
-    assert!(told.contains("max_position_embeddings: 2048 [model.config.default]"), "{told}");
+    assert!(told.contains("max_position_embeddings: 2048. [model.config.default]"), "{told}");
 }
 
 #[test]

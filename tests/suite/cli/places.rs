@@ -91,7 +91,7 @@ fn a_folder_that_is_not_ours_is_refused_and_stays() {
         message
     };
     let message = occupied("notes", &|out| drop(put_foreign(out)));
-    assert!(message.contains("found .hidden, data.txt, notes.txt and 1 more"), "{message}");
+    assert!(message.contains("contains .hidden, data.txt, notes.txt and 1 more"), "{message}");
     let with = |manifest: &'static str| {
         move |out: &Path| {
             fs::write(out.join("checkpoint.json"), manifest).unwrap();
@@ -134,7 +134,7 @@ fn what_is_in_the_way_of_a_save_is_refused_at_the_start() {
             assert!(!answer.good && answer.with("step").is_empty(), "{name}: {:?}", answer.lines);
             assert_eq!(answer.last()["error"]["code"], json!("output.occupied"), "{name}");
             let message = answer.last()["error"]["message"].as_str().unwrap();
-            assert!(message.contains(&format!("found {found} of somebody else")), "{name}: {message}");
+            assert!(message.contains(&format!("contains {found} of somebody else")), "{name}: {message}");
             assert!(contents(&run) == before, "{name}");
         }
     };

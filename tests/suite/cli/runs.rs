@@ -118,7 +118,7 @@ fn reports_that_are_read_together_are_those_of_steps_one_by_one() {
         r#"{"optimizer": {"type": "sgd"}, "max_grad_norm": 0.0, "report_every": 4, "learning_rate": 1e38, "steps": 9, "seq_len": 16}"#,
     );
     let (code, message) = refuse(&["train", "--config", &config, "--data", &data, "--device", "cpu", "--train-config", &wild]);
-    assert_eq!((code.as_str(), message.starts_with("step 2: loss is ")), ("train.non-finite", true), "{message}");
+    assert_eq!((code.as_str(), message.starts_with("the loss of step 2 is ")), ("train.non-finite", true), "{message}");
 }
 
 #[test]
@@ -131,14 +131,14 @@ fn resume_changes_only_what_override_names() {
     let (code, message) = refuse(&resume);
     assert_eq!(code, "optim.resume-mismatch");
     assert!(message.contains("learning_rate") && message.contains("steps"), "{message}");
-    assert!(message.ends_with(". Accept the given values with --override learning_rate steps"), "{message}");
+    assert!(message.ends_with(" Accept the given values with --override learning_rate steps."), "{message}");
     // Settings that cannot be overridden are not among them.
     let (_, message) = refuse(&[&resume[..], &["--seed", "9"]].concat());
-    assert!(message.contains("seed: expected 7, which cannot be overridden, found 9"), "{message}");
-    assert!(message.ends_with("--override learning_rate steps"), "{message}");
+    assert!(message.contains("seed is 9, but the checkpoint was made with 7, which cannot be overridden"), "{message}");
+    assert!(message.ends_with("--override learning_rate steps."), "{message}");
     let other = write(&place, "other.txt", POEM.repeat(7).replace("slithy", "slithe"));
     let (_, message) = refuse(&["train", "--resume", &run, "--data", &other, "--device", "cpu"]);
-    assert!(message.ends_with("--override data"), "{message}");
+    assert!(message.ends_with("--override data."), "{message}");
     let answer = succeed(&[&resume[..], &["--override", "learning_rate", "steps"]].concat());
     let rates: Vec<f64> = answer.with("grad_norm").iter().map(|line| line["learning_rate"].as_f64().unwrap()).collect();
     assert_eq!(rates, [0.001; 4]);
@@ -152,7 +152,7 @@ fn finished_run_extended_by_its_steps_goes_on_along_the_longer_schedule() {
     succeed(&[&short(&config, &data)[..], &["--schedule", "cosine", "--out", &run]].concat());
     let resume = ["train", "--resume", &run, "--data", &data, "--device", "cpu", "--steps", "6"];
     let (_, message) = refuse(&resume);
-    assert!(message.contains("schedule.total_steps: expected 4, found 6; steps: expected 4, found 6"), "{message}");
+    assert!(message.contains("schedule.total_steps is 6, but the checkpoint was made with 4. steps is 6, but"), "{message}");
     let answer = succeed(&[&resume[..], &["--override", "steps"]].concat());
     let rates: Vec<f64> = answer.with("grad_norm").iter().map(|line| line["learning_rate"].as_f64().unwrap()).collect();
     // Half a cosine over 6 steps: cos(4π/6) = −1/2, cos(5π/6) = −√3/2.
@@ -161,7 +161,11 @@ fn finished_run_extended_by_its_steps_goes_on_along_the_longer_schedule() {
     // A given length is kept.
     let longer = write(&place, "t.json", r#"{"schedule": {"total_steps": 9}}"#);
     let resume = [&resume[..], &["--train-config", &longer]].concat();
-    assert!(refuse(&[&resume[..], &["--override", "steps"]].concat()).1.contains("schedule.total_steps: expected 4, found 9"));
+    assert!(
+        refuse(&[&resume[..], &["--override", "steps"]].concat())
+            .1
+            .contains("schedule.total_steps is 9, but the checkpoint was made with 4")
+    );
     succeed(&[&resume[..], &["--override", "steps", "schedule.total_steps"]].concat());
 }
 

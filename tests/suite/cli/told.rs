@@ -315,5 +315,5 @@ fn token_ids_beyond_the_vocabulary_are_refused_before_the_first_step() {
     let settings = ["--steps", "1", "--batch-size", "1", "--seq-len", "8", "--device", "cpu"];
     let (code, message) = refuse(&[&["train", "--model", &model, "--data", &data], &settings[..]].concat());
     assert_eq!(code, "model.token-range");
-    assert!(message.contains("99999 at position 399"), "{message}");
+    assert!(message.contains("99999, at position 399"), "{message}");
 }

@@ -102,7 +102,7 @@ fn a_conversation_is_a_row_and_a_comment_is_a_fault() {
         assert_eq!(report.shapes.get("chat"), Some(&1), "{name}: {:?}", report.shapes);
     }
     let refused = read("rows.jsonl", format!("// a comment\n{LINES}").as_bytes()).unwrap_err();
-    assert!(refused.code() == "data.row" && refused.to_string().contains("\"line 1\""), "{refused}");
+    assert!(refused.code() == "data.row" && refused.to_string().contains("line 1: "), "{refused}");
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn faults_say_what_was_found() {
         ("a.jsonl", "{\"text\": \"a\"}\n{\"text\": null, \"\": 1}\n", "found text (null), \"\""),
         ("a.json", "[[{\"role\": \"user\", \"content\": \"a\"}]]", "found a list of messages"),
         ("a.json", "[\"a text\"]", "found \"a text\", which is not an object"),
-        ("a.json", "[{\"role\": \"user\", \"content\": \"a\"}]", "a row is a whole conversation"),
+        ("a.json", "[{\"role\": \"user\", \"content\": \"a\"}]", "A row is a whole conversation"),
         ("a.csv", "prompt,completion\na,b\nc\n", "found 1 field, where the first line has 2"),
         ("a.txt", "INFO\tstart\nINFO\tend\n", "to learn the file as a text, give the form text"),
         ("a.csv", ",text,\na,b,c\n", "found two columns with the name \"\""),
@@ -425,7 +425,7 @@ fn wide_characters_without_a_mark_are_told_by_their_first_zero() {
         }
     }
     let refused = read("a.txt", b"caf\xe9 au lait").unwrap_err().to_string();
-    assert!(refused.contains("found the byte 0xe9 at 3") && refused.contains("iconv"), "{refused}");
+    assert!(refused.contains("byte 3 is 0xe9") && refused.contains("iconv"), "{refused}");
     // A zero byte further on is a character like others.
     assert!(read("a.txt", b"four\0bytes").is_ok());
 }
@@ -452,8 +452,14 @@ fn keys_next_to_the_rows_are_told() {
     let settings = DataSettings::default();
     let file = DataFile { name: "a.json", bytes: rows };
     let summary = summary(&file, &settings);
-    assert_eq!((summary.rows, message(summary.warnings).as_str()), (Some(2), "a.json: next to the rows nothing reads version, license"));
-    assert_eq!(message(read("a.json", rows).unwrap().reading_warnings()), "a.json: next to the rows nothing reads version, license");
+    assert_eq!(
+        (summary.rows, message(summary.warnings).as_str()),
+        (Some(2), "a.json: these keys next to the rows are not used: version, license.")
+    );
+    assert_eq!(
+        message(read("a.json", rows).unwrap().reading_warnings()),
+        "a.json: these keys next to the rows are not used: version, license."
+    );
 }
 
 #[test]

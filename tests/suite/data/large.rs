@@ -202,7 +202,7 @@ fn files_have_weights_and_validation_rows_are_drawn() {
     }
     assert_ne!(epochs[0], epochs[1], "another part in each epoch");
     let refused = Loader::for_run(&data, &TrainConfig { data_weights: vec![1.0], ..config.clone() }).unwrap_err().to_string();
-    assert!(refused.contains("data_weights: expected one for each of 2 files, found [1.0]"), "{refused}");
+    assert!(refused.contains("data_weights is [1.0], but must be one for each of 2 files"), "{refused}");
 
     let kept = |settings: DataSettings| {
         let data = read(&files, &settings).unwrap();

@@ -77,7 +77,7 @@ fn an_answer_behind_the_window_says_which_sequences_hold_it() {
     let config = TrainConfig { seq_len: 64, ..TrainConfig::default() };
     let warnings = data.warnings(&Loader::for_run(&data, &config).unwrap());
     let untaught = warnings.iter().find(|warning| warning.code == "data.untaught").unwrap();
-    let needed = untaught.message.rsplit_once("sequences of ").unwrap().1.split_once(' ').unwrap().0.parse().unwrap();
+    let needed = untaught.message.rsplit_once("equences of ").unwrap().1.split_once(' ').unwrap().0.parse().unwrap();
     let held = data.warnings(&Loader::for_run(&data, &TrainConfig { seq_len: needed, ..config }).unwrap());
     assert!(held.iter().all(|warning| warning.code != "data.untaught"), "{held:?}");
 }
@@ -125,7 +125,7 @@ fn contents_and_keys_that_one_kind_of_message_loses_are_counted() {
         (json!([user, {"role": "assistant", "content": "b", "tool_calls": call}]), "messages[].tool_calls of the role assistant (1)"),
     ] {
         let message = told("data.columns.unused", template, &chat(messages));
-        assert!(message.ends_with(&format!(": {lost}")), "{lost}: {message}");
+        assert!(message.ends_with(&format!(": {lost}.")), "{lost}: {message}");
     }
     let result = json!({"role": "tool", "name": "f"});
     let all = json!([user, {"role": "assistant", "tool_calls": call}, result, answer]);
@@ -137,7 +137,7 @@ fn answers_without_text_are_told() {
     let code = "data.answer.empty";
     let empty = [json!({"prompt": "a", "completion": ""}), answered(&json!({"content": " "})), answered(&json!({}))];
     for row in &empty {
-        assert!(told(code, CHATML, &row.to_string()).contains("answers have no text"), "{row}");
+        assert!(told(code, CHATML, &row.to_string()).contains("answer has no text"), "{row}");
     }
     let call = json!([{"function": {"name": "add", "arguments": {}}}]);
     let said = [
@@ -180,7 +180,7 @@ fn a_model_without_a_template_is_told_once() {
         let refused = refused(&tokenizer);
         let said = refused.to_string();
         assert_eq!(refused.code(), "data.template", "{said}");
-        assert!(said.contains(found) && said.contains("a model with a chat template") && !said.contains("line 2"), "{said}");
+        assert!(said.contains(found) && said.contains("cannot write chats") && !said.contains("line 2"), "{said}");
     }
 }
 

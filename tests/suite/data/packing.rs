@@ -134,7 +134,7 @@ fn long_examples_are_counted_and_cut_left_out_or_split() {
     };
     let (cut, skipped, learned, long) = of(OnLong::Cut);
     assert_eq!((cut, skipped, long.len(), long[0].count), (2, 0, 1, 2));
-    let holds = format!("the longest has {longest}: sequences of {} hold all", (longest - 1).next_multiple_of(64));
+    let holds = format!("The longest has {longest}: sequences of {} hold all", (longest - 1).next_multiple_of(64));
     assert!(long[0].message.contains(&holds), "{}", long[0].message);
     let (cut, skipped, left, long) = of(OnLong::Skip);
     assert_eq!((cut, skipped, long[0].count), (0, 2, 2));

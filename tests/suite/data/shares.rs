@@ -82,7 +82,7 @@ fn a_share_of_nothing_is_told() {
         report.warnings.into_iter().filter(|warning| warning.code == "data.share").map(|warning| warning.message).collect::<Vec<_>>()
     };
     assert_eq!(told(0.04, 1.0).len(), 1);
-    assert!(told(0.04, 1.0)[0].starts_with("b: none of its 10 examples"), "{:?}", told(0.04, 1.0));
+    assert!(told(0.04, 1.0)[0].starts_with("none of the 10 examples of b"), "{:?}", told(0.04, 1.0));
     assert!(told(0.04, 2.0).is_empty() && told(0.04, 50.0).is_empty() && told(1.0, 1.0).is_empty());
     assert_eq!(told(0.004, 12.0).len(), 1);
     assert!(told(0.004, 13.0).is_empty());

@@ -180,11 +180,11 @@ fn characters_without_a_token_are_told() {
     let whole =
         tokenizer(&with_unknown(&json!({"type": "WordLevel", "vocab": letters(&[]), "unk_token": "<unk>"}), &words), &json!({}), None);
     let found = told(&read(&whole, &json!({"prompt": "a ", "completion": "word b"})), "data.unknown").unwrap();
-    assert!(found.count == 1 && found.message.ends_with("\"word\" (1)"), "{}", found.message);
+    assert!(found.count == 1 && found.message.ends_with("\"word\" (1)."), "{}", found.message);
     // Ten different characters are named, and all are counted.
     let tokenizer = tokenizer(&with_unknown(&bpe(false, false, &[]), &space), &json!({}), None);
     let many = told(&read(&tokenizer, &json!({"prompt": "a", "completion": "0123456789ABC0"})), "data.unknown").unwrap();
-    assert!(many.sentence(&[]).ends_with("3 more (line 1)"), "{}", many.sentence(&[]));
+    assert!(many.sentence(&[]).starts_with("line 1: ") && many.sentence(&[]).ends_with("3 more."), "{}", many.sentence(&[]));
     assert!(many.count == 14 && many.message.contains("\"0\" (2)") && many.message.contains("\"9\" (1), 3 more"), "{}", many.message);
 }
 

@@ -1,36 +1,49 @@
 //! Each warning code about data is raised by a file of `golden/data-words.json`, and reaches the terminal with the rows that it is about.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use crate::cli;
 
+/// Returns the cases of `golden/data-words.json`.
+pub fn cases() -> Vec<Value> {
+    serde_json::from_slice(&std::fs::read(golden().join("data-words.json")).unwrap()).unwrap()
+}
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden")
+}
+
+/// Writes the files of a case below `place`, and returns the arguments of the terminal for them.
+pub fn arguments(case: &Value, place: &Path) -> Vec<String> {
+    let text = |key: &str| case[key].as_str().unwrap();
+    let folder = place.join(text("code"));
+    std::fs::create_dir_all(folder.join("model")).unwrap();
+    for file in std::fs::read_dir(golden().join("inputs").join(text("model"))).unwrap() {
+        let path = file.unwrap().path();
+        std::fs::copy(&path, folder.join("model").join(path.file_name().unwrap())).unwrap();
+    }
+    for (name, content) in case["files"].as_object().unwrap() {
+        std::fs::write(folder.join("model").join(name), content.as_str().unwrap()).unwrap();
+    }
+    let bytes = match case["base64"].as_str() {
+        Some(coded) => decoded(coded),
+        None => text("text").as_bytes().to_vec(),
+    };
+    let data = cli::write(&folder, text("name"), bytes);
+    let settings = cli::write(&folder, "settings.json", case["options"].to_string());
+    ["data", &data, "--model", &cli::text(&folder.join("model")), "--train-config", &settings].map(str::to_owned).to_vec()
+}
+
 #[test]
 fn every_word_reaches_the_terminal() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
-    let cases: Vec<Value> = serde_json::from_slice(&std::fs::read(golden.join("data-words.json")).unwrap()).unwrap();
     let place = cli::folder("data-words");
-    for case in &cases {
+    for case in &cases() {
         let text = |key: &str| case[key].as_str().unwrap();
         let code = text("code");
-        let folder = place.join(code);
-        std::fs::create_dir_all(folder.join("model")).unwrap();
-        for file in std::fs::read_dir(golden.join("inputs").join(text("model"))).unwrap() {
-            let path = file.unwrap().path();
-            std::fs::copy(&path, folder.join("model").join(path.file_name().unwrap())).unwrap();
-        }
-        for (name, content) in case["files"].as_object().unwrap() {
-            std::fs::write(folder.join("model").join(name), content.as_str().unwrap()).unwrap();
-        }
-        let bytes = match case["base64"].as_str() {
-            Some(coded) => decoded(coded),
-            None => text("text").as_bytes().to_vec(),
-        };
-        let data = cli::write(&folder, text("name"), bytes);
-        let settings = cli::write(&folder, "settings.json", case["options"].to_string());
-        let model = cli::text(&folder.join("model"));
-        let args = ["data", &data, "--model", &model, "--train-config", &settings];
+        let args = arguments(case, &place);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let lines: Vec<u64> = case["lines"].as_array().unwrap().iter().map(|line| line.as_u64().unwrap()).collect();
         if case["refused"] == true {
             let (found, message) = cli::refuse(&args);
@@ -70,7 +83,7 @@ fn rows_of_json_are_told_by_their_number() {
     let lines = cli::write(&place, "rows.jsonl", format!("{good}\n\n{written}\n"));
     let data = cli::write(&place, "rows.json", format!("[{good}, {good}, {written}]"));
     for (files, said) in
-        [(vec![&data], "(row 3)"), (vec![&lines], "(line 3)"), (vec![&data, &lines], "(row 3 of rows.json, line 3 of rows.jsonl)")]
+        [(vec![&data], "row 3: "), (vec![&lines], "line 3: "), (vec![&data, &lines], "row 3 of rows.json, line 3 of rows.jsonl: ")]
     {
         let model = model();
         let mut args = vec!["data"];
@@ -94,7 +107,7 @@ fn entries_of_folders_that_are_not_read_are_told() {
     for more in [&["--model", &model][..], &[]] {
         let plain = String::from_utf8(cli::output(&[&["data", &texts], more].concat()).stdout).unwrap();
         let line = plain.lines().find(|line| line.contains("data.folder")).unwrap_or_else(|| panic!("{plain}"));
-        assert!(line.contains("not c.pdf, sub [") && !line.contains("hidden"), "{line}");
+        assert!(line.contains("not read: c.pdf, sub. [") && !line.contains("hidden"), "{line}");
     }
     std::fs::create_dir_all(place.join("rows")).unwrap();
     for (name, said) in [("", "found none"), ("b.csv", "found b.csv; "), ("a.jsonl", "found a.jsonl, b.csv; ")] {
@@ -134,7 +147,7 @@ fn what_is_told_of_data_for_evaluation_reaches_the_terminal() {
     let args = ["train", "--device", "cpu", "--model", &model, "--data", &data, "--validation-data", &validation, "--on-bad-row", "skip"];
     let answer = cli::succeed(&[&args[..], &["--eval-every", "1", "--steps", "1"]].concat());
     let told: Vec<&Value> = answer.with("warning").into_iter().map(|line| &line["warning"]).collect();
-    for (code, place) in [("data.columns.unused", "(line 1)"), ("data.row.skipped", "(line 2)"), ("data.form", "")] {
+    for (code, place) in [("data.columns.unused", "line 1: "), ("data.row.skipped", "line 2: "), ("data.form", "")] {
         let found = told.iter().find(|warning| warning["code"] == code).unwrap_or_else(|| panic!("{code}: {told:?}"));
         let message = found["message"].as_str().unwrap();
         assert!(message.contains("for evaluation") && message.contains(place), "{message}");

@@ -44,7 +44,9 @@ const PLACES: [Place; 13] = [
     }),
     ("unsafe {", "the call that runs a recording is the only unsafe one", |file| file == "gpu/graph.rs"),
     ("burn::", "Burn is named from gpu up", |file| row_of_file(file).is_some_and(|row| row >= 3)),
-    ("target_family", "the browser is told apart in platform/mod.rs only", |file| file == "platform/mod.rs"),
+    ("target_family", "the browser is told apart in platform/mod.rs, and in error, whose sentences it has not", |file| {
+        file == "platform/mod.rs" || file.starts_with("error/")
+    }),
     ("target_arch", "the browser is told apart by target_family", |_| false),
     ("wasm_bindgen", "the browser's types belong to web/core", |_| false),
     ("js_sys", "the browser's types belong to web/core", |_| false),

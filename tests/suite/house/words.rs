@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::source::{code, files, text};
-use tabtune::error::{CODES, Class, Code, MEANINGS, Raiser, class};
+use tabtune::error::{CODES, Class, Code, Raiser, SENTENCES, class};
 
 /// Collects every `word!("…")` of the sources.
 fn raised_in_rust() -> BTreeSet<String> {
@@ -44,9 +44,17 @@ fn words_of_the_table_are_those_that_the_code_raises() {
 #[test]
 fn words_are_sorted_and_explained() {
     assert!(CODES.is_sorted_by(|a, b| a.word < b.word), "the table is sorted and has each word once");
-    assert_eq!(CODES.len(), MEANINGS.len());
-    for (row, meaning) in CODES.iter().zip(MEANINGS) {
-        assert!(row.word.contains('.') && meaning.len() > 10 && !meaning.ends_with('.'), "{}: {meaning}", row.word);
+    for (row, (sentence, hint)) in CODES.iter().zip(SENTENCES) {
+        assert!(sentence.ends_with(['.', '}']), "{}: {sentence}", row.word);
+        assert!(hint.is_empty() || hint.ends_with(['.', ']']), "{}: {hint}", row.word);
+        for text in [sentence, hint] {
+            let places = text.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(place, _)| place.trim_start_matches('?'));
+            for place in places {
+                assert!(["artifact", "subject", "expected", "found"].contains(&place), "{}: {{{place}}}", row.word);
+            }
+            assert_eq!(text.matches('[').count(), text.matches(']').count(), "{}: {text}", row.word);
+            assert!(!text.contains(row.word), "{}: a sentence does not name its code", row.word);
+        }
     }
     for one in Class::ALL {
         assert!(CODES.iter().any(|row| row.class == *one), "no code of class {}", one.text());

@@ -150,7 +150,7 @@ fn shards_with_a_manifest() {
 fn blocks_are_no_safetensors_but_json() {
     let state = plain(&[("a", "F32", &[1], vec![0; 4]), ("q", "GGML:Q4_0", &[32], (0..18).collect())]);
     let error = block_on(state.export_safetensors(&state.manifest())).unwrap_err();
-    assert!(error.to_string().contains("dequantise"), "{error}");
+    assert!(error.to_string().contains("Dequantise"), "{error}");
     assert_eq!(told::<()>(Err(error)), [("export.safetensors.quantised", "q".to_string())]);
     let (name, bytes) = written(block_on(state.export_json("s.json", None, JsonEncoding::Base64, false)).unwrap()).remove(0);
     assert_same(&import(&open_json(&MemorySource::new(name, bytes)).unwrap()).state_dict, &state);

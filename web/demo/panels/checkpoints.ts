@@ -7,7 +7,7 @@ import { byId, download } from '../dom.js';
 import { onDrop } from '../drop.js';
 import { bytes, grouped } from '../format.js';
 import { pickFolder } from '../pick.js';
-import { faultOf, progressOf } from '../words.js';
+import { progressOf, showFault } from '../words.js';
 import { workerUrl } from '../worker.js';
 import { runItem } from './run-item.js';
 import type { RunActs } from './run-item.js';
@@ -66,8 +66,7 @@ export class CheckpointPanel {
   }
 
   #complain(thrown: unknown): void {
-    this.#fault.textContent = faultOf(thrown);
-    this.#fault.hidden = false;
+    showFault(this.#fault, thrown);
   }
 
   async refresh(): Promise<void> {

@@ -2,12 +2,12 @@
  * How the chosen data would be learned, shown before anything is trained: forms, counts, lengths, warnings, and the first examples token by token.
  */
 import { escaped, inspectData, TabtuneError } from 'tabtune';
-import type { DataInput, DataInspection, DataPreview, DataReport, Model, Refusal, TrainOptions } from 'tabtune';
+import type { DataInput, DataInspection, DataPreview, DataReport, Model, TrainOptions } from 'tabtune';
 
 import { byId, make } from '../dom.js';
 import { bytes, grouped } from '../format.js';
 import { workerUrl } from '../worker.js';
-import { refusalWords } from './inspector.js';
+import { begun, showFault } from '../words.js';
 
 /** Number of bytes of a large file that are inspected. */
 export const LOOKED_AT = 2 ** 20;
@@ -15,9 +15,6 @@ export const isLarge = (data: DataInput): data is File => data instanceof File &
 /** Number of examples that are shown, and of tokens shown of each. */
 const SHOWN = 3;
 const SHOWN_TOKENS = 400;
-/** Number of kinds of row faults that are shown, and of lines listed for each. */
-const FAULTS = 5;
-const PLACES = 6;
 
 const many = (count: number, one: string): string => `${grouped(count)} ${one}${count === 1 ? '' : 's'}`;
 const percent = (share: number): string => `${Math.round(100 * share)} %`;
@@ -85,8 +82,7 @@ export class DataPanel {
     this.#data = data;
     if (/^data\.(shape|columns)$/.test(thrown.detail.code))
       await this.#offerColumns(data, data instanceof File ? { bytes: LOOKED_AT } : {});
-    this.#fault.textContent = faultsOf(thrown);
-    this.#fault.hidden = false;
+    showFault(this.#fault, thrown);
     byId('lesson-report', HTMLElement).hidden = true;
     this.#section.hidden = false;
     return true;
@@ -123,7 +119,7 @@ export class DataPanel {
     byId('lesson-facts', HTMLElement).replaceChildren(...lines.map((line) => make('p', line, 'facts')));
     this.#histogram(report);
     const warnings = report.warnings.map(({ message, code, rows, count }) => {
-      const item = make('li', escaped(message));
+      const item = make('li', begun(escaped(message)));
       const name = (file: number): string => (files.length > 1 ? ` of ${escaped(files[file]?.name ?? '')}` : '');
       const at = rows.map((row) => `${placeOf(row, report)}${name(row.file)}`).join(', ');
       const place = at === '' ? '' : `${at}${count > rows.length ? `, ${grouped(count)} in all` : ''} · `;
@@ -204,25 +200,6 @@ export class DataPanel {
 /** Returns the position of a row in the form that people can find: JSON may have many rows on one line. */
 function placeOf({ file, line, row }: NonNullable<DataPreview[number]['row']>, { files }: Pick<DataReport, 'files'>): string {
   return files[file]?.form === 'json' ? `Row ${grouped(row)}` : `Line ${grouped(line)}`;
-}
-
-/** Describes a refusal; for many rows, lists the lines of each kind of fault, with its text once. */
-function faultsOf({ message, detail: { refusals = [] } }: TabtuneError): string {
-  if (refusals.length < 2) return message;
-  const faults = new Map<string, Refusal[]>();
-  for (const refusal of refusals as Refusal[]) {
-    const words = refusalWords({ ...refusal, subject: undefined });
-    faults.set(words, [...(faults.get(words) ?? []), refusal]);
-  }
-  const lines = [...faults].slice(0, FAULTS).map(([words, of]) => {
-    const places = of
-      .slice(0, PLACES)
-      .map(({ subject = '' }) => escaped(subject))
-      .join(', ');
-    return `${places}${of.length > PLACES ? ` and ${grouped(of.length - PLACES)} more` : ''}: ${words}`;
-  });
-  const more = faults.size - FAULTS;
-  return [...lines, ...(more > 0 ? [`and ${many(more, 'more fault')}`] : [])].join('\n');
 }
 
 /** Returns text with visible line ends and harmless control characters. */

@@ -1,12 +1,12 @@
 /** The inspector: reports what dropped or chosen files are, their faults, how they can be trained, and the formats they can be converted to. */
 import { escaped, inspectFiles } from 'tabtune';
-import type { FileReport, InspectReport, Refusal } from 'tabtune';
+import type { FileReport, InspectReport } from 'tabtune';
 
 import { byId, make } from '../dom.js';
 import { onDrop } from '../drop.js';
 import { bytes, counted, grouped } from '../format.js';
 import { ruleName } from '../settings.js';
-import { faultOf } from '../words.js';
+import { begun, showFault } from '../words.js';
 import { workerUrl } from '../worker.js';
 import { choiceFacts, choiceName } from './export-as.js';
 
@@ -24,17 +24,6 @@ const NAME = 64;
 
 /** Returns text from a file: shortened and escaped. */
 const cut = (text: string): string => escaped(text.length > NAME ? `${text.slice(0, NAME - 1)}…` : text);
-
-/** Returns a refusal as a sentence. */
-export function refusalWords({ artifact, subject, expected, found, hint }: Refusal): string {
-  const parts = [
-    cut(artifact),
-    subject === undefined ? '' : cut(subject),
-    expected === undefined ? '' : `expected ${escaped(expected)}`,
-    found === undefined ? '' : `found ${escaped(found)}`,
-  ];
-  return `${parts.filter(Boolean).join(', ')}${hint === undefined ? '' : `: ${escaped(hint)}`}`;
-}
 
 function fileLine({ file, format, ok, code, message, tensors, warnings }: FileReport): HTMLLIElement {
   const state = warnings.length === 0 ? 'sound' : 'readable';
@@ -56,7 +45,7 @@ function section(title: string, items: readonly HTMLElement[]): HTMLElement[] {
 /** Returns a finding: its code, and its meaning here. */
 function finding(code: string, words: string, fault = false): HTMLLIElement {
   const item = make('li', '', fault ? 'fault' : '');
-  item.append(make('code', escaped(code)), ` ${words}`);
+  item.append(`${words} `, make('small', `[${escaped(code)}]`));
   return item;
 }
 
@@ -133,8 +122,7 @@ export class Inspector {
     } catch (thrown) {
       if (controller.signal.aborted) return;
       this.#report.replaceChildren();
-      this.#fault.textContent = faultOf(thrown);
-      this.#fault.hidden = false;
+      showFault(this.#fault, thrown);
     }
   }
 
@@ -145,11 +133,11 @@ export class Inspector {
       make('p', `${KINDS[kind]}${words}.`, 'verdict'),
       ...section(
         'Refused',
-        refusals.map((refusal) => finding(refusal.code, refusalWords(refusal), true)),
+        refusals.map(({ code, message = code }) => finding(code, begun(escaped(message)), true)),
       ),
       ...section(
         'Findings',
-        warnings.map(({ code, message }) => finding(code, escaped(message))),
+        warnings.map(({ code, message }) => finding(code, begun(escaped(message)))),
       ),
       ...section('Files', files.map(fileLine)),
       ...(kind === 'model' || kind === 'checkpoint' ? training(report.trainable) : []),

@@ -5,7 +5,6 @@ import type { CheckpointInfo } from 'tabtune';
 import { actionButton, make } from '../dom.js';
 import { bytes, grouped, when } from '../format.js';
 import { picks } from '../pick.js';
-import { titleOf } from '../words.js';
 
 export interface RunActs {
   /** True if the run is open in this page. */
@@ -28,7 +27,7 @@ export function runItem(infos: readonly CheckpointInfo[], acts: RunActs, open: b
   if (!named) return item;
   const label = escaped(named.label) || 'A run without a name';
   const facts = make('div');
-  facts.append(make('strong', label), make('div', newest ? factsOf(newest, acts.live) : titleOf(named.fault ?? ''), 'meta'));
+  facts.append(make('strong', label), make('div', newest ? factsOf(newest, acts.live) : 'None of its checkpoints can be read', 'meta'));
   const row = make('div', '', 'acts');
   const { resume } = acts;
   if (newest) {
@@ -92,6 +91,6 @@ function damaged(info: CheckpointInfo, fault: string, label: string, acts: RunAc
   const item = make('li');
   const row = make('div', '', 'acts');
   row.append(actionButton('Delete', `Delete the damaged checkpoint ${grouped(info.generation)} of ${label}`, () => acts.remove(info)));
-  item.append(make('span', `Cannot be read. ${titleOf(fault)} (${escaped(fault)}) · ${when(info.savedAt)}`, 'meta fault'), row);
+  item.append(make('span', `This checkpoint is damaged · ${when(info.savedAt)} · ${escaped(fault)}`, 'meta fault'), row);
   return item;
 }

@@ -11,6 +11,7 @@ import { suggestPrompt } from '../prompt.js';
 import { bytes, grouped, parameters } from '../format.js';
 import { contextOf, lengthFollows, proposeLength, scratchShape, suggestRate, trainOptions } from '../settings.js';
 import type { Trained } from '../settings.js';
+import { showFault, showSentence } from '../words.js';
 import { workerUrl } from '../worker.js';
 import { DataPanel, isLarge, LOOKED_AT } from './data.js';
 import { showMemory } from './memory.js';
@@ -184,7 +185,11 @@ export class Setup {
   /** Shows warnings about the model's files. */
   #findings(warnings: Model['warnings']): void {
     const list = byId('model-warnings', HTMLUListElement);
-    const lines = warnings.slice(0, FINDINGS).map(({ message }) => make('li', escaped(message)));
+    const lines = warnings.slice(0, FINDINGS).map(({ code, message }) => {
+      const line = make('li');
+      showSentence(line, message, code);
+      return line;
+    });
     if (warnings.length > FINDINGS) lines.push(make('li', `and ${grouped(warnings.length - FINDINGS)} more like these`));
     list.replaceChildren(...lines);
     list.hidden = lines.length === 0;
@@ -257,8 +262,7 @@ export class Setup {
       this.#fault.hidden = true;
     } catch (thrown) {
       if (round !== this.#round || (data && (await this.#lesson.refuse(data, thrown)))) return;
-      this.#fault.textContent = escaped(thrown instanceof Error ? thrown.message : String(thrown));
-      this.#fault.hidden = false;
+      showFault(this.#fault, thrown);
     }
   }
 }

@@ -4,7 +4,7 @@ import type { TrainerEvent } from 'tabtune';
 
 import { actionButton, byId, make } from '../dom.js';
 import { grouped } from '../format.js';
-import { titleOf } from '../words.js';
+import { begun } from '../words.js';
 
 type Warning = Extract<TrainerEvent, { type: 'warning' }>;
 /** Entries that the end of a recovery replaces. */
@@ -38,14 +38,10 @@ export class Warnings {
     const item = make('li');
     item.dataset['code'] = code;
     const times = count === 1 ? '' : `, ${grouped(count)} times`;
-    item.append(
-      make('strong', titleOf(code)),
-      make('p', escaped(message)),
-      make('p', `Step ${grouped(step)}${times} · ${escaped(code)}`, 'meta'),
-    );
+    item.append(make('p', begun(escaped(message))), make('p', `Step ${grouped(step)}${times} · ${escaped(code)}`, 'meta'));
     const acts = make('div', '', 'acts');
     for (const { text, act } of this.remedies(code)) acts.append(actionButton(text, text, act));
-    acts.append(actionButton('Dismiss', `Dismiss: ${titleOf(code)}`, () => this.#drop(item)));
+    acts.append(actionButton('Dismiss', `Dismiss: ${escaped(message)}`, () => this.#drop(item)));
     item.append(acts);
     const before = [...this.#list.children].find((each) => each instanceof HTMLElement && each.dataset['code'] === code);
     if (before) before.replaceWith(item);

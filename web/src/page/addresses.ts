@@ -52,14 +52,17 @@ export function refusedWorker(thrown: unknown): Error {
   if (thrown instanceof TypeError && /trusted/i.test(thrown.message)) {
     return fault(
       'worker.blocked',
-      'this page demands trusted types and allows no policy called tabtune: name it in `trusted-types` of its Content-Security-Policy, or give workerUrl as a TrustedScriptURL',
+      {
+        found: 'they demand trusted types, and allow no policy called tabtune',
+        hint: 'name it in `trusted-types` of the Content-Security-Policy, or give workerUrl as a TrustedScriptURL',
+      },
       {},
       thrown,
     );
   }
   return fault(
     'worker.failed',
-    `the training worker could not be started: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
+    { found: `it could not be started: ${thrown instanceof Error ? thrown.message : String(thrown)}`, hint: '' },
     {},
     thrown,
   );

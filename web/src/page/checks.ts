@@ -2,7 +2,7 @@
  * Checks of options: known keys, and values of the right kind. Only the core knows which values are valid. Each check throws BAD_OPTION with the
  * path.
  */
-import { TabtuneError, badOption, fault } from '../protocol/errors.js';
+import { badOption, TabtuneError, withDetail } from '../protocol/errors.js';
 import type { Kind, Kinds } from '../protocol/generated/kinds.js';
 
 /** Checks a value and returns the value to put into the core's JSON. */
@@ -110,7 +110,7 @@ export function together(work: readonly (() => void)[]): void {
   }
   const [first, ...rest] = faults;
   if (first === undefined) return;
-  throw rest.length === 0 ? first : fault('option.invalid', faults.map(({ message }) => message).join('; '), { path: first.detail.path });
+  throw rest.length === 0 ? first : withDetail(first, {}, faults.map(({ message }) => message).join(' '));
 }
 
 /** Returns the given options under Rust's names. An unknown key is an error; an undefined value is omitted. */

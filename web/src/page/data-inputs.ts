@@ -52,14 +52,18 @@ async function toFile(input: DataFile, path: string, signal?: AbortSignal): Prom
   // Bytes from any other kind of input are already a copy.
   if (!isOf(input, 'Blob') && !can(input, 'getFile')) return source;
   if (blob.size === 0)
-    throw fault('data.empty', `${escaped(name)} is empty; or it was deleted or moved after it was chosen: choose it again`, { path });
+    throw fault(
+      'data.empty',
+      { artifact: escaped(name), hint: 'if it was deleted or moved after it was chosen, choose it again' },
+      { path },
+    );
   if (blob.size > COPIED_BYTES) return source;
   const copy = gathered(blob.size, async (at, length) => new Uint8Array(await blob.slice(at, at + length).arrayBuffer()), signal);
   const gone = (thrown: unknown): never => {
     if (thrown instanceof TabtuneError) throw thrown;
     throw fault(
       'source.read',
-      `cannot read ${escaped(name)}: it was changed, deleted or moved after it was chosen. Choose it again.`,
+      { subject: escaped(name), found: 'it was changed, deleted or moved after it was chosen', hint: 'choose it again' },
       { path, reason: String(thrown) },
       thrown,
     );

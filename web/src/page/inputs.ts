@@ -62,7 +62,7 @@ async function ofResponse(response: Response, { path, unnamed }: Pick<Reading, '
   if (response.bodyUsed) throw badOption(path, 'a Response that was not read yet', 'one that was');
   if (response.type === 'opaque' || response.type === 'error')
     throw badOption(path, "a Response that may be read (mode 'cors')", `one of type ${response.type}`);
-  if (!response.ok) throw fault('source.download', `${path}: the Response is HTTP ${response.status}`, { path });
+  if (!response.ok) throw fault('source.download', { subject: path, found: `the Response is HTTP ${response.status}` }, { path });
   const blob = await response.blob();
   return blobSpec(response.url === '' ? await sniffed(blob, unnamed) : lastSegment(response.url), blob);
 }
@@ -140,7 +140,7 @@ export async function reading<T>({ path, signal }: Pick<Reading, 'path' | 'signa
     return await unlessAborted(work, signal);
   } catch (thrown) {
     if (thrown instanceof TabtuneError) throw thrown;
-    throw fault('source.read', `cannot read ${path}: ${thrown instanceof Error ? thrown.message : String(thrown)}`, { path }, thrown);
+    throw fault('source.read', { subject: path, found: thrown instanceof Error ? thrown.message : String(thrown) }, { path }, thrown);
   }
 }
 

@@ -34,27 +34,25 @@ export class Loading {
   /** Returns the error with the reason of the failure, in the matching class. */
   async why(): Promise<TabtuneError> {
     const script = this.address === undefined ? 'its script' : `its script ${escaped(this.address)}`;
-    const failed = (reason: string): TabtuneError =>
-      fault('worker.failed', `the training worker failed: ${script} could not be loaded${reason}. The last checkpoint is kept.`);
+    const failed = (reason: string): TabtuneError => fault('worker.failed', { found: `${script} could not be loaded${reason}` });
     // The violation may be reported after the error.
     const response =
       this.address === undefined ? undefined : await limited(fetch(this.address), ASK_MILLIS, () => undefined).catch(() => undefined);
     const { effectiveDirective, blockedURI } = this.#violated ?? {};
     if (effectiveDirective !== undefined) {
-      return fault(
-        'worker.blocked',
-        `the page's Content-Security-Policy forbids the training worker: its ${effectiveDirective} does not allow ${escaped(blockedURI ?? '')}. See "Page requirements".`,
-      );
+      return fault('worker.blocked', {
+        found: `${effectiveDirective} in its Content-Security-Policy does not allow ${escaped(blockedURI ?? '')}`,
+      });
     }
     if (response === undefined) return failed('');
     const type = response.headers.get('content-type') ?? 'no type';
     if (!response.ok) return failed(`: HTTP ${response.status}`);
     if (!/(java|ecma)script/i.test(type)) return failed(`: it is served as ${escaped(type)}, not as JavaScript`);
     if (globalThis.crossOriginIsolated && !/require-corp|credentialless/.test(response.headers.get('cross-origin-embedder-policy') ?? '')) {
-      return fault(
-        'worker.blocked',
-        `this page is isolated (Cross-Origin-Embedder-Policy) and the training worker is not: ${script} must be served with Cross-Origin-Embedder-Policy: require-corp.`,
-      );
+      return fault('worker.blocked', {
+        found: `the page is isolated (Cross-Origin-Embedder-Policy) and the script of the worker is not`,
+        hint: `serve ${script} with Cross-Origin-Embedder-Policy: require-corp`,
+      });
     }
     return failed('');
   }

@@ -25,7 +25,7 @@ function newPause(): Pause {
   return { over, end: (resumed) => end(resumed) };
 }
 
-const busy = (): TabtuneError => fault('loop.running', 'this trainer is already running: pause it first');
+const busy = (): TabtuneError => fault('loop.running');
 type End = 'paused' | 'stopped' | 'done' | 'recovered';
 
 /** @internal Drives the run in the worker and hands its events to the iterator. */

@@ -33,7 +33,7 @@ import type { WorkerOptions } from './spawn.js';
 /** @internal Opens the model in a worker; the inputs are kept so that another worker can open it again. */
 export type Open = (connection: Pick<Connection, 'call'>, options?: CallOptions) => Promise<ModelInfo>;
 
-const taken = (): TabtuneError => fault('model.taken', 'this model was handed to a trainer or disposed: open it again', { path: 'model' });
+const taken = (): TabtuneError => fault('model.taken', {}, { path: 'model' });
 
 const ownerOf = (open: Open): Owner => ({
   confirmed: () => 0,

@@ -51,10 +51,4 @@ export class Retries {
   }
 }
 
-const unavailable = (error: TabtuneError): TabtuneError =>
-  fault(
-    'device.unavailable',
-    'the GPU did not come back, or was lost again and again. The last checkpoint is whole: reload the page and resume it.',
-    { step: error.detail.step },
-    error,
-  );
+const unavailable = (error: TabtuneError): TabtuneError => fault('device.unavailable', {}, { step: error.detail.step }, error);

@@ -24,6 +24,9 @@ export interface CallOptions {
   transfer?: Transferable[] | undefined;
 }
 
+/** Values that a caller may give, in the words of a message. */
+const SENDABLE = 'values that can be copied to the training worker';
+
 interface Waiting {
   tag: Tag;
   resolve: (value: unknown) => void;
@@ -56,8 +59,7 @@ export class Connection {
     port.addEventListener('messageerror', () => this.close(protocolError('a message of the worker could not be read')));
     port.addEventListener('error', (event) => {
       const message: unknown = Reflect.get(event, 'message');
-      if (typeof message === 'string' && message !== '')
-        this.close(fault('worker.failed', `the training worker failed: ${message}. The last checkpoint is kept.`));
+      if (typeof message === 'string' && message !== '') this.close(fault('worker.failed', { found: message }));
       else void why().then((error) => this.close(error));
     });
   }
@@ -78,7 +80,7 @@ export class Connection {
       } catch (thrown) {
         this.#waiting.delete(id);
         // The package's own messages can be copied, so the value that cannot is one of the caller's.
-        reject(fault('option.invalid', `an option cannot be sent to the training worker: ${toTabtuneError(thrown).message}`, {}, thrown));
+        reject(fault('option.invalid', { subject: `of ${tag}`, expected: SENDABLE, found: toTabtuneError(thrown).message }, {}, thrown));
       }
     });
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -105,7 +107,7 @@ export class Connection {
   /** Aborts a call by ending the worker, because the core did not yield. */
   #giveUp(id: number, tag: Tag): void {
     this.#take(id)?.reject(aborted(tag));
-    this.close(fault('worker.silent', `the worker did not answer the abort of ${tag} and was ended`));
+    this.close(fault('worker.silent', { found: `the abort of ${tag}, and was ended` }));
   }
 
   /** Ends the worker, which is the only way to free wasm memory, and rejects all pending requests. */

@@ -184,7 +184,7 @@ export class Checkpoints {
   /** Returns the trainer to a saved generation, by default the newest complete one. Throws BUSY while it runs. */
   async load(generation?: number, options: Call = {}): Promise<SessionInfo> {
     if (generation !== undefined) naturalNumber(generation, 'generation');
-    if (this.#owner.running()) throw fault('loop.running', 'this trainer is running: pause it before a checkpoint is loaded');
+    if (this.#owner.running()) throw fault('loop.running', { hint: 'pause it before a checkpoint is loaded' });
     const loaded = await this.#link.call('trainer.load', { generation }, options);
     this.#owner.loaded(loaded);
     return loaded;

@@ -85,7 +85,7 @@ function givenWorker(start: () => Worker): Worker {
   } catch (thrown) {
     throw fault(
       'worker.failed',
-      `the function given as worker failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
+      { found: `the function given as worker threw: ${thrown instanceof Error ? thrown.message : String(thrown)}`, hint: '' },
       { path: 'worker' },
       thrown,
     );
@@ -97,7 +97,7 @@ function givenWorker(start: () => Worker): Worker {
 function portOf({ worker }: WorkerOptions, address: Address | undefined): Port {
   if (typeof worker === 'object') return worker;
   if (worker !== undefined) return givenWorker(worker);
-  if (typeof Worker === 'undefined') throw fault('browser.worker', 'module workers are needed: run this in a browser page');
+  if (typeof Worker === 'undefined') throw fault('browser.worker');
   return startWorker(address);
 }
 
@@ -106,10 +106,7 @@ export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promi
   callable(options.worker === undefined || typeof options.worker === 'object' ? undefined : options.worker, 'worker');
   listening(signal, 'the start of the worker');
   if (typeof isSecureContext === 'boolean' && !isSecureContext) {
-    throw fault(
-      'browser.insecure',
-      'this page was opened over plain http: browsers offer WebGPU, locks and storage that training needs only on https:// or localhost. Open it there.',
-    );
+    throw fault('browser.insecure');
   }
   const address = options.workerUrl === undefined ? undefined : addressOf(options.workerUrl, 'workerUrl');
   const wasmUrl = options.wasmUrl === undefined ? undefined : addressOf(options.wasmUrl, 'wasmUrl').href;
@@ -121,10 +118,10 @@ export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promi
   const after = (millis: number, act: () => void): void => void (silent = setTimeout(act, millis));
   const end = (): void =>
     connection?.close(
-      fault(
-        'worker.silent',
-        `the worker did not answer within ${HELLO_MILLIS / 1000} seconds. Check that its script imports tabtune/worker and is served.`,
-      ),
+      fault('worker.silent', {
+        found: `within ${HELLO_MILLIS / 1000} seconds`,
+        hint: 'check that its script imports tabtune/worker and is served',
+      }),
     );
   const look = async (): Promise<void> => {
     // A script that is still being loaded is not a silent one.

@@ -1,5 +1,5 @@
 /** State of a run as its trainer knows it, and its listeners. */
-import type { TrainerEvent, TrainerState } from '../protocol/reports.js';
+import type { Finding, TrainerEvent, TrainerState } from '../protocol/reports.js';
 
 /** Event that a trainer dispatches; `detail` is the event that `run` yields. */
 export class TrainerMessage extends Event {
@@ -59,7 +59,7 @@ export class RunStatus {
     this.receive({ type: 'state', state, step: this.step });
   }
 
-  warn(code: string, message: string): void {
+  warn({ code, message }: Finding): void {
     this.receive({ type: 'warning', step: this.step, code, message });
   }
 }

@@ -1,4 +1,5 @@
 /** A trainer's reactions and reports when its worker is lost. */
+import { finding } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import type { Owner } from './link.js';
 import type { RunLoop } from './loop.js';
@@ -32,10 +33,10 @@ export class WorkerLoss implements Owner {
 
   /** Reports warnings of the start, each only once. */
   tell(findings: readonly Finding[]): void {
-    for (const { code, message } of findings) {
-      if (this.#told.has(message)) continue;
-      this.#told.add(message);
-      this.status.warn(code, message);
+    for (const one of findings) {
+      if (this.#told.has(one.message)) continue;
+      this.#told.add(one.message);
+      this.status.warn(one);
     }
   }
 
@@ -71,7 +72,7 @@ export class WorkerLoss implements Owner {
 
   lost(error: TabtuneError): void {
     this.#stateBefore = this.status.state;
-    this.status.warn(error.detail.code ?? error.code, error.message);
+    this.status.warn({ code: error.detail.code ?? error.code, message: error.message });
     this.status.receive({ type: 'state', state: 'recovering', step: this.#saved });
   }
 
@@ -94,14 +95,13 @@ export class WorkerLoss implements Owner {
   recovered(error: TabtuneError): void {
     const from = this.#restored?.completedSteps ?? 0;
     const { step } = this.status;
-    const message = `${error.message} The run was restored after step ${from} and is now after step ${step}.`;
-    this.status.warn('run.recovered', message);
+    this.status.warn(finding('run.recovered', { subject: step, expected: from, found: error.message }));
     // A loop that continues reports this itself.
     if (this.#advice === '') {
       if (!this.loop.running) this.status.become(this.#stateBefore);
       return;
     }
-    this.status.warn('run.memory', this.#advice);
+    this.status.warn(finding('run.memory', { hint: this.#advice }));
     if (!this.loop.running) this.status.become('paused');
   }
 

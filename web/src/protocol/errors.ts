@@ -1,6 +1,8 @@
 import { ERROR_CODES, WORDS } from './generated/codes.js';
 import type { ErrorCode, Word } from './generated/codes.js';
 import { brandOf } from './brand.js';
+import { sentence, spoken, spokenIn } from './sentence.js';
+import type { Values } from './sentence.js';
 
 export { ERROR_CODES } from './generated/codes.js';
 export type { ErrorCode } from './generated/codes.js';
@@ -58,9 +60,12 @@ export class TabtuneError extends Error {
 }
 
 type Raised = { [W in Word]: (typeof WORDS)[W] extends ErrorCode ? W : never }[Word];
-/** @internal Returns the error with this code, in the class that belongs to the code. */
-export const fault = (code: Raised, message: string, detail: Omit<Detail, 'code'> = {}, cause?: unknown): TabtuneError =>
-  new TabtuneError(WORDS[code], message, { code, ...detail }, cause);
+/** @internal Returns the error with this code and the sentence of its values, in the class that belongs to the code. */
+export const fault = (code: Raised, values: Values = {}, detail: Omit<Detail, 'code'> = {}, cause?: unknown): TabtuneError =>
+  new TabtuneError(WORDS[code], sentence(code, values), { code, ...detail }, cause);
+
+/** @internal Returns a warning with the sentence of its values. */
+export const finding = (code: Word, values: Values = {}): { code: Word; message: string } => ({ code, message: sentence(code, values) });
 
 /** @internal Returns the same error with more details. */
 export const withDetail = (error: TabtuneError, more: Omit<Detail, 'code'>, message = error.message): TabtuneError =>
@@ -78,12 +83,12 @@ export interface ErrorData {
 export const isErrorCode = (word: unknown): word is ErrorCode => ERROR_CODES.some((code) => code === word);
 
 /** @internal Returns the error of an aborted call. */
-export const aborted = (what = 'the call'): TabtuneError => fault('call.aborted', `${what} was aborted`);
+export const aborted = (what = 'the call'): TabtuneError => fault('call.aborted', { subject: what });
 /** @internal Returns the error of an invalid option. */
 export const badOption = (path: string, expected: string, found: unknown): TabtuneError =>
-  fault('option.invalid', `option ${path}: expected ${expected}, found ${named(found)}`, { path });
+  fault('option.invalid', { subject: path, expected, found: named(found) }, { path });
 /** @internal Returns the error of an invalid message. */
-export const protocolError = (message: string): TabtuneError => fault('protocol.invalid', message);
+export const protocolError = (found: string): TabtuneError => fault('protocol.invalid', { found });
 
 /** Describes objects and functions by their class, everything else by its value. */
 function named(value: unknown): string {
@@ -134,7 +139,7 @@ function detailOf(thrown: object): ErrorDetail {
     const value = given(key);
     if (typeof value === 'string') detail[key] = value;
   }
-  const [refusal, refusals] = [given('refusal'), given('refusals')];
+  const [refusal, refusals] = [spokenIn(given('refusal')), spokenIn(given('refusals'))];
   if (Array.isArray(refusals) && refusals.length > 0) detail.refusals = refusals;
   if (refusal !== undefined) {
     detail.refusal = refusal;
@@ -152,7 +157,7 @@ export function toTabtuneError(thrown: unknown, otherwise: ErrorCode = 'WORKER_C
   if (typeof thrown === 'object' && thrown !== null) {
     const kind: unknown = Reflect.get(thrown, 'kind');
     const message: unknown = Reflect.get(thrown, 'message');
-    const said = typeof message === 'string' ? message : 'an unknown failure';
+    const said = typeof message === 'string' ? spoken(message) : 'an unknown failure';
     if (isErrorCode(kind)) return fromErrorData({ code: kind, message: said, detail: detailOf(thrown) });
     const name: unknown = Reflect.get(thrown, 'name');
     const code = (typeof name === 'string' ? CODES_BY_NAME.get(name) : undefined) ?? otherwise;

@@ -141,6 +141,8 @@ const refusal = record({
   found: missing(text),
   hint: missing(text),
   byte_offset: missing(number),
+  /** Sentence of the refusal; only the inspection of files gives it here. */
+  message: optional(text),
 });
 export type Refusal = Parsed<typeof refusal>;
 

@@ -25,9 +25,9 @@ export async function lockRun(run: string): Promise<RunLock> {
     const freed = await taken(locks, run);
     if (freed) return freed;
   } catch (thrown) {
-    throw fault('storage.lock', 'the run could not be locked', {}, thrown);
+    throw fault('storage.lock', {}, {}, thrown);
   }
-  throw fault('run.locked', `run ${run} is being trained in another tab: pause and close it there first`);
+  throw fault('run.locked', { subject: run });
 }
 
 /** Takes the run's lock; resolves to undefined if it is held elsewhere. */

@@ -10,7 +10,8 @@ const bytesPerByte = (name: string): number => (name.endsWith('.tokens') ? 1 : 4
 export function checkWhole(name: string, size: number): void {
   const need = size * bytesPerByte(name);
   if (need > MEMORY_BYTES) {
-    const message = `${escaped(name)} has ${size} bytes; the memory of a tab holds ${Math.floor(MEMORY_BYTES / bytesPerByte(name))} of such data. Use a part of it.`;
-    throw fault('source.too-large', message, { limit: 'wasm memory', need, have: MEMORY_BYTES, path: name });
+    const expected = `at most ${Math.floor(MEMORY_BYTES / bytesPerByte(name))} bytes, for which a tab has memory`;
+    const values = { artifact: escaped(name), expected, found: size, hint: 'use a part of it' };
+    throw fault('source.too-large', values, { limit: 'wasm memory', need, have: MEMORY_BYTES, path: name });
   }
 }

@@ -1,5 +1,5 @@
 /** Training data in the form in which the core reads them: range by range, so that large files are never in memory as a whole. */
-import { escaped, fault } from '../protocol/errors.js';
+import { escaped, fault, finding } from '../protocol/errors.js';
 import type { Word } from '../protocol/generated/codes.js';
 import type { DataSpec, SourceSpec } from '../protocol/protocol.js';
 import type { OnProgress } from '../protocol/reports.js';
@@ -58,7 +58,7 @@ export async function withStorage(data: Omit<RunData, 'storage'>): Promise<RunDa
 /** Warns about validation data that no step evaluates. */
 export function unevaluated({ validation }: RunData, evalEvery: number): { code: Word; message: string }[] {
   if (validation.length === 0 || evalEvery > 0) return [];
-  return [{ code: 'data.validation.unused', message: 'no step evaluates validationData: give evalEvery too, or call evaluate()' }];
+  return [finding('data.validation.unused', { subject: 'validationData', expected: 'evalEvery, or call evaluate()' })];
 }
 
 /** Record of a file in the data that are stored with a run. */
@@ -100,12 +100,7 @@ async function fromParquet(source: JsSource, signal: AbortSignal): Promise<JsSou
     return blobSource(source.name.replace(/\.parquet$/i, '.jsonl'), await jsonLines(source, signal));
   } catch (thrown) {
     signal.throwIfAborted();
-    throw fault(
-      'data.parquet',
-      `${escaped(source.name)} is not a file of Parquet that can be read: ${reasonOf(thrown)}. Convert it to JSON lines.`,
-      { path: source.name },
-      thrown,
-    );
+    throw fault('data.parquet', { artifact: escaped(source.name), found: reasonOf(thrown) }, { path: source.name }, thrown);
   }
 }
 

@@ -92,7 +92,7 @@ export class DeviceWatch {
       device = await request.call(adapter, { ...descriptor, requiredFeatures });
     } catch (thrown) {
       const reason = thrown instanceof Error ? thrown.message : String(thrown);
-      this.#raise(fault('device.no-adapter', `the GPU could not be opened: ${reason}`, { reason }, thrown));
+      this.#raise(fault('device.no-adapter', { found: `it could not be opened, ${reason}` }, { reason }, thrown));
       throw thrown;
     }
     if (lacks) {
@@ -121,7 +121,7 @@ export class DeviceWatch {
     const info: GPUAdapterInfo | undefined = device.adapterInfo;
     if (info) this.#adapter = info.description || [info.vendor, info.architecture].filter(Boolean).join(' ');
     this.#lost = device.lost.then(({ reason, message }) => {
-      this.#raise(fault('device.lost', `the GPU was lost (${message || reason}).`, { reason }));
+      this.#raise(fault('device.lost', { found: message || reason }, { reason }));
     });
     device.addEventListener('uncapturederror', (event) => {
       event.stopImmediatePropagation();
@@ -134,13 +134,13 @@ export class DeviceWatch {
     const gpu = this.#scope.navigator?.gpu;
     const asked = gpu?.requestAdapter({ powerPreference: 'high-performance' });
     const late = (): never => {
-      throw fault(
-        'device.no-adapter',
-        `WebGPU did not answer within ${ADAPTER_MILLIS / 1000} seconds: its process may hang. Restart the browser`,
-      );
+      throw fault('device.no-adapter', {
+        found: `WebGPU did not answer within ${ADAPTER_MILLIS / 1000} seconds, so its process may hang`,
+        hint: 'restart the browser',
+      });
     };
     if (asked && (await limited(asked, ADAPTER_MILLIS, late)) === null) {
-      throw fault('device.no-adapter', 'WebGPU has no usable GPU now: its process may have stopped, or the browser gave it up');
+      throw fault('device.no-adapter', { found: 'its process may have stopped, or the browser gave it up', hint: 'restart the browser' });
     }
   }
 
@@ -156,8 +156,8 @@ export class DeviceWatch {
 function classify(error: GPUError): TabtuneError {
   const reason = error.message;
   if (error.constructor.name === 'GPUOutOfMemoryError') {
-    return fault('device.out-of-memory', 'the GPU is out of memory. Use a smaller batchSize or seqLen, or precision bf16.', { reason });
+    return fault('device.out-of-memory', {}, { reason });
   }
   const kernel = /"([a-z0-9_/]+)"/.exec(reason)?.[1];
-  return fault('device.uncaptured', `the GPU refused a command: ${reason}`, { reason, kernel });
+  return fault('device.uncaptured', { found: reason }, { reason, kernel });
 }

@@ -65,12 +65,12 @@ class Download {
       if (this.signal.aborted) throw aborted('the download');
       throw fault(
         'source.download',
-        `cannot download ${this.#url}: the network, CORS or the page's Content-Security-Policy refused it`,
+        { subject: this.#url, found: "the network, CORS or the page's Content-Security-Policy refused it" },
         {},
         thrown,
       );
     }
-    if (!response.ok) throw fault('source.download', `cannot download ${this.#url}: HTTP ${response.status}`);
+    if (!response.ok) throw fault('source.download', { subject: this.#url, found: `HTTP ${response.status}` });
     return response;
   }
 
@@ -89,7 +89,7 @@ class Download {
     }
     const now = validatorOf(response.headers);
     const changed = now !== undefined && now !== this.#validator;
-    if (changed || response.status === 416) throw fault('source.changed', `${this.#url} changed while it was downloaded: try again`);
+    if (changed || response.status === 416) throw fault('source.changed', { subject: this.#url });
     // Servers without range support send the whole file again.
     if (response.status === 200) return this.#read(response, this.#loaded);
     if (response.status !== 206) throw this.#truncated(`HTTP ${response.status} for the rest`);
@@ -101,16 +101,17 @@ class Download {
     const said = response.headers.get('content-range');
     const { from, total } = rangeOf(said);
     if (this.#total !== undefined && total !== undefined && total !== this.#total) {
-      throw fault('source.changed', `${this.#url} changed while it was downloaded: ${this.#total} bytes became ${total}. Try again`);
+      throw fault('source.changed', { subject: this.#url, expected: `${this.#total} bytes`, found: total });
     }
     // A cross-origin reply may hide its range; the length shows it as well.
     const length = Number(response.headers.get('content-length') ?? NaN);
     const fits = said === null ? this.#total !== undefined && length === this.#total - this.#loaded : from === this.#loaded;
     if (!fits)
-      throw fault(
-        'source.range',
-        `${this.#url}: bytes from ${this.#loaded} were asked for, the reply is ${quoted(said ?? 'of an unknown range')}`,
-      );
+      throw fault('source.range', {
+        subject: this.#url,
+        expected: `bytes from ${this.#loaded} on`,
+        found: quoted(said ?? 'an unknown range'),
+      });
     this.#total ??= total;
   }
 
@@ -163,11 +164,9 @@ class Download {
   }
 
   #truncated(why: string): Error {
-    const of = this.#total === undefined ? '' : ` of ${this.#total}`;
-    return fault('source.truncated', `the download of ${this.#url} ended after ${this.#loaded}${of} bytes: ${why}`, {
-      need: this.#total,
-      have: this.#loaded,
-    });
+    const expected = this.#total === undefined ? 'all of it' : `${this.#total} bytes`;
+    const values = { subject: `the download of ${this.#url}`, expected, found: `${this.#loaded} (${why})` };
+    return fault('source.truncated', values, { need: this.#total, have: this.#loaded });
   }
 
   async #wait(millis: number): Promise<void> {

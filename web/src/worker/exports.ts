@@ -76,7 +76,7 @@ export async function delivered(
       if (signal.aborted) throw aborted('the export');
       const piece = await stream.nextChunk();
       if (!piece?.byteLength || got + piece.byteLength > bytes)
-        throw fault('export.stream', `the export of ${name} ended at ${got} of ${bytes} bytes`);
+        throw fault('export.stream', { subject: name, expected: bytes, found: got });
       got += piece.byteLength;
       loaded += piece.byteLength;
       yield exactBuffer(piece);
@@ -100,8 +100,7 @@ export async function delivered(
   const asOne = async (place: Open): Promise<void> => {
     const [single, second] = listed.filter(({ name }) => name !== RECEIPT);
     if (single && !second) return each(async (name) => (name === RECEIPT ? NOWHERE : place(name)));
-    if (total >= ZIP_BYTES - 2 ** 20)
-      throw fault('export.zip-size', 'a zip holds at most 4 GiB: export as separate files instead', { need: total, have: ZIP_BYTES });
+    if (total >= ZIP_BYTES - 2 ** 20) throw fault('export.zip-size', { found: total }, { need: total, have: ZIP_BYTES });
     const out = await place('model.zip');
     try {
       const zip = new Zip(out);
@@ -125,7 +124,7 @@ export async function delivered(
   } catch (thrown) {
     // The core throws plain objects; all other errors come from the target.
     if (!(thrown instanceof Error) || thrown instanceof TabtuneError || thrown instanceof WebAssembly.RuntimeError) throw thrown;
-    throw fault('sink.write', `the export could not be written: ${thrown.message}`, { reason: thrown.name }, thrown);
+    throw fault('sink.write', { found: thrown.message }, { reason: thrown.name }, thrown);
   } finally {
     stream.free();
   }

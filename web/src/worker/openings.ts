@@ -1,5 +1,5 @@
 /** Opens a trainer in the worker: a new run, a saved one, or another generation of the live one. */
-import { aborted, escaped, fault } from '../protocol/errors.js';
+import { aborted, escaped, fault, finding } from '../protocol/errors.js';
 import { driverParser } from '../protocol/protocol.js';
 import type { Ask, SourceSpec } from '../protocol/protocol.js';
 import type { SessionInfo } from '../protocol/reports.js';
@@ -85,7 +85,7 @@ export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume
   const kept = ask.data ? undefined : await store.runData(run);
   const keptFilesOfData = record.dataFiles ?? [{ name: record.dataName, bytes: kept?.size ?? 0, validation: false }];
   const data = ask.data ? await openData(ask.data, signal, onProgress) : kept && (await dataIn(kept, keptFilesOfData));
-  if (!data) throw fault('data.missing', 'the training data of this run was not kept: give the same file as `data`', { path: 'data' });
+  if (!data) throw fault('data.missing', {}, { path: 'data' });
   const given = ask.base && (await openSources(ask.base, signal, onProgress));
   const header = ask.verify === 'header';
   const beside = given ?? (await reopened(record.base ?? [], signal, onProgress));
@@ -128,12 +128,7 @@ function elsewhere(saved: string, device: string, { warnings }: SessionInfo): Se
   const code = 'checkpoint.environment' satisfies Word;
   // Not every browser reports it.
   if (saved === '' || saved === device || warnings.some((warning) => warning.code === code)) return [];
-  return [
-    {
-      code,
-      message: `saved on ${escaped(saved)}, going on with ${escaped(device)}: the next steps may differ from the unbroken run's in their last digits`,
-    },
-  ];
+  return [finding(code, { subject: escaped(device), expected: escaped(saved) })];
 }
 
 /** Loads another generation. The live state is dropped only after the new one is verified; its memory is freed first if both do not fit. */

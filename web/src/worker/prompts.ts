@@ -1,5 +1,5 @@
 /** Prompts from which no text can be generated. */
-import { withDetail } from '../protocol/errors.js';
+import { finding, withDetail } from '../protocol/errors.js';
 import type { ErrorDetail } from '../protocol/errors.js';
 import type { Driver } from '../protocol/protocol.js';
 import type { Finding } from '../protocol/reports.js';
@@ -37,7 +37,7 @@ export function triedSample(session: Session, { sampleEvery, samplePrompt, sampl
   } catch (thrown) {
     const { detail, message } = wasmError(thrown);
     if (!isOfPrompt(detail)) throw thrown;
-    const refused = `there will be no samples: ${message.replace(/^prompt: /, 'samplePrompt: ')}`;
-    return { warnings: [{ code: 'run.sample', message: refused }], fails: true };
+    const found = message.replace(/^prompt: /, 'samplePrompt: ');
+    return { warnings: [finding('run.sample', { found })], fails: true };
   }
 }

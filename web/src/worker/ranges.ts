@@ -45,7 +45,8 @@ export class RangedSource implements JsSource {
   };
 
   #read(from: number, to: number): Uint8Array {
-    if (to > this.size) throw fault('source.read', `cannot read ${quoted(this.name)}: bytes ${from} to ${to} asked of ${this.size}`);
+    if (to > this.size)
+      throw fault('source.read', { subject: quoted(this.name), found: `bytes ${from} to ${to} were asked for, and it has ${this.size}` });
     const bytes = new Uint8Array(to - from);
     for (let at = from; at < to;) {
       const index = Math.floor(at / PIECE_BYTES);
@@ -86,23 +87,24 @@ export class RangedSource implements JsSource {
     try {
       request.send();
     } catch (thrown) {
-      throw fault('source.download', `cannot download ${url}: the network broke off`, {}, thrown);
+      throw fault('source.download', { subject: url, found: 'the network broke off' }, {}, thrown);
     }
     const { status } = request;
-    if (status !== 206 && status !== 200 && status !== 416) throw fault('source.download', `cannot download ${url}: HTTP ${status}`);
+    if (status !== 206 && status !== 200 && status !== 416) throw fault('source.download', { subject: url, found: `HTTP ${status}` });
     const headers = { get: (name: string) => request.getResponseHeader(name) };
     const said = rangeOf(headers.get('content-range'));
     const now = validatorOf(headers);
     const changed = status === 416 || (said.total !== undefined && said.total !== this.size) || now !== this.#validator;
-    if (changed) throw fault('source.changed', `${url} changed while it was read: try again`);
+    if (changed) throw fault('source.changed', { subject: url });
     const bytes: unknown = request.response;
     const fits =
       status === 206 && said.from === from && said.to === end - 1 && bytes instanceof ArrayBuffer && bytes.byteLength === end - from;
     if (!fits)
-      throw fault(
-        'source.range',
-        `${url}: bytes ${from} to ${end} were asked for, the reply is ${quoted(headers.get('content-range') ?? `HTTP ${status}`)}`,
-      );
+      throw fault('source.range', {
+        subject: url,
+        expected: `bytes ${from} to ${end}`,
+        found: quoted(headers.get('content-range') ?? `HTTP ${status}`),
+      });
     return bytes;
   }
 }

@@ -3,8 +3,7 @@ import { SaveClock } from './autosave.js';
 import { keptFiles } from './bases.js';
 import { keptOf } from './data.js';
 import type { RunData } from './data.js';
-import { TabtuneError } from '../protocol/errors.js';
-import type { Word } from '../protocol/generated/codes.js';
+import { finding, TabtuneError } from '../protocol/errors.js';
 import { inPieces } from './sources.js';
 import type { CoreMutex } from './core-mutex.js';
 import type { Driver } from '../protocol/protocol.js';
@@ -188,8 +187,7 @@ export class Saver {
     } catch (thrown) {
       if (!(thrown instanceof TabtuneError) || thrown.detail.code !== 'source.read') throw thrown;
       await store.registerRun(record, undefined);
-      const message = `the run is saved without its data: ${thrown.message}. A resume will ask for them`;
-      this.emit({ type: 'warning', step: this.clock.savedStep ?? 0, code: 'data.not-kept' satisfies Word, message });
+      this.emit({ type: 'warning', step: this.clock.savedStep ?? 0, ...finding('data.not-kept', { found: thrown.message }) });
     }
   }
 }

@@ -73,7 +73,7 @@ export class TrainingSession {
 
   /** Throws while steps are made or another state is loaded. */
   refuseBusy(): void {
-    if (this.looping || this.#loading) throw fault('loop.running', 'this trainer is already running: pause it first');
+    if (this.looping || this.#loading) throw fault('loop.running');
   }
 
   /** Frees the core's session after the current call. */

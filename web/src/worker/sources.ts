@@ -45,7 +45,7 @@ export function bytesSource(name: string, bytes: Uint8Array): JsSource {
 }
 
 const readError = (name: string, reason: string): TabtuneError =>
-  fault('source.read', `cannot read ${quoted(name)}: ${reason}`, { path: name, reason });
+  fault('source.read', { subject: quoted(name), found: reason }, { path: name, reason });
 
 /** Opens an input; a URL is downloaded to a Blob first, unless reading by ranges is possible and allowed. */
 export async function openSource(spec: SourceSpec, signal: AbortSignal, onProgress: OnProgress, ranged = false): Promise<JsSource> {

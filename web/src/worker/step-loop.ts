@@ -1,5 +1,5 @@
 /** The worker's half of the loop: the steps, the work between them, and the end. */
-import { aborted, fault, TabtuneError, withDetail } from '../protocol/errors.js';
+import { aborted, fault, finding, TabtuneError, withDetail } from '../protocol/errors.js';
 import { macrotask } from './pacing.js';
 import type { Profile } from '../protocol/reports.js';
 import type { Advance, TrainingSession } from './session.js';
@@ -131,9 +131,7 @@ export class StepLoop {
     } catch (thrown) {
       const own = thrown instanceof TabtuneError && !OF_THE_DEVICE.test(thrown.code) && !signal.aborted && !this.trainer.parts.watch.fault;
       if (!own) throw thrown;
-      const what = code === 'run.sample' ? 'the sample' : 'the evaluation';
-      const message = `${what} failed: ${thrown.message} [${thrown.detail.code ?? thrown.code}]`;
-      this.trainer.emit({ type: 'warning', step, code, message });
+      this.trainer.emit({ type: 'warning', step, ...finding(code, { found: thrown.message }) });
     }
   }
 
@@ -183,9 +181,7 @@ export class StepLoop {
   /** Returns the time of each kernel in the next `steps` steps. */
   async profile(steps: number, signal: AbortSignal): Promise<Profile> {
     if (this.trainer.parts.watch.hides('timestamp-query')) {
-      throw fault('device.feature', 'this browser has no GPU timestamps (timestamp-query), so kernels cannot be timed', {
-        feature: 'timestamp-query',
-      });
+      throw fault('device.feature', { subject: 'timestamp-query', found: 'time kernels' }, { feature: 'timestamp-query' });
     }
     await this.trainer.startProfile();
     let profile: Profile;

@@ -4,8 +4,10 @@ import init, * as api from 'tabtune-wasm';
 import { fault, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import { evaluation, gpu, profile, score, step, token, warning } from '../protocol/generated/reports.js';
+import { CORE_SENTENCES, SETTINGS } from '../protocol/generated/sentences.js';
 import { count, listOf, missing, optional, record, text } from '../protocol/parse.js';
 import type { Parser } from '../protocol/parse.js';
+import { addSentences, sentence, spokenIn } from '../protocol/sentence.js';
 import {
   coreSession,
   estimate as estimateReport,
@@ -39,6 +41,8 @@ export {
 } from 'tabtune-wasm';
 export type { FileStream, JsSource, LoadedModel, TokenStream } from 'tabtune-wasm';
 
+addSentences(CORE_SENTENCES, SETTINGS);
+
 /** Instances whose constructors have run. */
 const constructed = new WeakSet<object>();
 
@@ -59,12 +63,7 @@ export async function loadWasm(source: CoreSource): Promise<{ version: string; c
     construct(await init(source === undefined ? undefined : { module_or_path: source }));
   } catch (thrown) {
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
-    throw fault(
-      'wasm.load',
-      `the WebAssembly module could not be loaded: ${reason}. Check that tabtune_bg.wasm is served and that the Content-Security-Policy has 'wasm-unsafe-eval'.`,
-      {},
-      thrown,
-    );
+    throw fault('wasm.load', { found: reason }, {}, thrown);
   }
   return { version: api.version(), compiled: source instanceof WebAssembly.Module ? undefined : api.compiled() };
 }
@@ -78,38 +77,48 @@ const report =
   (value: unknown): T =>
     parser(value, `wasm ${name}`);
 
+/** Parses a report with texts that people read. */
+const told =
+  <T>(parser: Parser<T>, name: string) =>
+  (value: unknown): T =>
+    parser(spokenIn(value), `wasm ${name}`);
+
 export const parsed = {
   advanced: report(record({ completedSteps: count, reports: listOf(step) }), 'Advanced'),
   evaluation: report(evaluation, 'EvalReport'),
   profile: report(profile, 'ProfileReport'),
   gpu: report(gpu, 'GpuReport'),
-  estimate: report(estimateReport, 'Estimate'),
+  estimate: told(estimateReport, 'Estimate'),
   device: report(device, 'DeviceInfo'),
-  dataInspection: report(dataInspection, 'DataInspection'),
-  dataPreview: report(dataPreview, 'DataPreview'),
-  fileSummaries: report(fileSummaries, 'FileSummary'),
-  model: report(modelInfo, 'ModelInfo'),
-  session: report(coreSession, 'SessionInfo'),
+  dataInspection: told(dataInspection, 'DataInspection'),
+  dataPreview: told(dataPreview, 'DataPreview'),
+  fileSummaries: told(fileSummaries, 'FileSummary'),
+  model: told(modelInfo, 'ModelInfo'),
+  session: told(coreSession, 'SessionInfo'),
   /** `undefined` after the last token. */
   token: report(optional(token), 'GeneratedToken'),
-  score: report(score, 'Score'),
-  tokenized: report(record({ ids: listOf(count), warnings: listOf(warning) }), 'tokenize'),
-  findings: report(listOf(warning), 'TokenStream.warnings'),
-  sampleEnd: report(sampleEnd, 'TokenStream.end'),
+  score: told(score, 'Score'),
+  tokenized: told(record({ ids: listOf(count), warnings: listOf(warning) }), 'tokenize'),
+  findings: told(listOf(warning), 'TokenStream.warnings'),
+  sampleEnd: told(sampleEnd, 'TokenStream.end'),
   files: report(files, 'FileStream.files'),
-  receipt: report(missing(receipt), 'FileStream.receipt'),
-  details: report(modelDetails, 'ModelDetails'),
+  receipt: told(missing(receipt), 'FileStream.receipt'),
+  details: told(modelDetails, 'ModelDetails'),
   tensor: report(namedTensor, 'NamedTensor'),
-  fileReport: report(fileReport, 'InspectReport'),
-  inspection: report(inspection, 'ModelInspection'),
-  extraction: report(extraction, 'Extraction'),
-  verification: report(verification, 'Verification'),
+  fileReport: told(fileReport, 'InspectReport'),
+  /** With the sentence of each refusal. */
+  inspection: (value: unknown) => {
+    const found = told(inspection, 'ModelInspection')(value);
+    return { ...found, refusals: found.refusals.map((refusal) => ({ ...refusal, message: sentence(refusal.code, refusal) })) };
+  },
+  extraction: told(extraction, 'Extraction'),
+  verification: told(verification, 'Verification'),
 };
 
 /** Converts a failure of the core; a trap leaves the instance unusable, so it is reported as a crash. */
 export function wasmError(thrown: unknown): TabtuneError {
   if (thrown instanceof WebAssembly.RuntimeError) {
-    return fault('core.panic', `the training core crashed: ${thrown.message}`, {}, thrown);
+    return fault('core.panic', { found: thrown.message }, {}, thrown);
   }
   return toTabtuneError(thrown);
 }

@@ -1,6 +1,6 @@
 /** The state of a worker: the core, the device, the storage, and one model, later one trainer. */
 import { VERSION } from '../protocol/build.js';
-import { badOption, fault, protocolError, TabtuneError, toErrorData, withDetail } from '../protocol/errors.js';
+import { badOption, fault, finding, protocolError, TabtuneError, toErrorData, withDetail } from '../protocol/errors.js';
 import { limited } from '../protocol/limited.js';
 import { Weights } from './asking.js';
 import type { Askable } from './asking.js';
@@ -72,13 +72,11 @@ export class WorkerState {
   /** Reports the message of a panic, which the trap after it does not contain. */
   #panic(message: string): void {
     this.#outbox?.close();
-    this.post({ type: 'fatal', error: toErrorData(this.#known(fault('core.panic', `the training core crashed: ${message}`))) });
+    this.post({ type: 'fatal', error: toErrorData(this.#known(fault('core.panic', { found: message }))) });
   }
 
   #closed(): void {
-    const message =
-      'a newer version of this page has taken the checkpoint storage over. Training continues, but nothing is saved any more: reload this tab.';
-    this.#trainer?.warn(this.#trainer.confirmed, fault('storage.closed', message));
+    this.#trainer?.warn(this.#trainer.confirmed, fault('storage.closed'));
   }
 
   core(): Promise<string> {
@@ -199,12 +197,8 @@ export class WorkerState {
   /** Returns warnings about the safety of a run before it starts. */
   async #storageFindings({ autosave }: Driver): Promise<Finding[]> {
     const found: Finding[] = [];
-    if (!autosave) found.push({ code: 'run.unprotected', message: 'autosave is off: what is not saved by hand is lost with the tab' });
-    if (await filesRefused())
-      found.push({
-        code: 'run.private',
-        message: 'this window is private or keeps no files: checkpoints are gone when it closes. Export what you want to keep.',
-      });
+    if (!autosave) found.push(finding('run.unprotected'));
+    if (await filesRefused()) found.push(finding('run.private'));
     return found;
   }
 

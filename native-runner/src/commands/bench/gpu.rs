@@ -13,7 +13,7 @@ use super::torch::Torch;
 use super::{GpuArgs, gpu_steps};
 use crate::commands::Outcome;
 use crate::error::{Result, RunError};
-use crate::output::Output;
+use crate::output::{Output, warning_line};
 
 /// Prints the device, a line for each kernel, and with a model a line for each run of steps. Returns `Bad` if PyTorch was requested but is absent.
 ///
@@ -25,7 +25,7 @@ pub fn run(args: &GpuArgs, device: &Device, output: &Output) -> Result<Outcome> 
     let torch = match torch {
         Err(refused @ RunError::Torch { .. }) => {
             let line = json!({ "refused": { "code": refused.code(), "message": refused.to_string() } });
-            output.line(&line, || format!("{refused} [{}]", refused.code()))?;
+            output.line(&line, || warning_line(&refused.to_string(), refused.code()))?;
             None
         }
         other => other?,

@@ -4,7 +4,7 @@ use serde_json::json;
 use tabtune::error::Word;
 use tabtune::gpu::profile::KernelTimes;
 use tabtune::interrupt::Interrupt;
-use tabtune::train::{EvalReport, StepReport};
+use tabtune::train::{EvalReport, Notice, StepReport};
 use tabtune::word;
 
 use super::super::{Outcome, profile};
@@ -13,7 +13,7 @@ use super::best::Best;
 use super::loss::Losses;
 use crate::args::TrainArgs;
 use crate::error::{Result, RunError};
-use crate::output::Output;
+use crate::output::{Output, warn, warning_line};
 use crate::place::Folder;
 use crate::progress::Progress;
 use crate::signals::{Signal, Signals};
@@ -145,7 +145,7 @@ impl Driver<'_> {
 
     pub(super) fn tell_warning(&self, code: Word, message: &str) -> Result<()> {
         let line = json!({ "warning": { "code": code.text(), "message": message } });
-        self.progress.suspend(|| self.output.line(&line, || format!("warning: {message} [{}]", code.text())))
+        self.progress.suspend(|| self.output.line(&line, || warning_line(message, code.text())))
     }
 
     /// Forgets a save that was removed from its folder since.
@@ -178,8 +178,8 @@ impl Driver<'_> {
         let report = match evaluated {
             Err(error) if !matches!(error, tabtune::Error::DeviceLost { .. } | tabtune::Error::Aborted) => {
                 if !again {
-                    let message = format!("step {step}: the evaluation failed: {error} [{}]", error.code());
-                    self.tell_warning(word!("run.evaluation"), &message)?;
+                    let Notice { message, .. } = Notice::told(word!("run.evaluation"), ["", "", &error.to_string()]);
+                    self.tell_warning(word!("run.evaluation"), &format!("step {step}: {message}"))?;
                     self.evaluated = Some(step);
                 }
                 return Ok(());
@@ -212,9 +212,10 @@ impl Driver<'_> {
     fn rescue(&mut self, run: &mut Run, error: RunError) -> RunError {
         self.forget_removed();
         // With gradient release the parameters changed before the norm of their gradients was known: there is no complete step to save.
-        if matches!(error, RunError::Tabtune(tabtune::Error::NonFiniteReleased { .. })) {
-            return RunError::Released(format!("{error}; {}", self.kept()));
-        }
+        let error = match error {
+            RunError::Tabtune(error @ tabtune::Error::NonFiniteReleased { .. }) => return RunError::Released { error, kept: self.kept() },
+            other => other,
+        };
         if self.place.is_none() {
             return error;
         }
@@ -239,7 +240,7 @@ impl Driver<'_> {
     /// Prints the step since which nothing could be saved.
     pub(super) fn warn_of_unsaved(&self, error: &RunError) {
         let since = self.saved.unwrap_or(self.first);
-        log::warn!("the steps since {since} could not be saved, {}: {error} [{}]", self.kept(), error.code());
+        warn(&format!("the steps since {since} could not be saved, {}: {error}", self.kept()), error.code());
     }
 
     pub(super) fn folder(&self) -> Option<String> {

@@ -129,7 +129,7 @@ export class CheckpointStore {
   save(request: SaveRequest): Promise<Manifest> {
     const { run } = request;
     return this.#connection.hold(async () => {
-      if (this.#saving.has(run)) throw fault('session.busy', 'this run is being saved already');
+      if (this.#saving.has(run)) throw fault('session.busy', { found: 'another save of this run' });
       this.#saving.add(run);
       try {
         const manifest = await saveGeneration(this.#connection, request, {

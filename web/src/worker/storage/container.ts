@@ -1,5 +1,4 @@
 /** A checkpoint as one file: `TABTUNE1`, u64 length of the JSON head, the head, then every chunk in order, then the run's data. */
-import type { Word } from '../../protocol/generated/codes.js';
 import type { OnProgress } from '../../protocol/reports.js';
 import { CHUNK_BYTES } from './database.js';
 import { corrupt, tooNew } from './faults.js';
@@ -28,41 +27,39 @@ export async function writeContainer(copy: GenerationCopy, signal?: AbortSignal,
   return new Blob([front, head, ...bodies, ...(data ? [data] : [])], { type: 'application/octet-stream' });
 }
 
-const refuse = (what: string, code: Word): Error => corrupt(`not a whole tabtune checkpoint file: ${what}`, code);
-
 /** Opens an exported file. Its head is checked here, its chunks when they are read; nothing in it is used as a path. */
 export async function readContainer(blob: Blob): Promise<GenerationCopy> {
   const front = await blob.slice(0, FRONT_BYTES).arrayBuffer();
   if (front.byteLength < FRONT_BYTES || new TextDecoder().decode(front.slice(0, 8)) !== MAGIC) {
-    throw refuse('its first bytes are not TABTUNE1', 'checkpoint.container.magic');
+    throw corrupt('its first bytes are not TABTUNE1', 'checkpoint.container.magic');
   }
   const claimed = new DataView(front).getBigUint64(8, true);
   if (claimed > BigInt(MAX_HEAD_BYTES) || BigInt(FRONT_BYTES) + claimed > BigInt(blob.size)) {
-    throw refuse(`a head of ${claimed.toString()} bytes in a file of ${blob.size}`, 'checkpoint.container.head');
+    throw corrupt(`a head of ${claimed.toString()} bytes in a file of ${blob.size}`, 'checkpoint.container.head');
   }
   const start = FRONT_BYTES + Number(claimed);
   const { manifest, run: record, history = [] } = await parsedHead(blob.slice(FRONT_BYTES, start));
   const { files } = manifest;
   const names = new Set(files.map(({ name }) => name));
   if (names.size !== files.length || !files.every(({ name }) => isFileName(name)))
-    throw refuse('a file name that is a path, or a duplicate', 'checkpoint.container.name');
+    throw corrupt('a file name that is a path, or a duplicate', 'checkpoint.container.name');
   const pieces = [...files, ...(record?.data ? [record.data] : [])];
   for (const { bytes, chunks } of pieces) checkChunks(bytes, chunks);
   if (manifest.bytes !== sumOf(files))
-    throw refuse(`its files have ${sumOf(files)} bytes, it says ${manifest.bytes}`, 'checkpoint.container.head');
+    throw corrupt(`its files have ${sumOf(files)} bytes, it says ${manifest.bytes}`, 'checkpoint.container.head');
   const end = start + sumOf(pieces);
-  if (end !== blob.size) throw refuse(`expected ${end} bytes, found ${blob.size}`, 'checkpoint.container.length');
+  if (end !== blob.size) throw corrupt(`expected ${end} bytes, found ${blob.size}`, 'checkpoint.container.length');
   let at = start;
   const bodies = new Map(files.map(({ name, bytes }) => [name, blob.slice(at, (at += bytes))]));
   const data = record?.data && blob.slice(at, end);
-  return { manifest, record, history, ...chunksIn(bodies, data, (where) => refuse(where, 'checkpoint.container.chunk')) };
+  return { manifest, record, history, ...chunksIn(bodies, data, (where) => corrupt(where, 'checkpoint.container.chunk')) };
 }
 
 /** Checks that chunks have the form in which the storage writes them, because they are imported unchanged. */
 function checkChunks(bytes: number, chunks: readonly ChunkRecord[]): void {
   const odd = chunks.find((chunk) => chunk.bytes === 0 || chunk.bytes > CHUNK_BYTES || !/^[0-9a-f]{64}$/.test(chunk.sha256));
-  if (odd) throw refuse(`chunk ${odd.index} of ${odd.bytes} bytes`, 'checkpoint.container.chunk');
-  if (sumOf(chunks) !== bytes) throw refuse(`chunks of ${sumOf(chunks)} bytes for a file of ${bytes}`, 'checkpoint.container.head');
+  if (odd) throw corrupt(`chunk ${odd.index} of ${odd.bytes} bytes`, 'checkpoint.container.chunk');
+  if (sumOf(chunks) !== bytes) throw corrupt(`chunks of ${sumOf(chunks)} bytes for a file of ${bytes}`, 'checkpoint.container.head');
 }
 
 async function parsedHead(bytes: Blob): Promise<Head> {
@@ -70,7 +67,7 @@ async function parsedHead(bytes: Blob): Promise<Head> {
   try {
     json = parsedJson(new TextDecoder('utf-8', { fatal: true }).decode(await bytes.arrayBuffer()));
   } catch (thrown) {
-    throw refuse(thrown instanceof Error ? thrown.message : 'its head', 'checkpoint.container.head');
+    throw corrupt(thrown instanceof Error ? thrown.message : 'its head', 'checkpoint.container.head');
   }
   const formats = [Reflect.get(Object(json), 'format'), Reflect.get(Object(Reflect.get(Object(json), 'manifest')), 'format')];
   const newer = formats.find((format): format is number => typeof format === 'number' && format > MANIFEST_FORMAT);
@@ -78,6 +75,6 @@ async function parsedHead(bytes: Blob): Promise<Head> {
   try {
     return headParser(json, 'head');
   } catch (thrown) {
-    throw refuse(thrown instanceof Error ? thrown.message : 'its head', 'checkpoint.container.head');
+    throw corrupt(thrown instanceof Error ? thrown.message : 'its head', 'checkpoint.container.head');
   }
 }

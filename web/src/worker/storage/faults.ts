@@ -1,6 +1,8 @@
 /** Errors of the storage: converts what IndexedDB and OPFS throw to a `TabtuneError`. */
 import { escaped, fault, TabtuneError, toTabtuneError } from '../../protocol/errors.js';
 import type { Word } from '../../protocol/generated/codes.js';
+import { sentence } from '../../protocol/sentence.js';
+import type { Values } from '../../protocol/sentence.js';
 
 /** Returns a name from a file or a database in a form that is safe in a message. */
 export const quoted = (name: string): string => escaped(name.length > 64 ? `${name.slice(0, 63)}…` : name);
@@ -8,40 +10,33 @@ export const quoted = (name: string): string => escaped(name.length > 64 ? `${na
 export const nameOf = (thrown: unknown): unknown =>
   typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'name') : undefined;
 
-export const corrupt = (what: string, code: Word, place: { path?: string; chunk?: number } = {}): TabtuneError =>
-  new TabtuneError('CHECKPOINT_CORRUPT', `checkpoint is damaged: ${what}`, { code, ...place });
+export const corrupt = (values: Values | string, code: Word, place: { path?: string; chunk?: number } = {}): TabtuneError =>
+  new TabtuneError('CHECKPOINT_CORRUPT', sentence(code, typeof values === 'string' ? { found: values } : values), { code, ...place });
 
-export const absent = (run: string): TabtuneError => fault('checkpoint.none', `run ${quoted(run)} has no checkpoint in this browser`);
+export const absent = (run: string): TabtuneError => fault('checkpoint.none', { subject: quoted(run) });
 
 export const tooNew = (format: number, supported: number): TabtuneError =>
-  fault('checkpoint.version', `checkpoint format ${format}: this version reads ${supported}. Update the page.`);
+  fault('checkpoint.version', { expected: supported, found: format });
 
 export const vanished = (run: string, what: string): TabtuneError =>
-  fault('storage.vanished', `${what} of run ${quoted(run)} went away during the save: site data was cleared, or the run was removed`);
+  fault('storage.vanished', { subject: quoted(run), found: `${what} is gone` });
 
-export const failed = (what: string, cause?: unknown): TabtuneError =>
-  fault('storage.failed', `checkpoint storage failed: ${what}`, {}, cause);
+export const failed = (what: string, cause?: unknown): TabtuneError => fault('storage.failed', { found: what }, {}, cause);
 
-export const broken = (file: string, found: string): TabtuneError =>
-  fault('storage.stream', `the stream of ${quoted(file)} is broken: ${found}`);
+export const broken = (file: string, found: string): TabtuneError => fault('storage.stream', { subject: quoted(file), found });
 
 export const noRoom = (need: number, have: number | undefined, cause?: unknown): TabtuneError => {
-  const allowed = have === undefined ? 'the browser has no room left' : `the browser allows ${have} more`;
-  const message = `this checkpoint needs ${need} bytes and ${allowed}. Delete older runs, or export to a file.`;
-  return fault('storage.quota', message, { need, have }, cause);
+  return fault('storage.quota', { expected: need, found: have }, { need, have }, cause);
 };
 
-export const blocked = (): TabtuneError =>
-  fault('storage.blocked', 'the checkpoint storage is held by another version of this page: close the other tab and try again');
+export const blocked = (): TabtuneError => fault('storage.blocked');
 
 export const hanging = (millis: number): TabtuneError =>
-  fault(
-    'storage.blocked',
-    `the browser did not open the checkpoint storage within ${millis / 1000} seconds: until it does nothing is saved. Close other tabs of this page, or restart the browser`,
-  );
+  fault('storage.blocked', {
+    found: `the browser did not open the storage of checkpoints within ${millis / 1000} seconds, and until it does nothing is saved`,
+  });
 
-export const closed = (cause?: unknown): TabtuneError =>
-  fault('storage.closed', 'a newer version of this page has taken the checkpoint storage over: reload this tab', {}, cause);
+export const closed = (cause?: unknown): TabtuneError => fault('storage.closed', {}, {}, cause);
 
 /** Converts failures of IndexedDB. An error of the core, which has a `kind`, is passed on unchanged. */
 export function storageError(thrown: unknown): TabtuneError {
@@ -50,7 +45,7 @@ export function storageError(thrown: unknown): TabtuneError {
   if (typeof thrown === 'object' && thrown !== null && Reflect.get(thrown, 'kind') === error.code) return error;
   if (nameOf(thrown) === 'VersionError') return closed(thrown);
   if (error.code === 'QUOTA_EXCEEDED') {
-    return fault('storage.quota', 'the browser has no room left. Delete older runs, or export this one to a file.', {}, thrown);
+    return fault('storage.quota', {}, {}, thrown);
   }
   return failed(error.message || error.detail.reason || 'no reason given', thrown);
 }

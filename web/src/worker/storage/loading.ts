@@ -48,8 +48,7 @@ export async function loadNewest(connection: Connection, asked: Asked): Promise<
       ]);
     });
     candidates = known[0].map(([, found]) => found).reverse();
-    if (known[1] !== candidates[0])
-      warnings.push(corrupt(`the head of run ${quoted(run)} points at nothing: its newest whole generation is taken`, 'checkpoint.head'));
+    if (known[1] !== candidates[0]) warnings.push(corrupt({ subject: quoted(run) }, 'checkpoint.head'));
   } catch (thrown) {
     faults.push(asPassable(thrown));
   }

@@ -88,7 +88,7 @@ export function readRun(stored: unknown, run: string): RunRecord {
   } catch {
     // Reported below, like a record of another run.
   }
-  throw corrupt(`the record of run ${quoted(run)}`, 'checkpoint.run');
+  throw corrupt({ subject: quoted(run) }, 'checkpoint.run');
 }
 
 export const sumOf = (chunks: readonly { bytes: number }[]): number => chunks.reduce((sum, chunk) => sum + chunk.bytes, 0);

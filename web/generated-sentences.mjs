@@ -1,0 +1,67 @@
+// The table of error codes in TypeScript and as a document.
+const quoted = (word) => `'${word}'`;
+/** Returns a row of a table of a document. */
+export const row = (cells) => `| ${cells.join(' | ')} |`;
+/** Returns text for a cell of a table. */
+export const inTable = (text) => text.replaceAll('\n', ' ').replaceAll('|', '\\|').replace(/\.$/, '');
+
+/** Returns rows of the table of sentences: the sentence, and what to do where the table says it. */
+const sentenceRows = (codes) =>
+  codes.map(
+    ({ word, sentence, hint }) => `  ${quotedText(word)}: [${[sentence, ...(hint === '' ? [] : [hint])].map(quotedText).join(', ')}],\n`,
+  );
+const quotedText = (text) => (text.includes("'") ? JSON.stringify(text) : `'${text}'`);
+
+export function codesTs({ classes, codes }, header) {
+  const own = codes.filter(({ raiser }) => raiser !== 'core');
+  const rows = own.map(({ word, class: of }) => `  ${quoted(word)}: ${quoted(of)},\n`);
+  const list = classes.map((each) => `  ${quoted(each)},\n`);
+  return `${header}/** Every class of failure. The names are never changed; \`detail.code\` has the exact reason. */
+export const ERROR_CODES = [\n${list.join('')}] as const;
+export type ErrorCode = (typeof ERROR_CODES)[number];
+
+/** The dotted words that TypeScript raises, with their class. */
+export const WORDS = {\n${rows.join('')}} as const;
+export type Word = keyof typeof WORDS;
+
+/** Sentence of a code with places for its values, and what to do; how it is filled is written in crate/src/error/sentence.rs. */
+export type Row = readonly [sentence: string, hint?: string];
+export const SENTENCES: Readonly<Record<Word, Row>> = {\n${sentenceRows(own).join('')}};
+`;
+}
+
+/** Returns the sentences of the codes that the core alone raises, and the settings that they may name, which have another case in TypeScript. */
+export function sentencesTs({ codes }, keys, header) {
+  const names = [...new Set(keys)].filter((key) => key.includes('_')).sort();
+  const rows = sentenceRows(codes.filter(({ raiser }) => raiser === 'core'));
+  return `${header}/** Sentences of the codes that the core alone raises. */
+import type { Row } from './codes.js';
+
+export const CORE_SENTENCES: Readonly<Record<string, Row>> = {\n${rows.join('')}};
+
+/** Settings whose names have several words, as the core writes them. */
+export const SETTINGS = '${names.join(' ')}';
+`;
+}
+
+/** Returns the document of all codes. */
+export function errorsMd({ codes }) {
+  const said = (text) =>
+    inTable(text)
+      .replaceAll('<', '&lt;')
+      .replace(/(?<!\.)$/, text.endsWith('}') ? '' : '.');
+  const rows = codes.map(({ word, class: of, sentence, hint }) =>
+    row([`\`${word}\``, of === 'WARNING' ? 'warning' : `\`${of}\``, said(sentence), hint === '' ? '' : said(hint)]),
+  );
+  return `${ERRORS_HEAD}\n${[row(['code', 'class', 'sentence', 'what to do']), '|---|---|---|---|', ...rows].join('\n')}\n`;
+}
+
+const ERRORS_HEAD = `<!-- Made by npm run generate; not for editing. -->
+# Errors and warnings
+
+Every dotted code, its class and its sentence, which \`TabtuneError.message\`, the \`message\` of a warning and the
+terminal have. A code is in \`detail.code\` of an error, in \`code\` of a warning, and at the end of a line in the
+terminal; it is never renamed. Places in braces are filled with values of the occurrence; text in brackets is left out
+where it has none, and of several texts the first that has its values is taken. The code that finds a fault may give
+other advice than the table.
+`;
