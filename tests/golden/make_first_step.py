@@ -1,4 +1,5 @@
-"""Makes vectors/adamw_f32_first_step_expected.json: AdamW (arXiv:1711.05101) in float64 that begins with zero moments at step 1000.
+"""Makes vectors/adamw_f32_first_step_expected.json: AdamW (arXiv:1711.05101) in float64 that begins with zero moments at step 1000. The
+bias correction is in the rate (arXiv:1412.6980, end of section 2), so that eps is added to the square root of v itself.
 
     python3 make_first_step.py
 """
@@ -33,8 +34,8 @@ for k, shape in enumerate(SHAPES):
         step, grad = FIRST + t - 1, [gradient(i, t, k) for i in range(size)]
         m = [BETA1 * a + (1 - BETA1) * g for a, g in zip(m, grad)]
         v = [BETA2 * a + (1 - BETA2) * g * g for a, g in zip(v, grad)]
-        first, second = 1 - BETA1**step, 1 - BETA2**step
-        p = [w * (1 - LR * DECAY) - LR * (a / first) / (sqrt(b / second) + EPS) for w, a, b in zip(p, m, v)]
+        rate = LR * sqrt(1 - BETA2**step) / (1 - BETA1**step)
+        p = [w * (1 - LR * DECAY) - rate * a / (sqrt(b) + EPS) for w, a, b in zip(p, m, v)]
         entry = {"grad": tensor(shape, grad), "step": step, "param": tensor(shape, p), "m": tensor(shape, m), "v": tensor(shape, v)}
         steps[t - 1]["params"].append(entry)
 
