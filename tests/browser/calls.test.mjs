@@ -210,7 +210,7 @@ test('a prompt that no token writes costs the samples and not the run', async ()
   );
   assert.equal(seen.steps, 2);
   assert.ok(
-    seen.told.some((told) => /^run\.sample: there will be no samples: samplePrompt/.test(told)),
+    seen.told.some((told) => /^run\.sample: a sample failed, and the run continues: samplePrompt/.test(told)),
     `${seen.told}`,
   );
 });

@@ -60,7 +60,7 @@ test('expressions cut as in Oniguruma', async () => {
             '{}',
             false,
           );
-          const ids = texts.map((text) => Array.from(model.tokenize(text)));
+          const ids = texts.map((text) => Array.from(model.tokenize(text).ids));
           model.free();
           return ids;
         } catch (error) {
