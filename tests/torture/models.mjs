@@ -45,7 +45,7 @@ async function goOn(s, { names, options, tokens, chat }) {
   return { architecture, eos: tokenizer?.eos, losses, again, ends, eosAfter: info.model.tokenizer?.eos };
 }
 
-const CHAT = '{"messages":[{"role":"user","content":"a star"},{"role":"assistant","content":"it is a satin tree"}]}\n'.repeat(40);
+const CHAT = '{"messages":[{"role":"user","content":"astar"},{"role":"assistant","content":"itisasatintree"}]}\n'.repeat(40);
 /** Ids of the end of a text, of the end of a turn, and of a letter. */
 const [END_OF_TEXT, IM_END, R] = [0, 2, 7];
 /** Successors of a letter in the text that the model learns: an end of each kind, or a letter that follows itself. */
