@@ -1,4 +1,4 @@
-//! The rows of a JSON array. A faulty one costs no other: reading goes on at the next element.
+//! The rows of a JSON array. A faulty one costs no other: reading continues at the next element.
 
 use super::boundary::{Keys, first_key};
 use super::element::{Element, End};
@@ -149,7 +149,7 @@ impl<'a> Array<'a> {
         Ok(())
     }
 
-    /// Goes on at the row that begins at `row`, or ends.
+    /// Continues at the row that begins at `row`, or ends.
     fn go_to(&mut self, row: Option<usize>) {
         self.window.take(row.unwrap_or(self.window.rest().len()));
         self.state = if row.is_some() { State::Row } else { State::Ended };

@@ -1,6 +1,6 @@
 //! Finds the end of an element of a JSON array, also of one that is not JSON.
 
-/// What may follow in an element.
+/// Things that may follow in an element.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum Expected {
     #[default]
@@ -32,7 +32,7 @@ enum Token {
 pub(super) enum End {
     /// It ends before this byte, and its brackets and quotes fit.
     Whole(usize),
-    /// Something stands at the byte where it cannot: a quote or bracket is missing, or one is too many.
+    /// There is something at the byte where it cannot be: a quote or bracket is missing, or one is too many.
     Broken(usize),
     /// As before, and the byte is the bracket of the next element: the one that closes this one is missing.
     Next(usize),

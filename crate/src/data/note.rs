@@ -9,7 +9,7 @@ pub(super) enum Note {
     Quotes,
     /// A quoted field with whole lines that would be rows by themselves.
     Joined,
-    /// What was found between the rows of a JSON array.
+    /// Finding between the rows of a JSON array.
     Between(&'static str),
 }
 

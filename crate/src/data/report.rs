@@ -233,7 +233,7 @@ impl Account {
         }
     }
 
-    /// Counts a warning under its code, which keeps its first message, but that quotes are told by what is wrong with them.
+    /// Counts a warning under its code, which keeps its first message, except that quotes are reported by what is wrong with them.
     pub fn warn(&mut self, word: Word, place: Option<RowPlace>, message: String) {
         let one = place.is_some() && word != word!("data.quotes");
         let found = self.warnings.iter().position(|warning| warning.code == word.text() && (one || warning.message == message));

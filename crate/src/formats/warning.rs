@@ -12,13 +12,13 @@ pub struct Warning {
     pub subject: String,
     /// Message of the error for which a part of the model was refused, if the model opened without it.
     #[serde(skip)]
-    refused: Option<String>,
+    refused: Option<Box<str>>,
     /// Name of the file that is used instead of the refused part.
     #[serde(skip)]
     served_by: Option<&'static str>,
     /// Thing that was found in the place of a document.
     #[serde(skip)]
-    flaw: Option<Flaw>,
+    flaw: Option<Box<Flaw>>,
 }
 
 impl Warning {
@@ -34,12 +34,12 @@ impl Warning {
     pub(crate) fn of_error(error: &Error, part: &str) -> Self {
         let subject = if let Error::Refused(list) = error { list.first().and_then(|first| first.subject.clone()) } else { None };
         let subject = subject.unwrap_or_else(|| part.to_string());
-        Self { code: error.code(), subject, refused: Some(error.to_string()), served_by: None, flaw: None }
+        Self { code: error.code(), subject, refused: Some(error.to_string().into()), served_by: None, flaw: None }
     }
 
     /// Creates a warning about the document `name`, in whose place there is something else that is not passed on.
     pub(crate) fn not_carried(name: &str, flaw: &Flaw) -> Self {
-        let warning = Self { flaw: Some(flaw.clone()), ..Self::new(word!("tokenizer.file.other"), name) };
+        let warning = Self { flaw: Some(Box::new(flaw.clone())), ..Self::new(word!("tokenizer.file.other"), name) };
         warning.told().keep();
         warning
     }

@@ -1,12 +1,13 @@
 //! Converts the vocabulary of a GGUF file to the files of a Hugging Face tokenizer.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
 use super::document::{Document, Model};
 use super::parts::{PartsModel, Ranked, TOKENIZER_JSON_SERVES, TokenizerParts, USER_DEFINED, is_byte};
 use super::pre::{Beginning, DIGIT, GPT2, NUMBER, Pre};
+use super::stated::LITERAL;
 use super::{TOKENIZER_FILE, bad, ties};
 use crate::error::{Refusal, Result, word};
 
@@ -59,6 +60,12 @@ impl TokenizerParts {
             if let Some(token) = id.and_then(|id| self.tokens.get(id as usize)) {
                 config.insert(key.to_owned(), json!(token));
             }
+        }
+        let literal = |id: &u32| !self.is_marked(*id as usize) && self.model != PartsModel::Characters;
+        let literal = named.into_iter().filter_map(|(_, id)| id.filter(literal)).filter_map(|id| self.tokens.get(id as usize));
+        let literal: BTreeSet<&String> = literal.collect();
+        if !literal.is_empty() {
+            config.insert(LITERAL.to_owned(), json!(literal));
         }
         if !self.named_templates.is_empty() {
             let default = self.chat_template.iter().map(|text| ("default", text));

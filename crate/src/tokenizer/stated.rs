@@ -15,6 +15,8 @@ pub(super) const NAMED: [&str; 7] = ["bos_token", "eos_token", "unk_token", "sep
 const MORE: [&str; 3] = ["additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens"];
 /// Tokens with their ids: the list that overrules the files next to `tokenizer_config.json`.
 const LISTED: &str = "added_tokens_decoder";
+/// Key of our own: named tokens that texts do not have whole, as those of a GGUF file that does not mark them.
+pub(super) const LITERAL: &str = "literal_special_tokens";
 
 /// The special tokens of a folder.
 pub(super) struct Stated {
@@ -28,6 +30,8 @@ pub(super) struct Stated {
     beside: bool,
     /// Tokens that no file names, but the class.
     implied: HashSet<String>,
+    /// Named tokens that are not searched for in a text.
+    literal: HashSet<String>,
 }
 
 impl Stated {
@@ -39,8 +43,15 @@ impl Stated {
     pub(super) fn of(settings: &Value, map: &Value, beside: &Value, class: Option<&TokenizerClass>, padding: Option<&str>) -> Result<Self> {
         let list = settings.get(LISTED).and_then(Value::as_object);
         let map = if Self::overrules(settings) { &Value::Null } else { map };
-        let mut stated =
-            Self { named: Vec::new(), others: Vec::new(), listed: BTreeMap::new(), beside: list.is_none(), implied: HashSet::new() };
+        let literal = settings.get(LITERAL).and_then(Value::as_array).into_iter().flatten();
+        let mut stated = Self {
+            named: Vec::new(),
+            others: Vec::new(),
+            listed: BTreeMap::new(),
+            beside: list.is_none(),
+            implied: HashSet::new(),
+            literal: literal.filter_map(Value::as_str).map(str::to_owned).collect(),
+        };
         for key in NAMED {
             match (map.get(key), settings.get(key)) {
                 (Some(value), _) => stated.name(SPECIALS_FILE, key, value)?,
@@ -138,6 +149,7 @@ impl Stated {
         let mut added: Vec<AddedToken> = changed.map(|(_, token)| token.clone()).collect();
         let mut known: HashSet<String> = own.values().chain(&added).map(|token| token.content.clone()).collect();
         let special = self.named.iter().map(|(_, token)| token).chain(&self.others);
+        let special = special.filter(|token| !self.literal.contains(&token.content));
         added.extend(special.filter(|token| known.insert(token.content.clone())).cloned());
         let names: HashSet<&str> = self.texts().collect();
         added.iter_mut().for_each(|token| token.special |= names.contains(token.content.as_str()));

@@ -130,7 +130,7 @@ fn a_chat_template_that_is_cut_is_told() {
     let files = model(&[("chat_template.jinja", b"{% for m in messages %}{{ m.content")]);
     let bundle = open_bundle(files).unwrap();
     let told: Vec<String> = bundle.warnings.iter().filter(|warning| warning.code == "tokenizer.template").map(|w| w.message()).collect();
-    assert!(told.len() == 1 && told[0].contains("passed on as it is"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("carried along as it is"), "{told:?}");
 }
 
 /// Opens a model whose tokenizer is refused, and returns the reason.

@@ -218,7 +218,10 @@ fn epochs_of_a_run_are_other_steps_with_other_data() {
     };
     let (told, (anew, epochs)) = resume(&longer);
     assert!(anew > 2 * planned && epochs == Some(2.0), "{anew} {planned}");
-    assert_eq!(told.as_deref(), Some(format!("as many epochs are {anew} steps now, and were {planned}").as_str()));
+    assert_eq!(
+        told.as_deref(),
+        Some(format!("the run goes over the same number of epochs, which are {anew} steps now and were {planned}.").as_str())
+    );
     assert_eq!(resume(&data), (None, (planned, Some(2.0))));
     std::fs::remove_dir_all(place).unwrap();
 }

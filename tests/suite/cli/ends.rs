@@ -390,7 +390,10 @@ fn phases_that_do_not_fit_and_jumps_of_the_rate_are_told() {
     let message = train(&["--train-config", &late]);
     assert!(message[0].contains("a cosine over 8 steps in a run of 4: the run ends at step 4 with a rate of"), "{message:?}");
     let early = write(&place, "early.json", r#"{"schedule": {"type": "linear", "total_steps": 2}}"#);
-    assert_eq!(train(&["--train-config", &early]), ["a line over 2 steps in a run of 4: the last 2 steps have a rate of 0"]);
+    assert_eq!(
+        train(&["--train-config", &early]),
+        ["the schedule does not fit the run: a line over 2 steps in a run of 4: the last 2 steps have a rate of 0."]
+    );
     assert!(train(&["--schedule", "cosine"]).is_empty());
     // The rate is 0 in all steps.
     let nothing = [&short(&config, &data)[..], &["--warmup-steps", "3", "--stop-at", "1"]].concat();
@@ -404,7 +407,10 @@ fn phases_that_do_not_fit_and_jumps_of_the_rate_are_told() {
     let resume = ["train", "--resume", &out, "--data", &data, "--device", "cpu"];
     let message = told(&succeed(&[&resume[..], &["--schedule", "cosine", "--override", "schedule"]].concat()));
     assert_eq!(message.len(), 1, "{message:?}");
-    assert!(message[0].starts_with("step 4 has a rate of 1.464e-3, and step 3 had 1.000e-2: schedule."), "{message:?}");
+    assert!(
+        message[0].starts_with("the learning rate jumps: step 4 has a rate of 1.464e-3, and step 3 had 1.000e-2: schedule."),
+        "{message:?}"
+    );
     assert!(message[0].contains("schedule.type: \"constant\", now \"cosine\""), "{message:?}");
     assert!(told(&succeed(&resume)).is_empty());
     // The factor of a group counts as the rate itself does, even if that of another group is larger.
@@ -420,7 +426,9 @@ fn phases_that_do_not_fit_and_jumps_of_the_rate_are_told() {
     let resume = ["train", "--resume", &grouped, "--data", &data, "--device", "cpu"];
     assert_eq!(
         told(&succeed(&[&resume[..], &["--train-config", &large, "--override", "groups"]].concat())),
-        ["step 4 has a rate of 4.000e-2 in the group \"*\", and step 3 had 1.000e-2: groups[1].learning_rate_scale: 1.0, now 4.0"]
+        [
+            "the learning rate jumps: step 4 has a rate of 4.000e-2 in the group \"*\", and step 3 had 1.000e-2: groups[1].learning_rate_scale: 1.0, now 4.0."
+        ]
     );
     assert!(told(&succeed(&resume)).is_empty());
 }

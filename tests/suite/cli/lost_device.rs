@@ -107,7 +107,7 @@ fn devices_that_are_lost_again_and_again_leave_the_last_save() {
         let out = text(&runs.place.join(format!("run-{at}")));
         let (status, _, told) = runs.losing(&out, &format!("{at},1,1"), &["--save-every", "2"]);
         let last = told.lines().last().unwrap();
-        assert!(status == Some(1) && last.starts_with("error: device lost: ") && last.ends_with("[device.lost]"), "{at}: {told}");
+        assert!(status == Some(1) && last.starts_with("error: the GPU was lost: ") && last.ends_with("[device.lost]"), "{at}: {told}");
         if !Path::new(&out).exists() {
             steps.push(0);
             continue;

@@ -68,7 +68,7 @@ fn prompts_are_told_what_has_no_token() {
     ] {
         let log = |given: &str| String::from_utf8(output(&[&[command, "--model", &model], more, &[given]].concat()).stderr).unwrap();
         let told = log("a €</s>b");
-        assert!(told.contains("\"€\" (1) [data.unknown]") && told.contains("</s> (1) [data.control]"), "{command}: {told}");
+        assert!(told.contains("\"€\" (1). [data.unknown]") && told.contains("</s> (1). [data.control]"), "{command}: {told}");
         assert!(!log("a b").contains("[data."), "{command}");
     }
 }

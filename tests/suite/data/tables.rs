@@ -34,7 +34,7 @@ fn tables_have_the_rows_of_python_or_are_told() {
         let found = read("a.csv", format!("p,q\n{body}").as_bytes(), Some(Form::Csv), &tokenizer);
         let quotes = found.as_ref().map_or(0, |(.., warnings)| count(warnings, "data.quotes"));
         let Some(rows) = rows else {
-            // Python refuses the table: a row is refused, or its quotes are told.
+            // Python refuses the table: a row is refused, or its quotes are reported.
             let skipped = found.as_ref().map_or(1, |(.., warnings)| count(warnings, "data.row.skipped"));
             assert!(quotes + skipped > 0, "{body:?} in silence");
             told += 1;
@@ -54,7 +54,7 @@ fn tables_have_the_rows_of_python_or_are_told() {
         if pairs.len() == rows.len() {
             assert!(same, "{body:?} as Python");
             assert_eq!((all, count(&warnings, "data.row.skipped")), (rows.len(), 0), "{body:?}");
-            // A cell that swallows lines of two fields each is told.
+            // A cell that swallows lines of two fields each is reported.
             let whole = pairs.iter().flatten().filter(|cell| cell.contains(['\n', '\r'])).count();
             assert!(quotes <= whole, "{body:?} has nothing to tell");
             equal += 1;
@@ -83,7 +83,7 @@ fn quotes_that_break_the_rules_cost_no_row() {
         ("a.csv", "p,q\nA,\"x\" y\nB,\"x, y\"\n", &[["A", "\"x\" y"], ["B", "x, y"]], &[2]),
         ("a.csv", "p;q\r\na;\"b\r\nc;d\r\n", &[["a", "\"b"], ["c", "d"]], &[2]),
         ("a.tsv", &long, &many, &[2]),
-        // Lines that a quote takes in, each of which would be a row: one row, as Python has it, and told.
+        // Lines that a quote takes in, each of which would be a row: one row, as Python has it, and reported.
         ("a.csv", "p,q\na,\"b\nc,d\"\ne,f\n", &[["a", "b\nc,d"], ["e", "f"]], &[2]),
         ("a.csv", "p,q\na,\"b\nc\"\ne,f\n", &[["a", "b\nc"], ["e", "f"]], &[]),
         // Too many fields in lines that would be rows.

@@ -45,6 +45,7 @@ pub const TESTS: &[&str] = &[
     "bundle::tokenizer_of_folder::a_pointer_in_the_place_of_a_document_is_told_and_not_carried",
     "bundle::tokenizer_of_folder::a_template_that_is_none_is_refused_with_the_tokenizer",
     "bundle::tokenizer_of_folder::merges_that_are_none_are_refused_as_their_own_file",
+    "bundle::vocabularies::vocabularies_are_read_as_by_llama_cpp",
     "checkpoint::changes::another_environment_is_a_warning",
     "checkpoint::changes::freezing_a_group_at_a_resume_drops_its_state_and_says_so",
     "checkpoint::changes::other_data_are_refused_by_name_unless_data_is_named",

@@ -40,7 +40,7 @@ const JSON_WORDS: [&str; 24] = [
 
 /// Returns the first words of an error: the path of the field.
 fn told<T>(result: tabtune::Result<T>) -> String {
-    let words = |error: tabtune::Error| format!("{} {}", error.code(), error.to_string().chars().take(40).collect::<String>());
+    let words = |error: tabtune::Error| format!("{} {}", error.code(), error.to_string().chars().take(72).collect::<String>());
     result.map_or_else(words, |_| "ok".into())
 }
 
