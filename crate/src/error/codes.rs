@@ -378,7 +378,7 @@ codes! {
     "tokenizer.id.other" => Warning, Core, "added tokens have other ids than a file next to tokenizer.json states, as in transformers: {subject}.";
     "tokenizer.id.range" => BadModelFile, Core, "the {subject} id must be {expected}, but is {found}.", "Give tokenizer and weights of one model.";
     "tokenizer.id.unused" => Warning, Core, "the files name an id for {subject} that no token has, so it is not used.";
-    "tokenizer.invalid" => BadModelFile, Core, "the tokenizer cannot be used: {subject}: {found}.";
+    "tokenizer.invalid" => BadModelFile, Core, "the tokenizer cannot be used: [\"{subject}\" is not {expected}, because of {found}|{subject}: {found}].";
     "tokenizer.key.type" => BadModelFile, Core, "{subject} should be {expected}, but is {found}; llama.cpp refuses such a file, too.", "Convert the model again with a current llama.cpp.";
     "tokenizer.merge.unknown-part" => BadModelFile, Core, "the merge \"{subject}\" joins parts that are no tokens.", "The file is damaged or was written wrongly.";
     "tokenizer.merges.missing" => BadModelFile, Core, "the tokenizer has no merges[, although \"{subject}\" is made of several parts][: expected {expected}, found {found}].";

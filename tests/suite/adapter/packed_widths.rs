@@ -75,12 +75,17 @@ fn run(
     (losses, weights(trainer.model()))
 }
 
-/// Returns type, width, targets and length of the sequences of each case. The short form has each type, each subset and each width once or more.
+/// Returns type, width, targets and length of the sequences of each case. The short form has those in which
+/// a wrong order of sums was found, and a narrow model.
 fn cases() -> Vec<(&'static str, usize, &'static [&'static str], usize)> {
     let lengths = |at: usize| [32, 2, 128][at % 3];
     if !in_full() {
-        let of = |at: usize| (TYPES[at], [64, 576, 576, 512, 576, 64, 512, 512, 256][at], SUBSETS[(at + 5) % 7], lengths(at / 3));
-        return (0..TYPES.len()).map(of).collect();
+        return vec![
+            ("q8_0", 576, SUBSETS[0], 32),
+            ("q4_k", 512, SUBSETS[2], 32),
+            ("f16", 576, SUBSETS[4], 2),
+            ("q5_0", 64, SUBSETS[5], 128),
+        ];
     }
     let all = TYPES.iter().flat_map(|&types| WIDTHS.map(|width| (types, width))).filter(|(types, width)| fits(types, *width));
     all.flat_map(|(types, width)| SUBSETS.into_iter().enumerate().map(move |(at, targets)| (types, width, targets, lengths(at)))).collect()
