@@ -280,7 +280,7 @@ fn folder_of_a_model_is_inspected_as_one() {
     // A part brings the others that lie next to it.
     let part = text(&Path::new(&place).join(parts[1]));
     assert_eq!(succeed(&["tokenize", "--model", &part, "--text", "user"]).last()["ids"], json!([4, 5, 6, 7]));
-    fs::remove_file(Path::new(&place).join(parts[2])).unwrap();
+    std::fs::remove_file(Path::new(&place).join(parts[2])).unwrap();
     assert_eq!(refuse(&["tokenize", "--model", &part, "--text", "a"]).0, "gguf.split.incomplete");
 }
 

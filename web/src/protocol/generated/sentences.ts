@@ -293,7 +293,7 @@ export const CORE_SENTENCES: Readonly<Record<string, Row>> = {
   'tokenizer.id.other': ['added tokens have other ids than a file next to tokenizer.json states, as in transformers: {subject}.'],
   'tokenizer.id.range': ['the {subject} id must be {expected}, but is {found}.', 'Give tokenizer and weights of one model.'],
   'tokenizer.id.unused': ['the files name an id for {subject} that no token has, so it is not used.'],
-  'tokenizer.invalid': ['the tokenizer cannot be used: {subject}: {found}.'],
+  'tokenizer.invalid': ['the tokenizer cannot be used: ["{subject}" is not {expected}, because of {found}|{subject}: {found}].'],
   'tokenizer.key.type': ['{subject} should be {expected}, but is {found}; llama.cpp refuses such a file, too.', 'Convert the model again with a current llama.cpp.'],
   'tokenizer.merge.unknown-part': ['the merge "{subject}" joins parts that are no tokens.', 'The file is damaged or was written wrongly.'],
   'tokenizer.merges.missing': ['the tokenizer has no merges[, although "{subject}" is made of several parts][: expected {expected}, found {found}].'],
