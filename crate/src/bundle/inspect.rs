@@ -12,7 +12,7 @@ use super::state_json::check_state_json;
 use crate::error::{Error, Refusal, Result, shown, word};
 use crate::formats::{
     ByteSource, Encoding, FileTensor, GgufFile, SafetensorsFile, Warning, base_name, count_non_finite, dtype_bits, first_flaw,
-    for_each_chunk, unreadable,
+    for_each_chunk, join_parts, stem_of, unreadable,
 };
 
 /// Format of a file that can be inspected.
@@ -94,7 +94,8 @@ pub struct InspectReport {
 }
 
 /// Checks one file: stages open and bind, and with `read` also every tensor's values. Without `format` the ending of the name decides.
-/// `siblings` opens the other files of its folder, where an index finds its shards; for other formats it is not called.
+/// `siblings` opens the files of its folder, where an index finds its shards and a part of a split model the other parts; it is called for
+/// these alone.
 pub fn inspect(
     source: &dyn ByteSource,
     format: Option<FileFormat>,
@@ -118,7 +119,7 @@ pub fn inspect(
     };
     let answer = match format {
         Some(FileFormat::Safetensors) => report.safetensors(source, read),
-        Some(FileFormat::Gguf) => report.gguf(source, read),
+        Some(FileFormat::Gguf) => report.gguf(source, siblings, read),
         Some(FileFormat::Index) => siblings().and_then(|siblings| report.index(source, &siblings, read)),
         Some(FileFormat::Peft) => LoraConfig::open(source).map(|config| report.warnings = config.warnings),
         Some(FileFormat::Json) => check_state_json(source).map(|tensors| report.inventory = tensors),
@@ -186,8 +187,20 @@ impl InspectReport {
         Ok(())
     }
 
-    fn gguf(&mut self, source: &dyn ByteSource, read: bool) -> Result<()> {
-        let file = GgufFile::open(source)?;
+    fn gguf(&mut self, source: &dyn ByteSource, siblings: impl FnOnce() -> Result<Vec<Box<dyn ByteSource>>>, read: bool) -> Result<()> {
+        let file = GgufFile::open_part(source)?;
+        if file.is_part() {
+            let own = base_name(source.name());
+            let is_other = |name: &str| name != own && name.ends_with(".gguf") && stem_of(name) == stem_of(own);
+            let others: Vec<_> = siblings()?.into_iter().filter(|file| is_other(base_name(file.name()))).collect();
+            if others.is_empty() {
+                file.check_whole(own)?;
+            }
+            let opened = others.iter().map(|part| GgufFile::open_part(part)).collect::<Result<Vec<_>>>()?;
+            let parts = std::iter::once(file.clone()).chain(opened).enumerate().collect();
+            let name = |at: usize| at.checked_sub(1).map_or(own, |at| base_name(others[at].name())).to_owned();
+            join_parts(parts, name)?;
+        }
         self.warnings.extend(file.warnings.iter().cloned());
         self.inventory.extend(file.tensors.iter().cloned());
         if let Err(error) = check_tokenizer(&file) {

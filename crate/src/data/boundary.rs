@@ -27,11 +27,11 @@ impl Keys {
         self.0.extend(new);
     }
 
-    /// Finds the beginning of a row from the byte `from` on: an object whose first key is that of another row, or which is JSON and comes
-    /// after another object; after a comma `any` object, as in words between rows. What is passed over is kept, unless it is longer than a
-    /// row may be.
+    /// Finds the beginning of a row from the byte `from` on: an object whose first key is that of another row, which begins its line as far
+    /// to the right as the faulty element does, or which is JSON and comes after another object; after a comma `any` object, as in words
+    /// between rows. What is passed over is kept, unless it is longer than a row may be.
     pub fn find(&self, window: &mut Window<'_>, from: usize, any: bool, inside: bool) -> Result<Option<usize>> {
-        let (mut from, mut room) = (from, READ);
+        let (mut from, mut room, column) = (from, READ, window.indentation(0));
         loop {
             let rest = window.rest();
             let Some(at) = rest.get(from..).and_then(|rest| rest.find('{')).map(|at| from + at) else {
@@ -49,7 +49,8 @@ impl Keys {
             if object.len() < KEY && window.more()? {
                 continue;
             }
-            if self.is_row(window, at, any, inside, &mut room)? {
+            let aligned = at > 0 && column.is_some() && window.indentation(at) == column && !is_nested(window.rest(), at);
+            if aligned || self.is_row(window, at, any, inside, &mut room)? {
                 return Ok(Some(at));
             }
             from = at + 1;
@@ -91,6 +92,12 @@ impl Keys {
             }
         }
     }
+}
+
+/// Returns true if the object at `at` is the value of a key, the first of a list, or a message.
+fn is_nested(text: &str, at: usize) -> bool {
+    let (before, object) = text.split_at_checked(at).unwrap_or_default();
+    before.trim_end().ends_with(['[', ':']) || first_key(object).is_some_and(|key| matches!(&*key, "role" | "from"))
 }
 
 /// Returns the first key of an object, up to the first byte that is no letter, digit, `_`, `-` or `.` if it has no end.

@@ -26,6 +26,13 @@ impl<'a> Window<'a> {
         self.text.get(self.taken..).unwrap_or_default()
     }
 
+    /// Returns the number of blanks between the beginning of its line and the byte `at`; `None` if there is anything else.
+    pub fn indentation(&self, at: usize) -> Option<usize> {
+        let before = self.text.get(..self.taken + at)?;
+        let blank = before.len() - before.trim_end_matches([' ', '\t']).len();
+        before.get(..before.len() - blank)?.ends_with('\n').then_some(blank)
+    }
+
     /// Reads more text. Returns false at its end.
     pub fn more(&mut self) -> Result<bool> {
         if self.taken > TAKEN {

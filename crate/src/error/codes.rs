@@ -201,7 +201,7 @@ codes! {
     "gguf.offset.out-of-file" => BadModelFile, Core, "tensor \"{subject}\" begins at byte {found}, after the end of the file.", "The file was not copied or downloaded to its end: fetch it again.";
     "gguf.offset.overlap" => BadModelFile, Core, "tensor \"{subject}\" begins at byte {found}, inside another tensor.", "The file is damaged or was written wrongly.";
     "gguf.padding.final-absent" => Warning, Core, "the padding after the last tensor, {subject}, is missing. Nothing is lost by that.";
-    "gguf.split.incomplete" => BadModelFile, Core, "the model is split into {expected}, and {found} were given.";
+    "gguf.split.incomplete" => BadModelFile, Core, "the model is split into {expected}, and not all of them were given.";
     "gguf.split.mismatch" => BadModelFile, Core, "the parts do not belong together: {subject} is {found}[ instead of {expected}].", "Give all parts of one model.";
     "gguf.string.limit" => BadModelFile, Core, "the text of \"{subject}\" has {found} bytes, where {expected} are allowed.", "The file is damaged or was written wrongly.";
     "gguf.tensor.block-row" => BadModelFile, Core, "tensor \"{subject}\" cannot be divided into blocks: expected {expected}, found {found}.";

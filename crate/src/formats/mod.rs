@@ -23,7 +23,7 @@ pub use document::read_whole;
 pub use file_tensor::FileTensor;
 pub(crate) use flaw::describe_flaw;
 pub use flaw::not_json;
-pub(crate) use gguf::join_parts;
+pub(crate) use gguf::{join_parts, stem_of};
 pub use gguf::{GgmlType, GgufFile, GgufHeader, GgufSpan, GgufValue, gguf_header};
 pub use json::key_twice;
 pub(crate) use json::{DocumentError, Fields, Json, JsonFault, document as json_document, typed as json_typed};

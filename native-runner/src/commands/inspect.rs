@@ -13,7 +13,7 @@ use tabtune::portable::{Inspection, ModelIoCompatibilityContract, SharedFiles, i
 use super::Outcome;
 use crate::args::InspectArgs;
 use crate::error::{Result, RunError};
-use crate::files::{FileSource, boxed, file_name, files_of, model_of, model_sources, open_listed};
+use crate::files::{FileSource, boxed, file_name, files_of, has_ending, model_of, model_sources, open_listed};
 use crate::output::{Output, warning_line, with_code};
 use crate::selection::request;
 
@@ -27,7 +27,7 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
         return Err(RunError::Usage("options that select or rename tensors go with --contract, which takes the files together".into()));
     }
     for source in args.paths.iter().map(|path| open(path)).collect::<Result<Vec<_>>>()?.into_iter().flatten() {
-        let report = inspect(&source, format, || shards_beside(source.path()), args.read);
+        let report = inspect(&source, format, || weights_beside(source.path()), args.read);
         output.line(&report, || readable(&report))?;
     }
     for path in args.paths.iter().filter(|_| args.contract) {
@@ -137,9 +137,10 @@ fn open(path: &Path) -> Result<Vec<FileSource>> {
     Ok(open_listed(|| Ok(files_of(path)?.into_iter().filter(|p| FileFormat::of_name(&file_name(p)).is_some()).collect()))?)
 }
 
-fn shards_beside(index: &Path) -> tabtune::Result<Vec<Box<dyn ByteSource>>> {
-    let folder = index.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    open_listed(|| Ok(files_of(folder)?.into_iter().filter(|p| file_name(p).ends_with(".safetensors")).collect())).map(boxed)
+fn weights_beside(path: &Path) -> tabtune::Result<Vec<Box<dyn ByteSource>>> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let ending = if has_ending(path, &["gguf"]) { "gguf" } else { "safetensors" };
+    open_listed(|| Ok(files_of(folder)?.into_iter().filter(|p| has_ending(p, &[ending])).collect())).map(boxed)
 }
 
 fn readable(report: &InspectReport) -> String {

@@ -24,10 +24,12 @@ fn a_part_of_a_split_file_opens_with_the_parts_next_to_it() {
     let alone = refuse(&["convert", "--model", &first, "--format", "safetensors", "--to", &text(&place.join("out"))]);
     assert_eq!(alone.0, "gguf.split.incomplete");
     assert!(alone.1.contains("m-00002-of-00002.gguf"), "{}", alone.1);
+    assert_eq!(run(&["inspect", &first]).last()["code"], "gguf.split.incomplete");
     let second = write(&place, "m-00002-of-00002.gguf", part(1));
     for path in [&first, &second] {
         let found = run_on(path);
         assert!(found.good && !found.last().to_string().contains("split"), "{}", found.last());
+        assert_eq!(run(&["inspect", path]).last()["ok"], true);
     }
     std::fs::remove_dir_all(place).unwrap();
 }

@@ -21,12 +21,13 @@ fn count(data: &Dataset, code: &str) -> usize {
     data.reading_warnings().iter().filter(|warning| warning.code == code).map(|warning| warning.count).sum()
 }
 
-/// Makes a row that is one of three kinds.
+/// Makes a row that is one of four kinds; the first key of the last is that of no other row.
 fn row(kind: usize, number: usize) -> String {
     match kind {
         0 => format!("{{\"prompt\": \"p{number} }}, {{ [\", \"completion\": \"c \\\" {number}\"}}"),
         1 => json!({ "text": format!("é{number}"), "meta": [{ "a": 1 }, { "b": [] }] }).to_string(),
-        _ => format!("{{\"prompt\":\n  \"q{number}\",\n  \"completion\":\n  \"d\"\n}}"),
+        2 => format!("{{\"prompt\":\n  \"q{number}\",\n  \"completion\":\n  \"d\"\n}}"),
+        _ => format!("{{\"id{number}\": [], \"text\": \"t{number}\"}}"),
     }
 }
 
@@ -82,11 +83,13 @@ const FAULTS: usize = 37;
 /// there is a fault between them.
 fn array(case: u64) -> (String, Vec<String>, usize, bool) {
     let (mut text, mut kept, mut faulty, mut odd, mut before) = ("[".to_owned(), Vec::new(), 0, false, None);
+    let in_lines = drawn(2, case, 2) == 0;
     for at in 0..2 + drawn(0, case, 8) {
         let draw = |what: u64, end| drawn(10 * (at as u64 + 1) + what, case, end);
-        // Where a quote or bracket is missing, a row comes next, by which the end of the broken one is known.
+        // Where a quote or bracket is missing, the end of the element is known by the next row, or by an object in a line of its own.
         let hides = matches!(before, Some(5 | 6 | 16..=26 | 28 | 35));
-        let fault = (draw(3, 3) == 0 && !hides).then(|| draw(4, FAULTS));
+        let seen = in_lines && !matches!(before, Some(24 | 35));
+        let fault = (draw(3, 3) == 0).then(|| draw(4, FAULTS)).filter(|&fault| !hides || seen && broken(fault, at).starts_with('{'));
         if at > 0 {
             // Commas that are missing or too many, and a second array, cost no row.
             let loose = |fault| matches!(fault, Some(24 | 29..=32 | 35));
@@ -95,11 +98,11 @@ fn array(case: u64) -> (String, Vec<String>, usize, bool) {
             odd |= between != ",";
             text.push_str(between);
         }
-        text.push_str(["", " ", "\n", "\r\n\t"][draw(2, 4)]);
+        text.push_str(if in_lines { "\r\n  " } else { ["", " ", "\n", "\r\n\t"][draw(2, 4)] });
         match fault {
             Some(fault) => text.push_str(&broken(fault, at)),
             None => {
-                kept.push(row(draw(5, 3), at));
+                kept.push(row(draw(5, if in_lines { 4 } else { 3 }), at));
                 text.push_str(&kept[kept.len() - 1]);
             }
         }

@@ -187,6 +187,24 @@ fn a_word_is_written_only_for_its_own_rule() {
     // A token that tokenizer_config.json alone names is one, as llama.cpp finds it by its text.
     assert_eq!(word(&|document| document["added_tokens"].as_array_mut().unwrap().truncate(2)).ok().as_deref(), Some("gpt-2"));
     assert!(word(&|document| document["normalizer"] = json!({"type": "NFC"})).is_ok());
+    // llama.cpp takes a token with this text for a special one, which it is not in the folder.
+    let ordinary = word(&|document| document["model"]["vocab"]["<|eot_id|>"] = json!(800)).unwrap_err().to_string();
+    assert!(ordinary.contains("added_tokens") && ordinary.contains("<|eot_id|>"), "{ordinary}");
+}
+
+/// Named tokens that a GGUF file does not mark as special are letters in a text, also in the folder of a checkpoint.
+#[test]
+fn tokens_that_a_file_does_not_mark_stay_letters() {
+    let mut parts = byte_level("gpt-2");
+    parts.types.fill(1);
+    let tokenizer = Tokenizer::from_parts(parts).unwrap();
+    let assets = tokenizer.assets();
+    let asset = |name: &str| assets.iter().find(|(found, _)| found == name).map(|(_, bytes)| bytes.as_slice());
+    let again = Tokenizer::from_hf(asset("tokenizer.json").unwrap(), asset("tokenizer_config.json"), asset("chat_template.jinja")).unwrap();
+    let text = "a<|im_end|>b<|endoftext|>";
+    let ids = tokenizer.encode(text).unwrap();
+    assert!(ids.len() > 10 && ids == again.encode(text).unwrap(), "{ids:?}");
+    assert_eq!((again.bos(), again.pad(), again.eos().first()), (tokenizer.bos(), tokenizer.pad(), tokenizer.eos().first()));
 }
 
 /// Returns a tokenizer of pieces with a change to its `tokenizer.json`.

@@ -29,10 +29,15 @@ impl GgufFile {
     }
 }
 
+/// Returns the name of a part without its number and the number of parts.
+pub(crate) fn stem_of(name: &str) -> &str {
+    let stem = name.strip_suffix(".gguf").unwrap_or(name);
+    stem.len().checked_sub("-00001-of-00002".len()).and_then(|at| stem.get(..at)).unwrap_or(stem)
+}
+
 /// Returns the refusal that names the missing parts, derived from the name of one that is present.
 fn incomplete(count: u64, present: &[u64], name: &str) -> Refusal {
-    let stem = name.strip_suffix(".gguf").unwrap_or(name);
-    let stem = stem.len().checked_sub("-00001-of-00002".len()).and_then(|at| stem.get(..at)).unwrap_or(stem);
+    let stem = stem_of(name);
     let absent = (0..count).filter(|n| !present.contains(n));
     let mut parts: Vec<String> = Vec::new();
     for n in absent.take(LISTED + 1) {
@@ -41,7 +46,7 @@ fn incomplete(count: u64, present: &[u64], name: &str) -> Refusal {
         parts.push(if parts.len() < LISTED { part } else { "…".into() });
     }
     let refusal = refuse(word!("gguf.split.incomplete")).of(name).expected(format!("{count} parts")).found(present.len());
-    refusal.hint(format!("absent: {}", parts.join(", ")))
+    refusal.hint(format!("missing: {}", parts.join(", ")))
 }
 
 /// Joins all parts into one file and returns it with the source index of each of its tensors. The metadata are those of the first part.

@@ -144,7 +144,7 @@ export const CORE_SENTENCES: Readonly<Record<string, Row>> = {
   'gguf.offset.out-of-file': ['tensor "{subject}" begins at byte {found}, after the end of the file.', 'The file was not copied or downloaded to its end: fetch it again.'],
   'gguf.offset.overlap': ['tensor "{subject}" begins at byte {found}, inside another tensor.', 'The file is damaged or was written wrongly.'],
   'gguf.padding.final-absent': ['the padding after the last tensor, {subject}, is missing. Nothing is lost by that.'],
-  'gguf.split.incomplete': ['the model is split into {expected}, and {found} were given.'],
+  'gguf.split.incomplete': ['the model is split into {expected}; number given: {found}.'],
   'gguf.split.mismatch': ['the parts do not belong together: {subject} is {found}[ instead of {expected}].', 'Give all parts of one model.'],
   'gguf.string.limit': ['the text of "{subject}" has {found} bytes, where {expected} are allowed.', 'The file is damaged or was written wrongly.'],
   'gguf.tensor.block-row': ['tensor "{subject}" cannot be divided into blocks: expected {expected}, found {found}.'],
