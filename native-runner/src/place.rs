@@ -241,7 +241,7 @@ impl Folder {
         let mut is_checkpoint = false;
         for manifest in [self.path.join(COMPLETE).join(MANIFEST), self.path.join(MANIFEST)] {
             if self.checkpoints && manifest.symlink_metadata().is_ok() {
-                let told = |e: RunError| occupied(&self.path, format!("{}, which is not that of a checkpoint: {e}", manifest.display()));
+                let told = |_| occupied(&self.path, format!("a {MANIFEST} that no checkpoint of tabtune has"));
                 self.own.extend(named_by(&manifest).map_err(told)?);
                 is_checkpoint = true;
             }

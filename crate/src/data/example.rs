@@ -18,6 +18,26 @@ impl Example {
     pub(super) fn new(ids: Vec<u32>, counted: Vec<bool>) -> Self {
         Self { ids, counted, document: false }
     }
+
+    /// Returns true if the token at a position ends a turn or a text.
+    pub(super) fn is_end(&self, at: usize, tokenizer: &Tokenizer) -> bool {
+        self.ids.get(at).is_some_and(|id| tokenizer.is_mark(*id) || tokenizer.eos().contains(id))
+    }
+
+    /// Returns the position of the last learned token, or that of the end before it if only white space is learned after the end, as where
+    /// a template marks the line end after a turn.
+    pub(super) fn last_learned(&self, tokenizer: &Tokenizer) -> Option<usize> {
+        let last = self.counted.iter().rposition(|counted| *counted)?;
+        let is_blank = |at: usize| {
+            let text = self.ids.get(at).map(|id| tokenizer.token_text(*id));
+            self.counted.get(at) == Some(&true) && text.is_some_and(|text| text.is_ok_and(|text| text.trim().is_empty()))
+        };
+        let mut at = last;
+        while at > 0 && !self.is_end(at, tokenizer) && is_blank(at) {
+            at -= 1;
+        }
+        Some(if self.counted.get(at) == Some(&true) && self.is_end(at, tokenizer) { at } else { last })
+    }
 }
 
 /// An example made from a text, with notes on its beginning, its end and the boundary of its parts.

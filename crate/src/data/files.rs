@@ -111,7 +111,7 @@ pub(super) async fn characters(files: &[&dyn DataSource], settings: &DataSetting
                 pause(Some(source), interrupt).await?;
             }
             let place = RowPlace { file: 0, line, row: number }.of_fault(found.form);
-            let row = row.map_err(|reason| Refusal::new(word!("data.row")).found(reason).into());
+            let row = row.map_err(|reason| Refusal::new(word!("data.row")).found_whole(reason).into());
             match row.and_then(|row| read_row(&row, settings.columns.as_ref(), false)).map(|read| read.record) {
                 Ok(Record::Completion { prompt, completion }) => characters.extend(prompt.chars().chain(completion.chars())),
                 Ok(Record::Document(text)) => characters.extend(text.chars()),
@@ -203,7 +203,7 @@ async fn summary(source: &dyn DataSource, settings: &DataSettings, interrupt: &I
         let keys = row.as_ref().ok().into_iter().flat_map(Map::keys);
         let new: Vec<String> = keys.filter(|key| !columns.contains(*key)).cloned().collect();
         columns.extend(new.into_iter().take(COLUMNS - columns.len()));
-        let row = row.map_err(|fault| Refusal::new(word!("data.row")).expected("a row").found(fault).into());
+        let row = row.map_err(|fault| Refusal::new(word!("data.row")).expected("a row").found_whole(fault).into());
         let read = row.and_then(|row| read_row(&row, settings.columns.as_ref(), true));
         let shape = match read {
             Ok(read) => read.record.name(),

@@ -245,7 +245,7 @@ impl<'a> DataReader<'a> {
                     let Some((line, row)) = next else { return Ok(false) };
                     current.rows += 1;
                     let expected = || format!("a row of {}", form.name());
-                    let row = row.map_err(|fault| Refusal::new(word!("data.row")).expected(expected()).found(fault).into());
+                    let row = row.map_err(|fault| Refusal::new(word!("data.row")).expected(expected()).found_whole(fault).into());
                     let place = place(line, current.rows, &self.records.account);
                     self.records.row(place, (name, form), row, self.records.settings.columns.as_ref())?;
                 }

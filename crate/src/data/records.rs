@@ -213,13 +213,12 @@ impl<'a> Records<'a> {
 
 /// Returns true if the last learned token ends a turn or a text, and one of the two right before it, learned too, is the same.
 fn ends_twice(example: &Example, tokenizer: &Tokenizer) -> bool {
-    let Some(last) = example.counted.iter().rposition(|counted| *counted) else { return false };
+    let Some(last) = example.last_learned(tokenizer) else { return false };
     let learned = (0..last).rev().take(2).take_while(|at| example.counted.get(*at) == Some(&true));
     ends(example, tokenizer) && learned.into_iter().any(|at| example.ids.get(at) == example.ids.get(last))
 }
 
 /// Returns true if the last learned token of an example ends a turn or a text.
 fn ends(example: &Example, tokenizer: &Tokenizer) -> bool {
-    let last = example.counted.iter().rposition(|counted| *counted);
-    last.and_then(|at| example.ids.get(at)).is_some_and(|id| tokenizer.is_mark(*id) || tokenizer.eos().contains(id))
+    example.last_learned(tokenizer).is_some_and(|at| example.is_end(at, tokenizer))
 }

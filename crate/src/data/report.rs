@@ -201,8 +201,8 @@ impl Account {
     /// Records tokens that end an answer but no text, as in base models. Marks may enclose parts of an answer, and if everything is
     /// learned the user's turns count too: in these cases only the last token ends an answer.
     pub fn turn_ends(&mut self, examples: &[Example], rule: Rule, tokenizer: &Tokenizer) {
-        for Example { ids, counted, .. } in examples {
-            let last = counted.iter().rposition(|counted| *counted);
+        for example in examples {
+            let (Example { ids, counted, .. }, last) = (example, example.last_learned(tokenizer));
             let each = matches!(rule, Rule::Prefix | Rule::PerAnswer);
             let ends = |at: &usize| counted.get(*at) == Some(&true) && (Some(*at) == last || each && counted.get(at + 1) != Some(&true));
             for id in (0..ids.len()).filter(ends).filter_map(|at| ids.get(at)) {

@@ -44,14 +44,13 @@ pub(super) fn unknown(row: &Fields) -> crate::error::Error {
     let is_message = |item: &Value| item.get("role").or(item.get("from")).is_some_and(Value::is_string);
     let messages = row.iter().find(|(_, value)| value.as_array().and_then(|list| list.first()).is_some_and(is_message));
     if let Some((key, _)) = messages {
-        let refusal = Refusal::new(word!("data.shape")).expected("keys that say what is learned").found(listed(row));
+        let refusal = Refusal::new(word!("data.shape")).expected("keys that tabtune knows").found(listed(row));
         return refusal
             .hint(format!("{SHAPES}; for the messages of another key give columns: {{\"messages\": \"{}\"}}", shown(key)))
             .into();
     }
     if [["role", "content"], ["from", "value"]].iter().any(|keys| keys.iter().all(|key| row.contains_key(*key))) {
-        let refusal =
-            Refusal::new(word!("data.shape")).expected("keys that say what is learned").found("a message without its conversation");
+        let refusal = Refusal::new(word!("data.shape")).expected("a conversation").found("one message alone");
         return refusal.hint("a row is a whole conversation: {\"messages\": […]}").into();
     }
     let context = find(row, &CONTEXTS);
@@ -65,7 +64,7 @@ pub(super) fn unknown(row: &Fields) -> crate::error::Error {
         (None, None, Some(text)) if is_prose(row, &text) => format!("{{\"text\": \"{text}\"}}, or {{\"prompt\": …, \"completion\": …}}"),
         _ => "{\"text\": …}, or {\"prompt\": …, \"completion\": …}".to_owned(),
     };
-    let refusal = Refusal::new(word!("data.shape")).expected("keys that say what is learned").found(listed(row));
+    let refusal = Refusal::new(word!("data.shape")).expected("keys that tabtune knows").found(listed(row));
     refusal.hint(format!("{SHAPES}; where they have other names, give columns: {columns}")).into()
 }
 

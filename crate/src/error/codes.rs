@@ -52,7 +52,7 @@ codes! {
     "adapter.target.excluded" => Warning, Core, "the adapter's file has matrices for {subject}, but its configuration excludes this module, so they are not used. PEFT does the same.";
     "adapter.target.none" => BadModelFile, Core, "{subject} names no module, so there is nothing that the adapter changes.";
     "adapter.target.tied" => BadOption, Core, "{subject} cannot be trained in full, because it is {found}.", "Leave it out, or train a model whose embedding and head are separate.";
-    "adapter.target.unmatched" => BadModelFile, Core, "[{subject} matches nothing in this model. Expected {expected}|the adapter's configuration names {subject}, which matches nothing in this model].";
+    "adapter.target.unmatched" => BadModelFile, Core, "[{subject} matches nothing in this model. Expected {expected}|the adapter's configuration names {subject}, which applies to nothing here].";
     "adapter.target.unsupported" => BadOption, Core, "an adapter cannot be trained on {subject}[ ({found})]. Expected {expected}.";
     "adapter.type.unsupported" => BadModelFile, Core, "the adapter is of the type {subject}; only {expected} can be used.";
     "adapter.untied" => Warning, Core, "the adapter changes only one of embedding and head, which share their weights in the base model: {subject} has weights of its own from now on.";
@@ -270,7 +270,7 @@ codes! {
     "model.tensor.extra" => Warning, Core, "the model has no place for tensor {subject}, so it is left out.";
     "model.tensor.missing" => BadModelFile, Core, "tensor \"{subject}\" is missing[; its shape should be {expected}].", "Give all files of the model.";
     "model.tensor.name-twice" => BadModelFile, Core, "two tensors are called \"{subject}\".";
-    "model.tensor.prefix" => Warning, Core, "the tensors have other prefixes than usual, as {subject} shows, and are read without them.";
+    "model.tensor.prefix" => Warning, Core, "the names of the tensors begin otherwise than usual, as {subject} shows, and are taken for the usual ones.";
     "model.tensor.shape" => BadModelFile, Core, "tensor \"{subject}\" has the shape {found}, and the configuration says {expected}.", "Give weights and configuration of one model.";
     "model.tensor.unexpected" => BadModelFile, Core, "the model has no place for tensor \"{subject}\".", "The weights may belong to another model, or to a variant that tabtune does not know.";
     "model.tied.conflict" => BadModelFile, Core, "by config.json, {subject} equals the input embedding, but it has other values.", "Set tie_word_embeddings to false if the head is its own.";
@@ -371,6 +371,7 @@ codes! {
     "template.budget" => BadModelFile, Core, "the chat template costs too much: expected {expected}, found {found}.";
     "tensor.non-finite" => NonFinite, Core, "[tensor \"{subject}\" must have finite numbers: {found}|{subject} has values that are NaN or infinite].";
     "tokenizer.budget" => BadModelFile, Core, "the patterns of the tokenizer cost too much: expected {expected}, found {found}.";
+    "tokenizer.code" => Warning, Core, "{subject} names a tokenizer with Python code of its own, which is not run: the other files are read without it.";
     "tokenizer.end.default" => Warning, Core, "the file does not name the token that ends a text, so {subject} ends it, as in llama.cpp.";
     "tokenizer.end.ordinary" => Warning, Core, "config.json names the token {subject} as one that ends a text, but it is an ordinary part of texts, so it ends none.";
     "tokenizer.file.other" => Warning, Core, "{subject} is not carried along: found {found}.";

@@ -123,6 +123,11 @@ impl Error {
                 let values = self.values([&byte_offset.to_string(), looks_like.unwrap_or_default(), &format!("{byte:#04x}")]);
                 vec![Refusal { artifact: escaped(file), ..values }]
             }
+            Error::NonFinite { step, tensor, value } if tensor == "logits" => {
+                let hint =
+                    "the weights may be damaged: inspect --read, in a browser inspectFiles with read, finds values that are not finite";
+                vec![self.values([&format!("logit of token {step}"), "a finite number", &value.to_string()]).hint(hint)]
+            }
             Error::NonFinite { step, tensor, value } => {
                 vec![self.values([&format!("{tensor} of step {step}"), "a finite number", &value.to_string()])]
             }

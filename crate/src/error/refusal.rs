@@ -118,6 +118,14 @@ impl Refusal {
         self
     }
 
+    /// Sets what was found by a sentence, in which text of a file is escaped and cut already.
+    #[must_use]
+    pub(crate) fn found_whole(mut self, found: String) -> Self {
+        self.found = Some(found);
+        self.keep();
+        self
+    }
+
     /// Sets what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -68,7 +68,8 @@ impl Tokenizer {
         spaces::settle(&mut inner, ruling, settings["add_prefix_space"].as_bool())?;
         inner.set_encode_special_tokens(settings["split_special_tokens"] == true);
         let stated = Stated::of(&settings, &map, &beside, ruling, padding.as_deref())?;
-        let unusual = stated.add_to(&mut inner)?;
+        let mut unusual = stated.add_to(&mut inner)?;
+        unusual.code = settings["auto_map"].get("AutoTokenizer").is_some().then(|| CONFIG_FILE.to_owned()).into_iter().collect();
         let templates = Templates::of(&settings, &documents)?;
         let mut assets = vec![(TOKENIZER_FILE.to_owned(), vocabulary)];
         assets.extend(ASSETS.into_iter().filter_map(|name| documents.remove_entry(name)));

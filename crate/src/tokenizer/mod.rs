@@ -39,6 +39,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
+use tokenizers::{Decoder as _, Model as _};
 
 use crate::error::{Error, Result};
 
@@ -110,6 +111,8 @@ impl Tokenizer {
         drop(parts);
         let mut built = Self::from_documents(document, &config, template)?;
         built.add_eos(&eos);
+        // These documents are keys of a GGUF file.
+        built.templates.empty.iter_mut().for_each(|place| "tokenizer.chat_template".clone_into(place));
         Ok(built)
     }
 
@@ -139,8 +142,7 @@ impl Tokenizer {
     /// # Errors
     /// `model.token-range` for an id beyond the vocabulary; `tokenizer.invalid`.
     pub fn decode(&self, ids: &[u32]) -> Result<String> {
-        self.check(ids)?;
-        self.inner.decode(ids, false).map_err(|e| bad("decode", e))
+        self.decoded(ids, false)
     }
 
     /// Returns the text of `ids` without special tokens.
@@ -149,8 +151,19 @@ impl Tokenizer {
     /// As for [`Self::decode`].
     #[doc(hidden)]
     pub fn decode_plain(&self, ids: &[u32]) -> Result<String> {
+        self.decoded(ids, true)
+    }
+
+    /// Decodes ids, an added token by its own text: `tokenizers` takes what its normalizer makes of the text, such as a space before it.
+    fn decoded(&self, ids: &[u32], plain: bool) -> Result<String> {
         self.check(ids)?;
-        self.inner.decode(ids, true).map_err(|e| bad("decode", e))
+        let added = self.inner.get_added_vocabulary();
+        let tokens = ids.iter().filter_map(|id| added.get_added_tokens_decoder().get(id).map(|token| token.content.clone()).or_else(|| self.inner.get_model().id_to_token(*id)));
+        let tokens: Vec<String> = tokens.filter(|text| !plain || !added.is_special_token(text)).collect();
+        match self.inner.get_decoder() {
+            Some(decoder) => decoder.decode(tokens).map_err(|e| bad("decode", e)),
+            None => Ok(tokens.join(" ")),
+        }
     }
 
     /// Returns the text that `id` adds in the middle of a text; the replacement character represents parts of a character.

@@ -16,6 +16,7 @@ impl Tokenizer {
         let notes = [
             told(word!("tokenizer.special.absent"), &absent),
             told(word!("tokenizer.id.other"), &self.unusual.moved),
+            told(word!("tokenizer.code"), &self.unusual.code),
             told(word!("tokenizer.template.empty"), &self.templates.empty),
             self.templates.conflict.then(|| Warning::new(word!("tokenizer.template.conflict"), TEMPLATE_FILE)),
         ];

@@ -168,11 +168,11 @@ impl Stated {
         let needless = |text: &String| self.implied.contains(text) || unknown(text);
         let (implied, unlisted): (Vec<String>, Vec<String>) = new.into_iter().partition(needless);
         let with_id = |texts: Vec<String>| texts.into_iter().filter_map(|text| Some((id_of(&text)?, text))).collect();
-        Ok(Unusual { moved: moved.collect(), unlisted: with_id(unlisted), implied: with_id(implied) })
+        Ok(Unusual { moved: moved.collect(), unlisted: with_id(unlisted), implied: with_id(implied), code: Vec::new() })
     }
 }
 
-/// Unusual properties of special tokens.
+/// Unusual properties of special tokens and of the files.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Unusual {
     /// Tokens that have another id than a file states, with both.
@@ -181,6 +181,8 @@ pub(super) struct Unusual {
     pub(super) unlisted: BTreeMap<u32, String>,
     /// Tokens that only the class names, and unknown ones, that no file has with an id.
     pub(super) implied: BTreeMap<u32, String>,
+    /// Files that name Python code of the model's own.
+    pub(super) code: Vec<String>,
 }
 
 /// Reads the special token under `key` of `file`; `None` for null and for an empty text.

@@ -219,6 +219,25 @@ fn merges_that_are_none_are_refused_as_their_own_file() {
     assert!(!written(&bundle).contains_key("merges.txt"));
 }
 
+/// Llama 2 as it was published: its normalizer writes a space before a text, also before those of the added tokens.
+#[test]
+fn added_tokens_are_decoded_to_their_own_texts() {
+    let added = |id: usize, text: &str| json!({"id": id, "content": text, "special": true, "single_word": false, "lstrip": false, "rstrip": false, "normalized": true});
+    let replace = |from: &str, to: &str| json!({"type": "Replace", "pattern": {"String": from}, "content": to});
+    let document = json!({
+        "version": "1.0", "added_tokens": [added(0, "<unk>"), added(1, "<s>"), added(2, "</s>")],
+        "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}, replace(" ", "▁")]},
+        "decoder": {"type": "Sequence", "decoders": [replace("▁", " "), {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+        "model": {"type": "BPE", "unk_token": "<unk>", "vocab": {"<unk>": 0, "<s>": 1, "</s>": 2, "▁": 3, "a": 4, "▁a": 5}, "merges": ["▁ a"]},
+    });
+    let config = json!({"tokenizer_class": "LlamaTokenizer", "auto_map": {"AutoTokenizer": ["tokenization_own.Own", null]}});
+    let bundle = opened(6, &[("tokenizer.json", document.to_string().into()), ("tokenizer_config.json", config.to_string().into_bytes())]);
+    assert_eq!(codes(&bundle), [("tokenizer.code", "tokenizer_config.json")]);
+    let tokenizer = bundle.tokenizer.as_ref().unwrap();
+    assert_eq!(tokenizer.decode(&[5, 2, 1, 2]).unwrap(), "a</s><s></s>");
+    assert_eq!(tokenizer.decode_plain(&[5, 2, 1, 5]).unwrap(), "a a");
+}
+
 #[test]
 fn a_template_that_is_none_is_refused_with_the_tokenizer() {
     let tokenizer = json!({"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"},

@@ -100,7 +100,7 @@ fn a_folder_that_is_not_ours_is_refused_and_stays() {
     };
     for manifest in ["{}", "[]", "of somebody else", r#"{"format": "tabtune.checkpoint"}"#] {
         let message = occupied("manifest", &with(manifest));
-        assert!(message.contains("checkpoint.json, which is not that of a checkpoint"), "{message}");
+        assert!(message.contains("checkpoint.json that no checkpoint of tabtune has"), "{message}");
     }
     // A file that the checkpoint does not name, under a name that a save would use.
     let run = place.join("run");

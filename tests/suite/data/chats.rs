@@ -296,4 +296,8 @@ fn answers_without_an_end_are_told() {
     };
     assert!(codes("{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}").contains(&"data.end.unknown"));
     assert!(!codes(CHATML).contains(&"data.end.unknown"));
+    // Marks that enclose the line end after a turn, as those of SmolLM3 do.
+    let marked = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}{% if m.role == 'assistant' %}{% generation %}{{ m.content + '<|im_end|>\n' }}\
+        {% endgeneration %}{% else %}{{ m.content + '<|im_end|>\n' }}{% endif %}{% endfor %}";
+    assert!(!codes(marked).contains(&"data.end.unknown"));
 }

@@ -1,10 +1,12 @@
 /** Texts that the model writes, newest first. */
-import type { Trainer } from 'tabtune';
+import { escaped } from 'tabtune';
+import type { Finding, Trainer } from 'tabtune';
 
 import { byId, make } from '../dom.js';
 import { grouped } from '../format.js';
 import { chosenPrompt } from '../prompt.js';
 import { sampling } from '../settings.js';
+import { begun } from '../words.js';
 
 /** Number of entries shown; the log contains all of them. */
 export const KEPT = 60;
@@ -69,8 +71,10 @@ export class Samples {
     const prompt = chosenPrompt();
     try {
       const page = this.#entry(trainer.completedSteps, prompt);
-      for await (const token of trainer.sample(prompt, { ...sampling(), maxTokens: TOKENS, signal: controller.signal }))
-        page.append(token.text);
+      const onWarning = ({ code, message }: Finding): void =>
+        page.after(make('span', `${begun(escaped(message))} · ${escaped(code)}`, 'when'));
+      const options = { ...sampling(), maxTokens: TOKENS, signal: controller.signal, onWarning };
+      for await (const token of trainer.sample(prompt, options)) page.append(token.text);
     } catch (thrown) {
       if (!controller.signal.aborted) this.onError(thrown);
     } finally {
