@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 NAMES = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"]
-TEXTS = ["<s>hi <x> there</s>", "a<mask>b <sep>c", "<|im_start|>u\nhi<|im_end|>\n", " two  12<|endoftext|> ", "<cls>x<pad><unk> y<tool>z"]
+TEXTS = ["<s>hi <x> there</s>", "a<mask>b <sep>c", "<|im_start|>u\nhi<|im_end|>\n", " two  12<|endoftext|> ", "<cls>x<pad><unk> y<tool>z", "hi ABé 中t b\n\nhi"]
 CHAT = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
 TOOLS = [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object", "properties": {}}}}]
 ALL_NAMES = "".join("{{ %s }}|" % name for name in NAMES + ["image_token", "tool_token"]) + "{% for m in messages %}{{ m.content }};{% endfor %}"
@@ -221,7 +221,32 @@ def cases():
         if in_config is not None:
             config["chat_template"] = in_config
         yield case(f"template {name}", "bytes", config, template=file, more=more)
+    # What a class decides about the text before it is split.
+    for kind, (base, parts) in itertools.product(["PreTrainedTokenizerFast", "GPT2Tokenizer", "Qwen2Tokenizer", "GPTNeoXTokenizerFast"],
+                                                 [("bytes", lambda space: byte_level(space)), ("qwen", with_split)]):
+        for model_type, of_file, said in itertools.product(["llama", "qwen2", "mistral", "gpt2"], [True, False], [None, True, False]):
+            config = {"tokenizer_class": kind, **({} if said is None else {"add_prefix_space": said})}
+            yield case(f"space {kind} {base} {model_type} {of_file} {said}", base, config, {"pre_tokenizer": parts(of_file)}, model_type)
+    normalizer = BASES["words"]["normalizer"]
+    for key, value in [("none", None), ("do_lower_case", False), ("do_lower_case", True), ("strip_accents", False), ("strip_accents", True),
+                       ("tokenize_chinese_chars", False)]:
+        for lowercase, kind in itertools.product([True, False], ["BertTokenizer", "BertTokenizerFast", "PreTrainedTokenizerFast"]):
+            config = {"tokenizer_class": kind, **({} if value is None else {key: value})}
+            yield case(f"{kind} {lowercase} {key} {value}", "words", config, {"normalizer": {**normalizer, "lowercase": lowercase}})
+    # Flags of tokens that another file names as special.
+    for kind, split in itertools.product(["PreTrainedTokenizerFast", "Qwen2Tokenizer", "GPT2Tokenizer", "LlamaTokenizer"], [True, False]):
+        config, tokens = {"tokenizer_class": kind, "split_special_tokens": split}, {"added_tokens": [added("<x>", 261, special=False, rstrip=True)]}
+        loose = {"__type": "AddedToken", **{name: value for name, value in added("<x>", 0, lstrip=True).items() if name != "id"}}
+        for key, value in [("eos_token", "<x>"), ("eos_token", loose), ("additional_special_tokens", ["<x>"]), ("additional_special_tokens", [loose])]:
+            label = "object" if "__type" in json.dumps(value) else "text"
+            yield case(f"ordinary but named {kind} {split} {key} {label}", "bytes", {**config, key: value}, tokens)
+    yield case("code of its own", "bytes", {**plain, "tokenizer_class": "PreTrainedTokenizerFast", "auto_map": {"AutoTokenizer": ["own.Own", None]}})
     yield from published(case)
+
+
+def with_split(space):
+    split, _ = BASES["qwen"]["pre_tokenizer"]["pretokenizers"]
+    return {"type": "Sequence", "pretokenizers": [split, byte_level(space, False)]}
 
 
 def published(case):
@@ -282,6 +307,16 @@ def published(case):
     both = {**llama, "add_bos_token": True, "eos_token": "</s>", "pad_token": "</s>", "legacy": True}
     yield shape("Mistral 0.1", "llama", "mistral", {**both, "additional_special_tokens": [], "pad_token": None, "spaces_between_special_tokens": False}, (), begins("<s>"))
     yield shape("Mistral 0.3", "meta", "mistral", {**both, "add_prefix_space": None, "pad_token": None, "legacy": False}, special("[INST]", "[/INST]"), begins("<s>"))
+    of_llama = {"added_tokens": [added(token, id, normalized=True) for id, token in enumerate(["<unk>", "<s>", "</s>"])]}
+    yield case("published Llama-2 with its own tokens", "llama", {**both, "pad_token": None}, {**of_llama, "post_processor": template("llama", ["<s>"])}, "llama")
+    digits = {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True}, byte_level()]}
+    yield case("published SmolLM2 with its digits", "bytes", dict(smol), {"pre_tokenizer": digits}, "llama")
+    falcon = [{"type": "Punctuation", "behavior": "Contiguous"}, byte_level(), {"type": "Digits", "individual_digits": False},
+              {"type": "Split", "pattern": {"Regex": "[0-9][0-9][0-9]"}, "behavior": "Isolated", "invert": False}]
+    yield case("published Falcon", "bytes", {"add_prefix_space": False, "eos_token": "<|endoftext|>", "tokenizer_class": "PreTrainedTokenizerFast"},
+               {"pre_tokenizer": {"type": "Sequence", "pretokenizers": falcon}}, "llama")
+    yield case("published Yi", "llama", {**llama, "bos_token": "<|startoftext|>"}, {"normalizer": BASES["llama"]["normalizer"]["normalizers"][1]}, "llama")
+    yield case("published Gemma 1", "gemma", dict(gemma), {"pre_tokenizer": None, "post_processor": template("gemma", ["<bos>"])})
     yield shape("TinyLlama", "llama", "llama", {**both, "legacy": False, "chat_template": chatml}, (), begins("<s>"),
                 map={"bos_token": entry("<s>"), "eos_token": entry("</s>"), "pad_token": "</s>", "unk_token": entry("<unk>")})
     yield shape("Llama-2", "llama", "llama", {"decoder": False, **both, "bos_token": {"__type": "AddedToken", **entry("<s>", normalized=True)}, "pad_token": None}, (), begins("<s>"),

@@ -2,6 +2,7 @@
 
 mod dates;
 mod expressions;
+mod flaws;
 mod frame;
 mod matrix;
 mod patterns;

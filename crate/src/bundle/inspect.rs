@@ -191,7 +191,8 @@ impl InspectReport {
         let file = GgufFile::open_part(source)?;
         if file.is_part() {
             let own = base_name(source.name());
-            let is_other = |name: &str| name != own && name.ends_with(".gguf") && stem_of(name) == stem_of(own);
+            let is_gguf = |name: &str| name.to_ascii_lowercase().ends_with(".gguf");
+            let is_other = |name: &str| name != own && is_gguf(name) && stem_of(name) == stem_of(own);
             let others: Vec<_> = siblings()?.into_iter().filter(|file| is_other(base_name(file.name()))).collect();
             if others.is_empty() {
                 file.check_whole(own)?;

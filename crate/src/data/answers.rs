@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::chat::Chat;
 use super::example::Example;
@@ -66,16 +66,27 @@ impl Taught {
 /// Turns a conversation into examples. If its template marks what the model generates, that is learned. Otherwise each answer is learned
 /// from the end of the generation prompt to the end of its turn, if the whole text contains it as the text up to it does. If the template
 /// rewrites earlier turns, each answer becomes an example of its own, whose conversation ends with it, as the model sees it when it is
-/// used.
+/// used. Refuses a conversation that gives nothing to learn because its template writes nothing of it.
 pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Taught> {
     let chat = Chat { conversation: tokenizer.as_read(&chat.conversation), learned: chat.learned.clone(), keys: Vec::new() };
+    let taught = taught(&chat, loss_on, tokenizer)?;
+    // The first token of an example is never predicted.
+    let learns = |example: &Example| example.counted.iter().skip(1).any(|counted| *counted);
+    if !taught.examples.iter().any(learns) && is_written_alike(&chat.conversation, tokenizer) {
+        return Err(writes_nothing());
+    }
+    Ok(taught)
+}
+
+/// Makes the examples of a conversation that is in the form that its template reads.
+fn taught(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Taught> {
     if loss_on == LossOn::All {
         let text = written(tokenizer.render_chat(&chat.conversation, false)?)?.text;
         let last = chat.learned.len().checked_sub(1).filter(|&at| role(&chat.conversation, at) == "assistant");
         let last = last.and_then(|at| answer(&chat.conversation, at, tokenizer).ok());
         let text = ended(text, last.as_ref());
         let whole = Tokens::of(&text, tokenizer)?;
-        let learned = all_but(&chat, &whole, tokenizer)?;
+        let learned = all_but(chat, &whole, tokenizer)?;
         return Taught::whole(&chat.conversation, &whole, &learned, Rule::Whole, tokenizer);
     }
     let answers: Vec<usize> = (0..chat.learned.len()).filter(|&at| role(&chat.conversation, at) == "assistant").collect();
@@ -117,9 +128,26 @@ pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) 
 
 /// Refuses the text of a template that writes nothing of a conversation.
 fn written(rendered: Rendered) -> Result<Rendered> {
-    let refuse =
-        || Refusal::new(word!("data.template")).expected("a text").found("a chat template that writes nothing of this conversation");
-    if rendered.text.trim().is_empty() { Err(refuse().into()) } else { Ok(rendered) }
+    if rendered.text.trim().is_empty() { Err(writes_nothing()) } else { Ok(rendered) }
+}
+
+fn writes_nothing() -> Error {
+    Refusal::new(word!("data.template")).expected("a text").found("a chat template that writes nothing of this conversation").into()
+}
+
+/// Returns true if the template writes the same text for other messages of the same roles.
+fn is_written_alike(conversation: &Conversation, tokenizer: &Tokenizer) -> bool {
+    const OTHERS: [&str; 2] = ["content 7351", "content 1537"];
+    let other = |message: &Value| {
+        let content = &message["content"];
+        let [first, second] = OTHERS;
+        let text = if content.to_string().contains(first) { second } else { first };
+        let content = if content.is_array() { json!([{"type": "text", "text": text}]) } else { json!(text) };
+        json!({"role": message["role"], "content": content})
+    };
+    let others = Conversation { messages: conversation.messages.iter().map(other).collect(), ..conversation.clone() };
+    let [own, others] = [conversation, &others].map(|conversation| tokenizer.render_chat(conversation, false).ok());
+    own.is_some() && own == others
 }
 
 /// Returns the spans of the text except for the answers that are read but not learned.
@@ -150,8 +178,11 @@ fn unusable(found: impl Into<String>) -> Error {
 
 fn without_assistant(conversation: &Conversation) -> Error {
     let roles: BTreeSet<&str> = (0..conversation.messages.len()).map(|at| role(conversation, at)).collect();
+    if roles.is_empty() {
+        return unusable("an empty list of messages");
+    }
     let roles: Vec<String> = roles.into_iter().map(shown).collect();
-    unusable(format!("no message with the role assistant, but {}", if roles.is_empty() { "none".into() } else { roles.join(", ") }))
+    unusable(format!("no message with the role assistant, but {}", roles.join(", ")))
 }
 
 fn role(conversation: &Conversation, at: usize) -> &str {

@@ -1,5 +1,7 @@
 //! The rows of a JSON array. A faulty one costs no other: reading continues at the next element.
 
+use serde::de::IgnoredAny;
+
 use super::boundary::{Keys, first_key};
 use super::element::{Element, End};
 use super::json::ROW_BYTES;
@@ -183,13 +185,15 @@ impl<'a> Array<'a> {
             let own = first_key(self.window.rest());
             self.keys.learn(own);
             let next = match end {
-                Some(End::Next(at)) => Some(at),
+                Some(End::Next(at)) if self.begins_object(at)? => Some(at),
                 _ => {
                     let any = !self.window.rest().starts_with(['{', '[']);
                     self.keys.find(&mut self.window, element.last_token, any, self.inside)?
                 }
             };
             let text = self.window.rest().get(..next.unwrap_or(self.window.rest().len())).unwrap_or_default();
+            let next = next.map(|next| bare_after_object(text).unwrap_or(next));
+            let text = text.get(..next.unwrap_or(text.len())).unwrap_or_default();
             let text = text.trim_end().trim_end_matches(',');
             let row = if long { Err(too_long()) } else { row::value(text, line).and_then(object) };
             self.go_to(next);
@@ -206,6 +210,13 @@ impl<'a> Array<'a> {
         Ok((line, row))
     }
 
+    /// Returns true unless the bracket at `at` is that of a text: an object does not begin with a backslash.
+    fn begins_object(&mut self, at: usize) -> Result<bool> {
+        let inside = |window: &Window<'a>| window.rest().get(at + 1..).unwrap_or_default().trim_start().chars().next();
+        while inside(&self.window).is_none() && self.window.more()? {}
+        Ok(inside(&self.window) != Some('\\'))
+    }
+
     /// Returns true if an element that ends at `end` is an object or a list, or is followed by what may follow an element.
     fn is_followed(&mut self, end: usize) -> Result<bool> {
         while self.window.rest().get(end..).unwrap_or_default().trim_start().is_empty() && self.window.more()? {}
@@ -213,4 +224,20 @@ impl<'a> Array<'a> {
         let next = self.window.rest().get(end..).and_then(|rest| rest.trim_start().bytes().next());
         Ok(nested || next.is_none_or(|next| b",]{[/#".contains(&next)))
     }
+}
+
+/// Returns the byte at which values that are no objects begin, if each is in a line of its own and they are all that follows an object and
+/// its comma at the end of a text: they are elements of the array.
+fn bare_after_object(text: &str) -> Option<usize> {
+    let (mut rest, mut found) = (text.trim_end(), None);
+    while let Some((before, line)) = rest.rsplit_once('\n') {
+        let value = line.trim().trim_end_matches(',');
+        let is_bare = value.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-');
+        if !is_bare || serde_json::from_str::<IgnoredAny>(value).is_err() {
+            break;
+        }
+        found = Some(before.len() + 1 + (line.len() - line.trim_start().len()));
+        rest = before.trim_end();
+    }
+    found.filter(|_| rest.ends_with("},"))
 }

@@ -60,9 +60,8 @@ impl Keys {
     /// Returns true if a row begins with the bracket at `at`.
     fn is_row(&self, window: &mut Window<'_>, at: usize, any: bool, inside: bool, room: &mut usize) -> Result<bool> {
         let (before, rest) = window.rest().split_at_checked(at).unwrap_or_default();
-        let (blank, before) = (before.len() - before.trim_end().len(), before.trim_end());
-        let separated =
-            before.ends_with([',', '}', ']', '[']) || window.rest().get(at - blank..at).is_some_and(|blank| blank.contains('\n'));
+        let (passed, before) = (before, before_comments(before));
+        let separated = before.ends_with([',', '}', ']', '[']) || passed.get(before.len()..).is_some_and(|passed| passed.contains('\n'));
         if separated && (any || first_key(rest).is_some_and(|key| self.0.contains(&key))) {
             return Ok(true);
         }
@@ -92,6 +91,38 @@ impl Keys {
             }
         }
     }
+}
+
+/// Returns the text without the white space and the comments at its end.
+fn before_comments(text: &str) -> &str {
+    let mut rest = text;
+    loop {
+        let kept = rest.trim_end();
+        let ends_line = rest.get(kept.len()..).is_some_and(|blank| blank.contains('\n'));
+        let start = match kept.strip_suffix("*/") {
+            Some(comment) => {
+                let marks = comment.as_bytes().windows(2).rposition(|two| two == b"/*" || two == b"*/");
+                marks.filter(|at| comment.get(*at..).is_some_and(|from| from.starts_with("/*")))
+            }
+            None if ends_line && !kept.ends_with([',', '}', ']', '[']) => line_comment(kept),
+            None => None,
+        };
+        match start.and_then(|start| kept.get(..start)) {
+            Some(before) => rest = before,
+            None => return kept,
+        }
+    }
+}
+
+/// Returns the byte at which a comment up to the end of the last line begins: in a line of its own, or after a row or its comma.
+fn line_comment(text: &str) -> Option<usize> {
+    let line = text.rfind('\n').map_or(0, |at| at + 1);
+    let begins = |at: &usize| text.get(*at..).is_some_and(|from| from.starts_with('#') || from.starts_with("//"));
+    let follows = |at: &usize| {
+        let before = text.get(line..*at).map(str::trim_end);
+        before.is_some_and(|before| before.is_empty() || before.ends_with([',', '}', ']', '[']))
+    };
+    (line..text.len()).find(|at| begins(at) && follows(at))
 }
 
 /// Returns true if the object at `at` is the value of a key, the first of a list, or a message.

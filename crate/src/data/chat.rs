@@ -131,7 +131,15 @@ pub(super) fn chat(row: &Fields, messages: &[Value], from: usize) -> Result<Chat
 
 /// Returns the refusal of a part of the message `index`.
 fn of_message(index: usize, fault: MessageFault) -> Refusal {
-    let refusal = refuse(index, if fault.of_content { word!("data.message.part") } else { word!("data.shape") });
+    let refusal = match fault.key.as_str() {
+        _ if fault.of_content => refuse(index, word!("data.message.part")),
+        // The role says which messages are learned.
+        "role" => refuse(index, word!("data.shape")),
+        _ => {
+            let place = fault.place().map_or_else(String::new, |key| format!(", {key}"));
+            Refusal::new(word!("data.row")).subject(&format!("message {index}{place}"))
+        }
+    };
     let refusal = refusal.expected(fault.expected).found(fault.found);
     let is_part = fault.of_content && fault.key != "content";
     if is_part { refusal.hint("only texts are trained: write what the part shows as text, or leave it out") } else { refusal }
@@ -143,26 +151,29 @@ fn names(row: &Fields) -> Result<Fields> {
     for (key, value) in row.iter().filter(|(_, value)| !value.is_null()) {
         match (key.as_str(), value) {
             ("tools", tools) => {
-                let refuse = |fault: MessageFault| Refusal::new(word!("data.shape")).expected(fault.expected).found(fault.found);
+                let refuse = |fault: MessageFault| {
+                    let refusal = Refusal::new(word!("data.row"));
+                    let refusal = if let Some(key) = fault.place() { refusal.subject(key) } else { refusal };
+                    refusal.expected(fault.expected).found(fault.found)
+                };
                 names.insert(key.clone(), read_tools(tools).map_err(refuse)?);
             }
             // A list is often stored as JSON text.
             ("documents", list @ Value::Array(_)) => drop(names.insert(key.clone(), list.clone())),
             ("documents", other) => {
                 let list = other.as_str().and_then(|text| serde_json::from_str::<Vec<Value>>(text).ok());
-                let refuse =
-                    || Refusal::new(word!("data.shape")).expected("documents: a list, or its JSON").found(shown(&other.to_string()));
+                let refuse = || Refusal::new(word!("data.row")).expected("documents: a list, or its JSON").found(shown(&other.to_string()));
                 names.insert(key.clone(), list.ok_or_else(refuse)?.into());
             }
             ("chat_template_kwargs", Value::Object(given)) => {
                 if let Some(name) = given.keys().find(|name| ["messages", "add_generation_prompt"].contains(&name.as_str())) {
-                    let refusal = Refusal::new(word!("data.shape")).expected("chat_template_kwargs: names of the template's own");
+                    let refusal = Refusal::new(word!("data.row")).expected("chat_template_kwargs: names of the template's own");
                     return Err(refusal.found(name).into());
                 }
                 names.extend(given.clone());
             }
             ("chat_template_kwargs", other) => {
-                let refusal = Refusal::new(word!("data.shape")).expected("chat_template_kwargs: an object");
+                let refusal = Refusal::new(word!("data.row")).expected("chat_template_kwargs: an object");
                 return Err(refusal.found(shown(&other.to_string())).into());
             }
             _ => {}

@@ -19,9 +19,9 @@ impl Example {
         Self { ids, counted, document: false }
     }
 
-    /// Returns true if the token at a position ends a turn or a text.
+    /// Returns true if the token at a position ends a turn or a text, or is another special one that may end them.
     pub(super) fn is_end(&self, at: usize, tokenizer: &Tokenizer) -> bool {
-        self.ids.get(at).is_some_and(|id| tokenizer.is_mark(*id) || tokenizer.eos().contains(id))
+        self.ids.get(at).is_some_and(|id| tokenizer.may_end(*id))
     }
 
     /// Returns the position of the last learned token, or that of the end before it if only white space is learned after the end, as where

@@ -117,6 +117,7 @@ fn form_of(source: &dyn DataSource, head: &Head, hint: Option<Form>, partial: bo
             // The first row is longer than the examined part.
             _ if !head.whole && head.lines().count() == 1 && first_is_object(source, partial)? => Form::Jsonl,
             Some(Outline::Array { .. }) => Form::Json,
+            None if hint == Some(Form::Json) && head.has_lines_of_objects() => Form::Jsonl,
             _ if hint == Some(Form::Json) => Form::Json,
             _ => Form::Text,
         });
@@ -181,6 +182,23 @@ impl Head {
         }
         let complete = self.lines().count().min(LINES) - usize::from(!self.whole && self.lines().count() <= LINES);
         2 * self.lines().take(complete).filter(is_object).count() > complete
+    }
+
+    /// Detects objects without the brackets of a list, in a file whose name indicates one: another one begins in a line after the first, or
+    /// most of the first lines are, or would be, an object each.
+    fn has_lines_of_objects(&self) -> bool {
+        let mut objects = serde_json::Deserializer::from_str(&self.text).into_iter::<Map<String, Value>>();
+        if let Some(Ok(_)) = objects.next() {
+            let after = self.text.get(objects.byte_offset()..).unwrap_or_default();
+            let before_next = |after: &str| after.split_once('{').map(|(between, _)| between.replace(',', ""));
+            return before_next(after).is_some_and(|between| between.contains('\n') && between.trim().is_empty());
+        }
+        let (mut lines, mut objects) = (0, 0);
+        for line in self.lines().take(LINES).map(str::trim) {
+            lines += 1;
+            objects += usize::from(line.starts_with('{') && line.trim_end_matches(',').ends_with('}'));
+        }
+        objects > 1 && 2 * objects > lines
     }
 
     /// Detects an array of objects: most of the first elements are, so that a faulty one among them is reported as such.

@@ -43,6 +43,8 @@ pub struct Loader {
     on_long: OnLong,
     /// Number of sequences in the run.
     sequences: f64,
+    /// Number of sequences in the first epoch that has any, and of the pieces in them.
+    first: [usize; 2],
     state: LoaderState,
     source: Source,
     order: Order,
@@ -95,12 +97,26 @@ impl Loader {
         let source = Source::of(dataset.train(), seq_len, on_long, mixture)?;
         let state = LoaderState { seed, seq_len, epoch: 0, cursor: 0, digest: dataset.digest() };
         let order = source.order(dataset.train(), Packing { seq_len, packing, order: data_order, seed, epoch: 0 });
-        if order.len() == 0 {
-            let rule = "weights by which at least one row comes in an epoch";
+        // Weights may leave the first epochs empty, if the number of epochs says that rows come in later ones.
+        let later = match (&source, config.epochs) {
+            (Source::Examples(pieces, mixture), Some(epochs)) if order.len() == 0 => {
+                let epoch = mixture.first_epoch(pieces, dataset.train().entries(), epochs);
+                epoch.map(|epoch| source.order(dataset.train(), Packing { seq_len, packing, order: data_order, seed, epoch }))
+            }
+            _ => None,
+        };
+        let filled = later.as_ref().unwrap_or(&order);
+        if filled.len() == 0 {
+            let within = if config.epochs.is_some() { "the epochs of the run" } else { "an epoch" };
+            let rule = format!("weights by which at least one row comes in {within}");
             return Err(Error::InvalidConfig(vec![Fault::new("data_weights", rule, format!("{:?}", config.data_weights))]));
         }
+        let first = match filled {
+            Order::Windows(windows) => [windows.len(), windows.items()],
+            Order::Starts(starts) => [starts.len(); 2],
+        };
         let sequences = config.steps as f64 * (batch_size * config.gradient_accumulation_steps) as f64;
-        Ok(Self { batch_size, data_order, packing, on_long, sequences, state, source, order })
+        Ok(Self { batch_size, data_order, packing, on_long, sequences, first, state, source, order })
     }
 
     /// Returns how the pieces of the epoch of `state` fill its sequences.
@@ -162,9 +178,10 @@ impl Loader {
     /// Returns the number of sequences in `epochs`, of which each is as long as the first, but for shares that come in some of them alone.
     pub(super) fn sequences_in(&self, dataset: &Dataset, epochs: f64) -> f64 {
         let (windows, part) = (self.items_per_epoch() as f64, dataset.train());
-        let (Source::Examples(pieces, mixture), Order::Windows(first)) = (&self.source, &self.order) else { return windows * epochs };
+        let Source::Examples(pieces, mixture) = &self.source else { return windows * epochs };
         let total = mixture.total(pieces, part.entries(), epochs);
-        total.map_or(windows * epochs, |total| total * windows / first.items() as f64)
+        let [first, pieces] = self.first.map(|count| count as f64);
+        total.map_or(windows * epochs, |total| total * first / pieces)
     }
 
     /// Returns the files of which the run reads nothing by their weights: index, number of pieces, and weight.

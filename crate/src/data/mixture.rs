@@ -51,6 +51,13 @@ impl Mixture {
         varies.then_some(total)
     }
 
+    /// Returns the first epoch in which a piece comes, if one comes in `epochs`.
+    pub fn first_epoch(&self, pieces: &Pieces, entries: EntrySlice<'_>, epochs: f64) -> Option<u64> {
+        let counts: Vec<(usize, f64)> = self.counts(pieces, entries).filter(|(count, _)| *count > 0).collect();
+        let comes = |by: f64| counts.iter().any(|(count, weight)| weight.floor() >= 1.0 || drawn(*count, weight.fract(), by) >= 1.0);
+        (0..epochs.ceil() as u64).find(|epoch| comes(*epoch as f64 + 1.0))
+    }
+
     /// Returns the files of which nothing comes in `epochs`, with the number of their pieces and their weight.
     pub fn absent(&self, pieces: &Pieces, entries: EntrySlice<'_>, epochs: f64) -> Vec<(usize, usize, f64)> {
         let counts = self.counts(pieces, entries).enumerate();

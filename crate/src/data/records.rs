@@ -10,8 +10,11 @@ use super::hash::DataHash;
 use super::note::Note;
 use super::place::RowPlace;
 use super::report::Account;
+use super::row::SEVERAL;
 use super::shape::{Read, Record, read_row};
+use super::split::none_kept;
 use super::store::ExampleStore;
+use super::table::FEWER_NAMES;
 use super::unread_parts::UnreadParts;
 use crate::config::{Columns, DataSettings, Form, OnBadRow};
 use crate::error::{Error, Refusal, Result, Word, word};
@@ -52,11 +55,15 @@ impl<'a> Records<'a> {
         Self { settings, tokenizer, account, hash, examples, faults, faulty: 0, unread, has_template: false }
     }
 
-    /// Refuses rows that cannot be used; the first of them are listed.
+    /// Refuses rows that cannot be used; the first of them are listed. Warns if none of the others is kept for evaluation.
     pub fn check(&mut self) -> Result<()> {
+        if let Some(reason) = none_kept(&self.examples.entries, self.settings).filter(|_| !self.settings.partial) {
+            let message = Refusal::told(word!("data.validation.none"), ["", "", &reason]).to_string();
+            self.account.warn(word!("data.validation.none"), None, message);
+        }
         let beyond = self.faulty.saturating_sub(FAULTS);
         if let Some(last) = self.faults.last_mut().filter(|_| beyond > 0) {
-            last.hint = Some(format!("{beyond} more rows cannot be used"));
+            last.hint = Some(format!("{beyond} more row{} cannot be used", if beyond == 1 { "" } else { "s" }));
         }
         // If nothing is left, the faults explain why.
         let goes_on = self.settings.on_bad_row == OnBadRow::Skip && !self.examples.entries.is_empty();
@@ -134,12 +141,8 @@ impl<'a> Records<'a> {
             let hint = refusal.hint.take().map_or_else(String::new, |hint| format!("{hint}; "));
             refusal.hint = Some(format!("{hint}to learn the file as a text, give the form text"));
         }
-        if form == Form::Jsonl
-            && refusal.hint.is_none()
-            && refusal.found.as_deref().is_some_and(|found| found.contains("EOF while parsing"))
-        {
-            refusal.hint =
-                Some("each line of such a file is a whole row; for objects over several lines, make a list: [{…}, {…}]".to_owned());
+        if refusal.hint.is_none() {
+            refusal.hint = refusal.found.as_deref().and_then(|found| advice(form, found)).map(str::to_owned);
         }
         if self.settings.on_bad_row == OnBadRow::Skip {
             let message = Refusal::told(word!("data.row.skipped"), ["", "", &refusal.to_string()]);
@@ -208,6 +211,21 @@ impl<'a> Records<'a> {
             self.account.end_unknown(NO_END);
         }
         encoded.example
+    }
+}
+
+/// Returns what to do about a row of this form that cannot be read, by its fault.
+fn advice(form: Form, fault: &str) -> Option<&'static str> {
+    let has = |words: &str| fault.contains(words);
+    match form {
+        Form::Jsonl if has("EOF while parsing") => {
+            Some("each line of such a file is a whole row; for objects over several lines, make a list: [{…}, {…}]")
+        }
+        Form::Jsonl if has(SEVERAL) || has("trailing characters") => Some("each line must hold one object, and nothing after it"),
+        Form::Json if has(SEVERAL) => Some("make a list of them: [{…}, {…}]"),
+        Form::Csv if has(FEWER_NAMES) => Some("put quotes around a field that has a separator in it, as in \"hello, world\""),
+        Form::Tsv if has(FEWER_NAMES) => Some("put quotes around a field that has a tab in it"),
+        _ => None,
     }
 }
 

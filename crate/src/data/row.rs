@@ -13,6 +13,9 @@ use crate::error::shown;
 /// A row, or the reason why it cannot be read.
 pub(super) type Row = std::result::Result<Map<String, Value>, String>;
 
+/// Words after the number of objects in the fault of several in the place of one row.
+pub(super) const SEVERAL: &str = "objects in the place of one";
+
 /// Returns the fault of a row that is too long.
 pub(super) fn too_long() -> String {
     format!("a row of more than {} MiB", ROW_BYTES >> 20)
@@ -23,7 +26,14 @@ pub(super) fn too_long() -> String {
 /// # Errors
 /// The reason why it is not an object.
 pub(super) fn parsed(text: &str, line: usize) -> Row {
-    value(text, line).and_then(object)
+    value(text, line).and_then(object).map_err(|fault| several(text).unwrap_or(fault))
+}
+
+/// Returns the fault of a text that has several objects, one after another.
+fn several(text: &str) -> Option<String> {
+    let objects = serde_json::Deserializer::from_str(text).into_iter::<Map<String, Value>>();
+    let count = objects.map(|object| object.ok().map(|_| 1usize)).sum::<Option<usize>>()?;
+    (count > 1).then(|| format!("{count} {SEVERAL}"))
 }
 
 /// Parses a JSON text that begins at `line` of its file.

@@ -10,6 +10,16 @@ pub(super) fn trained(count: usize, settings: &DataSettings) -> usize {
     count - ((count as f64 * settings.validation_fraction.clamp(0.0, 1.0)).round() as usize).min(count)
 }
 
+/// Returns why no row is kept for evaluation, if a share of them is to be kept.
+pub(super) fn none_kept(entries: &Entries, settings: &DataSettings) -> Option<String> {
+    let rows = entries.last().map_or(0, |last| last.row() as usize + 1);
+    let share = settings.validation_fraction;
+    if share <= 0.0 || rows == 0 || rows > 1 && trained(rows, settings) < rows {
+        return None;
+    }
+    Some(if rows == 1 { "a single row cannot be divided".to_owned() } else { format!("{share} of {rows} rows is less than half a row") })
+}
+
 /// Moves the examples of the training part before those kept for evaluation, and returns their number. Examples of one row stay together.
 pub(super) fn split(entries: &mut Entries, settings: &DataSettings) -> usize {
     let rows = entries.last().map_or(0, |last| last.row() as usize + 1);

@@ -9,6 +9,9 @@ use super::suggest::named;
 use super::text::TextReader;
 use crate::error::Result;
 
+/// Words before the number of columns in the fault of a row that has more fields.
+pub(super) const FEWER_NAMES: &str = "where the first line has only";
+
 /// The rows of a table.
 pub(super) struct Table<'a> {
     records: Records<'a>,
@@ -67,7 +70,8 @@ impl<'a> Table<'a> {
             }
             let (count, s) = (fields.len(), if fields.len() == 1 { "" } else { "s" });
             let until = if end > line + 1 { format!(" up to line {}", end - 1) } else { String::new() };
-            Err(format!("{count} field{s}{until}, where the first line has {}", names.len()))
+            let where_first_has = if count > names.len() { FEWER_NAMES } else { "where the first line has" };
+            Err(format!("{count} field{s}{until}, {where_first_has} {}", names.len()))
         });
         Ok(Some((line, row)))
     }

@@ -52,8 +52,8 @@ impl UnreadParts {
     }
 }
 
-/// Describes what a template's use of a message may depend on: its role, its keys, the kind of its content, that it is the first one, and the
-/// role of the next one.
+/// Describes what a template's use of a message may depend on: its role, its keys and which of them are empty, the kind of its content, that
+/// it is the first one, and the role of the next one.
 fn kind_of(chat: &Chat, at: usize) -> String {
     let role = |at: usize| chat.conversation.messages.get(at).and_then(|message| message["role"].as_str()).unwrap_or_default();
     let message = chat.conversation.messages.get(at).unwrap_or(&Value::Null);
@@ -63,8 +63,21 @@ fn kind_of(chat: &Chat, at: usize) -> String {
         Value::Array(_) => "parts",
         _ => "none",
     };
-    let keys = chat.keys.get(at).map(|keys| keys.join("\n")).unwrap_or_default();
+    let keys = chat.keys.get(at).map(Vec::as_slice).unwrap_or_default();
+    let is_empty = |key: &String| if says_nothing(message, key) { " empty" } else { "" };
+    let keys: Vec<String> = keys.iter().map(|key| format!("{key}{}", is_empty(key))).collect();
+    let keys = keys.join("\n");
     format!("{}\n{}\n{}\n{content}\n{keys}", role(at), at == 0, role(at + 1))
+}
+
+/// Returns true if the value at a key is empty, so that nothing is lost where it is not read.
+fn says_nothing(message: &Value, key: &str) -> bool {
+    match message.get(key) {
+        Some(Value::String(text)) => text.trim().is_empty(),
+        Some(Value::Array(list)) => list.is_empty(),
+        Some(Value::Object(fields)) => fields.is_empty(),
+        _ => false,
+    }
 }
 
 /// Returns the keys of a message that neither the text of the conversation up to it nor that of the whole depends on: a template may write a
@@ -87,7 +100,10 @@ fn in_message(chat: &Chat, at: usize, tokenizer: &Tokenizer) -> Vec<String> {
         }
         differ(conversation, &other, tokenizer)
     };
-    let is_read = |key: &str| is_read_in(&to_here, key) || is_read_in(&whole, key);
+    let is_read = |key: &str| {
+        let empty = whole.messages.get(at).is_some_and(|message| says_nothing(message, key));
+        empty || is_read_in(&to_here, key) || is_read_in(&whole, key)
+    };
     let keys = chat.keys.get(at).map(Vec::as_slice).unwrap_or_default();
     let unread = keys.iter().filter(|key| !is_read(key));
     unread.map(|key| format!("messages[].{key} of the role {role}")).collect()

@@ -39,7 +39,7 @@ codes! {
     "adapter.field.unknown" => Warning, Core, "the field {subject} is not known and is ignored.";
     "adapter.json" => BadModelFile, Core, "the file is not valid JSON[: found {found}].", "Give the adapter_config.json that PEFT wrote.";
     "adapter.key.duplicate" => BadModelFile, Core, "the key \"{subject}\" occurs twice.";
-    "adapter.pair.absent" => Warning, Core, "the adapter is meant to change {subject}, but its file has no matrices for it, although it has them for other blocks. That module stays as it is in the base model.";
+    "adapter.pair.absent" => Warning, Core, "the adapter's file has no matrices for {subject}, which the adapter is meant to change, although it has them for other blocks. What has none stays as it is in the base model.";
     "adapter.pair.incomplete" => BadModelFile, Core, "{subject} has {found}, but needs {expected}.", "The file is damaged or was written wrongly.";
     "adapter.pattern.count" => BadModelFile, Core, "{subject} has {found} entries, where {expected} are allowed.";
     "adapter.pattern.invalid" => BadModelFile, Core, "[the pattern \"{found}\" in {subject} cannot be used: expected {expected}|the pattern {subject} cannot be used, because it is not a regular expression or has look-around or back references: it excludes nothing].";
@@ -124,7 +124,7 @@ codes! {
     "data.message.weight" => BadOption, Core, "[{subject}: ]expected {expected}, found {found}.";
     "data.missing" => BadOption, Page, "the training data of this run were not saved with it.", "Give the same data again, as the option data.";
     "data.newlines" => Warning, Core, "{subject} has line ends CR LF or CR; each is read as LF, as Python reads a text.";
-    "data.no-targets" => BadOption, Core, "none of the {found} examples has anything to learn in its first {expected} tokens.", "Use longer sequences.";
+    "data.no-targets" => BadOption, Core, "no example has anything to learn in its first {expected} tokens (number of examples: {found}).", "Use longer sequences.";
     "data.no-validation" => BadOption, Core, "there are too few data to evaluate on: expected {expected}, found {found}.";
     "data.not-kept" => Warning, Page, "the run is saved without its data: {found}", "It will ask for them when it is resumed.";
     "data.parquet" => BadOption, Both, "[{found} cannot be read here: expected {expected}|the Parquet file cannot be read: {found}].", "Convert it to JSON lines.";
@@ -133,12 +133,13 @@ codes! {
     "data.row.skipped" => Warning, Core, "rows that cannot be used were left out, as on_bad_row says. The first: {found}";
     "data.settings.unused" => Warning, Core, "the data have no rows, so these settings have no effect: {found}.";
     "data.shape" => BadOption, Core, "[{subject}: ]this row does not say what is learned from it: expected {expected}, found {found}.";
-    "data.share" => Warning, Core, "none of the {found} examples of {subject} comes in this run, because of its weight {expected}.", "More epochs or a greater weight bring some.";
+    "data.share" => Warning, Core, "no example of {subject} comes in this run, because of its weight {expected} (number of examples: {found}).", "More epochs or a greater weight bring some.";
     "data.template" => BadOption, Core, "[{subject}: this row cannot be learned: expected {expected}, found {found}|{subject}: the chat template of the model refuses this chat|this model cannot write chats: {found}].";
     "data.tokens" => BadOption, Core, "the token ids cannot be used: {found}.";
-    "data.too-short" => BadOption, Core, "the data have {found} tokens, and at least {expected} are needed.", "Give more text, or use shorter sequences.";
+    "data.too-short" => BadOption, Core, "the data have too few tokens ({found}); at least {expected} are needed.", "Give more text, or use shorter sequences.";
     "data.unknown" => Warning, Core, "the vocabulary has no token for these, so the model reads its unknown token instead: {found}.";
-    "data.untaught" => Warning, Core, "{found} examples are left out, because nothing in their first {expected} tokens is learned.";
+    "data.untaught" => Warning, Core, "examples are left out, because nothing in their first {expected} tokens is learned: {found}.";
+    "data.validation.none" => Warning, Core, "nothing is kept for evaluation: {found}.", "Choose a larger share (validation_fraction), or give other data for evaluation.";
     "data.validation.unused" => Warning, Both, "nothing evaluates {subject}.", "Use {expected}.";
     "delta.base.mismatch" => Integrity, Core, "the delta belongs to other weights: expected the digest {expected}, found {found}.", "Give the weights that the delta was made from.";
     "delta.keys.differ" => BadModelFile, Core, "the two sides do not have the same tensors: \"{subject}\" is {found}.";
@@ -160,8 +161,8 @@ codes! {
     "export.gguf.name" => BadOption, Core, "{?artifact}GGUF cannot hold [the tensor name \"{subject}\"|a tensor without a name]: expected {expected}.";
     "export.gguf.normalizer" => Warning, Core, "the tokenizer composes characters ({subject}) before it splits a text, and llama.cpp does not: a text with separate accents gets other ids there.";
     "export.gguf.quantised-source" => BadOption, Core, "{?artifact}tensor \"{subject}\" is stored as {expected}; encoding it again as {found} would lose more precision.";
-    "export.gguf.token-border" => Warning, Core, "GGUF cannot say that {subject} takes the spaces around it, or is only found as a whole word: texts with it may get other ids there.";
-    "export.gguf.tokenizer" => BadOption, Core, "GGUF cannot hold this tokenizer: [its {subject} may have {expected}, and has {found}|expected {expected}, found {found}|expected {expected}].", "Export safetensors, which carries the tokenizer as it is.";
+    "export.gguf.token-border" => Warning, Core, "GGUF cannot say that a token takes the spaces around it, or is only found as a whole word, so texts with such a token may get other ids there: {subject}.";
+    "export.gguf.tokenizer" => BadOption, Core, "GGUF cannot hold this tokenizer[. Its {subject} should have {expected}, but has {found}|. Its {subject} {found}|: expected {expected}, found {found}|: expected {expected}].", "Export safetensors, which carries the tokenizer as it is.";
     "export.gguf.type" => BadOption, Core, "[tensor \"{subject}\": ]the type {found} cannot be written to GGUF[; expected {expected}].";
     "export.gguf.type-kept" => Warning, Core, "the matrices that training did not change keep the types of the base file: {subject}.", "Convert the result to have one type in all of them.";
     "export.gguf.type-unused" => Warning, Core, "no matrix of this model has rows of whole blocks of {subject}, so all of them are written in other types.";
@@ -170,7 +171,7 @@ codes! {
     "export.lora.lost" => Warning, Core, "{subject} keeps less than half of what the adapter changes, because its type has too few digits.", "Keep the adapter as a file of its own, or ask for a type with more digits.";
     "export.lora.unrepresentable" => BadOption, Core, "{?artifact}an adapter in GGUF holds only {expected}, and \"{subject}\" is {found}.";
     "export.name.invalid" => BadOption, Core, "{artifact} cannot hold the tensor name \"{subject}\".", "Rename the tensor.";
-    "export.non-finite" => NonFinite, Core, "tensor \"{subject}\" has {found} values, but needs {expected}.", "Export it as f32, which can hold them.";
+    "export.non-finite" => NonFinite, Core, "tensor \"{subject}\" needs {expected}, and has others: {found}.", "Export it as f32, which can hold them.";
     "export.overflow" => BadOption, Core, "tensor \"{subject}\" does not fit into its type: expected {expected}, found {found}.", "Ask for a type with a larger range, such as bf16 or f32.";
     "export.safetensors.quantised" => BadOption, Core, "{?artifact}tensor \"{subject}\" is stored in blocks ({found}), which safetensors cannot hold.";
     "export.stream" => StorageFailed, Page, "the export of {subject} ended after {found} of {expected} bytes.", "Export it again.";
@@ -183,7 +184,7 @@ codes! {
     "gguf.array.limit" => BadModelFile, Core, "the list \"{subject}\" has {found} items, where {expected} are allowed.", "The file is damaged or was written wrongly.";
     "gguf.count.limit" => BadModelFile, Core, "the header announces {found} {subject}, where {expected} are allowed.", "The file is damaged or was written wrongly.";
     "gguf.data.trailing" => BadModelFile, Core, "there are bytes after the last tensor that belong to nothing.", "The file is damaged or was written wrongly.";
-    "gguf.data.truncated" => BadModelFile, Core, "the file ends inside tensor \"{subject}\", which takes {expected}: only {found} are there.", "The file was not copied or downloaded to its end: fetch it again.";
+    "gguf.data.truncated" => BadModelFile, Core, "the file ends inside tensor \"{subject}\", which takes {expected}: it has only {found} of them.", "The file was not copied or downloaded to its end: fetch it again.";
     "gguf.header.truncated" => BadModelFile, Core, "the file ends inside its header: expected {expected}, found {found}.", "The file was not copied or downloaded to its end: fetch it again.";
     "gguf.key.duplicate" => BadModelFile, Core, "the key \"{subject}\" occurs twice.", "The file is damaged or was written wrongly.";
     "gguf.key.empty" => BadModelFile, Core, "a key has no name.", "The file is damaged or was written wrongly.";
@@ -295,7 +296,7 @@ codes! {
     "run.evaluation" => Warning, Both, "an evaluation failed, and the run continues: {found}";
     "run.locked" => Busy, Both, "[run {subject} is being trained in another tab|another run of tabtune writes into the folder {found}].", "Wait for its end, or end it first.";
     "run.memory" => Warning, Page, "a step needs more memory than the GPU has, so the run is paused.";
-    "run.nothing-left" => Warning, Core, "{expected} steps were asked for, and the run has made {found} already, so nothing is left to do[; {subject}].";
+    "run.nothing-left" => Warning, Core, "the run was to end at step {expected} and is at step {found} already, so nothing is left to do[; {subject}].";
     "run.private" => Warning, Page, "this window is private or keeps no files, so checkpoints are gone when it closes.", "Export what you want to keep.";
     "run.recovered" => Warning, Page, "{found} The run was restored from step {expected} and is now at step {subject}.";
     "run.sample" => Warning, Page, "a sample failed, and the run continues: {found}";
@@ -328,7 +329,7 @@ codes! {
     "safetensors.payload.bool" => BadModelFile, Core, "tensor \"{subject}\" has a value that is neither true nor false.", "The file is damaged or was written wrongly.";
     "safetensors.shape.overflow" => BadModelFile, Core, "tensor \"{subject}\" would be larger than any file.", "The file is damaged or was written wrongly.";
     "safetensors.shape.rank" => BadModelFile, Core, "tensor \"{subject}\" has {found} dimensions, where {expected} are allowed.", "The file is damaged or was written wrongly.";
-    "safetensors.tensor.size-mismatch" => BadModelFile, Core, "tensor \"{subject}\" takes {found} bytes, and its shape needs {expected}.", "The file is damaged or was written wrongly.";
+    "safetensors.tensor.size-mismatch" => BadModelFile, Core, "the size of tensor \"{subject}\" in bytes is {found}, and its shape needs {expected}.", "The file is damaged or was written wrongly.";
     "schedule.jump" => Warning, Core, "the learning rate jumps: {found}.";
     "schedule.misfit" => Warning, Core, "the schedule does not fit the run: {found}.";
     "select.exclude.unknown" => BadOption, Core, "tensor \"{subject}\" was to be left out, and the model has no such tensor.";
@@ -384,8 +385,8 @@ codes! {
     "tokenizer.merge.unknown-part" => BadModelFile, Core, "the merge \"{subject}\" joins parts that are no tokens.", "The file is damaged or was written wrongly.";
     "tokenizer.merges.missing" => BadModelFile, Core, "the tokenizer has no merges[, although \"{subject}\" is made of several parts][: expected {expected}, found {found}].";
     "tokenizer.model.missing" => BadModelFile, Core, "the file has tokens, but does not say of what kind their tokenizer is.", "Convert the model again with a current llama.cpp.";
-    "tokenizer.model.unsupported" => BadModelFile, Core, "tabtune does not know this kind of tokenizer: [{subject} should be {expected}, but is {found}|the token \"{subject}\" is none of the {expected}|expected {expected}, found {found}].";
-    "tokenizer.scores.length" => BadModelFile, Core, "there are {found} scores for {expected} tokens.", "The file is damaged or was written wrongly.";
+    "tokenizer.model.unsupported" => BadModelFile, Core, "tabtune does not know this kind of tokenizer: [{subject}: expected {expected}, found {found}|the token \"{subject}\" is none of the {expected}|expected {expected}, found {found}].";
+    "tokenizer.scores.length" => BadModelFile, Core, "the number of scores is {found}, and that of tokens {expected}.", "The file is damaged or was written wrongly.";
     "tokenizer.scores.type" => BadModelFile, Core, "the scores of the tokens should be {expected}.", "The file is damaged or was written wrongly.";
     "tokenizer.size.mismatch" => BadModelFile, Core, "the tokenizer has {found} tokens, and the model takes {expected}.";
     "tokenizer.special.absent" => Warning, Core, "the files name special tokens that the vocabulary does not have: {subject}. They get the next ids, for which the model may not have been trained.";
@@ -396,9 +397,9 @@ codes! {
     "tokenizer.text" => BadOption, Both, "the text cannot be turned into tokens: {found}.";
     "tokenizer.token.byte-form" => BadModelFile, Core, "a token of a byte must be written {expected}, but is {found}.", "The file is damaged or was written wrongly.";
     "tokenizer.token.duplicate" => BadModelFile, Core, "the token \"{subject}\" occurs twice.", "The file is damaged or was written wrongly.";
-    "tokenizer.tokens.beyond" => Warning, Core, "the model has no row for the added tokens {subject}: they end and pad no text, and a text that has them is refused.";
+    "tokenizer.tokens.beyond" => Warning, Core, "the model has no row for some added tokens. None of them ends or pads a text, and a text that has one is refused: {subject}.";
     "tokenizer.tokens.missing" => BadModelFile, Core, "the tokenizer has no list of tokens.", "The file is damaged or was written wrongly.";
-    "tokenizer.types.length" => BadModelFile, Core, "there are {found} types for {expected} tokens.", "The file is damaged or was written wrongly.";
+    "tokenizer.types.length" => BadModelFile, Core, "the number of types is {found}, and that of tokens {expected}.", "The file is damaged or was written wrongly.";
     "train.non-finite" => NonFinite, Core, "the {subject} is {found}; expected {expected}.", "Nothing was changed. Try a smaller learning rate, and look at the data of this step.";
     "wasm.load" => WorkerCrashed, Page, "the WebAssembly module could not be loaded: {found}.", "Check that tabtune_bg.wasm is served, and that the Content-Security-Policy has 'wasm-unsafe-eval'.";
     "worker.blocked" => UnsupportedBrowser, Page, "the page's own rules forbid the training worker: {found}.", "See \"Page requirements\".";

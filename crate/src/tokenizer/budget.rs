@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::expression::{Unsaid, rewritten};
+use super::flaws::{self, Model};
 use super::pre::{GPT2, LLAMA_BPE, QWEN2};
 use super::{TOKENIZER_FILE, unread};
 use crate::error::{Error, Refusal, Result, word};
@@ -16,7 +17,7 @@ use crate::error::{Error, Refusal, Result, word};
 /// Maximum total size of a document's patterns in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
-/// The parts of a `tokenizer.json` that contain patterns; the vocabulary is skipped.
+/// The parts of a `tokenizer.json` that contain patterns or may have flaws; the vocabulary is skipped.
 #[derive(Debug, Deserialize)]
 pub(super) struct Parts {
     #[serde(default)]
@@ -25,6 +26,23 @@ pub(super) struct Parts {
     pub(super) pre_tokenizer: Value,
     #[serde(default)]
     pub(super) decoder: Value,
+    #[serde(default)]
+    pub(super) post_processor: Value,
+    #[serde(default)]
+    added_tokens: Value,
+    #[serde(default)]
+    model: Model,
+}
+
+impl Parts {
+    /// Refuses parts on which the library would panic, with their patterns in our engine's syntax.
+    fn check(&self, document: &[u8]) -> Result<()> {
+        flaws::check_text(&self.normalizer, &self.pre_tokenizer)?;
+        flaws::check_decoder(&self.decoder)?;
+        flaws::check_post_processor(&self.post_processor)?;
+        flaws::check_added_tokens(&self.added_tokens)?;
+        self.model.check(document)
+    }
 }
 
 /// Patterns that must be tried on a text before they split it.
@@ -33,7 +51,7 @@ pub(super) struct Patterns(Arc<Vec<Regex>>);
 
 impl Patterns {
     /// Collects the patterns of a document, and returns its parts with these patterns in our engine's syntax. Refuses more than 1 MiB
-    /// of them, and what our engine cannot say.
+    /// of them, what our engine cannot say, and parts on which the library would panic.
     pub(super) fn of(document: &[u8]) -> Result<(Self, Parts)> {
         let mut parts: Parts = serde_json::from_slice(document).map_err(|e| unread(TOKENIZER_FILE, document, e))?;
         let (mut compiled, mut bytes) = (Vec::new(), 0);
@@ -53,6 +71,7 @@ impl Patterns {
                 Ok(())
             })?;
         }
+        parts.check(document)?;
         Ok((Self(Arc::new(compiled)), parts))
     }
 

@@ -12,8 +12,6 @@ pub(super) struct TokenizerClass {
     /// Special tokens by their keys.
     pub(super) tokens: &'static [(&'static str, &'static str)],
     pub(super) framing: Framing,
-    /// True if a byte-level text begins with a space only if `add_prefix_space` says so, whatever tokenizer.json has.
-    pub(super) settles_space: bool,
     /// True if the class counts for vocabularies of SentencePiece only.
     pub(super) of_pieces: bool,
 }
@@ -36,7 +34,6 @@ static LLAMA: TokenizerClass = TokenizerClass {
     model_types: &[],
     tokens: &[("bos_token", "<s>"), ("eos_token", "</s>"), ("unk_token", "<unk>")],
     framing: Framing::Begun,
-    settles_space: false,
     of_pieces: true,
 };
 static GEMMA: TokenizerClass = TokenizerClass {
@@ -44,7 +41,6 @@ static GEMMA: TokenizerClass = TokenizerClass {
     model_types: &[],
     tokens: &[("bos_token", "<bos>"), ("eos_token", "<eos>"), ("unk_token", "<unk>"), ("pad_token", "<pad>"), ("mask_token", "<mask>")],
     framing: Framing::Begun,
-    settles_space: false,
     of_pieces: false,
 };
 static COHERE: TokenizerClass = TokenizerClass {
@@ -60,7 +56,6 @@ static COHERE: TokenizerClass = TokenizerClass {
         ("mask_token", "<MASK_TOKEN>"),
     ],
     framing: Framing::Begun,
-    settles_space: true,
     of_pieces: false,
 };
 pub(super) static GPT2: TokenizerClass = TokenizerClass {
@@ -68,7 +63,6 @@ pub(super) static GPT2: TokenizerClass = TokenizerClass {
     model_types: &["gpt2"],
     tokens: &[("bos_token", END), ("eos_token", END), ("unk_token", END)],
     framing: Framing::Processor,
-    settles_space: true,
     of_pieces: false,
 };
 pub(super) static QWEN2: TokenizerClass = TokenizerClass {
@@ -76,7 +70,6 @@ pub(super) static QWEN2: TokenizerClass = TokenizerClass {
     model_types: &["qwen"],
     tokens: &[("eos_token", END), ("unk_token", END), ("pad_token", END)],
     framing: Framing::Processor,
-    settles_space: true,
     of_pieces: false,
 };
 static GPT_NEOX: TokenizerClass = TokenizerClass {
@@ -84,14 +77,22 @@ static GPT_NEOX: TokenizerClass = TokenizerClass {
     model_types: &["gpt_neox"],
     tokens: &[("bos_token", END), ("eos_token", END), ("unk_token", END), ("pad_token", "<|padding|>")],
     framing: Framing::Keys,
-    settles_space: true,
+    of_pieces: false,
+};
+
+/// Its lower case, accents and Chinese characters are those of `tokenizer_config.json`, not of tokenizer.json.
+pub(super) static BERT: TokenizerClass = TokenizerClass {
+    names: &["BertTokenizer"],
+    model_types: &[],
+    tokens: &[("unk_token", "[UNK]"), ("sep_token", "[SEP]"), ("pad_token", "[PAD]"), ("cls_token", "[CLS]"), ("mask_token", "[MASK]")],
+    framing: Framing::Processor,
     of_pieces: false,
 };
 
 impl TokenizerClass {
     /// Returns the class that `tokenizer_config.json` names, else the one that `config.json` names or implies by the type of the model.
     pub(super) fn of(settings: &Value, config: &Value) -> Option<&'static Self> {
-        let all = [&LLAMA, &GEMMA, &COHERE, &GPT2, &QWEN2, &GPT_NEOX];
+        let all = [&LLAMA, &GEMMA, &COHERE, &GPT2, &QWEN2, &GPT_NEOX, &BERT];
         let key = "tokenizer_class";
         match settings[key].as_str().or_else(|| config[key].as_str()) {
             Some(name) => all.into_iter().find(|class| class.names.contains(&name.strip_suffix("Fast").unwrap_or(name))),

@@ -144,7 +144,7 @@ impl TokenizerParts {
         let ranked = self.ranked(scores, ids);
         if let Some((one, other)) = ties::meeting(&ranked) {
             let text = |id: usize| self.tokens.get(id).map(String::as_str).unwrap_or_default();
-            return unsupported("scores that differ where pieces overlap", format!("{} and {}", text(one), text(other)));
+            return unsupported("scores that differ where pieces overlap", format!("equal scores of {} and {}", text(one), text(other)));
         }
         let merges = ranked.into_iter().map(|entry| entry.4).collect();
         let byte_fallback = self.tokens.iter().any(|token| is_byte(token));

@@ -84,6 +84,13 @@ pub(super) fn byte_of(token: &str) -> Option<u8> {
 }
 
 impl Tokenizer {
+    /// Returns true for a token that ends a text or a turn, and for a special one that neither represents unknown characters nor begins
+    /// or pads a text.
+    pub(crate) fn may_end(&self, id: u32) -> bool {
+        let other = self.coverage.unknown == Some(id) || self.pad() == Some(id) || self.bos().contains(&id);
+        self.eos().contains(&id) || self.turn_end() == Some(id) || self.is_special(id) && !other
+    }
+
     /// Refuses a text with a character for which the vocabulary has no token at all: the model would learn or read the text without it, and
     /// nothing would stand in its place.
     pub(super) fn check_characters(&self, text: &str) -> Result<()> {

@@ -52,7 +52,8 @@ impl Tally {
     }
 
     fn list(&self, quoted: bool) -> String {
-        let name = |name: &str| if quoted { format!("\"{}\"", shown(name)) } else { shown(name) };
+        let plain = |name: &str| name.replace('\n', "\\n").replace('\t', "\\t").replace('\r', "\\r");
+        let name = |name: &str| if quoted { format!("\"{}\"", shown(&plain(name))) } else { shown(name) };
         let mut names: Vec<String> = self.named.iter().map(|(text, count)| format!("{} ({count})", name(text))).collect();
         names.extend(Some(self.others()).filter(|others| *others > 0).map(|others| format!("{others} more")));
         names.join(", ")

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Value, json};
 use tokenizers::{ModelWrapper, PostProcessorWrapper};
 
-use super::class::TokenizerClass;
+use super::class::{BERT, TokenizerClass};
 use super::coverage::Coverage;
 use super::frame::Frame;
 use super::names::{ADDED_FILE, CONFIG_FILE, MERGES, MODEL_FILE, MORE_TEMPLATES, SPECIALS_FILE, TEMPLATE_FILE, TOKENIZER_FILE, VOCAB};
@@ -65,9 +65,15 @@ impl Tokenizer {
         let padding = inner.get_padding().map(|padding| padding.pad_token.clone());
         disable_settings_of_training(&mut inner)?;
         let ruling = class.filter(|class| class.rules(&vocabulary));
-        spaces::settle(&mut inner, ruling, settings["add_prefix_space"].as_bool())?;
+        spaces::settle(&mut inner, ruling, &settings)?;
+        if ruling == Some(&BERT) {
+            spaces::settle_bert(&mut inner, &settings)?;
+        }
         inner.set_encode_special_tokens(settings["split_special_tokens"] == true);
-        let stated = Stated::of(&settings, &map, &beside, ruling, padding.as_deref())?;
+        let mut stated = Stated::of(&settings, &map, &beside, ruling, padding.as_deref())?;
+        if class.is_some() && ruling.is_none() {
+            stated.keep_flags();
+        }
         let mut unusual = stated.add_to(&mut inner)?;
         unusual.code = settings["auto_map"].get("AutoTokenizer").is_some().then(|| CONFIG_FILE.to_owned()).into_iter().collect();
         let templates = Templates::of(&settings, &documents)?;

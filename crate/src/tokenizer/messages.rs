@@ -9,6 +9,9 @@ use crate::error::{Error, Fault, Result, shown};
 /// the second.
 pub(crate) const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 
+/// Description of a part of a tool, or of its call.
+const OBJECT: &str = "an object, or its JSON";
+
 /// A part of a message, or of a list of tools, that is not what it has to be.
 pub(crate) struct MessageFault {
     /// The part, such as `content[0]`.
@@ -22,6 +25,11 @@ pub(crate) struct MessageFault {
 impl MessageFault {
     fn new(key: impl Into<String>, expected: &'static str, found: &Value) -> Self {
         Self { key: key.into(), expected, found: shown(&found.to_string()), of_content: false }
+    }
+
+    /// Returns the part, if what was expected does not name it.
+    pub fn place(&self) -> Option<&str> {
+        (!self.expected.starts_with(self.key.as_str())).then_some(self.key.as_str())
     }
 }
 
@@ -38,9 +46,9 @@ pub(crate) fn read_message(message: &Map<String, Value>) -> std::result::Result<
         let wrong = "tool_calls, a list of calls";
         decode(calls, Value::is_array).map_err(|found| MessageFault::new("tool_calls", wrong, &found))?;
         for (index, call) in calls.as_array_mut().into_iter().flatten().enumerate() {
-            let wrong = |found: &Value| MessageFault::new(format!("tool_calls[{index}]"), "a call of a tool, which is an object", found);
-            decode(call, Value::is_object).map_err(|found| wrong(&found))?;
-            decode_key(call, "function").map_err(|found| wrong(&found))?;
+            let (key, wrong) = (format!("tool_calls[{index}]"), "a call of a tool, which is an object");
+            decode(call, Value::is_object).map_err(|found| MessageFault::new(key.as_str(), wrong, &found))?;
+            decode_key(call, "function").map_err(|found| MessageFault::new(format!("{key}.function"), OBJECT, &found))?;
         }
     }
     if let Some(thought) = REASONING.iter().find_map(|name| fields.get(*name)).cloned() {
@@ -56,11 +64,13 @@ pub(crate) fn read_tools(tools: &Value) -> std::result::Result<Value, MessageFau
     let mut tools = tools.clone();
     decode(&mut tools, Value::is_array).map_err(|found| MessageFault::new("tools", "tools: a list, or its JSON", &found))?;
     for (index, tool) in tools.as_array_mut().into_iter().flatten().enumerate() {
-        let wrong = |found: &Value| MessageFault::new(format!("tools[{index}]"), "a tool, which is an object or its JSON", found);
-        decode(tool, Value::is_object).map_err(|found| wrong(&found))?;
-        decode_key(tool, "function").map_err(|found| wrong(&found))?;
-        let described = if tool.get("function").is_some() { tool.get_mut("function") } else { Some(tool) };
-        described.map_or(Ok(()), |described| decode_key(described, "parameters")).map_err(|found| wrong(&found))?;
+        let (key, wrong) = (format!("tools[{index}]"), "a tool, which is an object or its JSON");
+        decode(tool, Value::is_object).map_err(|found| MessageFault::new(key.as_str(), wrong, &found))?;
+        let function = format!("{key}.function");
+        decode_key(tool, "function").map_err(|found| MessageFault::new(function.as_str(), OBJECT, &found))?;
+        let (key, described) = if tool.get("function").is_some() { (function, tool.get_mut("function")) } else { (key, Some(tool)) };
+        let read = described.map_or(Ok(()), |described| decode_key(described, "parameters"));
+        read.map_err(|found| MessageFault::new(format!("{key}.parameters"), OBJECT, &found))?;
     }
     Ok(tools)
 }

@@ -12,6 +12,7 @@ mod encode;
 mod expression;
 mod faults;
 mod findings;
+mod flaws;
 mod folder;
 mod frame;
 mod jinja;
@@ -157,9 +158,13 @@ impl Tokenizer {
     /// Decodes ids, an added token by its own text: `tokenizers` takes what its normalizer makes of the text, such as a space before it.
     fn decoded(&self, ids: &[u32], plain: bool) -> Result<String> {
         self.check(ids)?;
+        if ids.is_empty() {
+            return Ok(String::new());
+        }
         let added = self.inner.get_added_vocabulary();
-        let tokens = ids.iter().filter_map(|id| added.get_added_tokens_decoder().get(id).map(|token| token.content.clone()).or_else(|| self.inner.get_model().id_to_token(*id)));
-        let tokens: Vec<String> = tokens.filter(|text| !plain || !added.is_special_token(text)).collect();
+        let own = |id: &u32| added.get_added_tokens_decoder().get(id).map(|token| token.content.clone());
+        let text = |id: &u32| own(id).or_else(|| self.inner.get_model().id_to_token(*id));
+        let tokens: Vec<String> = ids.iter().filter_map(text).filter(|text| !plain || !added.is_special_token(text)).collect();
         match self.inner.get_decoder() {
             Some(decoder) => decoder.decode(tokens).map_err(|e| bad("decode", e)),
             None => Ok(tokens.join(" ")),

@@ -64,6 +64,7 @@ impl<'de, M: MapAccess<'de>> MapAccess<'de> for Fields<'de, M> {
             "normalizer" => Some(&self.parts.normalizer),
             "pre_tokenizer" => Some(&self.parts.pre_tokenizer),
             "decoder" => Some(&self.parts.decoder),
+            "post_processor" => Some(&self.parts.post_processor),
             _ => None,
         };
         let key: StringDeserializer<M::Error> = key.into_deserializer();

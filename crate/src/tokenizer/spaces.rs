@@ -1,5 +1,6 @@
-//! The space before the first word of a text, on which `add_prefix_space` of `tokenizer_config.json` decides.
+//! What `tokenizer_config.json` decides about the text before it is split: the space before its first word, and the case of its letters.
 
+use serde_json::Value;
 use tokenizers::decoders::sequence::Sequence as Decoders;
 use tokenizers::normalizers::Sequence as Normalizers;
 use tokenizers::pre_tokenizers::metaspace::PrependScheme;
@@ -10,22 +11,25 @@ use super::bad;
 use super::class::TokenizerClass;
 use crate::error::Result;
 
-/// Applies `stated` as transformers does: for classes that settle the space themselves, wherever the byte level is, without it if nothing is
-/// stated; for a vocabulary of pieces of Llama's class, to the marks of spaces; otherwise to a pre-tokenizer that is the byte level alone.
-pub(super) fn settle(inner: &mut Tokenizer, class: Option<&TokenizerClass>, stated: Option<bool>) -> Result<()> {
-    let settles = class.is_some_and(|class| class.settles_space);
-    let Some(wanted) = stated.or(settles.then_some(false)) else { return Ok(()) };
+/// Applies `add_prefix_space` of the `settings` as transformers 4.57 does: to a pre-tokenizer that is the byte level alone, which has no space
+/// if the key is absent, unless the class is Llama's; and for a vocabulary of pieces of that class, to the marks of spaces.
+pub(super) fn settle(inner: &mut Tokenizer, class: Option<&TokenizerClass>, settings: &Value) -> Result<()> {
     let pieces = class.is_some_and(|class| class.of_pieces);
+    let of_llama = settings["tokenizer_class"].as_str().map_or(class.is_none(), |name| name.contains("Llama"));
+    let Some(wanted) = settings["add_prefix_space"].as_bool().or((!of_llama).then_some(false)) else { return Ok(()) };
     let set = |part: &mut PreTokenizerWrapper| match part {
-        PreTokenizerWrapper::ByteLevel(level) => level.add_prefix_space = wanted,
         PreTokenizerWrapper::Metaspace(space) if pieces => set_scheme(space, wanted),
         _ => {}
     };
     let changed = match inner.get_pre_tokenizer().cloned() {
-        Some(PreTokenizerWrapper::Sequence(parts)) if settles || pieces => {
+        Some(PreTokenizerWrapper::Sequence(parts)) => {
             let mut parts: Vec<PreTokenizerWrapper> = parts.into_iter().collect();
             parts.iter_mut().for_each(set);
             Some(PreTokenizerWrapper::Sequence(PreTokenizers::new(parts)))
+        }
+        Some(PreTokenizerWrapper::ByteLevel(mut level)) => {
+            level.add_prefix_space = wanted;
+            Some(PreTokenizerWrapper::ByteLevel(level))
         }
         one => one.map(|mut part| {
             set(&mut part);
@@ -45,6 +49,15 @@ pub(super) fn settle(inner: &mut Tokenizer, class: Option<&TokenizerClass>, stat
         }
     }
     Ok(())
+}
+
+/// Sets what a class of BERT takes from the `settings`: lower case, accents, and spaces around Chinese characters.
+pub(super) fn settle_bert(inner: &mut Tokenizer, settings: &Value) -> Result<()> {
+    let Some(NormalizerWrapper::BertNormalizer(mut own)) = inner.get_normalizer().cloned() else { return Ok(()) };
+    own.lowercase = settings["do_lower_case"].as_bool().unwrap_or(true);
+    own.strip_accents = settings["strip_accents"].as_bool();
+    own.handle_chinese_chars = settings["tokenize_chinese_chars"].as_bool().unwrap_or(true);
+    inner.with_normalizer(Some(own)).map(drop).map_err(|error| bad("normalizer", error))
 }
 
 fn set_scheme(space: &mut tokenizers::pre_tokenizers::metaspace::Metaspace, wanted: bool) {

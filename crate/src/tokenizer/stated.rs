@@ -24,6 +24,8 @@ pub(super) struct Stated {
     named: Vec<(String, AddedToken)>,
     /// Special tokens without a name.
     others: Vec<AddedToken>,
+    /// Those of a list that are objects, whose flags overrule those of tokenizer.json.
+    objects: Vec<AddedToken>,
     /// Tokens with the ids that a file states.
     listed: BTreeMap<u32, AddedToken>,
     /// True if the ids are those of `added_tokens.json`, over which tokenizer.json has precedence.
@@ -49,6 +51,7 @@ impl Stated {
             others: Vec::new(),
             listed: BTreeMap::new(),
             beside: list.is_none(),
+            objects: Vec::new(),
             implied: HashSet::new(),
             literal: literal.filter_map(Value::as_str).map(str::to_owned).collect(),
         };
@@ -73,8 +76,11 @@ impl Stated {
                         fields.iter().try_for_each(|(key, value)| stated.name(file, key, value))?;
                     }
                     Value::Array(list) if MORE.contains(&key.as_str()) => {
-                        let tokens = list.iter().map(|value| token_of(file, key, value)).collect::<Result<Vec<_>>>()?;
-                        stated.others.extend(tokens.into_iter().flatten());
+                        for value in list {
+                            let token = token_of(file, key, value)?;
+                            stated.objects.extend(token.clone().filter(|_| value.is_object()));
+                            stated.others.extend(token);
+                        }
                     }
                     _ => {}
                 }
@@ -93,6 +99,11 @@ impl Stated {
         }
         stated.implied.retain(|text| !stated.listed.values().chain(&stated.others).any(|token| token.content == *text));
         Ok(stated)
+    }
+
+    /// Keeps the flags of tokenizer.json, as transformers does where it takes the file as it is.
+    pub(super) fn keep_flags(&mut self) {
+        self.objects.clear();
     }
 
     /// Returns true if `tokenizer_config.json` overrules what the files next to it state.
@@ -147,11 +158,20 @@ impl Stated {
         let overruled = |id: &u32| self.beside && own.contains_key(id);
         let changed = self.listed.iter().filter(|(id, token)| !overruled(id) && !own.values().any(|own| own == *token));
         let mut added: Vec<AddedToken> = changed.map(|(_, token)| token.clone()).collect();
+        // A token of the file that is named as special is one; an object in a list has flags of its own.
+        let names: HashSet<&str> = self.texts().collect();
+        let named = own.values().filter(|token| names.contains(token.content.as_str()) && !self.literal.contains(&token.content));
+        for token in named {
+            let object = self.objects.iter().find(|object| object.content == token.content);
+            let special = object.unwrap_or(token).clone().special(true);
+            if special != *token && !added.iter().any(|other| other.content == token.content) {
+                added.push(special);
+            }
+        }
         let mut known: HashSet<String> = own.values().chain(&added).map(|token| token.content.clone()).collect();
         let special = self.named.iter().map(|(_, token)| token).chain(&self.others);
         let special = special.filter(|token| !self.literal.contains(&token.content));
         added.extend(special.filter(|token| known.insert(token.content.clone())).cloned());
-        let names: HashSet<&str> = self.texts().collect();
         added.iter_mut().for_each(|token| token.special |= names.contains(token.content.as_str()));
         let new = |text: &&str| inner.token_to_id(text).is_none() && !self.listed.values().any(|token| token.content == **text);
         let new: Vec<String> = self.texts().filter(new).map(str::to_owned).collect();

@@ -7,22 +7,25 @@ use serde_json::Value;
 use super::parts::{NORMAL, PartsModel, TokenizerParts, is_byte};
 use super::pre::{DIGIT, GPT2, NUMBER, Pre, canonical, matches_all};
 use super::{TOKENIZER_FILE, bad, llama_cpp};
-use crate::error::{Refusal, Result, word};
+use crate::error::{Refusal, Result, shown, word};
 
 pub(super) fn refuse(expected: &str) -> Refusal {
     Refusal::new(word!("export.gguf.tokenizer")).of(TOKENIZER_FILE).expected(expected)
 }
 
-/// Part of a document that llama.cpp has no rule for.
+/// Part of a document that llama.cpp has no rule for: what it does, as the words after its name, and what was found in it.
 struct Difference {
     part: &'static str,
-    expected: &'static str,
+    does: &'static str,
     found: String,
 }
 
-fn differs(part: &'static str, expected: &'static str, found: impl ToString) -> Difference {
-    Difference { part, expected, found: found.to_string() }
+fn differs(part: &'static str, does: &'static str, found: impl ToString) -> Difference {
+    Difference { part, does, found: found.to_string() }
 }
+
+/// Words about a pre-tokenizer whose rule llama.cpp does not have.
+const OTHER_RULE: &str = "splits texts by a rule that llama.cpp does not have";
 
 type Compared<T> = std::result::Result<T, Difference>;
 
@@ -48,7 +51,10 @@ impl Structure<'_> {
             true => self.byte_level(parts, &listed),
             false => self.sentence_piece(parts, &listed),
         });
-        found.map_err(|Difference { part, expected, found }| refuse(expected).subject(part).found(found).into())
+        found.map_err(|Difference { part, does, found }| {
+            let refusal = Refusal::new(word!("export.gguf.tokenizer")).of(TOKENIZER_FILE).subject(part);
+            refusal.found_whole(format!("{does}: {}", shown(&found))).into()
+        })
     }
 
     /// Checks what both kinds of vocabularies have.
@@ -56,49 +62,60 @@ impl Structure<'_> {
         for part in ["continuing_subword_prefix", "end_of_word_suffix"] {
             let value = &self.document["model"][part];
             if value.as_str().is_some_and(|text| !text.is_empty()) {
-                return Err(differs("model", "merges without prefixes and suffixes", format!("{part} {value}")));
+                return Err(differs("model", "marks parts of words, which llama.cpp does not", format!("{part} {value}")));
             }
         }
         let ordinary = |(id, text): &(usize, &String)| parts.kind(*id) == NORMAL && llama_cpp::is_known_text(text);
         if let Some((_, text)) = parts.tokens.iter().enumerate().find(ordinary) {
-            return Err(differs("added_tokens", "a special token: llama.cpp finds it by its text", text));
+            return Err(differs("added_tokens", "lack a token that llama.cpp takes for a special one by its text", text));
         }
         let contents: Vec<&str> = self.added.iter().map(|(text, _)| text.as_str()).collect();
         match crossing(&contents) {
-            Some((left, right)) => Err(differs("added_tokens", "tokens that do not overlap", format!("{left} and {right}"))),
+            Some((left, right)) => {
+                Err(differs("added_tokens", "overlap, so that llama.cpp finds other ones in a text", format!("{left} and {right}")))
+            }
             None => Ok(()),
         }
     }
 
     fn byte_level(&self, parts: &TokenizerParts, merges: &[(&str, &str)]) -> Compared<PartsModel> {
         if let Some(other) = normalizers(&self.applied[0]).into_iter().find(|step| step["type"] != "NFC") {
-            return Err(differs("normalizer", "none, or NFC", other));
+            return Err(differs("normalizer", "changes texts in a way that llama.cpp does not", other));
         }
         if says(&self.applied[1], "add_prefix_space") {
-            return Err(differs("pre_tokenizer", "no space before a text", "add_prefix_space"));
+            return Err(differs("pre_tokenizer", "puts a space before a text, which llama.cpp does not", "add_prefix_space"));
         }
         let mut splits = Vec::new();
         let mut to_bytes = false;
         expressions(&self.document["pre_tokenizer"], &mut splits, &mut to_bytes)?;
         if !to_bytes {
-            return Err(differs("pre_tokenizer", "ByteLevel at the end", &self.document["pre_tokenizer"]));
+            return Err(differs("pre_tokenizer", "does not end with ByteLevel, as llama.cpp's rules do", &self.document["pre_tokenizer"]));
         }
         let model = &self.document["model"];
         let single: HashSet<char> = parts.tokens.iter().filter_map(|token| token.parse().ok()).collect();
         let complete = bytes_to_characters().all(|character| single.contains(&character));
         if !complete && (model["unk_token"].is_string() || model["byte_fallback"] == true) {
-            return Err(differs("model", "a token for each byte, or none for what is unknown", &model["unk_token"]));
+            let found = format!("unk_token {}, byte_fallback {}", model["unk_token"], model["byte_fallback"] == true);
+            return Err(differs("model", "has no token for some bytes, and writes them as llama.cpp does not", found));
         }
         let whole = model["ignore_merges"] == true;
         let Some((pre, exact)) = Pre::word_for(&splits, whole) else {
-            let words = "the rule of a word of llama.cpp";
-            let found = if Pre::word_for(&splits, !whole).is_some() { format!("ignore_merges {whole}") } else { splits.join("  ") };
-            return Err(differs("pre_tokenizer", words, found));
+            if Pre::word_for(&splits, !whole).is_some() {
+                let does = "splits texts by a rule that llama.cpp has only with another value of this setting";
+                return Err(differs("pre_tokenizer", does, format!("ignore_merges {whole}")));
+            }
+            return Err(match splits.as_slice() {
+                [] => differs("pre_tokenizer", "does not split texts, as llama.cpp's rules do", &self.document["pre_tokenizer"]),
+                splits => differs("pre_tokenizer", OTHER_RULE, splits.join("  ")),
+            });
         };
         let digit = |character: char| character.is_ascii_digit();
         let both_digits = |(left, right): &&(&str, &str)| left.ends_with(digit) && right.starts_with(digit);
         match merges.iter().find(both_digits).filter(|_| !exact && splits.last().is_some_and(|last| last == DIGIT)) {
-            Some((left, right)) => Err(differs("pre_tokenizer", "single digits that no merge joins", format!("{left} {right}"))),
+            Some((left, right)) => {
+                let does = "splits digits apart, which llama.cpp does not where a merge joins two of them";
+                Err(differs("pre_tokenizer", does, format!("{left} {right}")))
+            }
             None => {
                 let merges = merges.iter().map(|(left, right)| format!("{left} {right}")).collect();
                 Ok(PartsModel::ByteLevelBpe { merges, pre: pre.to_owned() })
@@ -117,25 +134,26 @@ impl Structure<'_> {
                 // A Metaspace that puts a space before a text leaves it out where there is one, or after special tokens.
                 let plain = metaspace["prepend_scheme"] == "never" && metaspace["split"] == false && metaspace["replacement"] == "▁";
                 if !plain {
-                    return Err(differs("pre_tokenizer", "a Metaspace that neither begins nor splits a text", metaspace));
+                    return Err(differs("pre_tokenizer", "begins or splits texts as llama.cpp does not", metaspace));
                 }
                 false
             }
-            (_, Value::Null) => return Err(differs("normalizer", "▁ before a text, and for its spaces", normalizer)),
-            _ => return Err(differs("pre_tokenizer", "none, or ByteLevel", pre_tokenizer)),
+            (_, Value::Null) => return Err(differs("normalizer", "changes texts in other ways than to write ▁ for spaces", normalizer)),
+            _ => return Err(differs("pre_tokenizer", OTHER_RULE, pre_tokenizer)),
         };
         if let Some((text, _)) = self.added.iter().find(|(_, normalized)| *normalized && !normalizers(normalizer).is_empty()) {
-            return Err(differs("added_tokens", "tokens that are found before the text is normalized", text));
+            return Err(differs("added_tokens", "have one that is found after a text is normalized, as in llama.cpp none is", text));
         }
         let model = &self.document["model"];
         // Without any, llama.cpp refuses a text with a character that has no token; it reads none otherwise.
         let bytes = parts.tokens.iter().filter(|token| is_byte(token)).count();
         let falls_back = model["byte_fallback"] == true;
         if (bytes, falls_back) != (256, true) && (bytes, falls_back) != (0, false) {
-            return Err(differs("model", "256 byte tokens with byte_fallback, or none", format!("{bytes}, byte_fallback {falls_back}")));
+            let found = format!("{bytes} of 256 byte tokens, byte_fallback {falls_back}");
+            return Err(differs("model", "reads characters without a token as llama.cpp does not", found));
         }
         if model["ignore_merges"] == true {
-            return Err(differs("model", "pieces that are built by merges", "ignore_merges"));
+            return Err(differs("model", "takes whole pieces, which llama.cpp builds by merges", "ignore_merges"));
         }
         // The earlier a merge, the better the score of its piece; a piece without a merge has the worst.
         let mut ranks = HashMap::new();
@@ -144,7 +162,7 @@ impl Structure<'_> {
             let piece = format!("{left}{right}");
             let known = ranks.contains_key(&piece);
             if known && piece != last {
-                return Err(differs("model", "merges of one piece after each other", piece));
+                return Err(differs("model", "has merges of one piece at different places of its list", piece));
             }
             ranks.entry(piece.clone()).or_insert(rank);
             last = piece;
@@ -155,7 +173,7 @@ impl Structure<'_> {
         let stated: HashSet<(&str, &str)> = merges.iter().filter(|(left, right)| pieces(&format!("{left}{right}"))).copied().collect();
         let implied: HashSet<(&str, &str)> = parts.ranked(&scores, &ids).into_iter().map(|entry| entry.4).collect();
         if let Some((left, right)) = implied.symmetric_difference(&stated).min() {
-            return Err(differs("model", "a merge for each two pieces that make a third one", format!("{left} {right}")));
+            return Err(differs("model", "has other merges than those by which llama.cpp joins its pieces", format!("{left} {right}")));
         }
         Ok(PartsModel::SentencePiece { scores, add_space_prefix })
     }
@@ -183,7 +201,7 @@ fn says(value: &Value, key: &str) -> bool {
 
 /// Collects the expressions of a byte-level pre-tokenizer, each of which isolates its matches.
 fn expressions(value: &Value, splits: &mut Vec<String>, to_bytes: &mut bool) -> Compared<()> {
-    let other = || differs("pre_tokenizer", "expressions that split a text, then ByteLevel", value);
+    let other = || differs("pre_tokenizer", OTHER_RULE, value);
     match value["type"].as_str() {
         Some("Sequence") => {
             let items = value["pretokenizers"].as_array().ok_or_else(other)?;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::chat::{Conversation, Rendered, Template};
-use super::{CONFIG_FILE, MORE_TEMPLATES, TEMPLATE_FILE, Tokenizer, bad};
-use crate::error::{Error, Result};
+use super::{CONFIG_FILE, MORE_TEMPLATES, TEMPLATE_FILE, Tokenizer, bad, listed_briefly};
+use crate::error::{Error, Result, shown};
 use crate::formats::{Flaw, foreign};
 
 /// Name of the template for conversations with tools.
@@ -29,40 +29,70 @@ pub(super) struct Templates {
 
 impl Templates {
     /// Reads the templates of the documents: files have precedence, and if there is one, no other template of `tokenizer_config.json` counts
-    /// but the main one where no file is it.
+    /// but the main one where no file is it. An empty template counts as none, wherever it is.
     ///
     /// # Errors
-    /// `tokenizer.invalid` for a file that is no text.
+    /// `tokenizer.invalid` for a file that is no text, and for a `chat_template` of `tokenizer_config.json` that is none, unless a file is the
+    /// main one, next to which transformers does not read it.
     pub(super) fn of(settings: &Value, documents: &BTreeMap<String, Vec<u8>>) -> Result<Self> {
-        let mut all: BTreeMap<String, (String, &str)> = BTreeMap::new();
+        let mut templates = Self::default();
+        let mut all: BTreeMap<&str, &str> = BTreeMap::new();
         for (name, bytes) in documents {
             let named = name.strip_prefix(MORE_TEMPLATES).and_then(|name| name.strip_suffix(".jinja"));
-            if let Some(named) = named.or((name == TEMPLATE_FILE).then_some(MAIN)) {
-                all.insert(named.to_owned(), (template_text(name, bytes)?.to_owned(), name));
+            let Some(named) = named.or((name == TEMPLATE_FILE).then_some(MAIN)) else { continue };
+            let text = template_text(name, bytes)?;
+            if text.trim().is_empty() {
+                templates.empty.push(name.clone());
+            } else {
+                all.insert(named, text);
             }
         }
         let files = !all.is_empty();
-        let stated = match settings.get("chat_template") {
-            Some(Value::String(text)) => vec![(MAIN, text.as_str())],
-            Some(Value::Array(list)) => {
-                list.iter().filter_map(|entry| Some((entry.get("name")?.as_str()?, entry.get("template")?.as_str()?))).collect()
+        let stated = match stated(settings) {
+            Err(_) if all.contains_key(MAIN) => {
+                templates.conflict = true;
+                Vec::new()
             }
-            _ => Vec::new(),
+            stated => stated?,
         };
-        let mut templates = Self::default();
         for (name, text) in stated.into_iter().filter(|(name, _)| !files || *name == MAIN) {
-            let (used, _) = all.entry(name.to_owned()).or_insert((text.to_owned(), CONFIG_FILE));
-            templates.conflict |= files && used != text;
+            if text.trim().is_empty() {
+                templates.empty.push(CONFIG_FILE.to_owned());
+            } else {
+                templates.conflict |= *all.entry(name).or_insert(text) != text && files;
+            }
         }
-        for (name, (text, place)) in all {
-            match name.as_str() {
-                _ if text.trim().is_empty() => templates.empty.push(place.to_owned()),
-                MAIN => templates.main = Some(text),
-                _ => templates.named.push((name, text)),
+        for (name, text) in all {
+            match name {
+                MAIN => templates.main = Some(text.to_owned()),
+                _ => templates.named.push((name.to_owned(), text.to_owned())),
             }
         }
         Ok(templates)
     }
+}
+
+/// Returns the templates that `tokenizer_config.json` states, with their names: one text, which is the main one, a list of `{name, template}`,
+/// or an object of texts by name.
+fn stated(settings: &Value) -> Result<Vec<(&str, &str)>> {
+    let wrong = |found: &Value| {
+        let reason = format!("chat_template: expected a text or templates by name, found {}", shown(&found.to_string()));
+        Error::Tokenizer { what: CONFIG_FILE.to_owned(), reason }
+    };
+    match settings.get("chat_template") {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::String(text)) => Ok(vec![(MAIN, text.as_str())]),
+        Some(Value::Object(texts)) => {
+            texts.iter().map(|(name, text)| text.as_str().map(|text| (name.as_str(), text)).ok_or_else(|| wrong(text))).collect()
+        }
+        Some(Value::Array(list)) => list.iter().map(|entry| named(entry).ok_or_else(|| wrong(entry))).collect(),
+        Some(other) => Err(wrong(other)),
+    }
+}
+
+/// Returns name and text of a template in a list.
+fn named(entry: &Value) -> Option<(&str, &str)> {
+    Some((entry.get("name")?.as_str()?, entry.get("template")?.as_str()?))
 }
 
 /// Returns the text of the chat template in the file `name`. Refuses a file that is something else: every text would be rendered with it.
@@ -79,8 +109,7 @@ fn template_text<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str> {
 impl Tokenizer {
     /// Returns true if the chat template writes the date.
     pub fn asks_for_date(&self) -> bool {
-        let tools = self.templates.named.iter().filter(|(name, _)| name == TOOL_TEMPLATE).map(|(_, template)| template.as_str());
-        self.chat_template().into_iter().chain(tools).any(|template| template.contains("strftime_now"))
+        self.chat_template().into_iter().chain(self.tool_template()).any(|template| template.contains("strftime_now"))
     }
 
     /// Returns the text of the chat template.
@@ -99,29 +128,46 @@ impl Tokenizer {
         self.chat_template().into_iter().chain(named).any(|template| template.contains(word))
     }
 
-    /// Returns the template of a conversation, which is compiled when it is used first: with tools, the one named `tool_use`, if there is
-    /// one, as in transformers.
+    /// Returns the text of the template for conversations with tools, if there is one of its own.
+    fn tool_template(&self) -> Option<&str> {
+        self.templates.named.iter().find(|(name, _)| name == TOOL_TEMPLATE).map(|(_, template)| template.as_str())
+    }
+
+    /// Returns the template of a conversation: with tools, the one named `tool_use`, if there is one, as in transformers.
     fn template_for(&self, conversation: &Conversation) -> Result<&Template> {
         let tools = conversation.names.get("tools").is_some_and(|tools| !tools.is_null());
-        let named = self.templates.named.iter().find(|(name, _)| tools && name == TOOL_TEMPLATE).map(|(_, template)| template.as_str());
+        self.template(self.tool_template().filter(|_| tools))
+    }
+
+    /// Returns the template for tools that is given, or else the main one. It is compiled when it is used first.
+    fn template(&self, for_tools: Option<&str>) -> Result<&Template> {
         let [main, with_tools] = &self.compiled;
-        let compiled = if named.is_some() { with_tools } else { main };
+        let compiled = if for_tools.is_some() { with_tools } else { main };
         if let Some(template) = compiled.get() {
             return Ok(template);
         }
-        let absent = || Error::Template { reason: "the model has no chat template".to_owned() };
-        let template = Template::compile(named.or(self.chat_template()).ok_or_else(absent)?)?;
+        let template = Template::compile(for_tools.or(self.chat_template()).ok_or_else(|| self.without_template())?)?;
         Ok(compiled.get_or_init(|| template))
     }
 
-    /// Checks that there is a chat template, and that it is Jinja.
+    /// Returns the refusal of a conversation for which there is no template.
+    fn without_template(&self) -> Error {
+        let names: Vec<String> = self.templates.named.iter().map(|(name, _)| shown(name)).collect();
+        let reason = if names.is_empty() {
+            "the model has no chat template".to_owned()
+        } else {
+            let whose = if self.tool_template().is_some() { ", which a conversation without tools needs" } else { "" };
+            format!("the model has no default chat template{whose}, only named ones: {}", listed_briefly(&names))
+        };
+        Error::Template { reason }
+    }
+
+    /// Checks that there is a chat template, if only for conversations with tools, and that it is Jinja.
     ///
     /// # Errors
     /// `tokenizer.template` for a missing or faulty template, `template.budget` for one that is too long.
     pub(crate) fn check_chat_template(&self) -> Result<()> {
-        let empty = || Error::Template { reason: "the chat template is empty".to_owned() };
-        self.chat_template().filter(|template| template.trim().is_empty()).map_or(Ok(()), |_| Err(empty()))?;
-        self.template_for(&Conversation::default()).map(drop)
+        self.template(self.tool_template().filter(|_| self.chat_template().is_none())).map(drop)
     }
 
     /// Renders a conversation as the model was trained to read it. `add_generation_prompt` opens the assistant's turn at the end.

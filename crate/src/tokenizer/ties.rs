@@ -34,7 +34,8 @@ pub(super) fn meeting(ranked: &[Ranked<'_>]) -> Option<(usize, usize)> {
             ends.entry((group, *right)).or_insert_with(Results::default).add(*piece);
         }
     }
-    let direct = beginnings.iter().find_map(|((group, part), begun)| {
+    // The order of a map differs from run to run; the pair that is named does not.
+    let direct = beginnings.iter().filter_map(|((group, part), begun)| {
         let ended = ends.get(&(*group, *part))?;
         begun.0.iter().flatten().find_map(|piece| Some((*piece, ended.other_than(*piece)?)))
     });
@@ -46,5 +47,5 @@ pub(super) fn meeting(ranked: &[Ranked<'_>]) -> Option<(usize, usize)> {
             before.or_else(after)
         })
     };
-    direct.or_else(through)
+    direct.min().or_else(through)
 }

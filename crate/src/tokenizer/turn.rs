@@ -18,8 +18,7 @@ impl Tokenizer {
     /// may differ from the one that ends its texts. Returns `None` without a template, or if it writes neither.
     pub fn turn_end(&self) -> Option<u32> {
         *self.turn.get_or_init(|| {
-            self.has_chat_template().then_some(())?;
-            let conversation = probe(json!({"role": "assistant", "content": ANSWER}));
+            let conversation = self.probe(json!({"role": "assistant", "content": ANSWER}));
             let text = self.render_chat(&conversation, false).ok()?.text;
             let end = text.rfind(ANSWER)? + ANSWER.len();
             let after = self.first_mark(text.get(end..)?).map(|(id, _)| id);
@@ -51,9 +50,22 @@ impl Tokenizer {
         if let Some(calls) = message.get("tool_calls") {
             answer["tool_calls"] = calls.clone();
         }
-        let conversation = probe(answer);
+        let conversation = self.probe(answer);
         let text = self.render_chat(&conversation, false).ok()?.text;
         self.closing(&conversation, &text, next)
+    }
+
+    /// Returns a question with this answer, and with a tool if only conversations with tools have a template. The end of a turn does not
+    /// depend on the date.
+    fn probe(&self, answer: Value) -> Conversation {
+        let messages = vec![json!({"role": "user", "content": "question"}), answer];
+        let mut conversation = Conversation { date: Date::new(2000, 1, 1), ..Conversation::new(messages) };
+        if self.chat_template().is_none() {
+            let parameters = json!({"type": "object", "properties": {}});
+            let tool = json!({"type": "function", "function": {"name": "name", "description": "", "parameters": parameters}});
+            conversation.names.insert("tools".to_owned(), json!([tool]));
+        }
+        conversation
     }
 
     /// Returns the first token of a text that ends or begins a turn, and its byte range: an added token, special or not, that only white space
@@ -75,12 +87,6 @@ impl Tokenizer {
         stops.extend(self.turn_end().filter(|end| !stops.contains(end)));
         stops
     }
-}
-
-/// Returns a question with this answer. The end of a turn does not depend on the date.
-fn probe(answer: Value) -> Conversation {
-    let messages = vec![json!({"role": "user", "content": "question"}), answer];
-    Conversation { date: Date::new(2000, 1, 1), ..Conversation::new(messages) }
 }
 
 /// Returns a message that may follow an answer: the result of its first tool call, or else one of the user.

@@ -43,7 +43,7 @@ pub fn run(args: &ChatArgs, output: &Output) -> Result<Outcome> {
     let mut conversation = begun(args)?;
     let bundle = open_apart(&args.model, &args.apart)?;
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
-    if !tokenizer.has_chat_template() {
+    if tokenizer.chat_template().is_none() && tokenizer.named_templates().is_empty() {
         let reason = format!("{}: the model has no chat template: `generate` continues a text", args.model.display());
         return Err(tabtune::Error::Template { reason }.into());
     }

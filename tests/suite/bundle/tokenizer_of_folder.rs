@@ -306,3 +306,71 @@ fn templates_in_a_folder_of_their_own_are_used_and_carried() {
         }
     }
 }
+
+/// Returns the codes of a folder with these documents, and what it writes of a message without and with tools.
+fn rendered(documents: &[(&str, &str)]) -> (Vec<(&'static str, String)>, [String; 2]) {
+    let mut given = vec![("tokenizer.json", with_dropout(0.0))];
+    given.extend(documents.iter().map(|(name, text)| (*name, text.as_bytes().to_vec())));
+    let bundle = opened(8, &given);
+    let tokenizer = bundle.need_tokenizer().unwrap();
+    let told = codes(&bundle).into_iter().map(|(code, subject)| (code, subject.to_owned())).collect();
+    let text = |tools: bool| {
+        let mut chat = Conversation::new(vec![json!({"role": "user", "content": "a"})]);
+        chat.names.extend(tools.then(|| ("tools".to_owned(), json!([{"name": "f"}]))));
+        tokenizer.render_chat(&chat, false).map_or_else(|error| error.to_string(), |rendered| rendered.text)
+    };
+    (told, [text(false), text(true)])
+}
+
+#[test]
+fn a_template_for_tools_alone_is_used_with_tools() {
+    let (main, tools) = ("chat_template.jinja", "additional_chat_templates/tool_use.jinja");
+    let list = json!({"chat_template": [{"name": "tool_use", "template": "T{{ messages[0].content }}"}]}).to_string();
+    let cases: [(&[(&str, &str)], usize); 3] = [
+        (&[(tools, "T{{ messages[0].content }}")], 0),
+        (&[("tokenizer_config.json", list.as_str())], 0),
+        (&[(main, ""), (tools, "T{{ messages[0].content }}")], 1),
+    ];
+    for (documents, empty) in cases {
+        let (told, [without, with]) = rendered(documents);
+        assert_eq!((told.len(), with.as_str()), (empty, "Ta"), "{told:?}");
+        assert!(
+            without.contains("no default chat template, which a conversation without tools needs, only named ones: tool_use"),
+            "{without}"
+        );
+    }
+    // Neither template is one for conversations.
+    let (_, [without, with]) = rendered(&[("additional_chat_templates/rag.jinja", "R{{ messages[0].content }}"), (tools, " ")]);
+    assert!(without == with && without.contains("no default chat template, only named ones: rag"), "{without}");
+}
+
+#[test]
+fn templates_of_the_settings_are_a_text_a_list_or_an_object() {
+    let of = |value: serde_json::Value| json!({ "chat_template": value }).to_string();
+    let settings = |text: &str| rendered(&[("tokenizer_config.json", text)]);
+    let named = of(json!({"default": "D{{ messages[0].content }}", "tool_use": "T{{ messages[0].content }}"}));
+    assert_eq!(settings(&named), (vec![], ["Da".to_owned(), "Ta".to_owned()]));
+    let wrong = [json!(3), json!(true), json!(["x"]), json!([{"name": "default"}]), json!({"default": 3})];
+    for value in &wrong {
+        let text = of(value.clone());
+        let bundle = opened(8, &[("tokenizer.json", with_dropout(0.0)), ("tokenizer_config.json", text.as_bytes().to_vec())]);
+        let error = bundle.need_tokenizer().unwrap_err();
+        assert_eq!(error.code(), "tokenizer.invalid", "{value}");
+        let said = error.to_string();
+        assert!(said.contains("tokenizer_config.json") && said.contains("chat_template: expected a text or templates by name"), "{said}");
+        // transformers does not read it next to a file.
+        let (told, [text, _]) =
+            rendered(&[("tokenizer_config.json", text.as_str()), ("chat_template.jinja", "M{{ messages[0].content }}")]);
+        assert_eq!((told.as_slice(), text.as_str()), (&[("tokenizer.template.conflict", "chat_template.jinja".to_owned())][..], "Ma"));
+    }
+}
+
+#[test]
+fn an_empty_template_leaves_the_place_to_another_one() {
+    let settings = json!({"chat_template": "C{{ messages[0].content }}"}).to_string();
+    let (told, [text, _]) = rendered(&[("chat_template.jinja", "\n"), ("tokenizer_config.json", settings.as_str())]);
+    assert_eq!((told.as_slice(), text.as_str()), (&[("tokenizer.template.empty", "chat_template.jinja".to_owned())][..], "Ca"));
+    let (told, [text, _]) =
+        rendered(&[("chat_template.jinja", "M{{ messages[0].content }}"), ("tokenizer_config.json", r#"{"chat_template": ""}"#)]);
+    assert_eq!((told.as_slice(), text.as_str()), (&[("tokenizer.template.empty", "tokenizer_config.json".to_owned())][..], "Ma"));
+}

@@ -31,6 +31,16 @@ fn a_part_of_a_split_file_opens_with_the_parts_next_to_it() {
         assert!(found.good && !found.last().to_string().contains("split"), "{}", found.last());
         assert_eq!(run(&["inspect", path]).last()["ok"], true);
     }
+    // Names of parts may be in capital letters.
+    let first = write(&place, "M-00001-OF-00002.GGUF", part(0));
+    let alone = refuse(&["convert", "--model", &first, "--format", "safetensors", "--to", &text(&place.join("out"))]);
+    assert!(alone.0 == "gguf.split.incomplete" && alone.1.contains("M-00002-OF-00002.GGUF"), "{}", alone.1);
+    let second = write(&place, "M-00002-OF-00002.GGUF", part(1));
+    for path in [&first, &second] {
+        let found = run_on(path);
+        assert!(found.good && !found.last().to_string().contains("split"), "{}", found.last());
+        assert_eq!(run(&["inspect", path]).last()["ok"], true);
+    }
     std::fs::remove_dir_all(place).unwrap();
 }
 

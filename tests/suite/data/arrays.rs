@@ -167,3 +167,27 @@ fn what_is_wrong_between_rows_is_told_and_costs_none() {
         assert_eq!((list.len(), list[0].code), (faults, "data.row"), "{text}");
     }
 }
+
+#[test]
+fn rows_after_a_faulty_one_stay_whatever_stands_between() {
+    let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
+    let row = |number: usize| format!("{{\"prompt\":\"p{number}\",\"completion\":\"c{number}\"}}");
+    let (faulty, opened) = ("{\"prompt\":\"p2\",\"completion\" \"c2\"}", "{\"prompt\":\"p2\",\"completion\": c2 {\\\"a\\\": 1}\"}");
+    for (fault, between, faults) in [
+        (faulty, "/* x */ ", 1),
+        (faulty, "// x\n", 1),
+        (faulty, "# x\n", 1),
+        (faulty, "/* x */ /* y */ ", 1),
+        (faulty, "// x\n/* y */ ", 1),
+        // A bracket of a text without its first quote begins no row, and a number is an element of its own.
+        (opened, "", 1),
+        (faulty, "3,\n", 2),
+        (faulty, "3,\nnull,\n", 3),
+    ] {
+        let text = format!("[{},\n{fault},\n{between}{},\n{}]", row(1), row(3), row(4));
+        let data = read("a.json", &text, OnBadRow::Skip, &tokenizer).unwrap();
+        let expected = read("a.jsonl", &[row(1), row(3), row(4)].join("\n"), OnBadRow::Stop, &tokenizer).unwrap();
+        assert_eq!(data.digest(), expected.digest(), "{text}");
+        assert_eq!((count(&data, "data.row.skipped"), data.files()[0].rows), (faults, Some(3 + faults)), "{text}");
+    }
+}

@@ -279,9 +279,61 @@ fn tools_choose_the_template_that_is_named_for_them() {
     assert!(text(serde_json::Value::Null).unwrap().starts_with("none<|im_start|>"));
     for wrong in [serde_json::json!({"name": "f"}), serde_json::json!(3), serde_json::json!("no JSON")] {
         let refused = text(wrong).unwrap_err();
-        assert_eq!(refused.code(), "data.shape");
+        assert_eq!(refused.code(), "data.row");
         assert!(refused.to_string().contains("tools: a list"), "{refused}");
     }
+}
+
+#[test]
+fn a_template_for_tools_alone_serves_the_rows_that_have_tools() {
+    let document = Tokenizer::from_parts(byte_level("qwen2")).unwrap().assets().remove(0).1;
+    let of = |name: &str| {
+        let template = CHATML.replacen("{% for m", "{{ tools | length }}{% for m", 1);
+        let config = serde_json::json!({"chat_template": [{"name": name, "template": template}]});
+        Tokenizer::from_hf(&document, Some(config.to_string().as_bytes()), None).unwrap()
+    };
+    let said = |role: &str, content: &str| serde_json::json!({"role": role, "content": content});
+    let row = |tools: serde_json::Value| serde_json::json!({"messages": [said("user", "a"), said("assistant", "b")], "tools": tools});
+    let (with, without) = (row(serde_json::json!([{"name": "f"}])), row(serde_json::Value::Null));
+    let tokenizer = of("tool_use");
+    assert_eq!(taught_by(&tokenizer, &with), ["b<|im_end|>"]);
+    assert_eq!(tokenizer.turn_end(), Some(2));
+    let refused = |tokenizer: &Tokenizer, row: &serde_json::Value| {
+        let refused = Dataset::from_bytes(row.to_string().as_bytes(), Form::Jsonl, tokenizer, 0.0).unwrap_err();
+        assert_eq!(refused.code(), "data.template");
+        refused.to_string()
+    };
+    let text = refused(&tokenizer, &without);
+    assert!(
+        text.contains("line 1")
+            && text.contains("no default chat template, which a conversation without tools needs, only named ones: tool_use"),
+        "{text}"
+    );
+    // No conversation uses a template of another name.
+    for row in [&with, &without] {
+        let text = refused(&of("rag"), row);
+        assert!(text.contains("cannot write chats") && text.contains("no default chat template, only named ones: rag"), "{text}");
+    }
+}
+
+#[test]
+fn a_template_that_writes_nothing_of_the_messages_is_refused() {
+    let said = |role: &str, content: &str| serde_json::json!({"role": role, "content": content});
+    let row = serde_json::json!({"messages": [said("user", "a"), said("assistant", "b")]});
+    let other_roles = "{{ bos_token }}{% for m in messages %}{% if m.role == 'human' %}{{ m.content }}{% endif %}{% endfor %}";
+    for template in ["{{ 'Hello' }}, how are you?", "<|im_start|>", other_roles] {
+        let refused = Dataset::from_bytes(row.to_string().as_bytes(), Form::Jsonl, &with_template(template), 0.0).unwrap_err();
+        assert_eq!(refused.code(), "data.template", "{template}: {refused}");
+        assert!(refused.to_string().contains("writes nothing of this conversation"), "{template}: {refused}");
+    }
+    // Empty answers are written, and one that is nothing but its role teaches its end.
+    let silent = serde_json::json!({"messages": [said("user", ""), said("assistant", "")]});
+    assert_eq!(taught(CHATML, &silent), ["<|im_end|>"]);
+    let plain = with_template("{% for m in messages %}{{ m.content }}{% endfor %}");
+    let unlearned = serde_json::json!({"messages": [said("user", "a"), said("assistant", "")]}).to_string();
+    let file = DataFile { name: "a.jsonl", bytes: unlearned.as_bytes() };
+    let found = Dataset::read(&[&file], Ok::<_, tabtune::Error>(&plain), &DataSettings::default());
+    assert!(found.err().is_none_or(|error| error.code() != "data.template"));
 }
 
 /// No special token of the tokenizer is written after an answer.

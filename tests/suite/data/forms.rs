@@ -489,3 +489,41 @@ fn a_summary_says_why_rows_cannot_be_used() {
     assert_eq!((summary.shapes["faulty"], told), (3, vec![("data.shape", 2, 1), ("data.row", 1, 3)]));
     assert!(summary.warnings[0].message.contains("found question"), "{:?}", summary.warnings);
 }
+
+#[test]
+fn several_objects_in_one_line_are_told_with_what_to_do() {
+    let one = LINES.replace('\n', " ");
+    let refused = read("rows.jsonl", format!("{one}\n{LINES}").as_bytes()).unwrap_err().to_string();
+    assert!(
+        refused.contains("line 1") && refused.contains("found 2 objects in the place of one. Each line must hold one object"),
+        "{refused}"
+    );
+    let comma = LINES.replace('\n', ",\n");
+    let tabtune::Error::Refused(list) = read("rows.jsonl", comma.as_bytes()).unwrap_err() else { panic!("{comma}") };
+    assert_eq!((list.len(), list[0].hint.as_deref()), (2, Some("each line must hold one object, and nothing after it")));
+}
+
+#[test]
+fn objects_in_lines_are_lines_whatever_the_name_says() {
+    let comma = LINES.replace('\n', ",\n");
+    let spread = "{\n \"prompt\": \"a\",\n \"completion\": \"b\"\n}\n".repeat(2);
+    let broken = "{\"prompt\": \"a\" \"completion\": \"b\"},\n".repeat(3);
+    for (text, count) in [(&comma, 2), (&spread, 8), (&broken, 3)] {
+        let refused = |name: &str| match read(name, text.as_bytes()) {
+            Err(tabtune::Error::Refused(list)) => {
+                list.into_iter().map(|each| (each.code, each.subject, each.found, each.hint)).collect::<Vec<_>>()
+            }
+            _ => Vec::new(),
+        };
+        let found = refused("rows.json");
+        assert!(found.len() == count && found == refused("rows.jsonl"), "{text}: {found:?}");
+    }
+    // One of the lines can be used: the others are left out, and the form is reported.
+    let skipping = DataSettings { on_bad_row: OnBadRow::Skip, ..DataSettings::default() };
+    let data = read_as("rows.json", format!("{comma}{}", LINES.lines().next().unwrap()).as_bytes(), &skipping).unwrap();
+    assert_eq!((data.files()[0].form, data.files()[0].rows), (Form::Jsonl, Some(3)));
+    assert!(codes(&data).contains(&"data.form"), "{:?}", codes(&data));
+    // An object that is broken stays one row.
+    let one = read("one.json", b"{\n\"messages\": [\n{\"role\": \"user\" \"content\": \"a\"}\n]\n}\n").unwrap_err();
+    assert!(matches!(&one, tabtune::Error::Refused(list) if list.len() == 1), "{one}");
+}

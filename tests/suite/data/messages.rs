@@ -30,6 +30,34 @@ fn calls_of_tools_may_be_their_json_text() {
 }
 
 #[test]
+fn a_part_that_is_wrong_is_told_with_its_place() {
+    let chat =
+        |tools: Value| json!({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "tools": tools});
+    let called = |call: Value| answered(&json!({"tool_calls": [{"function": {"name": "f"}}, call]}));
+    let tool = json!({"type": "function", "function": {"name": "f"}});
+    let described = |parameters: &str| json!([tool, {"type": "function", "function": {"name": "g", "parameters": parameters}}]);
+    let object = "expected an object, or its JSON, found \"x\"";
+    for (row, place, said) in [
+        (chat(json!([tool, 3])), "line 1, tools[1]: ", "expected a tool, which is an object or its JSON, found 3"),
+        (chat(json!([{"type": "function", "function": "x"}])), "line 1, tools[0].function: ", object),
+        (chat(described("x")), "line 1, tools[1].function.parameters: ", object),
+        (chat(json!([{"name": "f", "parameters": "x"}])), "line 1, tools[0].parameters: ", object),
+        (chat(json!(3)), "line 1: ", "expected tools: a list, or its JSON, found 3"),
+        (called(json!(3)), "line 1, message 1, tool_calls[1]: ", "expected a call of a tool, which is an object, found 3"),
+        (called(json!({"function": "x"})), "line 1, message 1, tool_calls[1].function: ", object),
+        (answered(&json!({"tool_calls": 3})), "line 1, message 1: ", "expected tool_calls, a list of calls, found 3"),
+    ] {
+        let refused = read(&row).unwrap_err();
+        let text = refused.to_string();
+        assert_eq!(refused.code(), "data.row", "{text}");
+        assert!(text.contains(&format!("{place}the row cannot be used: {said}")), "{place}{said}: {text}");
+    }
+    // Without a role nothing says what is learned.
+    let refused = read(&json!({"messages": [{"content": "a"}]})).unwrap_err();
+    assert!(refused.code() == "data.shape" && refused.to_string().contains("message 0"), "{refused}");
+}
+
+#[test]
 fn rows_that_contradict_themselves_are_refused() {
     let shared = json!({"conversations": [{"from": "human", "value": "h", "content": "other"}, {"from": "gpt", "value": "g"}]});
     let ids = |key: &str| json!({"input_ids": [1, 2, 3], key: [0, 2, 1]});
@@ -39,6 +67,8 @@ fn rows_that_contradict_themselves_are_refused() {
         (ids("assistant_masks"), "expected assistant_masks of 0 and 1, found 2"),
         (ids("attention_mask"), "expected attention_mask of 0 and 1, found 2"),
         (roles, "found no message with the role assistant, but model, user"),
+        (json!({"messages": []}), "found an empty list of messages"),
+        (json!({"prompt": [], "completion": []}), "found an empty list of messages"),
     ] {
         let refused = read(&row).unwrap_err().to_string();
         assert!(refused.contains(said), "{said}: {refused}");
@@ -109,6 +139,20 @@ fn keys_that_the_template_does_not_read_are_counted() {
     let reading = |read: &str| CHATML.replacen("{{ m.content }}", &format!("{{{{ m.content + {read} }}}}"), 1);
     assert!(!of(&reading("(m.reasoning_content or '')")).contains("reasoning"));
     assert_eq!(of(&reading("(m | tojson) + (tools | tojson) + (enable_thinking | string)")), "");
+}
+
+#[test]
+fn an_empty_value_is_not_told_as_unread() {
+    let empty = json!({"content": "b", "tool_calls": [], "reasoning_content": "", "name": " ", "extra": {}});
+    let reading = CHATML.replacen("{{ m.content }}", "{{ (m.reasoning_content or '') + (m.name or '') + m.content }}", 1);
+    for template in [CHATML, reading.as_str()] {
+        assert_eq!(told("data.columns.unused", template, &answered(&empty).to_string()), "");
+    }
+    // A value in a later row is told all the same.
+    let mut named = empty.clone();
+    named["name"] = json!("Ann");
+    let message = told("data.columns.unused", CHATML, &format!("{}\n{}", answered(&empty), answered(&named)));
+    assert!(message.ends_with(": messages[].name of the role assistant (1)."), "{message}");
 }
 
 #[test]

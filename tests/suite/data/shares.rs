@@ -82,7 +82,7 @@ fn a_share_of_nothing_is_told() {
         report.warnings.into_iter().filter(|warning| warning.code == "data.share").map(|warning| warning.message).collect::<Vec<_>>()
     };
     assert_eq!(told(0.04, 1.0).len(), 1);
-    assert!(told(0.04, 1.0)[0].starts_with("none of the 10 examples of b"), "{:?}", told(0.04, 1.0));
+    assert!(told(0.04, 1.0)[0].starts_with("no example of b"), "{:?}", told(0.04, 1.0));
     assert!(told(0.04, 2.0).is_empty() && told(0.04, 50.0).is_empty() && told(1.0, 1.0).is_empty());
     assert_eq!(told(0.004, 12.0).len(), 1);
     assert!(told(0.004, 13.0).is_empty());
@@ -106,4 +106,57 @@ fn rows_for_evaluation_are_their_share_in_whole_rows() {
     }
     let of_text = |share: f64| Dataset::from_tokens((0..1000).collect(), share).unwrap().validation_tokens();
     assert_eq!([0.1, 0.7, 0.8, 0.9].map(of_text), [100, 700, 800, 900]);
+}
+
+#[test]
+fn a_share_that_keeps_no_row_for_evaluation_is_told() {
+    let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
+    for (count, share, told) in [
+        (10, 0.01, Some("0.01 of 10 rows")),
+        (10, 0.04, Some("0.04 of 10 rows")),
+        (1, 0.5, Some("a single row")),
+        (10, 0.05, None),
+        (10, 0.0, None),
+        (1, 0.0, None),
+    ] {
+        let rows = "{\"text\": \"a b\"}\n".repeat(count);
+        let settings = DataSettings { validation_fraction: share, ..DataSettings::default() };
+        let data =
+            Dataset::read(&[&DataFile { name: "a", bytes: rows.as_bytes() }], Ok::<_, tabtune::Error>(&tokenizer), &settings).unwrap();
+        let found = data.reading_warnings().into_iter().find(|warning| warning.code == "data.validation.none");
+        assert_eq!(found.is_some(), told.is_some(), "{share} of {count}");
+        assert!(found.is_none_or(|found| found.message.contains(told.unwrap())), "{share} of {count}");
+        assert_eq!(data.validation_tokens() == 0, told.is_some() || share == 0.0, "{share} of {count}");
+    }
+}
+
+#[test]
+fn a_share_may_leave_the_first_epochs_empty() {
+    let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
+    let rows = "{\"text\": \"a b\"}\n".repeat(10);
+    let file = DataFile { name: "a", bytes: rows.as_bytes() };
+    let data = Dataset::read(&[&file], Ok::<_, tabtune::Error>(&tokenizer), &DataSettings::default()).unwrap();
+    let config = |epochs: Option<f64>, packing: bool| TrainConfig {
+        batch_size: 1,
+        seq_len: 16,
+        packing,
+        epochs,
+        data_weights: vec![0.04],
+        ..TrainConfig::default()
+    };
+    let settled = config(Some(50.0), false).with_steps_of(&data).unwrap();
+    assert_eq!(settled.steps, 20);
+    let mut loader = Loader::for_run(&data, &settled).unwrap();
+    for _ in 0..settled.steps {
+        loader.next(&data).unwrap();
+    }
+    assert_eq!(loader.state().epoch, 48);
+    assert!(config(Some(50.0), true).with_steps_of(&data).unwrap().steps == 20);
+    assert!(data.report(&settled, &loader).warnings.iter().all(|warning| warning.code != "data.share"));
+    for epochs in [None, Some(1.0)] {
+        assert_eq!(
+            config(epochs, false).with_steps_of(&data).and_then(|config| Loader::for_run(&data, &config)).map(|_| ()).unwrap_err().code(),
+            "config.invalid"
+        );
+    }
 }

@@ -107,3 +107,12 @@ fn quotes_that_break_the_rules_cost_no_row() {
     let Value::String(message) = json!(warnings[0].message) else { unreachable!() };
     assert!(message.contains("text after the quote"), "{message}");
 }
+
+#[test]
+fn a_row_of_too_many_fields_is_told_with_what_to_do() {
+    let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
+    let (_, all, warnings) = read("a.csv", b"p,q\na,b,c\nd,e\n", Some(Form::Csv), &tokenizer).unwrap();
+    assert_eq!((all, count(&warnings, "data.row.skipped")), (2, 1));
+    let message = &warnings[0].message;
+    assert!(message.contains("found 3 fields, where the first line has only 2. Put quotes around a field"), "{message}");
+}

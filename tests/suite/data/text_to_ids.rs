@@ -175,6 +175,8 @@ fn characters_without_a_token_are_told() {
         // The token's own text is a control token, and no unknown character.
         let own = of("b <unk>");
         assert_eq!((told(&own, "data.unknown"), told(&own, "data.control").map(|told| told.count)), (None, Some(1)), "{kind}");
+        // A text that ends with two of them has no end twice.
+        assert_eq!(told(&of("b € €"), "data.end.twice"), None, "{kind}");
     }
     // A word of known characters that the vocabulary lacks is named as a word.
     let whole =
@@ -183,6 +185,8 @@ fn characters_without_a_token_are_told() {
     assert!(found.count == 1 && found.message.ends_with("\"word\" (1)."), "{}", found.message);
     // Ten different characters are named, and all are counted.
     let tokenizer = tokenizer(&with_unknown(&bpe(false, false, &[]), &space), &json!({}), None);
+    let line_end = told(&read(&tokenizer, &json!({"prompt": "a", "completion": "b\nc"})), "data.unknown").unwrap();
+    assert!(line_end.message.contains("\"\\n\" (1)"), "{}", line_end.message);
     let many = told(&read(&tokenizer, &json!({"prompt": "a", "completion": "0123456789ABC0"})), "data.unknown").unwrap();
     assert!(many.sentence(&[]).starts_with("line 1: ") && many.sentence(&[]).ends_with("3 more."), "{}", many.sentence(&[]));
     assert!(many.count == 14 && many.message.contains("\"0\" (2)") && many.message.contains("\"9\" (1), 3 more"), "{}", many.message);
@@ -291,7 +295,7 @@ fn tools_and_functions_that_are_json_texts_are_decoded() {
         json!([{"function": {"parameters": "x"}}]),
     ] {
         let refused = Dataset::from_bytes(chat(wrong.clone()).to_string().as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap_err();
-        assert!(refused.code() == "data.shape" && refused.to_string().contains("tool"), "{wrong}: {refused}");
+        assert!(refused.code() == "data.row" && refused.to_string().contains("tool"), "{wrong}: {refused}");
         assert_eq!(Conversation::from_json(&chat(wrong)).unwrap_err().code(), "config.invalid");
     }
     // A call's function, too.

@@ -162,10 +162,15 @@ fn a_word_is_written_only_for_its_own_rule() {
     spaced["add_prefix_space"] = json!(true);
     let mut merged = split(llama);
     merged["behavior"] = json!("MergedWithPrevious");
+    let other = word(&|document| document["pre_tokenizer"] = after(vec![merged.clone()], false)).unwrap_err().to_string();
+    assert!(
+        other.contains("GGUF cannot hold this tokenizer. Its pre_tokenizer splits texts by a rule that llama.cpp does not have: "),
+        "{other}"
+    );
     let refused: [(&str, &str, Value); 9] = [
         ("normalizer", "/normalizer", quotes),
         ("normalizer", "/normalizer", json!({"type": "NFKC"})),
-        ("pre_tokenizer", "/pre_tokenizer", spaced),
+        ("pre_tokenizer", "/pre_tokenizer", json!({"type": "Sequence", "pretokenizers": [spaced]})),
         ("pre_tokenizer", "/pre_tokenizer", after(vec![digits(false)], true)),
         ("pre_tokenizer", "/pre_tokenizer", after(vec![split(llama)], true)),
         ("pre_tokenizer", "/pre_tokenizer", after(vec![merged], false)),

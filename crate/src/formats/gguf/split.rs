@@ -29,20 +29,35 @@ impl GgufFile {
     }
 }
 
-/// Returns the name of a part without its number and the number of parts.
+/// Returns the name without the ending of GGUF files, in small or capital letters.
+fn without_ending(name: &str) -> &str {
+    let (stem, ending) = name.len().checked_sub(".gguf".len()).and_then(|at| name.split_at_checked(at)).unwrap_or((name, ""));
+    if ending.eq_ignore_ascii_case(".gguf") { stem } else { name }
+}
+
+/// Returns the name of a part without its number and the number of parts; the name of another file without its ending.
 pub(crate) fn stem_of(name: &str) -> &str {
-    let stem = name.strip_suffix(".gguf").unwrap_or(name);
-    stem.len().checked_sub("-00001-of-00002".len()).and_then(|at| stem.get(..at)).unwrap_or(stem)
+    let whole = without_ending(name);
+    let parted = whole.len().checked_sub("-00001-of-00002".len()).and_then(|at| whole.split_at_checked(at));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_part = |numbers: &str| {
+        let lower = numbers.to_ascii_lowercase();
+        let numbers = lower.strip_prefix('-').and_then(|numbers| numbers.split_once("-of-"));
+        numbers.is_some_and(|(number, count)| number.len() == count.len() && is_number(number) && is_number(count))
+    };
+    parted.filter(|(_, numbers)| is_part(numbers)).map_or(whole, |(stem, _)| stem)
 }
 
 /// Returns the refusal that names the missing parts, derived from the name of one that is present.
 fn incomplete(count: u64, present: &[u64], name: &str) -> Refusal {
     let stem = stem_of(name);
+    let capitals = name.ends_with(".GGUF");
     let absent = (0..count).filter(|n| !present.contains(n));
     let mut parts: Vec<String> = Vec::new();
     for n in absent.take(LISTED + 1) {
         // The numbers in a file may be arbitrary; names count from 1.
-        let part = format!("{}-{:05}-of-{count:05}.gguf", shown(stem), u128::from(n) + 1);
+        let numbers = format!("-{:05}-of-{count:05}.gguf", u128::from(n) + 1);
+        let part = format!("{}{}", shown(stem), if capitals { numbers.to_ascii_uppercase() } else { numbers });
         parts.push(if parts.len() < LISTED { part } else { "…".into() });
     }
     let refusal = refuse(word!("gguf.split.incomplete")).of(name).expected(format!("{count} parts")).found(present.len());
