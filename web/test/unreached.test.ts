@@ -14,6 +14,8 @@ const UNREACHED = [
   'a::<impl pliron::parsable::Parsable for b::Position>::parse',
   'pliron::utils::apfloat::float_parse',
   'pliron::op::canonical_syntax_parse_impl',
+  '<a::Float as pliron::utils::apfloat::DynFloat>::build_from_str_r',
+  'pliron::irfmt::parsers::quoted_string_parse',
   'a::<impl b::qtensor::QTensorOps<a::Backend> for a::Backend>::quantize',
   'burn_cubecl::kernel::quantization::quantize',
   'cubecl_std::quant::view::expand',

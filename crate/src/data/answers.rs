@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::chat::Chat;
 use super::example::Example;
-use super::header::{Header, common, common_end, with_content, with_other_content};
+use super::header::{Header, common, common_end, is_written_alike, with_content, with_other_content, writes_nothing, written};
 use super::positions::Tokens;
 use crate::config::LossOn;
 use crate::error::{Error, Refusal, Result, shown, word};
@@ -124,30 +124,6 @@ fn taught(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Taught>
         taught.crosses |= alone.crosses(std::slice::from_ref(&learned));
     }
     Ok(taught)
-}
-
-/// Refuses the text of a template that writes nothing of a conversation.
-fn written(rendered: Rendered) -> Result<Rendered> {
-    if rendered.text.trim().is_empty() { Err(writes_nothing()) } else { Ok(rendered) }
-}
-
-fn writes_nothing() -> Error {
-    Refusal::new(word!("data.template")).expected("a text").found("a chat template that writes nothing of this conversation").into()
-}
-
-/// Returns true if the template writes the same text for other messages of the same roles.
-fn is_written_alike(conversation: &Conversation, tokenizer: &Tokenizer) -> bool {
-    const OTHERS: [&str; 2] = ["content 7351", "content 1537"];
-    let other = |message: &Value| {
-        let content = &message["content"];
-        let [first, second] = OTHERS;
-        let text = if content.to_string().contains(first) { second } else { first };
-        let content = if content.is_array() { json!([{"type": "text", "text": text}]) } else { json!(text) };
-        json!({"role": message["role"], "content": content})
-    };
-    let others = Conversation { messages: conversation.messages.iter().map(other).collect(), ..conversation.clone() };
-    let [own, others] = [conversation, &others].map(|conversation| tokenizer.render_chat(conversation, false).ok());
-    own.is_some() && own == others
 }
 
 /// Returns the spans of the text except for the answers that are read but not learned.

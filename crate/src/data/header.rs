@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use serde_json::{Value, json};
+
 use super::positions::Tokens;
-use crate::error::Result;
-use crate::tokenizer::{Conversation, Tokenizer};
+use crate::error::{Error, Refusal, Result, word};
+use crate::tokenizer::{Conversation, Rendered, Tokenizer};
 
 /// The text of a conversation that ends with an answer, and the text before the answer.
 pub(super) struct Header<'a> {
@@ -91,4 +93,28 @@ pub(super) fn common(a: &str, b: &str) -> usize {
 /// Returns the length in bytes of the common end of two texts.
 pub(super) fn common_end(a: &str, b: &str) -> usize {
     a.chars().rev().zip(b.chars().rev()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum()
+}
+
+/// Returns true if the template writes the same text for other messages of the same roles.
+pub(super) fn is_written_alike(conversation: &Conversation, tokenizer: &Tokenizer) -> bool {
+    const OTHERS: [&str; 2] = ["content 7351", "content 1537"];
+    let other = |message: &Value| {
+        let content = &message["content"];
+        let [first, second] = OTHERS;
+        let text = if content.to_string().contains(first) { second } else { first };
+        let content = if content.is_array() { json!([{"type": "text", "text": text}]) } else { json!(text) };
+        json!({"role": message["role"], "content": content})
+    };
+    let others = Conversation { messages: conversation.messages.iter().map(other).collect(), ..conversation.clone() };
+    let [own, others] = [conversation, &others].map(|conversation| tokenizer.render_chat(conversation, false).ok());
+    own.is_some() && own == others
+}
+
+/// Refuses the text of a template that writes nothing of a conversation.
+pub(super) fn written(rendered: Rendered) -> Result<Rendered> {
+    if rendered.text.trim().is_empty() { Err(writes_nothing()) } else { Ok(rendered) }
+}
+
+pub(super) fn writes_nothing() -> Error {
+    Refusal::new(word!("data.template")).expected("a text").found("a chat template that writes nothing of this conversation").into()
 }

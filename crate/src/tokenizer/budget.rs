@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::expression::{Unsaid, rewritten};
-use super::flaws::{self, Model};
+use super::flaws;
+use super::merges::Model;
 use super::pre::{GPT2, LLAMA_BPE, QWEN2};
 use super::{TOKENIZER_FILE, unread};
 use crate::error::{Error, Refusal, Result, word};

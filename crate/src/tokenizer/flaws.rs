@@ -5,11 +5,9 @@ use std::fmt;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use fancy_regex::Expr;
-use serde::Deserialize;
-use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::{TOKENIZER_FILE, bad, unread};
+use super::{TOKENIZER_FILE, bad};
 use crate::error::{Error, Result};
 
 const TEMPLATE: &str = "post_processor TemplateProcessing";
@@ -46,7 +44,7 @@ pub(super) fn check_text(normalizer: &Value, pre_tokenizer: &Value) -> Result<()
     if pre_tokenizers.iter().any(is_empty) {
         return Err(refused("pre_tokenizer FixedLength", "a length of at least 1", 0));
     }
-    // What writes all characters again asks for the places of the first ones, and a text that is put before them has none.
+    // A step that writes all characters again asks for the places of the first ones, and a text that is put before them has none.
     let bytes = pre_tokenizers.iter().any(|step| !CUTTING.iter().any(|name| is(step, name)));
     let last = normalizers.iter().rposition(|step| !KEEPING.iter().any(|name| is(step, name)));
     for (at, step) in normalizers.iter().enumerate() {
@@ -105,141 +103,8 @@ pub(super) fn check_added_tokens(tokens: &Value) -> Result<()> {
     }
 }
 
-/// The facts of a model on which its merges depend: the library writes each merged token into a place as long as the longest token.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Model {
-    continuing_subword_prefix: Option<String>,
-    vocab: Vocabulary,
-    merges: Merges,
-}
-
-impl Model {
-    /// Refuses merges on which the library would panic. `document` is read again if there is a prefix.
-    ///
-    /// # Errors
-    /// `tokenizer.invalid`.
-    pub(super) fn check(&self, document: &[u8]) -> Result<()> {
-        let prefix = self.continuing_subword_prefix.as_deref().unwrap_or_default();
-        if !prefix.is_empty() {
-            let with: WithMerges = serde_json::from_slice(document).map_err(|error| unread(TOKENIZER_FILE, document, error))?;
-            let mut pairs = with.model.merges.iter().filter_map(Merge::parts);
-            if let Some((left, right)) = pairs.find(|(_, right)| right.get(prefix.len()..).is_none()) {
-                let expected = format!("second parts that begin with continuing_subword_prefix {prefix:?}");
-                return Err(refused("model merges", &expected, format!("{left} {right}")));
-            }
-        }
-        if self.merges.length > self.vocab.longest + prefix.len() {
-            return Err(refused("model merges", "merges that make a token of the vocabulary", &self.merges.text));
-        }
-        Ok(())
-    }
-}
-
-/// The longest token of a vocabulary, in bytes.
-#[derive(Debug, Default)]
-struct Vocabulary {
-    longest: usize,
-}
-
-impl<'de> Deserialize<'de> for Vocabulary {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        deserializer.deserialize_any(Self::default())
-    }
-}
-
-impl<'de> Visitor<'de> for Vocabulary {
-    type Value = Self;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        formatter.write_str("a vocabulary")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(mut self, mut map: M) -> std::result::Result<Self, M::Error> {
-        while let Some(token) = map.next_key::<String>()? {
-            self.longest = self.longest.max(token.len());
-            map.next_value::<IgnoredAny>()?;
-        }
-        Ok(self)
-    }
-
-    /// A list of pieces with scores has no merges.
-    fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> std::result::Result<Self, S::Error> {
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(self)
-    }
-}
-
-/// The longest of the merges: the bytes of both parts, and its text.
-#[derive(Debug, Default)]
-struct Merges {
-    length: usize,
-    text: String,
-}
-
-impl<'de> Deserialize<'de> for Merges {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        deserializer.deserialize_any(Self::default())
-    }
-}
-
-impl<'de> Visitor<'de> for Merges {
-    type Value = Self;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        formatter.write_str("a list of merges")
-    }
-
-    fn visit_unit<E: de::Error>(self) -> std::result::Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_seq<S: SeqAccess<'de>>(mut self, mut list: S) -> std::result::Result<Self, S::Error> {
-        while let Some(merge) = list.next_element::<Merge>()? {
-            if let Some((left, right)) = merge.parts().filter(|(left, right)| left.len() + right.len() > self.length) {
-                self = Self { length: left.len() + right.len(), text: format!("{left} {right}") };
-            }
-        }
-        Ok(self)
-    }
-}
-
-/// A document of which only the merges are read.
-#[derive(Deserialize)]
-struct WithMerges {
-    model: MergesOnly,
-}
-
-#[derive(Deserialize)]
-struct MergesOnly {
-    #[serde(default)]
-    merges: Vec<Merge>,
-}
-
-/// A merge: `left right`, or a list of two.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Merge {
-    Joined(String),
-    Apart(String, String),
-    /// What is no merge, which the library refuses.
-    Other(IgnoredAny),
-}
-
-impl Merge {
-    fn parts(&self) -> Option<(&str, &str)> {
-        match self {
-            // A line of merges.txt that the library leaves out.
-            Self::Joined(text) if text.starts_with("#version") => None,
-            Self::Joined(text) => text.split_once(' '),
-            Self::Apart(left, right) => Some((left, right)),
-            Self::Other(IgnoredAny) => None,
-        }
-    }
-}
-
 /// Returns the refusal of a part.
-fn refused(part: &str, expected: &str, found: impl fmt::Display) -> Error {
+pub(super) fn refused(part: &str, expected: &str, found: impl fmt::Display) -> Error {
     bad(TOKENIZER_FILE, format!("{part}: expected {expected}, found {found}"))
 }
 

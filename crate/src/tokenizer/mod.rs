@@ -18,6 +18,7 @@ mod frame;
 mod jinja;
 mod kind;
 mod llama_cpp;
+mod merges;
 mod messages;
 mod names;
 mod notes;

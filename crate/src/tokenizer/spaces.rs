@@ -1,4 +1,4 @@
-//! What `tokenizer_config.json` decides about the text before it is split: the space before its first word, and the case of its letters.
+//! The settings of `tokenizer_config.json` for a text before it is split: the space before its first word, and the case of its letters.
 
 use serde_json::Value;
 use tokenizers::decoders::sequence::Sequence as Decoders;

@@ -24,7 +24,7 @@ pub(super) struct Stated {
     named: Vec<(String, AddedToken)>,
     /// Special tokens without a name.
     others: Vec<AddedToken>,
-    /// Those of a list that are objects, whose flags overrule those of tokenizer.json.
+    /// Tokens of a list that are objects, whose flags overrule those of tokenizer.json.
     objects: Vec<AddedToken>,
     /// Tokens with the ids that a file states.
     listed: BTreeMap<u32, AddedToken>,

@@ -148,7 +148,7 @@ fn an_empty_value_is_not_told_as_unread() {
     for template in [CHATML, reading.as_str()] {
         assert_eq!(told("data.columns.unused", template, &answered(&empty).to_string()), "");
     }
-    // A value in a later row is told all the same.
+    // A value in a later row is reported all the same.
     let mut named = empty.clone();
     named["name"] = json!("Ann");
     let message = told("data.columns.unused", CHATML, &format!("{}\n{}", answered(&empty), answered(&named)));

@@ -74,7 +74,7 @@ impl Matrix {
 }
 
 /// An answer of both versions is ours, too; where they differ, ours is that of one of them. A chat that they refuse may be one that we render,
-/// and one that an empty template leaves empty is refused, or rendered by the template beside it.
+/// and one that an empty template leaves empty is refused, or rendered by the template next to it.
 #[test]
 fn the_tokenizer_of_a_folder_is_what_auto_tokenizer_makes_of_it() {
     let matrix = Matrix::read();
