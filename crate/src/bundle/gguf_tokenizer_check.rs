@@ -25,7 +25,7 @@ pub(super) fn check_tokenizer(file: &GgufFile) -> Result<Vec<Warning>> {
     }
     check_types(file)?;
     if !KNOWN_MODELS.contains(&model) {
-        let refusal = refuse(word!("tokenizer.model.unsupported")).expected(KNOWN_MODELS.join(", ")).found(model);
+        let refusal = refuse(word!("tokenizer.model.unsupported")).expected("gpt2 or llama").found(model);
         return Err(refusal.hint(TOKENIZER_JSON_SERVES).into());
     }
     let tokens = file.get("tokenizer.ggml.tokens").and_then(GgufValue::texts).ok_or_else(|| refuse(word!("tokenizer.tokens.missing")))?;

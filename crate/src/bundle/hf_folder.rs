@@ -63,7 +63,10 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     }
     let mut refused = None;
     let tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
-    let broken = tokenizer.as_ref().filter(|found| found.has_chat_template()).and_then(|found| found.check_chat_template().err());
+    let broken = tokenizer
+        .as_ref()
+        .filter(|found| found.has_chat_template() || found.has_tool_template())
+        .and_then(|found| found.check_chat_template().err());
     warnings.extend(broken.map(|error| Warning::new(word!("tokenizer.template"), &reason_of(error))));
     let generation_config_json = document(&files, GENERATION, MAX_DOCUMENT_BYTES)?;
     let specials = document(&files, TOKENIZER_FILES[3], MAX_DOCUMENT_BYTES)?;
@@ -125,8 +128,12 @@ fn open_weights(files: &Files) -> Result<(Shards, Vec<Warning>)> {
         let sharded = open_index(files[at].as_ref(), &all)?;
         return Ok((sharded.shards, sharded.warnings));
     }
-    let absent =
-        || Refusal::new(word!("bundle.weights.missing")).of("config.json").expected("model.safetensors, or shards and their index");
+    let expected = if plain.is_empty() {
+        "model.safetensors, or shards and their index"
+    } else {
+        "model.safetensors.index.json, the index of the shards"
+    };
+    let absent = || Refusal::new(word!("bundle.weights.missing")).of("config.json").expected(expected);
     Err(other_weights(files).unwrap_or_else(|| absent().into()))
 }
 

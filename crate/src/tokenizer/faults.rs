@@ -30,5 +30,10 @@ pub(crate) fn read_json<'a, T: Deserialize<'a>>(what: &str, bytes: &'a [u8]) -> 
 }
 
 pub(super) fn unencodable(reason: impl ToString) -> Error {
-    Error::TextNotEncodable { reason: reason.to_string() }
+    let mut reason = reason.to_string();
+    // The words of the library for a vocabulary without an unknown token.
+    if ["`unk_id` is missing", "token from the vocabulary"].iter().any(|words| reason.contains(words)) {
+        "the vocabulary has no token for one of its characters and none for unknown characters".clone_into(&mut reason);
+    }
+    Error::TextNotEncodable { reason }
 }

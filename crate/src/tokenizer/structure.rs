@@ -37,6 +37,8 @@ pub(super) struct Structure<'a> {
     pub(super) applied: [Value; 2],
     /// Added tokens: text, and true if they are searched for in the normalized text.
     pub(super) added: Vec<(String, bool)>,
+    /// True if special tokens are letters in a text (`split_special_tokens`).
+    pub(super) splits_special: bool,
 }
 
 impl Structure<'_> {
@@ -68,6 +70,9 @@ impl Structure<'_> {
         let ordinary = |(id, text): &(usize, &String)| parts.kind(*id) == NORMAL && llama_cpp::is_known_text(text);
         if let Some((_, text)) = parts.tokens.iter().enumerate().find(ordinary) {
             return Err(differs("added_tokens", "lack a token that llama.cpp takes for a special one by its text", text));
+        }
+        if self.splits_special {
+            return Err(differs("added_tokens", "are letters in a text, where llama.cpp finds them", "split_special_tokens"));
         }
         let contents: Vec<&str> = self.added.iter().map(|(text, _)| text.as_str()).collect();
         match crossing(&contents) {

@@ -55,6 +55,8 @@ impl Templates {
             }
             stated => stated?,
         };
+        // As transformers does, the last of several with one name is taken.
+        let stated: BTreeMap<&str, &str> = stated.into_iter().collect();
         for (name, text) in stated.into_iter().filter(|(name, _)| !files || *name == MAIN) {
             if text.trim().is_empty() {
                 templates.empty.push(CONFIG_FILE.to_owned());
@@ -126,6 +128,11 @@ impl Tokenizer {
     pub(crate) fn templates_name(&self, word: &str) -> bool {
         let named = self.templates.named.iter().map(|(_, template)| template.as_str());
         self.chat_template().into_iter().chain(named).any(|template| template.contains(word))
+    }
+
+    /// Returns true if conversations with tools have a template of their own.
+    pub(crate) fn has_tool_template(&self) -> bool {
+        self.tool_template().is_some()
     }
 
     /// Returns the text of the template for conversations with tools, if there is one of its own.

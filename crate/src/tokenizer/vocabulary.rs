@@ -95,7 +95,8 @@ impl Tokenizer {
                 let pre_tokenizer = serde_json::to_value(self.inner.get_pre_tokenizer()).map_err(|error| bad("pre_tokenizer", error))?;
                 let added = self.inner.get_added_vocabulary().get_added_tokens_decoder().values();
                 let added = added.map(|token| (token.content.clone(), token.normalized)).collect();
-                Structure { document: &document, applied: [normalizer, pre_tokenizer], added }.model(&parts)?
+                let splits_special = self.inner.get_encode_special_tokens();
+                Structure { document: &document, applied: [normalizer, pre_tokenizer], added, splits_special }.model(&parts)?
             }
             _ => return Err(refuse("byte pair encoding, or characters").into()),
         };

@@ -118,6 +118,9 @@ fn files_that_are_no_model_are_told_apart() {
         assert!(error.code() == "format.unsupported" && error.to_string().contains(program), "{name}: {error}");
     }
     assert_eq!(code(vec![file("config.json", config(true)), file("model.safetensors", "")]), "safetensors.header.truncated");
+    let shards = [1, 2].map(|n| file(&format!("model-0000{n}-of-00002.safetensors"), safetensors(&[embedding(0.0)])));
+    let error = open_bundle(shards.into_iter().chain([file("config.json", config(true))]).collect()).unwrap_err();
+    assert!(error.code() == "bundle.weights.missing" && error.to_string().contains("model.safetensors.index.json"), "{error}");
     let empty = || super::files::gguf(&[], &[]);
     assert_eq!(code(vec![file("a.gguf", empty()), file("b.gguf", empty())]), "bundle.ambiguous");
 }

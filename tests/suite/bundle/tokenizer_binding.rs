@@ -142,7 +142,7 @@ fn template_of_the_file_wins_and_a_conflict_is_told() {
         folder.get_mut("tokenizer_config.json").unwrap()["chat_template"] = list;
     };
     let named = |default: &str| -> BTreeMap<String, String> {
-        [("default".to_string(), default.to_string()), ("tool_use".to_string(), "{{ b }}".to_string())].into()
+        [("default".to_string(), default.to_string()), ("tool_use".to_string(), "{{ c }}".to_string())].into()
     };
     assert_eq!(bound(&edited(list)).0.templates, named("{{ a }}"));
     let (binding, warnings) = with_file("{{ d }}", list);

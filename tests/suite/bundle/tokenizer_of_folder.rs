@@ -350,6 +350,9 @@ fn templates_of_the_settings_are_a_text_a_list_or_an_object() {
     let settings = |text: &str| rendered(&[("tokenizer_config.json", text)]);
     let named = of(json!({"default": "D{{ messages[0].content }}", "tool_use": "T{{ messages[0].content }}"}));
     assert_eq!(settings(&named), (vec![], ["Da".to_owned(), "Ta".to_owned()]));
+    let entry = |text: &str| json!({"name": "default", "template": text});
+    let twice = of(json!([entry("1{{ messages[0].content }}"), entry("2{{ messages[0].content }}")]));
+    assert_eq!(settings(&twice).1[0], "2a");
     let wrong = [json!(3), json!(true), json!(["x"]), json!([{"name": "default"}]), json!({"default": 3})];
     for value in &wrong {
         let text = of(value.clone());

@@ -114,6 +114,9 @@ fn tokenizers_of_other_rules_are_refused() {
     let refused = |tokenizer: &Tokenizer| tokenizer.to_parts(tokenizer.vocab_size()).unwrap_err().code();
     assert!(changed(|_| {}).to_parts(10_000).is_ok());
     assert_eq!(refused(&changed(|document| document["normalizer"] = json!({"type": "Lowercase"}))), "export.gguf.tokenizer");
+    let assets = Tokenizer::from_parts(byte_level("gpt-2")).unwrap().assets();
+    let split = Tokenizer::from_hf(&assets[0].1, Some(br#"{"split_special_tokens": true}"#), None).unwrap();
+    assert_eq!((refused(&split), split.encode("<|im_end|>").unwrap().len() > 1), ("export.gguf.tokenizer", true));
     let mut many = changed(|_| {});
     many.add_eos(&[0, 1, 2, 3, 4]);
     assert_eq!(refused(&many), "export.gguf.tokenizer");

@@ -131,7 +131,7 @@ fn end_ids(generation: &Map<String, Value>, vocab_size: u64) -> Result<Vec<u32>>
     stated.iter().map(id).collect()
 }
 
-/// Reads `chat_template` of tokenizer_config.json by name; among templates of the same name the first one counts.
+/// Reads `chat_template` of tokenizer_config.json by name; among templates of the same name the last one counts.
 fn named_templates(settings: &Map<String, Value>) -> Result<BTreeMap<String, String>> {
     let mut templates = BTreeMap::new();
     match settings.get("chat_template") {
@@ -140,7 +140,7 @@ fn named_templates(settings: &Map<String, Value>) -> Result<BTreeMap<String, Str
         Some(Value::Array(list)) => {
             for entry in list {
                 let part = |key: &str| entry.get(key).and_then(Value::as_str).ok_or_else(|| bad(SETTINGS, "a chat template without name"));
-                templates.entry(part("name")?.to_string()).or_insert(part("template")?.to_string());
+                templates.insert(part("name")?.to_string(), part("template")?.to_string());
             }
         }
         Some(Value::Object(named)) if named.values().all(Value::is_string) => {
