@@ -60,6 +60,7 @@ codes! {
     "adapter.zero" => Warning, Core, "the adapter is all zeros, as before its first training step, so merging it changes none of its {subject}.";
     "bench.torch" => BadOption, Core, "{subject} cannot run the comparison with PyTorch: {found}.", "Name a Python that has PyTorch and transformers with --torch.";
     "browser.insecure" => UnsupportedBrowser, Page, "this page was opened over plain http, where browsers offer neither WebGPU nor the locks and the storage that training needs.", "Open it on https:// or on localhost.";
+    "browser.origin" => UnsupportedBrowser, Page, "this page is in a frame without an origin of its own, where browsers offer neither workers nor storage.", "Give the frame its origin: sandbox=\"allow-scripts allow-same-origin\".";
     "browser.worker" => UnsupportedBrowser, Page, "training needs module workers, which do not exist here.", "Run this in a page of a browser.";
     "bundle.adapter" => BadModelFile, Core, "this is an adapter, not a model.";
     "bundle.ambiguous" => BadModelFile, Core, "{found} GGUF files were given, and this one is not a part of the others.", "Give one GGUF file, or all parts of one.";
@@ -97,6 +98,7 @@ codes! {
     "cli.usage" => BadOption, Core, "{found}.";
     "config.idle" => Warning, Core, "{subject} has no effect {found}.";
     "config.invalid" => BadOption, Core, "{subject} is {found}, but must be {expected}.";
+    "core.build" => Protocol, Page, "the page and its training core are of different builds: expected {expected}, found {found}.", "Reload the page.";
     "core.panic" => WorkerCrashed, Page, "the training core crashed: {found}.", "Reload the page; the last checkpoint is kept.";
     "data.answer.empty" => Warning, Core, "the answer has no text, so the model only learns to stop there.";
     "data.arguments.text" => Warning, Core, "the arguments of tool calls are JSON texts, which the template writes in quotes, as with transformers.", "Give them as objects.";
@@ -129,6 +131,7 @@ codes! {
     "data.not-kept" => Warning, Page, "the run is saved without its data: {found}", "It will ask for them when it is resumed.";
     "data.parquet" => BadOption, Both, "[{found} cannot be read here: expected {expected}|the Parquet file cannot be read: {found}].", "Convert it to JSON lines.";
     "data.quotes" => Warning, Core, "[{?subject}a quote opens a field that holds whole lines, each with as many fields as a row, and they are read as one row|the quotes are not those of a table (text after a closing quote, a quote that is not closed, or a backslash before a quote), so each of these lines is read as a row, as it is written, with its quotes].", "If a quote is a mistake, take it out.";
+    "data.room" => QuotaExceeded, Page, "the tokens of the data need {expected} bytes, and the browser [allows {found} more|has no room left].", "Delete older runs, or train on less data.";
     "data.row" => BadOption, Core, "[{subject}: ]the row cannot be used[: expected {expected}, found {found}|: {found}|: expected {expected}].";
     "data.row.skipped" => Warning, Core, "rows that cannot be used were left out, as on_bad_row says. The first: {found}";
     "data.settings.unused" => Warning, Core, "the data have no rows, so these settings have no effect: {found}.";
@@ -301,6 +304,7 @@ codes! {
     "run.recovered" => Warning, Page, "{found} The run was restored from step {expected} and is now at step {subject}.";
     "run.sample" => Warning, Page, "a sample failed, and the run continues: {found}";
     "run.steps" => Warning, Core, "the run goes over the same number of epochs, which are {found} steps now and were {expected}.";
+    "run.storage" => Warning, Page, "this browser refuses to store anything, so nothing can be saved: {found}.", "Export what you want to keep before you close the page.";
     "run.unlocked" => Warning, Page, "this browser cannot lock a run.", "Do not train it in two tabs.";
     "run.unprotected" => Warning, Both, "[nothing is saved before the end: {found}|autosave is off, so what is not saved by hand is lost with the tab].";
     "safetensors.count.limit" => BadModelFile, Core, "the header lists {found} tensors, where {expected} are allowed.", "The file is damaged or was written wrongly.";
@@ -342,8 +346,10 @@ codes! {
     "sink.write" => StorageFailed, Both, "[cannot write {subject}: {found}|the output cannot be written: {found}].";
     "source.changed" => BadModelFile, Page, "{subject} changed while it was read.", "Try again.";
     "source.download" => BadModelFile, Page, "{subject} cannot be downloaded: {found}.";
+    "source.duplicate" => BadOption, Page, "{found} files are called {subject}: {expected}.", "Give the one that is meant.";
     "source.range" => BadModelFile, Page, "the server of {subject} sent other bytes than were asked for: expected {expected}, found {found}.";
     "source.read" => BadModelFile, Both, "cannot read {subject}: {found}.";
+    "source.served" => Warning, Page, "{subject} was served as {found}.", "If that is a page of the server and not the file, check the address.";
     "source.too-large" => LimitExceeded, Both, "[tensor \"{subject}\" is too large|the file is too large][: expected {expected}, found {found}|: expected {expected}|: {found}].";
     "source.truncated" => BadModelFile, Both, "[{subject} ended too early: expected {expected}, found {found}|the file is shorter than it said: expected {expected}, found {found}].", "Fetch it again, or give it again.";
     "state.group.duplicate" => BadModelFile, Core, "there are {found} groups called \"{subject}\".", "The file is damaged or was written wrongly.";
@@ -367,6 +373,7 @@ codes! {
     "storage.failed" => StorageFailed, Page, "the browser's storage failed: {found}.";
     "storage.lock" => StorageFailed, Page, "the browser could not lock the run.", "Reload the page.";
     "storage.quota" => QuotaExceeded, Page, "[this checkpoint needs {expected} bytes, and the browser allows {found} more|this checkpoint needs {expected} bytes, and the browser has no room left|the browser has no room left].", "Delete older runs, or export to a file.";
+    "storage.silent" => Warning, Page, "the browser does not answer when it is asked {subject}, so {found}.";
     "storage.stream" => StorageFailed, Page, "the checkpoint was not saved, because the core wrote {subject} wrongly: {found}.", "Save it again.";
     "storage.vanished" => StorageFailed, Page, "the browser removed data of run {subject} while it was saved: {found}.", "Site data may have been cleared. The run continues: save it again.";
     "template.budget" => BadModelFile, Core, "the chat template costs too much: expected {expected}, found {found}.";
@@ -406,3 +413,4 @@ codes! {
     "worker.failed" => WorkerCrashed, Page, "the training worker failed: {found}.", "The last checkpoint is kept.";
     "worker.silent" => WorkerCrashed, Page, "the training worker did not answer {found}.";
 }
+    "worker.taken" => Busy, Page, "this worker already serves another model or trainer.", "Dispose of that one first, or give each a worker of its own.";
