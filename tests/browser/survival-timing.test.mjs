@@ -1,4 +1,4 @@
-// The short form of the torture tests that measure times: aborts, a hidden tab.
+// The short form of the torture tests that depend on moments: aborts, a hidden tab, calls in any order.
 import { survive } from '../torture/short.mjs';
 
-survive(['abort', 'hidden']);
+survive(['abort', 'hidden', 'calls']);

@@ -27,25 +27,6 @@ export const TINY = {
   },
 };
 
-/** Reproducible random numbers: mulberry32 of a seed. */
-export class Chance {
-  constructor(seed) {
-    this.seed = seed;
-  }
-
-  /** Returns a number in [0, 1). */
-  next() {
-    this.seed = (this.seed + 0x6d2b79f5) | 0;
-    let t = Math.imul(this.seed ^ (this.seed >>> 15), 1 | this.seed);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  }
-
-  below(n) {
-    return Math.floor(this.next() * n);
-  }
-}
-
 /** Counts for each fault: number of times it was caused, number of times that the requirements held, the worst time. */
 export class Tally {
   rows = new Map();

@@ -1,5 +1,6 @@
 // Survival without any setting: a run with default options recovers from a loss at its first step, and from a tab that died between saves.
-import { Chance, TINY, differences, lossFaults } from './arena.mjs';
+import { TINY, differences, lossFaults } from './arena.mjs';
+import { Chance } from './chance.mjs';
 
 const { autosave, ...options } = TINY.options;
 const DEFAULT = { ...TINY, options };

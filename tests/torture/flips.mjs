@@ -1,5 +1,6 @@
 // One bit of a stored piece is flipped: the piece is named, the older generation is used, and the run continues bit for bit.
-import { Chance, TINY, differences } from './arena.mjs';
+import { TINY, differences } from './arena.mjs';
+import { Chance } from './chance.mjs';
 
 const FAULT = 'one bit of a stored piece flipped';
 

@@ -1,7 +1,8 @@
 // kill -9 of the whole browser at random moments of saving: acknowledged saves exist, are complete, and continue bit for bit.
 import { appendFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { Chance, TINY, differences } from './arena.mjs';
+import { TINY, differences } from './arena.mjs';
+import { Chance } from './chance.mjs';
 
 const FAULT = 'browser killed (kill -9) while saving';
 const TORN = 'browser killed in the middle of a record of its log, and once more after a save';

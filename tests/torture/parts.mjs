@@ -1,5 +1,6 @@
 // The parts of the torture tests, in their full form and in the short form of npm test.
 import { abort } from './abort.mjs';
+import { calls } from './calls.mjs';
 import { crossing } from './crossing.mjs';
 import { csp } from './csp.mjs';
 import { defaults } from './defaults.mjs';
@@ -42,6 +43,7 @@ export const PARTS = {
   soak: { work: soak, full: { steps: 2000, cycles: 50 }, short: { steps: 160, cycles: 3 } },
   // In npm test other tests share the cores, so the limits of time are wider there.
   abort: { work: abort, full: { delays: [0, 50, 300, 1000, 3000], boundMs: 500, large: true }, short: { delays: [30], boundMs: 3000 } },
+  calls: { work: calls, full: { count: 2000 }, short: { count: 12 } },
   csp: { work: csp, full: {}, short: {} },
   heap: {
     work: heap,

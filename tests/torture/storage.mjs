@@ -3,7 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Arena, Chance, TINY, differences } from './arena.mjs';
+import { Arena, TINY, differences } from './arena.mjs';
+import { Chance } from './chance.mjs';
 
 const STEPS = 40;
 

@@ -1,7 +1,10 @@
 /** The page's half of the training loop: one iterator over a run, which may be paused and resumed in between. */
 import { aborted, fault, TabtuneError } from '../protocol/errors.js';
+import { unlessAborted } from '../protocol/abort.js';
 import { optionsOf } from './given.js';
 import type { Link } from './link.js';
+import { after } from './loop-state.js';
+import type { LoopEvent, LoopState } from './loop-state.js';
 import type { Profile, TrainerEvent } from '../protocol/reports.js';
 import { EventQueue } from './queue.js';
 import type { RunStatus } from './status.js';
@@ -13,27 +16,19 @@ export interface RunOptions {
   maxSteps?: number | undefined;
 }
 
-/** A pause that lasts until the run is resumed (true) or ended (false). */
-interface Pause {
-  over: Promise<boolean>;
-  end(resumed: boolean): void;
-}
-
-function newPause(): Pause {
-  let end: (resumed: boolean) => void = () => undefined;
-  const over = new Promise<boolean>((resolve) => (end = resolve));
-  return { over, end: (resumed) => end(resumed) };
-}
-
-const busy = (): TabtuneError => fault('loop.running');
 type End = 'paused' | 'stopped' | 'done' | 'recovered';
 
 /** @internal Drives the run in the worker and hands its events to the iterator. */
 export class RunLoop {
-  #queue: EventQueue<TrainerEvent> | undefined;
-  #pause: Pause | undefined;
+  #state: LoopState = 'idle';
+  /** Wakes a run that waits for another state. */
+  #wake: (() => void) | undefined;
+  /** The work that has the worker's loop, and the end of all work that was asked for so far. */
+  #turn: 'run' | 'other' | undefined;
+  #turns: Promise<unknown> = Promise.resolve();
+  /** True from the call of a step, a profile or a load until its end. */
+  #reserved = false;
   #stopping: Promise<void> | undefined;
-  #inWorker = false;
 
   constructor(
     private readonly link: Link,
@@ -42,65 +37,72 @@ export class RunLoop {
 
   /** Returns whether steps are in progress, or will be after a recovery. */
   get running(): boolean {
-    return this.#inWorker;
+    return this.#turn !== undefined;
   }
 
   /** Yields every event until the run is done, stopped or aborted. Leaving the `for await` loop early pauses the run. */
   async *run(options: RunOptions): AsyncGenerator<TrainerEvent, void> {
     const { signal, maxSteps } = optionsOf(options, 'the run', ['signal', 'maxSteps']);
-    if (this.#queue) throw busy();
+    this.#checkOpen();
+    if (this.#state !== 'idle' || this.#reserved) throw fault('loop.running');
+    this.#become('run');
     const queue = new EventQueue<TrainerEvent>();
-    this.#queue = queue;
     this.status.follow((event) => queue.push(event));
-    const driven = this.#drive(maxSteps, signal).then(
-      () => queue.end(),
-      (thrown: unknown) => queue.end(thrown),
-    );
+    const driven = this.#drive(maxSteps, signal)
+      .finally(() => this.#become('ended'))
+      .then(
+        () => queue.end(),
+        (thrown: unknown) => queue.end(thrown),
+      );
     try {
       yield* queue;
     } finally {
-      this.#queue = undefined;
       this.status.follow(undefined);
-      if (this.#inWorker) await this.pause().catch(() => undefined);
-      this.#endPause(false);
+      this.#become('leave');
+      await this.#halt().catch(() => undefined);
       await driven;
     }
+  }
+
+  #checkOpen(): void {
+    if (this.#state === 'closed') throw aborted('the trainer');
+  }
+
+  #become(event: LoopEvent): void {
+    this.#state = after(this.#state, event);
+    this.#wake?.();
   }
 
   async #drive(maxSteps: number | undefined, signal: AbortSignal | undefined): Promise<void> {
     const target = maxSteps === undefined ? undefined : this.status.step + maxSteps;
     for (;;) {
-      if (target !== undefined && target <= this.status.step) return;
-      const end = await this.#untilNext(target, signal);
-      if (end === 'done' || end === 'stopped' || !this.#pause) return;
-      const abort = (): void => this.#endPause(false);
-      signal?.addEventListener('abort', abort, { once: true });
-      if (signal?.aborted) abort();
-      const resumed = await this.#pause?.over;
-      signal?.removeEventListener('abort', abort);
-      if (signal?.aborted) throw aborted('the run');
-      if (!resumed) return;
+      const end = await this.#inTurn('run', () => this.#untilNext(target, signal));
+      if (end === 'done' || end === 'stopped' || end === 'reached') return;
+      this.#become('halted');
+      // The worker announces a pause by itself, unless it was lost or had not begun.
+      if (this.#is('paused') && this.status.state !== 'paused') this.status.become('paused');
+      while (this.#state === 'paused') await unlessAborted(new Promise<void>((resolve) => (this.#wake = resolve)), signal, 'the run');
+      this.#checkOpen();
+      // The worker reports the end of the run before it answers.
+      if (this.#state === 'stopping') return this.#stopping?.catch(() => undefined);
+      if (this.#state === 'leaving') return;
     }
   }
 
-  /** Continues through losses of the worker until something else ends the run. */
-  async #untilNext(target: number | undefined, signal: AbortSignal | undefined): Promise<End> {
-    return this.#alone(async () => {
-      for (;;) {
-        const left = target === undefined ? undefined : target - this.status.step;
-        if (left !== undefined && left <= 0) return 'paused';
-        const end = await this.#once(left, signal, true);
-        if (end !== 'recovered') return end;
-        if (this.#stopping) {
-          await this.#stopping.catch(() => undefined);
-          return 'stopped';
-        }
-        if (this.#pause) {
-          this.status.become('paused');
-          return 'paused';
-        }
-      }
-    });
+  /** Makes steps while the run is to continue, also after losses of the worker. */
+  async #untilNext(target: number | undefined, signal: AbortSignal | undefined): Promise<End | 'reached'> {
+    while (this.#state === 'running') {
+      const left = target === undefined ? undefined : target - this.status.step;
+      if (left !== undefined && left <= 0) return 'reached';
+      const end = await this.#once(left, signal, true);
+      if (end === 'done' || end === 'stopped') return end;
+    }
+    return 'paused';
+  }
+
+  /** The state, which other calls change while a call waits. */
+  #is(state: LoopState): boolean {
+    return this.#state === state;
   }
 
   /** Runs once in one worker. If memory does not suffice, a run may pause (`may`); a single step cannot. */
@@ -112,7 +114,7 @@ export class RunLoop {
       if (thrown.detail.recovered === true) {
         if (thrown.code !== 'OUT_OF_MEMORY') return 'recovered';
         if (!may) throw thrown;
-        this.#pause ??= newPause();
+        this.#become('pause');
         return 'recovered';
       }
       if (thrown.code !== 'ABORTED' && thrown.code !== 'BUSY') this.status.become('failed');
@@ -120,52 +122,72 @@ export class RunLoop {
     }
   }
 
-  /** Makes sure that only one loop runs at a time. */
-  async #alone<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#inWorker) throw busy();
-    this.#inWorker = true;
+  /** Does work once the worker's loop is free, in the order of the calls. */
+  #inTurn<T>(turn: 'run' | 'other', work: () => Promise<T>): Promise<T> {
+    const mine = this.#turns.then(async () => {
+      this.#turn = turn;
+      try {
+        return await work();
+      } finally {
+        this.#turn = undefined;
+      }
+    });
+    this.#turns = mine.catch(() => undefined);
+    return mine;
+  }
+
+  /** Does work between the steps of the run: at once if none is in progress, after its current step if it is being paused or stopped. */
+  async alone<T>(work: () => Promise<T>, hint?: string): Promise<T> {
+    this.#checkOpen();
+    if (this.#state === 'running' || this.#reserved) throw fault('loop.running', hint === undefined ? {} : { hint });
+    this.#reserved = true;
     try {
-      return await work();
+      return await this.#inTurn('other', work);
     } finally {
-      this.#inWorker = false;
+      this.#reserved = false;
     }
   }
 
-  #endPause(resumed: boolean): void {
-    this.#pause?.end(resumed);
-    this.#pause = undefined;
+  /** Ends the steps of the run in the worker, if it makes any. */
+  async #halt(): Promise<void> {
+    if (this.#turn === 'run') await this.link.call('loop.pause', undefined);
   }
 
   /** Resolves after the current step; the iterator stays open. */
   async pause(): Promise<void> {
-    if (!this.#inWorker) return;
-    this.#pause ??= newPause();
-    await this.link.call('loop.pause', undefined);
+    this.#become('pause');
+    await this.#halt();
   }
 
   resume(): void {
-    this.#endPause(true);
+    this.#become('resume');
   }
 
   async stop(): Promise<void> {
     this.#stopping ??= this.link.call('loop.stop', undefined).finally(() => (this.#stopping = undefined));
+    this.#become('stop');
     await this.#stopping;
-    this.#endPause(false);
   }
 
-  /** Makes exactly `count` steps; allowed while no run is in progress or it is paused. */
-  async step(count: number, signal: AbortSignal | undefined): Promise<void> {
-    await this.#alone(async () => {
-      const target = this.status.step + count;
-      for (let left = count; left > 0; left = target - this.status.step) {
-        if ((await this.#once(left, signal, false)) !== 'recovered') return;
+  /** Ends a run that is paused, when its trainer ends; one that makes steps ends with the worker. */
+  close(): void {
+    this.#become('close');
+  }
+
+  /** Makes exactly `count` steps, fewer only if the run is stopped, and returns the number of the first. */
+  step(count: number, signal: AbortSignal | undefined): Promise<number> {
+    return this.alone(async () => {
+      const from = this.status.step;
+      for (let left = count; left > 0; left = from + count - this.status.step) {
+        if ((await this.#once(left, signal, false)) !== 'recovered') break;
       }
+      return from + 1;
     });
   }
 
   /** Makes steps as `step` does, and measures the time of each kernel. */
   profile(steps: number, signal: AbortSignal | undefined): Promise<Profile> {
-    return this.#alone(async () => {
+    return this.alone(async () => {
       const target = this.status.step + steps;
       const left = (): number => Math.max(1, target - this.status.step);
       for (;;) {

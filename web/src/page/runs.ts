@@ -2,7 +2,7 @@
 import { naturalNumber, truth, words } from './checks.js';
 import { optionsOf } from './given.js';
 import { isOf } from '../protocol/brand.js';
-import { aborted, badOption, fault } from '../protocol/errors.js';
+import { aborted, badOption } from '../protocol/errors.js';
 import { copyBase, dropBase } from './bases.js';
 import type { Link } from './link.js';
 import type { CheckpointInfo, HistoryEntry, NamedFile, SessionInfo } from '../protocol/reports.js';
@@ -143,7 +143,8 @@ export async function openSavedRuns(options: SavedRunsOptions = {}): Promise<Sav
 
 /** The trainer of a run, from the point of view of its checkpoints. */
 interface RunOwner {
-  running(): boolean;
+  /** Does work while no steps are made. */
+  alone<T>(work: () => Promise<T>): Promise<T>;
   /** Called after a generation was loaded in place of the live state. */
   loaded(info: SessionInfo): void;
 }
@@ -184,10 +185,11 @@ export class Checkpoints {
   /** Returns the trainer to a saved generation, by default the newest complete one. Throws BUSY while it runs. */
   async load(generation?: number, options: Call = {}): Promise<SessionInfo> {
     if (generation !== undefined) naturalNumber(generation, 'generation');
-    if (this.#owner.running()) throw fault('loop.running', { hint: 'pause it before a checkpoint is loaded' });
-    const loaded = await this.#link.call('trainer.load', { generation }, options);
-    this.#owner.loaded(loaded);
-    return loaded;
+    return this.#owner.alone(async () => {
+      const loaded = await this.#link.call('trainer.load', { generation }, options);
+      this.#owner.loaded(loaded);
+      return loaded;
+    });
   }
 
   /** Removes one generation, or all of them. */

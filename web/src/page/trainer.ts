@@ -77,7 +77,7 @@ export class Trainer extends EventTarget {
     this.#workerLoss = new WorkerLoss(status, this.#loop, recovery, () => lock.release(), info);
     link.handTo(this.#workerLoss);
     this.checkpoints = Checkpoints.of(link, info.run, {
-      running: () => this.#loop.running,
+      alone: (work) => this.#loop.alone(work, 'pause it before a checkpoint is loaded'),
       loaded: (loaded) => this.#workerLoss.loaded(loaded),
     });
     ({
@@ -143,11 +143,10 @@ export class Trainer extends EventTarget {
     this.#workerLoss.settle();
   }
 
-  /** Makes exactly `count` steps and returns their reports. */
+  /** Makes exactly `count` steps, fewer only if it is stopped, and returns their reports. Throws BUSY while a run makes steps. */
   async step(count = 1, options: { signal?: AbortSignal | undefined } = {}): Promise<StepEvent[]> {
     const { signal } = optionsOf(options, 'the steps', ['signal']);
     positiveInteger(count, 'count');
-    const first = this.#status.step + 1;
     // A step that is repeated after a loss has the same bits, and counts once.
     const steps = new Map<number, StepEvent>();
     const collect = (event: Event): void => {
@@ -155,7 +154,7 @@ export class Trainer extends EventTarget {
     };
     this.addEventListener('step', collect);
     try {
-      await this.#loop.step(count, signal);
+      const first = await this.#loop.step(count, signal);
       this.#workerLoss.settle();
       return [...steps.values()].filter(({ step }) => step >= first);
     } finally {
@@ -260,6 +259,7 @@ export class Trainer extends EventTarget {
   async dispose(): Promise<void> {
     this.#unwatch();
     this.#link.close(aborted('the trainer'));
+    this.#loop.close();
     this.#lock.release();
     void dropTokens();
     // Nothing else needs the base of a run that no resume can find.

@@ -168,7 +168,8 @@ export class StepLoop {
   /** Ends the loop after the current step and resolves when it has ended. */
   async halt(state: 'paused' | 'stopped'): Promise<void> {
     if (this.#looping) {
-      this.#asked = state;
+      // A stop is not undone by a pause.
+      if (this.#asked !== 'stopped') this.#asked = state;
       await this.#looping;
     } else if (state === 'stopped') {
       const { completedSteps } = await this.trainer.inspect();
