@@ -59,6 +59,9 @@ export function channel(): Channel {
   return { port: asWorker(port), worker };
 }
 
+/** Returns the messages that one end of a channel has received. */
+export const received = (end: object): unknown[] => (end as End).received;
+
 /** The states of the workers that a test has started, oldest first. */
 export const started: FakeWorkerState[] = [];
 

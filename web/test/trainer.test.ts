@@ -1,10 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { newModel } from '../src/index.js';
 import type { CreateOptions } from '../src/index.js';
+import { OWNER, ownerOf } from '../src/protocol/protocol.js';
 import { refuse } from './fake-calls.js';
 import { fake } from './fake-wasm.js';
-import { channel, fakeWorker } from './channel.js';
+import { channel, fakeWorker, received } from './channel.js';
 import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
 
 describe('trainer', () => {
@@ -254,7 +255,8 @@ describe('connection', () => {
   it('a_message_of_unknown_form_is_protocol', async () => {
     const { port, worker } = channel();
     const waiting = newModel(SHAPE, TEXT, { worker: port });
-    worker.postMessage({ type: 'surprise' });
+    await vi.waitFor(() => expect(received(worker)).toHaveLength(1));
+    worker.postMessage({ [OWNER]: ownerOf(received(worker)[0]), type: 'surprise' });
     await expect(waiting).rejects.toMatchObject({ code: 'PROTOCOL' });
   });
 });

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
+import { VERSION, WASM_HASH } from '../src/protocol/build.js';
+import { OWNER, PROTOCOL } from '../src/protocol/protocol.js';
 import { newModel, openModel, openSavedRuns, Trainer } from '../src/index.js';
 import { DeviceWatch } from '../src/worker/device.js';
 import { CoreMutex } from '../src/worker/core-mutex.js';
@@ -178,10 +180,13 @@ describe('protocol', () => {
   });
   it('unknown_tags_and_fields_of_wrong_type_are_protocol', async () => {
     const port = fakeWorker();
-    port.postMessage({ type: 'request', id: 1, tag: 'model.surprise', ask: undefined }, []);
-    port.postMessage({ type: 'request', id: 2, tag: 'trainer.evaluate', ask: { maxBatches: 'many' } }, []);
-    await vi.waitFor(() => expect(port.received).toHaveLength(2));
+    const hello = { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH };
+    const requests = { 'worker.hello': hello, 'model.surprise': undefined, 'trainer.evaluate': { maxBatches: 'many' } };
+    for (const [id, [tag, ask]] of Object.entries(requests).entries())
+      port.postMessage({ [OWNER]: 'me', type: 'request', id, tag, ask }, []);
+    await vi.waitFor(() => expect(port.received).toHaveLength(3));
     expect(port.received).toMatchObject([
+      { type: 'reply', id: 0 },
       { type: 'error', id: 1, error: { code: 'PROTOCOL' } },
       { type: 'error', id: 2, error: { code: 'PROTOCOL' } },
     ]);

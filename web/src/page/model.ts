@@ -2,6 +2,7 @@
 import { chatted, detokenized, scored } from './asking.js';
 import type { Asker, ChatMessage, ChatOptions, Scorable, ScoreOptions } from './asking.js';
 import { planned, words } from './checks.js';
+import { unlessAborted } from '../protocol/abort.js';
 import { aborted, badOption, fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import type { Exports } from './export-options.js';
@@ -65,6 +66,10 @@ export class Model {
   /** Settles once the adapter is detached: requests to the model wait for it, and reject with its error if it failed. */
   #detached: Promise<void> = Promise.resolve();
   #disposed = false;
+  /** True while a trainer is being started, which may be given the model. */
+  #claimed = false;
+  /** Settles once it is known whether the trainer has taken the model over: requests to the model wait for it. */
+  #handing: Promise<void> | undefined;
   readonly #ask: Asker = (tag, ask, options) => this.call(tag, ask, options);
 
   private constructor({ info, details, link }: Opened, open: Open, { allowNonFinite = false, files, alone = () => undefined }: Kept) {
@@ -129,6 +134,7 @@ export class Model {
   }
 
   async #detach(): Promise<void> {
+    while (this.#handing) await this.#handing;
     const link = await this.#worker();
     this.#info = await link.call('model.detach', undefined);
     this.#details = await link.call('model.details', undefined);
@@ -150,24 +156,36 @@ export class Model {
     return this.#worker();
   }
 
-  /** Returns the same worker, after a pending detachment of the adapter. */
-  async #live(): Promise<Link> {
+  /** Returns the same worker, after a pending detachment of the adapter, and once a start in progress has left the worker to the model. */
+  async #live(signal?: AbortSignal): Promise<Link> {
+    while (this.#handing) await unlessAborted(this.#handing, signal);
     await this.#detached;
     return this.#worker();
   }
 
-  /** @internal Gives the worker to the object that `start` makes; if `start` fails, the model keeps the worker. */
-  async handOver<T>(start: (link: Link, open: Open) => Promise<T>): Promise<T> {
-    const link = await this.#live();
-    this.#link = undefined;
+  /**
+   * @internal Gives the worker to the object that `start` makes; if `start` fails, the model keeps the worker. The model is claimed at once, so that
+   * a second start is refused; `start` receives the worker when it asks for it, until when the model answers other requests.
+   */
+  async handOver<T>(start: (take: () => Promise<{ link: Link; open: Open }>) => Promise<T>): Promise<T> {
+    if (this.#claimed) throw taken();
+    this.#claimed = true;
+    let over: () => void = () => undefined;
+    const take = async (): Promise<{ link: Link; open: Open }> => {
+      const link = await this.#live();
+      this.#handing = new Promise((resolve) => (over = resolve));
+      return { link, open: this.#open };
+    };
     try {
-      const made = await start(link, this.#open);
+      const made = await start(take);
+      this.#link = undefined;
       this.#forget();
       return made;
-    } catch (thrown) {
-      if (this.#disposed) link.close(aborted('the model'));
-      else this.#link = link;
-      throw thrown;
+    } finally {
+      this.#claimed = false;
+      this.#handing = undefined;
+      over();
+      if (this.#disposed) this.dispose();
     }
   }
 
@@ -179,7 +197,7 @@ export class Model {
 
   /** @internal Sends a request to the model's worker. */
   async call<T extends Tag>(tag: T, ask: Ask<T>, options?: LinkOptions): Promise<Reply<T>> {
-    return (await this.#live()).call(tag, ask, options);
+    return (await this.#live(options?.signal)).call(tag, ask, options);
   }
 
   /** Returns one tensor by its name in `info`, widened to f32. */
@@ -230,6 +248,8 @@ export class Model {
   /** Ends the worker; does nothing if a trainer has taken over the model. */
   dispose(): void {
     this.#disposed = true;
+    // The trainer that is being started may take the model over.
+    if (this.#handing) return;
     this.#link?.close(aborted('the model'));
     this.#link = undefined;
     this.#forget();

@@ -1,14 +1,14 @@
 import { aborted, fault, fromErrorData, protocolError, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import { optionsOf, tell } from './given.js';
-import { REQUESTS, workerMessage } from '../protocol/protocol.js';
-import type { Ask, Reply, Tag } from '../protocol/protocol.js';
+import { OWNER, ownerOf, REQUESTS, workerMessage } from '../protocol/protocol.js';
+import type { Ask, PageMessage, Reply, Tag } from '../protocol/protocol.js';
 import type { Finding, Progress, SampledToken, TrainerEvent } from '../protocol/reports.js';
 
 /** The part of a worker that the page uses. */
 export interface Port {
   postMessage(message: unknown, transfer: Transferable[]): void;
-  addEventListener(type: 'message' | 'messageerror' | 'error', listener: (event: Event) => void): void;
+  addEventListener(type: 'message' | 'messageerror' | 'error', listener: (event: Event) => void, options: { signal: AbortSignal }): void;
   terminate?(): void;
 }
 
@@ -47,7 +47,11 @@ export class Connection {
   onFatal: (error: TabtuneError) => void = () => undefined;
   readonly #port: Port;
   readonly #ownsWorker: boolean;
+  /** Name of this connection in its messages. */
+  readonly #owner = crypto.randomUUID();
   readonly #waiting = new Map<number, Waiting>();
+  /** Ends the listening. */
+  readonly #listening = new AbortController();
   #nextId = 1;
   #dead: TabtuneError | undefined;
 
@@ -55,17 +59,25 @@ export class Connection {
   constructor(port: Port, ownsWorker: boolean, why: () => Promise<TabtuneError>) {
     this.#port = port;
     this.#ownsWorker = ownsWorker;
-    port.addEventListener('message', (event) => this.#receive(event));
-    port.addEventListener('messageerror', () => this.close(protocolError('a message of the worker could not be read')));
-    port.addEventListener('error', (event) => {
+    const { signal } = this.#listening;
+    port.addEventListener('message', (event) => this.#receive(event), { signal });
+    // An unreadable message of a worker that the page uses too may be one of the page.
+    if (ownsWorker)
+      port.addEventListener('messageerror', () => this.close(protocolError('a message of the worker could not be read')), { signal });
+    const failed = (event: Event): void => {
       const message: unknown = Reflect.get(event, 'message');
       if (typeof message === 'string' && message !== '') this.close(fault('worker.failed', { found: message }));
       else void why().then((error) => this.close(error));
-    });
+    };
+    port.addEventListener('error', failed, { signal });
   }
 
   get dead(): TabtuneError | undefined {
     return this.#dead;
+  }
+
+  #post(message: PageMessage, transfer: Transferable[] = []): void {
+    this.#port.postMessage({ [OWNER]: this.#owner, ...message }, transfer);
   }
 
   async call<T extends Tag>(tag: T, ask: Ask<T>, given: CallOptions = {}): Promise<Reply<T>> {
@@ -76,7 +88,7 @@ export class Connection {
     const answered = new Promise<unknown>((resolve, reject) => {
       this.#waiting.set(id, { tag, resolve, reject, options });
       try {
-        this.#port.postMessage({ type: 'request', id, tag, ask }, options.transfer ?? []);
+        this.#post({ type: 'request', id, tag, ask }, options.transfer);
       } catch (thrown) {
         this.#waiting.delete(id);
         // The package's own messages can be copied, so the value that cannot is one of the caller's.
@@ -85,7 +97,7 @@ export class Connection {
     });
     let timer: ReturnType<typeof setTimeout> | undefined;
     const cancel = (): void => {
-      this.#port.postMessage({ type: 'cancel', id }, []);
+      this.#post({ type: 'cancel', id });
       if (graceMillis !== undefined) timer = setTimeout(() => this.#giveUp(id, tag), graceMillis);
     };
     signal?.addEventListener('abort', cancel, { once: true });
@@ -110,11 +122,16 @@ export class Connection {
     this.close(fault('worker.silent', { found: `the abort of ${tag}, and was ended` }));
   }
 
-  /** Ends the worker, which is the only way to free wasm memory, and rejects all pending requests. */
+  /**
+   * Ends the worker, which is the only way to free wasm memory, or gives a worker of the page back, and rejects all pending requests. A worker that
+   * serves another connection is left to it.
+   */
   close(reason: TabtuneError): void {
     if (this.#dead) return;
     this.#dead = reason;
-    if (this.#ownsWorker) this.#port.terminate?.();
+    this.#listening.abort();
+    if (!this.#ownsWorker) this.#post({ type: 'release' });
+    else if (reason.detail.code !== 'worker.taken') this.#port.terminate?.();
     const waiting = [...this.#waiting.values()];
     this.#waiting.clear();
     for (const { reject } of waiting) reject(reason);
@@ -122,10 +139,11 @@ export class Connection {
   }
 
   #receive(event: Event): void {
+    const data: unknown = Reflect.get(event, 'data');
     // Messages of a discarded worker are ignored.
-    if (this.#dead) return;
+    if (this.#dead || ownerOf(data) !== this.#owner) return;
     try {
-      const message = workerMessage(Reflect.get(event, 'data'), 'message');
+      const message = workerMessage(data, 'message');
       switch (message.type) {
         case 'reply':
           this.#take(message.id)?.resolve(message.reply);

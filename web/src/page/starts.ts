@@ -55,19 +55,20 @@ export async function created(options: CreateOptions): Promise<Started> {
   if (label !== undefined) words(label, 'label');
   truth(allowNonFinite, 'allowNonFinite');
   trainSettings(settings);
-  const adapter = await adapterSources(settings, signal);
-  const { spec, name, weights } = await toData(data, validationData, signal);
-  const { config, driver } = trainSettings(withWeights(settings, weights));
-  const run = crypto.randomUUID();
-  const ask = { run, label: label ?? name, config, driver, data: spec, adapter, keepData, allowNonFinite };
-  return model.handOver((link, open) =>
-    locked(run, async (lock) => {
+  return model.handOver(async (take) => {
+    const adapter = await adapterSources(settings, signal);
+    const { spec, name, weights } = await toData(data, validationData, signal);
+    const { config, driver } = trainSettings(withWeights(settings, weights));
+    const run = crypto.randomUUID();
+    const ask = { run, label: label ?? name, config, driver, data: spec, adapter, keepData, allowNonFinite };
+    return locked(run, async (lock) => {
+      const { link, open } = await take();
       const info = await link.call('trainer.create', ask, { signal, onProgress, graceMillis: GRACE_MILLIS });
       const base = info.adapter ? model.files : undefined;
       keepBase(run, base, info.base);
       return { link, lock, info, recovery: new Recovery({ run, data: spec, base: baseOf(run) }, { open, ask }) };
-    }),
-  );
+    });
+  });
 }
 
 export async function resumed(options: ResumeOptions): Promise<Started> {

@@ -44,7 +44,18 @@ import {
 import type { Parsed, Parser } from './parse.js';
 
 /** Version of the protocol, incremented whenever the form of a message changes. */
-export const PROTOCOL = 9;
+export const PROTOCOL = 10;
+
+/**
+ * Field of every message with the connection that it belongs to. A worker may exchange other messages with its page, and those of a connection that
+ * has ended may still arrive: both are passed over.
+ */
+export const OWNER = 'tabtune';
+/** Returns the connection that a message belongs to, if it is one of the package. */
+export function ownerOf(data: unknown): string | undefined {
+  const owner: unknown = typeof data === 'object' && data !== null && Object.hasOwn(data, OWNER) ? Reflect.get(data, OWNER) : undefined;
+  return typeof owner === 'string' ? owner : undefined;
+}
 
 const errorData = record({
   code: oneOf(...ERROR_CODES),
@@ -238,8 +249,8 @@ export type Reply<T extends Tag> = Parsed<(typeof REQUESTS)[T]['reply']>;
 
 export const isTag = (word: string): word is Tag => Object.hasOwn(REQUESTS, word);
 
-/** Messages from page to worker. `ask` is parsed with the parser of the request. */
-export const pageMessage = variant('type', { request: { id: count, tag: text, ask: anything }, cancel: { id: count } });
+/** Messages from page to worker. `ask` is parsed with the parser of the request; `release` gives a worker back that the page goes on to use. */
+export const pageMessage = variant('type', { request: { id: count, tag: text, ask: anything }, cancel: { id: count }, release: {} });
 export type PageMessage = Parsed<typeof pageMessage>;
 
 /** Messages from worker to page. */

@@ -194,6 +194,19 @@ export class WorkerState {
     this.#model = undefined;
   }
 
+  /** Frees what the connection that had this worker has left, so that another can use it; the core, the device and the storage remain. */
+  async release(): Promise<void> {
+    const trainer = this.#trainer;
+    this.#outbox?.close();
+    [this.#trainer, this.#loop, this.#outbox] = [undefined, undefined, undefined];
+    this.asking.drop();
+    this.freeModel();
+    [this.#files, this.#base] = [[], () => undefined];
+    // A device that is lost cannot free it.
+    await trainer?.close().catch(() => undefined);
+    await trainer?.parts.data.storage?.close();
+  }
+
   /** Returns warnings about the safety of a run before it starts. */
   async #storageFindings({ autosave }: Driver): Promise<Finding[]> {
     const found: Finding[] = [];
