@@ -141,9 +141,28 @@ async function compileRelease({ folder, wasm }, onLine, tools) {
   await run('wasm-opt', [wasm, '-o', wasm, ...WASM_OPT], { quiet: true, onLine });
 }
 
+/** Lets the caller of wasm-bindgen's start function request the core's file, so that its bytes can be compared with those of the build. */
+function passFetch(glue) {
+  const changes = [
+    ['({module_or_path} = module_or_path)', 'var {fetched} = module_or_path;\n            ({module_or_path} = module_or_path)'],
+    ['module_or_path = fetch(module_or_path);', 'module_or_path = (fetched ?? fetch)(module_or_path);'],
+  ];
+  const text = changes.reduce(
+    (all, [from, to]) => {
+      // The start function is the last one with these lines.
+      const at = all.lastIndexOf(from);
+      if (at < 0) throw new Error(`${glue} has no ${from}: wasm-bindgen writes another start function now`);
+      return all.slice(0, at) + to + all.slice(at + from.length);
+    },
+    readFileSync(glue, 'utf8'),
+  );
+  writeFileSync(glue, text);
+}
+
 async function compile(kind, place, onLine, tools) {
   ownTarget();
   await (kind === 'release' ? compileRelease(place, onLine, tools) : compileQuick(place.folder, onLine, tools));
+  passFetch(join(place.folder, 'tabtune.js'));
 }
 
 /** Builds the folder of `kind` unless it is current. `tools` resolves once wasm-bindgen exists, which may be compiled in the meantime. */

@@ -18,9 +18,9 @@ export { measureGpu } from './fake-measurement.js';
 export { fake } from './fake-calls.js';
 export { LoadedModel, TokenStream } from './fake-tokens.js';
 
-export default async function init(options?: { module_or_path: unknown }): Promise<unknown> {
+export default async function init(options: { module_or_path: unknown }): Promise<unknown> {
   fake.loads += 1;
-  fake.source = options?.module_or_path;
+  fake.source = options.module_or_path;
   return undefined;
 }
 export const version = (): string => 'fake';

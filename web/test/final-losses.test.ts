@@ -74,6 +74,29 @@ describe('losses that are final', () => {
     expect(tries).toEqual([0, 1, 3, 7, 15, 31, 60]);
     await expect(settled(evaluated)).rejects.toMatchObject({ code: 'GPU_UNAVAILABLE' });
   });
+  it.each([3, 100])('a_worker_that_does_not_start_%i_times_is_tried_for_a_minute', async (refusals) => {
+    fakeTime();
+    let tries = 0;
+    const worker = (): Worker => {
+      tries += 1;
+      if (tries > 1 && tries <= 1 + refusals) throw new Error('gone');
+      return fakeWorker();
+    };
+    await using ready = await settled(trainerOf({ model: await settled(newModel(SHAPE, TEXT, { worker })) }));
+    await settled(ready.step(3));
+    loseIn('evaluate');
+    const evaluated = ready.evaluate();
+    evaluated.catch(() => undefined);
+    await pass(refusals === 3 ? 8_000 : 61_000);
+    if (refusals === 3) {
+      await expect(settled(evaluated)).resolves.toMatchObject({ loss: expect.any(Number) as number });
+      expect([tries, ready.completedSteps]).toEqual([5, 3]);
+      return;
+    }
+    await expect(settled(evaluated)).rejects.toMatchObject({ code: 'WORKER_CRASHED', detail: { code: 'worker.failed', step: 3 } });
+    await expect(settled(evaluated)).rejects.toThrow('Reload the page; the last checkpoint is kept.');
+    expect([tries, ready.state]).toEqual([8, 'failed']);
+  });
   it('an_adapter_that_comes_back_late_is_used', async () => {
     fakeTime();
     await using ready = await settled(trainerOf());

@@ -15,6 +15,7 @@ afterEach(() => {
 /** A page whose workers, when made from an address, are these ports. */
 function pageWith(make: () => FakePort): void {
   vi.stubGlobal('location', new URL('https://here/page.html'));
+  vi.stubGlobal('origin', 'https://here');
   vi.stubGlobal('Worker', function () {
     return make();
   });

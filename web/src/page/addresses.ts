@@ -13,12 +13,12 @@ export interface Address {
   given: string | URL | TrustedAddress;
 }
 
-/** @internal Parses the address of an asset; a relative one is resolved against the page. */
+/** @internal Parses the address of an asset; a relative one is resolved as the page's own links are. */
 export function addressOf(given: string | URL | TrustedAddress, path: string): Address {
   const kinds = ['String', 'URL', 'TrustedScriptURL'];
   if (!kinds.includes(brandOf(given))) throw badOption(path, 'a string, a URL or a TrustedScriptURL', given);
   try {
-    return { href: new URL(String(given), globalThis.location?.href).href, given };
+    return { href: new URL(String(given), globalThis.document?.baseURI ?? globalThis.location?.href).href, given };
   } catch {
     throw badOption(path, 'an address', String(given));
   }

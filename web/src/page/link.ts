@@ -133,12 +133,16 @@ export class Link {
     if (!isLoss(lost) || typeof this.worker.worker === 'object') throw lost;
     this.owner.lost(lost);
     let error = lost;
+    /** True after a worker that did not start: its site may have changed, or cannot be reached. */
+    let unstarted = false;
     for (;;) {
       const memory = error.code === 'OUT_OF_MEMORY';
-      if (!memory) await sleep(this.#retries.delayAfter(error, confirmed) * 1000);
+      if (!memory) await sleep(this.#retries.delayAfter(error, confirmed, unstarted) * 1000);
       this.#check();
+      unstarted = true;
       try {
         const connection = await spawn(this.worker);
+        unstarted = false;
         this.#next = connection;
         if (this.#closed) connection.close(this.#closed);
         connection.onEvents = (events) => this.owner.events(events);
@@ -153,11 +157,12 @@ export class Link {
         if (!(thrown instanceof TabtuneError)) throw thrown;
         this.#next?.close(thrown);
         this.#check();
+        unstarted &&= thrown.detail.code === 'worker.failed';
         const temporary =
           (isLoss(thrown) && !(memory && thrown.code === 'OUT_OF_MEMORY') && thrown.detail.code !== 'worker.silent') ||
           thrown.code === 'NO_ADAPTER';
         if (!temporary) throw thrown;
-        error = thrown;
+        error = withDetail(thrown, { step: confirmed });
       } finally {
         this.#next = undefined;
       }

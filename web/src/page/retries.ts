@@ -22,9 +22,12 @@ export class Retries {
 
   constructor(private readonly now: () => number = () => performance.now()) {}
 
-  /** Returns the seconds to wait before another worker is started; throws if recovery is given up. `confirmed` is the last confirmed step. */
-  delayAfter(error: TabtuneError, confirmed: number): number {
-    if (error.code === 'WORKER_CRASHED') return this.#crashed(error, confirmed);
+  /**
+   * Returns the seconds to wait before another worker is started; throws if recovery is given up. `confirmed` is the last confirmed step; `unstarted`
+   * says that the last worker did not even start.
+   */
+  delayAfter(error: TabtuneError, confirmed: number, unstarted = false): number {
+    if (error.code === 'WORKER_CRASHED' && !unstarted) return this.#crashed(error, confirmed);
     if (error.code === 'DEVICE_LOST') {
       const now = this.now();
       this.#lost = [...this.#lost.filter((time) => now - time < WINDOW_MILLIS), now];
@@ -33,7 +36,7 @@ export class Retries {
       this.#tries = Math.max(this.#tries, this.#lost.length - 1);
     }
     const delay = DELAYS_SECS[this.#tries++];
-    if (delay === undefined) throw unavailable(error);
+    if (delay === undefined) throw unstarted ? unreachable(error) : unavailable(error);
     return delay;
   }
 
@@ -51,4 +54,14 @@ export class Retries {
   }
 }
 
+const unreachable = (error: TabtuneError): TabtuneError =>
+  fault(
+    'worker.failed',
+    {
+      found: 'it cannot be started again, because the site has changed or cannot be reached',
+      hint: 'Reload the page; the last checkpoint is kept.',
+    },
+    { step: error.detail.step },
+    error,
+  );
 const unavailable = (error: TabtuneError): TabtuneError => fault('device.unavailable', {}, { step: error.detail.step }, error);

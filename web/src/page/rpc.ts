@@ -43,6 +43,8 @@ export class Connection {
   onFault: (error: TabtuneError) => void = () => undefined;
   /** Called when the worker has compiled the core. */
   onCompiled: (core: WebAssembly.Module) => void = () => undefined;
+  /** Called when the worker has read its own script. */
+  onScript: (text: string) => void = () => undefined;
   /** Called when the worker has ended unexpectedly. */
   onFatal: (error: TabtuneError) => void = () => undefined;
   readonly #port: Port;
@@ -168,6 +170,9 @@ export class Connection {
           return;
         case 'compiled':
           this.onCompiled(message.core);
+          return;
+        case 'script':
+          this.onScript(message.text);
           return;
         case 'fatal':
           this.close(fromErrorData(message.error));

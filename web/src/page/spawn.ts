@@ -1,7 +1,7 @@
 import { addressOf, refusedWorker, trusted } from './addresses.js';
 import type { Address, TrustedAddress } from './addresses.js';
-import { compiledCore, rememberCore } from './compiled.js';
 import { callable, listening } from './given.js';
+import { keepCore, keepScript, keptCore, keptScript } from './kept.js';
 import { Loading } from './loading.js';
 import { isOf } from '../protocol/brand.js';
 import { VERSION, WASM_HASH } from '../protocol/build.js';
@@ -30,6 +30,8 @@ export interface WorkerOptions {
  * error.
  */
 const HELLO_MILLIS = 30_000;
+/** The same limit if the page has kept a script that can take its place. */
+const KEPT_MILLIS = 10_000;
 /** The same limit if it is not known when the script is loaded. */
 const UNKNOWN_MILLIS = 120_000;
 
@@ -58,6 +60,19 @@ export function workerOptions(given: WorkerOptions): WorkerOptions {
   return given;
 }
 
+/** Starts a worker from a Blob. */
+function blobWorker(text: string): Worker {
+  const href = URL.createObjectURL(new Blob([text], { type: 'text/javascript' }));
+  try {
+    return new Worker(trusted({ href, given: href }), KIND);
+  } finally {
+    URL.revokeObjectURL(href);
+  }
+}
+
+/** Returns whether a worker can be made from this address; one of another origin can only be imported. */
+const isOwn = ({ href }: Address): boolean => new URL(href).origin === globalThis.origin;
+
 /** Starts a worker from the given script, or the package's own worker. */
 function startWorker(given: Address | undefined): Worker {
   const address = given ?? (BESIDE === undefined ? undefined : { href: BESIDE, given: BESIDE });
@@ -65,13 +80,7 @@ function startWorker(given: Address | undefined): Worker {
     // The form that bundlers recognise, including the literal options.
     if (address === undefined)
       return new Worker(new URL(/* @vite-ignore */ './worker.js', import.meta.url), { type: 'module', name: 'tabtune' });
-    if (new URL(address.href).origin === location.origin) return new Worker(trusted(address), KIND);
-    const shim = URL.createObjectURL(new Blob([`import ${JSON.stringify(address.href)};`], { type: 'text/javascript' }));
-    try {
-      return new Worker(trusted({ href: shim, given: shim }), KIND);
-    } finally {
-      URL.revokeObjectURL(shim);
-    }
+    return isOwn(address) ? new Worker(trusted(address), KIND) : blobWorker(`import ${JSON.stringify(address.href)};`);
   } catch (thrown) {
     throw refusedWorker(thrown);
   }
@@ -101,16 +110,43 @@ function portOf({ worker }: WorkerOptions, address: Address | undefined): Port {
   return startWorker(address);
 }
 
-/** @internal Starts a worker of the same build and returns once it is ready for requests. On any failure the started worker is ended. */
+/** Codes of a worker that did not start, as after its site has changed. */
+const UNSTARTED: readonly unknown[] = ['worker.failed', 'worker.silent', 'protocol.invalid'];
+
+/**
+ * @internal Starts a worker of the same build and returns once it is ready for requests. If its script cannot be loaded any more, or has become that of
+ * another build, the script that the page has kept takes its place. On any failure the started worker is ended.
+ */
 export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promise<Connection> {
   callable(options.worker === undefined || typeof options.worker === 'object' ? undefined : options.worker, 'worker');
   listening(signal, 'the start of the worker');
-  if (typeof isSecureContext === 'boolean' && !isSecureContext) {
-    throw fault('browser.insecure');
-  }
+  if (typeof isSecureContext === 'boolean' && !isSecureContext) throw fault('browser.insecure');
+  if (globalThis.origin === 'null') throw fault('browser.origin');
   const address = options.workerUrl === undefined ? undefined : addressOf(options.workerUrl, 'workerUrl');
-  const wasmUrl = options.wasmUrl === undefined ? undefined : addressOf(options.wasmUrl, 'wasmUrl').href;
   const known = options.worker === undefined ? (address?.href ?? BESIDE) : undefined;
+  const kept = typeof options.worker === 'object' ? undefined : keptScript();
+  try {
+    return await greeted(options, () => portOf(options, address), { known, kept: kept !== undefined, signal });
+  } catch (thrown) {
+    const error = toTabtuneError(thrown);
+    if (kept === undefined || !UNSTARTED.includes(error.detail.code)) throw error;
+    return greeted(options, () => blobWorker(kept), { known: undefined, kept: true, signal }).catch(() => {
+      throw error;
+    });
+  }
+}
+
+interface Start {
+  /** Address of the script, if it is known. */
+  known: string | undefined;
+  /** True if the page has kept a script, so that a slow one need not be waited for. */
+  kept: boolean;
+  signal: AbortSignal | undefined;
+}
+
+/** Starts a worker, and returns once it has answered. */
+async function greeted(options: WorkerOptions, start: () => Port, { known, kept, signal }: Start): Promise<Connection> {
+  const wasmUrl = options.wasmUrl === undefined ? undefined : addressOf(options.wasmUrl, 'wasmUrl').href;
   const loading = new Loading(known);
   let connection: Connection | undefined;
   let waiting = true;
@@ -129,15 +165,17 @@ export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promi
     if (waiting) after(HELLO_MILLIS, end);
   };
   try {
-    const opened = new Connection(portOf(options, address), typeof options.worker !== 'object', () => loading.why());
+    const opened = new Connection(start(), typeof options.worker !== 'object', () => loading.why());
     connection = opened;
-    if (known !== undefined) after(HELLO_MILLIS, () => void look());
+    if (kept) after(KEPT_MILLIS, end);
+    else if (known !== undefined) after(HELLO_MILLIS, () => void look());
     else after(typeof options.worker === 'function' ? UNKNOWN_MILLIS : HELLO_MILLIS, end);
     const { wasmBinary } = options;
     // Bytes have no address by which their compiled core could be found.
-    const core = wasmBinary === undefined ? compiledCore(wasmUrl) : undefined;
-    if (wasmBinary === undefined) opened.onCompiled = (compiled) => rememberCore(wasmUrl, compiled);
-    const hello = { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH, wasmUrl, wasmBinary, core };
+    const core = wasmBinary === undefined ? keptCore(wasmUrl) : undefined;
+    if (wasmBinary === undefined) opened.onCompiled = (compiled) => keepCore(wasmUrl, compiled);
+    opened.onScript = keepScript;
+    const hello = { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH, wasmUrl, wasmBinary, core, script: known };
     await opened.call('worker.hello', hello, { signal, graceMillis: 0 });
     return opened;
   } catch (thrown) {

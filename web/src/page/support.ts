@@ -51,6 +51,13 @@ async function look(nothing: Support): Promise<Support> {
       help: 'This page was opened over plain http. Browsers offer WebGPU only on https:// or localhost: open it there.',
     };
   }
+  if (scope.origin === 'null') {
+    return {
+      ...found,
+      code: 'UNSUPPORTED_BROWSER',
+      help: 'This page is in a frame without an origin of its own. Give the frame its origin: sandbox="allow-scripts allow-same-origin".',
+    };
+  }
   if (scope.WebAssembly === undefined || !found.storage.indexedDb) {
     return {
       ...found,

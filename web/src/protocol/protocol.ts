@@ -135,6 +135,8 @@ export const REQUESTS = {
       wasmUrl: optional(text),
       wasmBinary: optional(buffer),
       core: optional(wasmModule),
+      /** Address of the worker's script, if the worker was made from a Blob that imports it. */
+      script: optional(text),
     }),
     reply: record({ protocol: count, version: text, wasmHash: text }),
   },
@@ -267,6 +269,8 @@ export const workerMessage = variant('type', {
   fault: { error: errorData },
   /** The core that the worker has compiled, for later workers. */
   compiled: { core: wasmModule },
+  /** The text of the worker's own script, for the same. */
+  script: { text },
   /** The worker is unusable. */
   fatal: { error: errorData },
 });

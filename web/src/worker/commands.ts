@@ -55,11 +55,12 @@ async function looked<T>(data: RunData, work: (data: RunData) => Promise<T> | T)
 export function handlersOf(state: WorkerState): Handlers {
   const { store } = state;
   return {
-    'worker.hello': async ({ protocol, version, wasmHash, wasmUrl, wasmBinary, core }) => {
+    'worker.hello': async ({ protocol, version, wasmHash, wasmUrl, wasmBinary, core, script }) => {
       if (protocol !== PROTOCOL || version !== VERSION || wasmHash !== WASM_HASH) {
         throw protocolError(`page and worker are of different builds (${version} and ${VERSION}): reload the page`);
       }
       state.coreFrom = core ?? wasmBinary ?? wasmUrl;
+      state.scriptFrom = script;
       return { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH };
     },
     'device.look': () => state.trainer.look().then(nothing),

@@ -1,5 +1,9 @@
 /** The interface of the Rust core (`web/core`) for the worker. Reports are parsed in `wasm.ts`, so they are `unknown` here. */
-export default function init(options?: { module_or_path: WebAssembly.Module | BufferSource | URL | string }): Promise<unknown>;
+/** Loads the core; `fetched` requests a file by its address, if the core is not given as a module or as bytes. */
+export default function init(options: {
+  module_or_path: WebAssembly.Module | BufferSource | URL | string | undefined;
+  fetched: (address: URL | string) => Promise<Response>;
+}): Promise<unknown>;
 export interface JsSource {
   name: string;
   size: number;

@@ -1,6 +1,8 @@
 /** Loads the wasm module and parses Rust's reports into the types of the protocol. */
 import init, * as api from 'tabtune-wasm';
 
+import { sha256 } from './storage/chunks.js';
+import { UNBUILT, WASM_HASH } from '../protocol/build.js';
 import { fault, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import { evaluation, gpu, profile, score, step, token, warning } from '../protocol/generated/reports.js';
@@ -57,11 +59,36 @@ function construct(exports: unknown): void {
 /** Source of the core: a compiled one, its bytes or its address; by default the file next to this script. */
 export type CoreSource = WebAssembly.Module | ArrayBuffer | string | undefined;
 
+/** SHA-256 of the core's file, if it was given or loaded; undefined for a file that is none of WebAssembly, which cannot be loaded anyway. */
+let sum: Promise<string | undefined> | undefined;
+
+async function sumOf(file: ArrayBuffer): Promise<string | undefined> {
+  return new TextDecoder().decode(file.slice(0, 4)) === '\0asm' ? sha256(file) : undefined;
+}
+
+/** Throws if the core is not the one that belongs to this script. */
+async function checkSum(): Promise<void> {
+  const found = await sum?.catch(() => undefined);
+  if (found === undefined || found === WASM_HASH || WASM_HASH === UNBUILT) return;
+  throw fault('core.build', { expected: WASM_HASH.slice(0, 12), found: found.slice(0, 12) }, { want: WASM_HASH, got: found });
+}
+
+/** Requests the core's file. Its sum is computed while it is compiled, which begins with its first bytes. */
+async function fetched(address: URL | string): Promise<Response> {
+  const response = await fetch(address);
+  if (response.ok) sum = response.clone().arrayBuffer().then(sumOf);
+  return response;
+}
+
 /** Loads the core once; returns its version, and the module that was compiled, if it was. */
 export async function loadWasm(source: CoreSource): Promise<{ version: string; compiled: WebAssembly.Module | undefined }> {
+  if (source instanceof ArrayBuffer) sum = sumOf(source);
   try {
-    construct(await init(source === undefined ? undefined : { module_or_path: source }));
+    const exports = await init({ module_or_path: source, fetched });
+    await checkSum();
+    construct(exports);
   } catch (thrown) {
+    await checkSum();
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
     throw fault('wasm.load', { found: reason }, {}, thrown);
   }

@@ -14,6 +14,7 @@ import type { Finding, GpuReport, ModelInfo, OnProgress, Progress, SessionInfo }
 import { triedSample } from './prompts.js';
 import type { SaverParts } from './saver.js';
 import { TrainingSession } from './session.js';
+import { ownScript } from './script.js';
 import { StepLoop } from './step-loop.js';
 import { CheckpointStore } from './storage/checkpoints.js';
 import { initDevice, loadWasm, measureGpu, parsed, setPanicHook } from './wasm.js';
@@ -38,6 +39,8 @@ export class WorkerState {
   readonly #watch = new DeviceWatch();
   readonly #mutex = new CoreMutex(this.#watch);
   coreFrom: CoreSource;
+  /** Address of this worker's script, if it is not its own. */
+  scriptFrom: string | undefined;
   #wasm: Promise<string> | undefined;
   #adapter: Promise<string> | undefined;
   #model: ModelHandle | undefined;
@@ -83,7 +86,10 @@ export class WorkerState {
     this.#wasm ??= loadWasm(this.coreFrom)
       .then(({ version, compiled }) => {
         setPanicHook((message) => this.#panic(message));
-        if (compiled) this.post({ type: 'compiled', core: compiled });
+        if (compiled) {
+          this.post({ type: 'compiled', core: compiled });
+          void ownScript(this.scriptFrom).then((text) => text !== undefined && this.post({ type: 'script', text }));
+        }
         return version;
       })
       .catch((thrown: unknown) => {
