@@ -5,35 +5,31 @@ export const row = (cells) => `| ${cells.join(' | ')} |`;
 /** Returns text for a cell of a table. */
 export const inTable = (text) => text.replaceAll('\n', ' ').replaceAll('|', '\\|').replace(/\.$/, '');
 
-/** Returns rows of the table of sentences: the sentence, and what to do where the table says it. */
-const sentenceRows = (codes) =>
-  codes.map(
-    ({ word, sentence, hint }) => `  ${quotedText(word)}: [${[sentence, ...(hint === '' ? [] : [hint])].map(quotedText).join(', ')}],\n`,
-  );
+/** Returns the row of a code: `first`, the sentence, and what to do where the table says it. */
+const rowOf = ({ word, sentence, hint }, ...first) =>
+  `  ${quotedText(word)}: [${[...first, sentence, ...(hint === '' ? [] : [hint])].map(quotedText).join(', ')}],\n`;
 const quotedText = (text) => (text.includes("'") ? JSON.stringify(text) : `'${text}'`);
 
 export function codesTs({ classes, codes }, header) {
-  const own = codes.filter(({ raiser }) => raiser !== 'core');
-  const rows = own.map(({ word, class: of }) => `  ${quoted(word)}: ${quoted(of)},\n`);
+  const rows = codes.filter(({ raiser }) => raiser !== 'core').map((code) => rowOf(code, code.class));
   const list = classes.map((each) => `  ${quoted(each)},\n`);
   return `${header}/** Every class of failure. The names are never changed; \`detail.code\` has the exact reason. */
 export const ERROR_CODES = [\n${list.join('')}] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
-/** The dotted words that TypeScript raises, with their class. */
-export const WORDS = {\n${rows.join('')}} as const;
-export type Word = keyof typeof WORDS;
-
 /** Sentence of a code with places for its values, and what to do; how it is filled is written in crate/src/error/sentence.rs. */
 export type Row = readonly [sentence: string, hint?: string];
-export const SENTENCES: Readonly<Record<Word, Row>> = {\n${sentenceRows(own).join('')}};
+
+/** The dotted words that TypeScript raises: class, sentence, and what to do. */
+export const CODES = {\n${rows.join('')}} as const satisfies Readonly<Record<string, readonly [ErrorCode | 'WARNING', ...Row]>>;
+export type Word = keyof typeof CODES;
 `;
 }
 
 /** Returns the sentences of the codes that the core alone raises, and the settings that they may name, which have another case in TypeScript. */
 export function sentencesTs({ codes }, keys, header) {
   const names = [...new Set(keys)].filter((key) => key.includes('_')).sort();
-  const rows = sentenceRows(codes.filter(({ raiser }) => raiser === 'core'));
+  const rows = codes.filter(({ raiser }) => raiser === 'core').map((code) => rowOf(code));
   return `${header}/** Sentences of the codes that the core alone raises. */
 import type { Row } from './codes.js';
 

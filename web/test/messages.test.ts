@@ -11,7 +11,7 @@ import { toSource } from '../src/page/inputs.js';
 import { proposals } from '../src/page/proposals.js';
 import { workerOptions } from '../src/page/spawn.js';
 import { aborted, fault, finding, protocolError, TabtuneError } from '../src/protocol/errors.js';
-import { WORDS } from '../src/protocol/generated/codes.js';
+import { CODES } from '../src/protocol/generated/codes.js';
 import { CORE_SENTENCES } from '../src/protocol/generated/sentences.js';
 import { addSentences, spoken } from '../src/protocol/sentence.js';
 import { checkWhole } from '../src/protocol/whole.js';
@@ -139,7 +139,7 @@ describe('messages', () => {
     const codes = [...called, ...constructed].map(({ code }) => code);
     expect(constructed.filter(({ code }) => called.some((one) => one.code === code))).toEqual([]);
     // The core raises this one too, and gives its message.
-    expect(Object.keys(WORDS).filter((code) => !codes.includes(code) && code !== 'model.context')).toEqual([]);
+    expect(Object.keys(CODES).filter((code) => !codes.includes(code) && code !== 'model.context')).toEqual([]);
     const lines = [...called, ...constructed].map(({ code, message }) => `${message} [${code}]`).sort();
     for (const line of lines) {
       expect(line).not.toMatch(/[\uFDD0-\uFDD2]|\{[?a-z]+\}| {2}| \? |\.\.(?!\.)/);

@@ -6,8 +6,6 @@ import { newModel, openModel, openSavedRuns, Trainer } from '../src/index.js';
 import { DeviceWatch } from '../src/worker/device.js';
 import { CoreMutex } from '../src/worker/core-mutex.js';
 import { Outbox } from '../src/worker/outbox.js';
-import { WORDS } from '../src/protocol/generated/codes.js';
-import { ERROR_CODES } from '../src/protocol/errors.js';
 import { checkWhole } from '../src/protocol/whole.js';
 import { channel, fakeWorker, started } from './channel.js';
 import { fake } from './fake-calls.js';
@@ -233,8 +231,5 @@ describe('protocol', () => {
     expect(() => checkWhole('a.txt', 700 << 20)).not.toThrow();
     expect(() => checkWhole('a.txt', 800 << 20)).toThrow(expect.objectContaining({ code: 'LIMIT_EXCEEDED' }));
     expect(() => checkWhole('a.tokens', 2000 << 20)).not.toThrow();
-  });
-  it('every_word_has_a_class', () => {
-    for (const code of Object.values(WORDS)) expect(['WARNING', ...ERROR_CODES]).toContain(code);
   });
 });

@@ -412,5 +412,5 @@ codes! {
     "worker.blocked" => UnsupportedBrowser, Page, "the page's own rules forbid the training worker: {found}.", "See \"Page requirements\".";
     "worker.failed" => WorkerCrashed, Page, "the training worker failed: {found}.", "The last checkpoint is kept.";
     "worker.silent" => WorkerCrashed, Page, "the training worker did not answer {found}.";
-}
     "worker.taken" => Busy, Page, "this worker already serves another model or trainer.", "Dispose of that one first, or give each a worker of its own.";
+}

@@ -1,4 +1,4 @@
-import { ERROR_CODES, WORDS } from './generated/codes.js';
+import { CODES, ERROR_CODES } from './generated/codes.js';
 import type { ErrorCode, Word } from './generated/codes.js';
 import { brandOf } from './brand.js';
 import { sentence, spoken, spokenIn } from './sentence.js';
@@ -59,10 +59,10 @@ export class TabtuneError extends Error {
   }
 }
 
-type Raised = { [W in Word]: (typeof WORDS)[W] extends ErrorCode ? W : never }[Word];
+type Raised = { [W in Word]: (typeof CODES)[W][0] extends ErrorCode ? W : never }[Word];
 /** @internal Returns the error with this code and the sentence of its values, in the class that belongs to the code. */
 export const fault = (code: Raised, values: Values = {}, detail: Omit<Detail, 'code'> = {}, cause?: unknown): TabtuneError =>
-  new TabtuneError(WORDS[code], sentence(code, values), { code, ...detail }, cause);
+  new TabtuneError(CODES[code][0], sentence(code, values), { code, ...detail }, cause);
 
 /** @internal Returns a warning with the sentence of its values. */
 export const finding = (code: Word, values: Values = {}): { code: Word; message: string } => ({ code, message: sentence(code, values) });

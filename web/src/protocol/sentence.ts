@@ -2,7 +2,7 @@
  * Sentences of errors and warnings. The table is that of crate/src/error/codes.rs, and the rules by which a sentence is filled are those of
  * crate/src/error/sentence.rs.
  */
-import { SENTENCES } from './generated/codes.js';
+import { CODES } from './generated/codes.js';
 import type { Row } from './generated/codes.js';
 
 /** Values of one occurrence of a code. A hint takes the place of what the table says to do. */
@@ -15,7 +15,7 @@ export interface Values {
   hint?: string | undefined;
 }
 
-const rows = new Map<string, Row>(Object.entries(SENTENCES));
+const rows = new Map<string, Row>(Object.entries(CODES).map(([code, [, ...row]]) => [code, row]));
 let settings: ReadonlySet<string> = new Set();
 
 /** Adds the sentences of the core, which only the worker has, and the names of settings that they may have. */
