@@ -60,6 +60,7 @@ const CALLS: readonly (() => unknown)[] = [
   () => protocolError('unknown request model.fly'),
   () => finding('run.memory', { hint: proposals(SETTINGS) }),
   () => toSource(new Response('gone', { status: 404 }), 'model', 'model.safetensors'),
+  () => blobSource('corpus.txt', new Blob([], { type: 'text/html' })).warning,
   () => blobSource('model.gguf', new Blob(['ab']).slice(0, 1)).read(0, 4),
   () => checkWhole('corpus.txt', 2 ** 40),
   () => blocked(),

@@ -8,7 +8,8 @@ import { bytesOf } from './saves.js';
 
 const PIECE = 64 << 10;
 const WHOLE = bytesOf(4, 5 * PIECE + 100);
-const SPEC = { kind: 'url', name: 'm.gguf', url: 'https://here/m.gguf', headers: [['x-key', 'k']], credentials: 'include' } as const;
+const SPEC = { kind: 'url', name: 'm.gguf', url: 'https://here/m.gguf' } as const;
+const PARTS = { headers: [['x-key', 'k']], fields: { credentials: 'include' } };
 const TAG = { etag: '"one"' };
 
 interface Reply {
@@ -76,7 +77,7 @@ function served(first: Answer, later: Answer = part): void {
   );
 }
 
-async function source(spec: Parameters<typeof rangedSource>[0] = { ...SPEC, headers: [['x-key', 'k']] }): Promise<RangedSource> {
+async function source(spec: Parameters<typeof rangedSource>[0] = { ...SPEC, parts: PARTS }): Promise<RangedSource> {
   const made = await rangedSource(spec, new AbortController().signal);
   if (!made) throw new Error('the server has no ranges');
   return made;
@@ -114,15 +115,22 @@ describe('a ranged source', () => {
       () => undefined,
       () => ({ status: 416, bytes: new Uint8Array(), headers: {} }),
       (from) => part(from, 100),
+      // Without a version, its pieces could be of different files.
+      (from, to) => ({ ...part(from, to), headers: { ...part(from, to)?.headers, etag: 'W/"one"' } }) as Reply,
+      (from, to) => ({ ...part(from, to), headers: { ...part(from, to)?.headers, 'content-encoding': 'gzip' } }) as Reply,
     ];
     for (const answer of answers) {
       served(answer);
-      expect(await rangedSource({ ...SPEC, headers: [] }, new AbortController().signal)).toBeUndefined();
+      expect(await rangedSource(SPEC, new AbortController().signal)).toBeUndefined();
     }
     served(part);
     vi.stubGlobal('location', new URL('https://here/page'));
-    expect(await rangedSource({ ...SPEC, headers: [], credentials: 'omit' }, new AbortController().signal)).toBeUndefined();
-    await expect(rangedSource({ ...SPEC, headers: [] }, AbortSignal.abort())).rejects.toMatchObject({ name: 'AbortError' });
+    expect(
+      await rangedSource({ ...SPEC, parts: { headers: [], fields: { credentials: 'omit' } } }, new AbortController().signal),
+    ).toBeUndefined();
+    for (const fields of ['method', 'integrity', 'mode', 'cache'].map((key) => ({ [key]: 'other' })))
+      expect(await rangedSource({ ...SPEC, parts: { headers: [], fields } }, new AbortController().signal)).toBeUndefined();
+    await expect(rangedSource(SPEC, AbortSignal.abort())).rejects.toMatchObject({ name: 'AbortError' });
   });
   it.each<[string, Answer]>([
     ['source.changed', (from, to) => ({ ...part(from, to), headers: { ...part(from, to)?.headers, etag: '"two"' } }) as Reply],

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
+import type { SourceSpec } from '../src/protocol/protocol.js';
 import type { Progress } from '../src/protocol/reports.js';
 import { blobSource, bytesSource, openSource } from '../src/worker/sources.js';
 import { bytesOf } from './saves.js';
@@ -33,6 +34,8 @@ function reply(status: number, bytes: Uint8Array<ArrayBuffer>, headers: Record<s
   // A body is passed on before it breaks.
   return new Response(body, { status, headers });
 }
+/** Returns a reply as one of another origin, which hides its encoding. */
+const elsewhere = (response: Response): Response => Object.defineProperty(response, 'type', { value: 'cors' });
 const TAG = { etag: '"one"' };
 const cut =
   (at: number, headers: Record<string, string> = TAG): Answer =>
@@ -46,12 +49,9 @@ const rest =
 async function fetched(
   onProgress: (progress: Progress) => void = () => undefined,
   signal = new AbortController().signal,
+  parts: Extract<SourceSpec, { kind: 'url' }>['parts'] = { headers: [['x-key', 'k']], fields: { credentials: 'omit' } },
 ): Promise<Uint8Array> {
-  const source = await openSource(
-    { kind: 'url', name: 'm', url: 'https://here/m', headers: [['x-key', 'k']], credentials: 'omit' },
-    signal,
-    onProgress,
-  );
+  const source = await openSource({ kind: 'url', name: 'm', url: 'https://here/m', parts }, signal, onProgress);
   return source.read(0, source.size);
 }
 const refused = (code: string): object => ({ code: 'BAD_MODEL_FILE', detail: { code } });
@@ -76,12 +76,12 @@ describe('a download', () => {
     expect(asked[0]?.get('x-key')).toBe('k');
   });
   it('that_ends_early_goes_on_by_range', async () => {
-    served(cut(40), rest(40, 60), rest(60));
+    served(cut(40), rest(8, 60), rest(28));
     expect([...(await fetched())]).toEqual([...WHOLE]);
     expect(asked.map((headers) => [headers.get('range'), headers.get('if-range'), headers.get('x-key')])).toEqual([
       [null, null, 'k'],
-      ['bytes=40-', '"one"', 'k'],
-      ['bytes=60-', '"one"', 'k'],
+      ['bytes=8-', '"one"', 'k'],
+      ['bytes=28-', '"one"', 'k'],
     ]);
   });
   it('that_breaks_off_goes_on_by_range', async () => {
@@ -89,7 +89,7 @@ describe('a download', () => {
     expect([...(await fetched())]).toEqual([...WHOLE]);
   });
   it('goes_on_after_a_while_without_a_network', async () => {
-    served(cut(40), () => Promise.reject(new TypeError('Failed to fetch')), rest(40));
+    served(cut(40), () => Promise.reject(new TypeError('Failed to fetch')), rest(8));
     expect([...(await fetched())]).toEqual([...WHOLE]);
   });
   it('goes_on_with_a_date_and_with_a_server_that_has_no_ranges', async () => {
@@ -99,7 +99,7 @@ describe('a download', () => {
     expect(asked[1]?.get('if-range')).toBe(date['last-modified']);
   });
   it('whose_range_is_hidden_goes_on_where_the_length_fits', async () => {
-    served(cut(40), () => reply(206, WHOLE.slice(40), { 'content-length': '60' }));
+    served(cut(40), () => reply(206, WHOLE.slice(8), { 'content-length': '92', ...TAG }));
     expect([...(await fetched())]).toEqual([...WHOLE]);
   });
   it('that_cannot_go_on_is_truncated', async () => {
@@ -120,9 +120,11 @@ describe('a download', () => {
     const other = { etag: '"two"' };
     const answers: Answer[] = [
       cut(100, other),
-      rest(40, 100, other),
+      rest(8, 100, other),
+      // The same validator, and other bytes.
+      () => reply(206, bytesOf(2, 92), { 'content-range': 'bytes 8-99/100', ...TAG }),
       () => reply(416, WHOLE, {}),
-      () => reply(206, WHOLE.slice(40), { 'content-range': 'bytes 40-199/200', ...TAG }),
+      () => reply(206, WHOLE.slice(40), { 'content-range': 'bytes 8-199/200', ...TAG }),
     ];
     for (const answer of answers) {
       served(cut(40), answer);
@@ -131,13 +133,80 @@ describe('a download', () => {
   });
   it('with_a_reply_for_another_range_is_refused', async () => {
     for (const answer of [
-      rest(39),
-      rest(41),
+      rest(7),
+      rest(9),
+      () => reply(206, WHOLE.slice(8), { 'content-range': 'bytes 8-99/100', 'content-encoding': 'gzip', ...TAG }),
       () => reply(206, WHOLE.slice(40), { ...TAG }),
       () => reply(206, WHOLE.slice(40), { 'content-range': 'lines 3-4/5', ...TAG }),
     ]) {
       served(cut(40), answer);
       await expect(fetched()).rejects.toMatchObject(refused('source.range'));
+    }
+  });
+  it('that_is_not_the_whole_file_is_refused', async () => {
+    const part = { 'content-range': 'bytes 0-49/100' };
+    for (const [code, answer] of [
+      ['source.range', () => reply(206, WHOLE.slice(0, 50), part)],
+      ['source.range', () => reply(206, WHOLE, {})],
+      ['source.range', () => reply(200, WHOLE, { 'content-length': '99' })],
+      ['source.truncated', () => reply(200, WHOLE, { 'content-length': '101' })],
+      ['source.truncated', () => elsewhere(reply(200, WHOLE, { 'content-length': '1000' }))],
+      ['source.download', () => reply(202, WHOLE, {})],
+    ] as [string, Answer][]) {
+      served(answer);
+      await expect(fetched(), code).rejects.toMatchObject(refused(code));
+    }
+    served(() => reply(206, WHOLE, { 'content-range': 'bytes 0-99/100' }));
+    expect([...(await fetched())]).toEqual([...WHOLE]);
+  });
+  it('whose_encoding_was_cut_is_refused', async () => {
+    const gzip = { 'content-encoding': 'gzip' };
+    for (const answer of [
+      () => reply(206, WHOLE.slice(99), { 'content-length': '901' }),
+      () => reply(200, WHOLE, { 'content-length': '1000' }),
+    ] as Answer[]) {
+      served(() => reply(200, WHOLE, gzip), answer);
+      await expect(fetched()).rejects.toMatchObject({ ...refused('source.truncated'), detail: { need: 1000, have: 100 } });
+      expect(asked[1]?.get('range')).toBe('bytes=99-');
+    }
+    for (const answer of [() => reply(206, WHOLE.slice(99), { 'content-length': '1' }), () => reply(416, WHOLE, {})] as Answer[]) {
+      served(() => reply(200, WHOLE, gzip), answer);
+      expect((await fetched()).byteLength).toBe(100);
+    }
+  });
+  it('of_a_busy_server_waits_as_it_asks_and_three_times_at_most', async () => {
+    const waits: unknown[] = [];
+    const timer = vi.mocked(setTimeout).getMockImplementation();
+    vi.mocked(setTimeout).mockImplementation(((work: () => void, millis: number) => {
+      waits.push(millis);
+      return timer?.(work);
+    }) as unknown as typeof setTimeout);
+    const busy =
+      (status: number, after?: string): Answer =>
+      () =>
+        reply(status, WHOLE, after === undefined ? {} : { 'retry-after': after });
+    served(busy(429, '7'), busy(503), cut(40), busy(503, new Date(Date.now() + 9000).toUTCString()), rest(8));
+    expect([...(await fetched())]).toEqual([...WHOLE]);
+    expect([waits[0], waits[1]]).toEqual([7000, 1000]);
+    expect(Number(waits[3])).toBeGreaterThan(7000);
+    served(busy(503, '0'));
+    await expect(fetched()).rejects.toThrow(/HTTP 503/);
+    expect(asked).toHaveLength(4);
+    served(busy(429, '3600'));
+    await expect(fetched()).rejects.toThrow(/HTTP 429, and its server asks to wait for 3600 seconds/);
+    expect(asked).toHaveLength(1);
+  });
+  it('with_integrity_is_neither_read_by_ranges_nor_continued', async () => {
+    const integrity = { fields: { integrity: 'sha256-x' }, headers: [] };
+    served();
+    await expect(fetched(undefined, undefined, integrity)).rejects.toThrow(/its bytes are not those that integrity states/);
+    expect(asked).toHaveLength(4);
+    served(() => Promise.reject(new TypeError('Failed to fetch')), cut(100));
+    expect([...(await fetched(undefined, undefined, integrity))]).toEqual([...WHOLE]);
+    for (const parts of [integrity, { fields: { method: 'POST' }, headers: [] }]) {
+      served(cut(40), rest(8));
+      await expect(fetched(undefined, undefined, parts)).rejects.toMatchObject(refused('source.truncated'));
+      expect(asked).toHaveLength(1);
     }
   });
   it('that_is_refused_is_said', async () => {
@@ -149,7 +218,9 @@ describe('a download', () => {
   it('of_an_encoded_body_is_not_measured_by_its_length', async () => {
     served(() => reply(200, WHOLE, { 'content-length': '7', 'content-encoding': 'gzip' }));
     expect((await fetched()).byteLength).toBe(100);
-    served(() => reply(200, WHOLE, { 'content-length': '7' }));
+    served(() => elsewhere(reply(200, WHOLE, { 'content-length': '7' })));
+    expect((await fetched()).byteLength).toBe(100);
+    served(() => elsewhere(reply(200, WHOLE, { 'content-length': '123' })));
     expect((await fetched()).byteLength).toBe(100);
     served(() => reply(200, WHOLE, { 'content-length': '700', 'content-encoding': 'br' }));
     expect((await fetched()).byteLength).toBe(100);

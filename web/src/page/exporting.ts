@@ -8,6 +8,7 @@ import { target as parseTarget } from '../protocol/parse.js';
 import { EXPORT_FORMATS, EXPORT_WORDS } from '../protocol/generated/exports.js';
 import type { Ask, Reply } from '../protocol/protocol.js';
 import { toSources } from './inputs.js';
+import { signalOf } from './request-inputs.js';
 import { optionsOf } from './given.js';
 import type { LinkOptions } from './link.js';
 import { inside } from './requests.js';
@@ -51,7 +52,8 @@ export function exportsOf(call: Exporting, usual?: boolean, adapting = false): E
 
 /** Asks the worker to write the model: as one zip or file, as files, or to `target`, piece by piece. */
 async function exported(call: Exporting, all: ExportOptions, to: Place, adapting: boolean): Promise<Written> {
-  const { base, signal, onProgress, ...given } = optionsOf(all, 'the export');
+  const { base, signal: own, onProgress, ...given } = optionsOf(all, 'the export');
+  const signal = signalOf(own, base);
   const options = translate(given, EXPORT, '');
   const { format = 'safetensors' } = given;
   // Only an adapter is merged into a base that is a folder.

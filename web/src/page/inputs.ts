@@ -7,6 +7,7 @@ import { brandOf, isOf } from '../protocol/brand.js';
 import { aborted, badOption, fault, TabtuneError } from '../protocol/errors.js';
 import { unlessAborted } from '../protocol/abort.js';
 import type { SourceSpec } from '../protocol/protocol.js';
+import { lastSegment, ofRequest, ofUrl } from './request-inputs.js';
 
 /** A source with its own read function, for example over the caller's file system. */
 export interface RangeReader {
@@ -27,16 +28,6 @@ export const EXPECTED = 'a File, Blob, URL, Request, Response, ArrayBuffer, Uint
 async function sniffed(first: Blob, otherwise: string): Promise<string> {
   const magic = new TextDecoder('latin1').decode(await first.slice(0, 4).arrayBuffer());
   return magic === 'GGUF' ? 'model.gguf' : otherwise;
-}
-
-/** Returns the last segment of an address, without decoding it if it is badly encoded. */
-function lastSegment(url: string): string {
-  const last = new URL(url).pathname.split('/').pop() ?? '';
-  try {
-    return decodeURIComponent(last) || 'download';
-  } catch {
-    return last;
-  }
 }
 
 /** @internal Reads bytes piece by piece into a Blob, which the browser can move to disk. */
@@ -62,7 +53,9 @@ async function ofResponse(response: Response, { path, unnamed }: Pick<Reading, '
   if (response.bodyUsed) throw badOption(path, 'a Response that was not read yet', 'one that was');
   if (response.type === 'opaque' || response.type === 'error')
     throw badOption(path, "a Response that may be read (mode 'cors')", `one of type ${response.type}`);
-  if (!response.ok) throw fault('source.download', { subject: path, found: `the Response is HTTP ${response.status}` }, { path });
+  // A 206 is only a part of the file.
+  if (response.status !== 200)
+    throw fault('source.download', { subject: path, found: `the Response is HTTP ${response.status}` }, { path });
   const blob = await response.blob();
   return blobSpec(response.url === '' ? await sniffed(blob, unnamed) : lastSegment(response.url), blob);
 }
@@ -93,14 +86,6 @@ async function ofReader(reader: RangeReader, { path, signal }: Reading): Promise
   return blobSpec(reader.name, blob);
 }
 
-const ofUrl = (url: string, headers: string[][], credentials: RequestCredentials): SourceSpec => ({
-  kind: 'url',
-  name: lastSegment(url),
-  url,
-  headers,
-  credentials,
-});
-
 /** @internal Returns whether a value has this method. */
 export const can = (input: object, method: string): boolean => typeof Reflect.get(input, method) === 'function';
 
@@ -109,13 +94,8 @@ export async function described(input: object, how: Reading): Promise<SourceSpec
   if (isOf(input, 'Blob')) {
     return blobSpec(isOf(input, 'File') ? input.name : await sniffed(input, how.unnamed), input);
   }
-  if (isOf(input, 'URL')) return ofUrl(input.href, [], 'same-origin');
-  if (isOf(input, 'Request'))
-    return ofUrl(
-      input.url,
-      [...input.headers].map(([key, value]) => [key, value]),
-      input.credentials,
-    );
+  if (isOf(input, 'URL')) return ofUrl(input.href);
+  if (isOf(input, 'Request')) return ofRequest(input, how.path);
   if (isOf(input, 'Response')) return ofResponse(input, how);
   if (isOf(input, 'ArrayBuffer') || isOf(input, 'Uint8Array')) {
     // The copy, which the browser can move to disk, keeps the bytes if the worker needs them again or the caller changes the original.

@@ -8,6 +8,7 @@ import { beginningOf, toData, withWeights } from './data-inputs.js';
 import type { DataInput } from './data-inputs.js';
 import { toSources } from './inputs.js';
 import type { FilesInput } from './inputs.js';
+import { signalOf } from './request-inputs.js';
 import { Model } from './model.js';
 import { openingOf } from './opening.js';
 import type { OpenOptions } from './opening.js';
@@ -48,7 +49,7 @@ export interface ExtractOptions extends WorkerCall {
  */
 export async function inspectFiles(files: FilesInput, options: InspectOptions = {}): Promise<InspectReport> {
   const { request, mergeAdapter, format, read = false, ...rest } = optionsOf(options, 'the inspection');
-  const call = workerCall(rest);
+  const call = workerCall({ ...rest, signal: signalOf(rest.signal, files, mergeAdapter) });
   if (format !== undefined) words(format, 'format');
   truth(read, 'read');
   return asked('files.inspect', { ...(await openingOf(files, request, mergeAdapter, 'mergeAdapter', call.signal)), format, read }, call);
@@ -81,7 +82,7 @@ export async function inspectData(data: DataInput, options: DataOptions = {}): P
     validationData,
     show = 3,
     bytes,
-    signal,
+    signal: own,
     onProgress,
     workerUrl,
     wasmUrl,
@@ -90,6 +91,7 @@ export async function inspectData(data: DataInput, options: DataOptions = {}): P
     ...settings
   } = optionsOf(options, 'the inspection');
   if (model !== undefined && !(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
+  const signal = signalOf(own, data, validationData);
   naturalNumber(show, 'show');
   trainSettings(settings);
   const { read, partial } = beginningOf(data, bytes);
@@ -101,7 +103,8 @@ export async function inspectData(data: DataInput, options: DataOptions = {}): P
 
 /** Recomputes the statements of an export's receipt; by default the receipt is the `tabtune.receipt.json` among the files. */
 export async function verifyFiles(files: FilesInput, receipt?: Receipt, options: WorkerCall = {}): Promise<Verification> {
-  const call = workerCall(optionsOf(options, 'the verification'));
+  const given = optionsOf(options, 'the verification');
+  const call = workerCall({ ...given, signal: signalOf(given.signal, files) });
   const { signal } = call;
   if (receipt !== undefined) objectOf(receipt, 'receipt');
   return asked(
@@ -117,7 +120,7 @@ export async function verifyFiles(files: FilesInput, receipt?: Receipt, options:
  */
 export async function extractAdapter(given: ExtractOptions): Promise<Extraction> {
   const { tuned, base, r, targetModules = 'all-linear', target, ...rest } = optionsOf(given, 'the extraction');
-  const call = workerCall(rest);
+  const call = workerCall({ ...rest, signal: signalOf(rest.signal, tuned, base) });
   const { signal } = call;
   positiveInteger(r, 'r');
   const options = json(translate({ r, targetModules }, ofKinds(ADAPTER), ''));

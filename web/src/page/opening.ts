@@ -8,6 +8,7 @@ import { beginningOf, toData } from './data-inputs.js';
 import type { DataInput } from './data-inputs.js';
 import { toSource, toSources } from './inputs.js';
 import type { FilesInput, Input } from './inputs.js';
+import { signalOf } from './request-inputs.js';
 import { Model } from './model.js';
 import { trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
@@ -40,15 +41,16 @@ export interface OpenOptions extends WorkerCall {
 /** Time after an abort before an unresponsive core is ended: short, because an open model has no state to lose. */
 const GRACE_MILLIS = 100;
 
-function split(all: WorkerCall): { worker: WorkerOptions; call: CallOptions } {
+/** Splits the options of a call with these inputs, which may have signals of their own. */
+function split(all: WorkerCall, ...inputs: unknown[]): { worker: WorkerOptions; call: CallOptions } {
   const { signal, onProgress, ...rest } = own(all);
-  return { worker: workerOptions(own(rest)), call: { signal, onProgress, graceMillis: GRACE_MILLIS } };
+  return { worker: workerOptions(own(rest)), call: { signal: signalOf(signal, ...inputs), onProgress, graceMillis: GRACE_MILLIS } };
 }
 
 /** Opens a GGUF file, or the files of one Hugging Face folder, by their names. */
 export async function openModel(files: FilesInput, options: OpenOptions = {}): Promise<Model> {
   const { request, mergeAdapter, resizeVocabulary = false, adapter, allowNonFinite = false, ...rest } = optionsOf(options, 'the opening');
-  const { worker, call } = split(rest);
+  const { worker, call } = split(rest, files, mergeAdapter, adapter);
   truth(allowNonFinite, 'allowNonFinite');
   truth(resizeVocabulary, 'resizeVocabulary');
   if (adapter !== undefined && mergeAdapter !== undefined) throw badOption('adapter', 'it or mergeAdapter', 'both');
@@ -95,7 +97,7 @@ export interface NewModelOptions extends WorkerCall, ReadingOptions {
 export async function newModel(shape: ModelShape, data: DataInput, options: NewModelOptions = {}): Promise<Model> {
   const { tokenizer: given, bytes, form, columns, onBadRow, ...rest } = optionsOf(options, 'the model');
   const settings = trainSettings({ form, columns, onBadRow }).config;
-  const { worker, call } = split(rest);
+  const { worker, call } = split(rest, data, given);
   const config = modelJson(shape);
   if (given !== undefined && bytes !== undefined) throw badOption('bytes', 'it without a tokenizer', bytes);
   const { read, partial } = beginningOf(data, bytes);

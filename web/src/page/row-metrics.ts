@@ -4,6 +4,7 @@ import { scored } from './asking.js';
 import type { Asker, ScoredToken } from './asking.js';
 import { callable, optionsOf } from './given.js';
 import { toData } from './data-inputs.js';
+import { signalOf } from './request-inputs.js';
 import type { DataInput } from './data-inputs.js';
 import { trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
@@ -51,7 +52,8 @@ const sum = (values: readonly number[]): number => values.reduce((total, value) 
 
 /** @internal Scores each row of the data and computes its metric. */
 export async function evaluatedRows(ask: Asker, data: DataInput, options: RowsOptions): Promise<RowsReport> {
-  const { metric, top = 0, base = false, signal, ...settings } = optionsOf(options, 'the evaluation');
+  const { metric, top = 0, base = false, signal: own, ...settings } = optionsOf(options, 'the evaluation');
+  const signal = signalOf(own, data);
   if (metric === undefined) throw badOption('metric', 'a function', metric);
   callable(metric, 'metric');
   naturalNumber(top, 'top');

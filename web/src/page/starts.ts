@@ -5,6 +5,7 @@ import { baseOf, keepBase } from './bases.js';
 import { optionsOf } from './given.js';
 import { toData, withWeights } from './data-inputs.js';
 import { toSources } from './inputs.js';
+import { signalOf } from './request-inputs.js';
 import { Link } from './link.js';
 import type { Owner } from './link.js';
 import { Model } from './model.js';
@@ -48,13 +49,14 @@ async function locked(run: string, start: (lock: RunLock) => Promise<Started>): 
 }
 
 export async function created(options: CreateOptions): Promise<Started> {
-  const { model, data, validationData, label, keepData = true, signal, onProgress, ...rest } = optionsOf(options, 'the start');
+  const { model, data, validationData, label, keepData = true, signal: own, onProgress, ...rest } = optionsOf(options, 'the start');
   if (!(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
   const { allowNonFinite = model.allowNonFinite, ...settings } = rest;
   truth(keepData, 'keepData');
   if (label !== undefined) words(label, 'label');
   truth(allowNonFinite, 'allowNonFinite');
   trainSettings(settings);
+  const signal = signalOf(own, data, validationData, settings.adapter?.from);
   return model.handOver(async (take) => {
     const adapter = await adapterSources(settings, signal);
     const { spec, name, weights } = await toData(data, validationData, signal);
@@ -81,10 +83,11 @@ export async function resumed(options: ResumeOptions): Promise<Started> {
     verify,
     settings,
     override = [],
-    signal,
+    signal: own,
     onProgress,
     ...rest
   } = optionsOf(options, 'the resume');
+  const signal = signalOf(own, data, validationData, base);
   words(run, 'run');
   if (generation !== undefined) naturalNumber(generation, 'generation');
   const worker = workerOptions(rest);

@@ -12,6 +12,7 @@ import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
 import { Model } from './model.js';
 import { adapterSources, sampleJson, trainSettings } from './options.js';
+import { signalOf } from './request-inputs.js';
 import type { TrainOptions } from './options.js';
 import type { DataPreview, DataReport } from '../protocol/data-report.js';
 import type {
@@ -104,10 +105,9 @@ export class Trainer extends EventTarget {
   /** Estimates the GPU memory of a run with these options, before any is allocated. */
   static async estimate(model: Model, options: TrainOptions = {}): Promise<Estimate> {
     if (!(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
-    const { needBytes, parts } = await model.call('model.estimate', {
-      config: trainSettings(options).config,
-      adapter: await adapterSources(options),
-    });
+    const signal = signalOf(undefined, options.adapter?.from);
+    const ask = { config: trainSettings(options).config, adapter: await adapterSources(options, signal) };
+    const { needBytes, parts } = await model.call('model.estimate', ask, { signal });
     const reported: unknown = Reflect.get(navigator, 'deviceMemory');
     const haveBytes = typeof reported === 'number' ? reported * 2 ** 29 : undefined;
     return { ok: haveBytes === undefined ? undefined : needBytes <= haveBytes, needBytes, haveBytes, parts };

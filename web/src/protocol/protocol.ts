@@ -36,6 +36,7 @@ import {
   optional,
   otherwise,
   record,
+  tableOf,
   target,
   text,
   variant,
@@ -83,11 +84,14 @@ const errorData = record({
   cause: optional(text),
 });
 
+/** Properties of a request in which it differs from a plain one of its address. */
+const requestParts = record({ fields: tableOf(text), headers: listOf(listOf(text)), body: optional(buffer) });
+
 const sourceSpec = variant('kind', {
   /** `handle` allows the file to be opened again. */
   blob: { name: text, blob, handle: optional(fileHandle) },
   bytes: { name: text, bytes: buffer },
-  url: { name: text, url: text, headers: listOf(listOf(text)), credentials: oneOf('omit', 'same-origin', 'include') },
+  url: { name: text, url: text, parts: optional(requestParts) },
 });
 export type SourceSpec = Parsed<typeof sourceSpec>;
 

@@ -20,7 +20,7 @@ export function keptFiles(files: readonly JsSource[]): KeptFile[] | undefined {
  * browsers without other files have no query for it.
  */
 async function found({ name, from }: KeptFile): Promise<SourceSpec> {
-  if (typeof from === 'string') return { kind: 'url', name, url: from, headers: [], credentials: 'same-origin' };
+  if (typeof from === 'string') return { kind: 'url', name, url: from };
   const query: unknown = Reflect.get(from, 'queryPermission');
   if (typeof query === 'function' && (await Reflect.apply(query, from, [{ mode: 'read' }])) !== 'granted') throw new Error('not granted');
   return { kind: 'blob', name, blob: await from.getFile(), handle: from };

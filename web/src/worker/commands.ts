@@ -8,8 +8,8 @@ import type { Finding, SampledToken } from '../protocol/reports.js';
 import { streamed } from './asking.js';
 import { delivered, reaching } from './exports.js';
 import { interruptible } from './core-mutex.js';
-import { openSource, openSources, reading } from './sources.js';
-import { openData } from './data.js';
+import { openSource, openSources, reading, warningsOf } from './sources.js';
+import { openData, reported } from './data.js';
 import type { RunData } from './data.js';
 import {
   estimate,
@@ -22,6 +22,7 @@ import {
   previewSchedule,
   verifyFiles,
 } from './wasm.js';
+import type { JsSource } from './wasm.js';
 import { EXPORT_FORMATS, EXPORT_WORDS } from '../protocol/generated/exports.js';
 import { phase, ready } from './worker-state.js';
 import type { Context, WorkerState } from './worker-state.js';
@@ -42,6 +43,12 @@ function isMerged(options: string): boolean {
 }
 
 const nothing = (): undefined => undefined;
+
+/** Returns a report with the warnings about how its files were served. */
+const withWarnings = <T extends { warnings: Finding[] }>(report: T, sources: readonly JsSource[]): T => ({
+  ...report,
+  warnings: [...report.warnings, ...warningsOf(sources)],
+});
 
 /** Runs `work` on data and closes their storage afterwards. */
 async function looked<T>(data: RunData, work: (data: RunData) => Promise<T> | T): Promise<T> {
@@ -86,7 +93,8 @@ export function handlersOf(state: WorkerState): Handlers {
           ),
         );
       }
-      return { ...parsed.inspection(reading([...opened, ...merged], () => inspectModel(opened, request, merged))), files };
+      const all = [...opened, ...merged];
+      return { ...withWarnings(parsed.inspection(reading(all, () => inspectModel(opened, request, merged))), all), files };
     },
     'files.verify': async ({ sources, receipt }, { signal, onProgress }) => {
       await state.core();
@@ -114,7 +122,7 @@ export function handlersOf(state: WorkerState): Handlers {
         apart ? ModelHandle.open(files, request, [], false, false) : undefined,
       );
       onProgress(ready);
-      return info;
+      return withWarnings(info, [...files, ...added]);
     },
     'model.detach': async () => state.detach(),
     'model.details': () => state.weights((core) => parsed.details(core.details())),
@@ -131,17 +139,22 @@ export function handlersOf(state: WorkerState): Handlers {
     'files.data': async ({ data, config, partial }, { signal, onProgress }) => {
       await state.core();
       return looked(await openData(data, signal, onProgress), async (files) =>
-        parsed.fileSummaries(await interruptible(signal, () => inspectData(files, config, partial))),
+        parsed
+          .fileSummaries(await interruptible(signal, () => inspectData(files, config, partial)))
+          .map((summary, at) => ({ ...summary, warnings: [...summary.warnings, ...reported(files.files.slice(at, at + 1))] })),
       );
     },
     'model.data': async ({ data, config, partial, show }, { signal, onProgress }) =>
-      looked(await openData(data, signal, onProgress), async (files) =>
-        parsed.dataInspection(await interruptible(signal, () => state.model.inspectData(files, config, partial, show))),
-      ),
-    'model.rows': async ({ data, config }, { signal, onProgress }) =>
-      looked(await openData(data, signal, onProgress), (files) =>
-        state.weights(async (core) => parsed.dataPreview(await core.rows(files, config)), signal),
-      ),
+      looked(await openData(data, signal, onProgress), async (files) => {
+        const found = parsed.dataInspection(await interruptible(signal, () => state.model.inspectData(files, config, partial, show)));
+        const warnings = [...found.report.warnings, ...reported([...files.files, ...files.validation])];
+        return { ...found, report: { ...found.report, warnings } };
+      }),
+    'model.rows': async ({ data, config }, { signal, onProgress, onWarning }) =>
+      looked(await openData(data, signal, onProgress), (files) => {
+        warningsOf(files.files).forEach(onWarning);
+        return state.weights(async (core) => parsed.dataPreview(await core.rows(files, config)), signal);
+      }),
     'model.create': async ({ config, tokenizer, data, settings, partial }, { signal, onProgress }) => {
       await state.core();
       const corpus = await openData(data, signal, onProgress);
@@ -149,7 +162,8 @@ export function handlersOf(state: WorkerState): Handlers {
       const tokenizerJson = tokenizer && (await openSource(tokenizer, signal, onProgress));
       if (signal.aborted) throw aborted('the opening');
       const words = tokenizerJson ? { tokenizerJson: tokenizerJson.read(0, tokenizerJson.size) } : 'characters';
-      return state.hold(await interruptible(signal, () => ModelHandle.fromScratch(config, words, corpus, settings, partial)));
+      const model = await interruptible(signal, () => ModelHandle.fromScratch(config, words, corpus, settings, partial));
+      return withWarnings(state.hold(model), [...corpus.files, ...(tokenizerJson ? [tokenizerJson] : [])]);
     },
     'model.detokenize': async ({ ids }) => state.detokenize(ids),
     'model.chat': ({ conversation, options, base }, { signal, onToken, onWarning }) =>

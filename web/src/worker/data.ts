@@ -1,10 +1,11 @@
 /** Training data in the form in which the core reads them: range by range, so that large files are never in memory as a whole. */
 import { escaped, fault, finding } from '../protocol/errors.js';
 import type { Word } from '../protocol/generated/codes.js';
+import type { DataReport } from '../protocol/data-report.js';
 import type { DataSpec, SourceSpec } from '../protocol/protocol.js';
 import type { OnProgress } from '../protocol/reports.js';
 import { checkWhole } from '../protocol/whole.js';
-import { blobSource, openSources } from './sources.js';
+import { blobSource, openSources, warningsOf } from './sources.js';
 import { tokenStorage } from './storage/tokens.js';
 import type { TokenStorage } from './storage/tokens.js';
 import type { JsSource } from './wasm.js';
@@ -54,6 +55,10 @@ export async function withStorage(data: Omit<RunData, 'storage'>): Promise<RunDa
   if (storage === undefined) for (const { name } of all.slice(0, 1)) checkWhole(name, size);
   return { ...data, storage };
 }
+
+/** Returns the warnings about how data were served, as a report on data has them. */
+export const reported = (sources: readonly JsSource[]): DataReport['warnings'] =>
+  warningsOf(sources).map((warning) => ({ ...warning, count: 1, rows: [] }));
 
 /** Warns about validation data that no step evaluates. */
 export function unevaluated({ validation }: RunData, evalEvery: number): { code: Word; message: string }[] {

@@ -1,12 +1,11 @@
 /** A file behind a URL, read range by range on request, so that its header can be read without the rest. */
 import { aborted, fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
-import type { SourceSpec } from '../protocol/protocol.js';
-import { rangeOf, validatorOf } from './http-headers.js';
+import { isEncoded, rangeOf, validatorOf } from './http-headers.js';
+import { partsOf, request } from './http-request.js';
+import type { UrlSpec } from './http-request.js';
 import { quoted } from './storage/faults.js';
 import type { JsSource } from './wasm.js';
-
-type Spec = Extract<SourceSpec, { kind: 'url' }>;
 
 /** Size of a piece; ranges begin and end at multiples of it. */
 const PIECE_BYTES = 64 << 10;
@@ -24,7 +23,7 @@ export class RangedSource implements JsSource {
   readonly #validator: string | undefined;
 
   constructor(
-    private readonly spec: Spec,
+    private readonly spec: UrlSpec,
     readonly size: number,
     headers: Headers,
     first: ArrayBuffer,
@@ -79,26 +78,27 @@ export class RangedSource implements JsSource {
 
   #request(from: number, end: number): ArrayBuffer {
     const url = quoted(this.spec.url);
-    const request = new XMLHttpRequest();
-    request.open('GET', this.spec.url, false);
-    request.responseType = 'arraybuffer';
-    request.withCredentials = this.spec.credentials === 'include';
-    for (const [key = '', value = ''] of [...this.spec.headers, range(from, end)]) request.setRequestHeader(key, value);
+    const sent = new XMLHttpRequest();
+    const { headers: more, fields } = partsOf(this.spec);
+    sent.open('GET', this.spec.url, false);
+    sent.responseType = 'arraybuffer';
+    sent.withCredentials = fields['credentials'] === 'include';
+    for (const [key = '', value = ''] of [...more, range(from, end)]) sent.setRequestHeader(key, value);
     try {
-      request.send();
+      sent.send();
     } catch (thrown) {
       throw fault('source.download', { subject: url, found: 'the network broke off' }, {}, thrown);
     }
-    const { status } = request;
+    const { status } = sent;
     if (status !== 206 && status !== 200 && status !== 416) throw fault('source.download', { subject: url, found: `HTTP ${status}` });
-    const headers = { get: (name: string) => request.getResponseHeader(name) };
+    const headers = { get: (name: string) => sent.getResponseHeader(name) };
     const said = rangeOf(headers.get('content-range'));
     const now = validatorOf(headers);
     const changed = status === 416 || (said.total !== undefined && said.total !== this.size) || now !== this.#validator;
     if (changed) throw fault('source.changed', { subject: url });
-    const bytes: unknown = request.response;
-    const fits =
-      status === 206 && said.from === from && said.to === end - 1 && bytes instanceof ArrayBuffer && bytes.byteLength === end - from;
+    const bytes: unknown = sent.response;
+    const whole = bytes instanceof ArrayBuffer && bytes.byteLength === end - from;
+    const fits = status === 206 && !isEncoded(headers) && said.from === from && said.to === end - 1 && whole;
     if (!fits)
       throw fault('source.range', {
         subject: url,
@@ -111,17 +111,25 @@ export class RangedSource implements JsSource {
 
 const range = (from: number, end: number): [string, string] => ['range', `bytes=${from}-${end - 1}`];
 
-/** Opens a file for reading by ranges; `undefined` if its server does not support ranges or does not report the file's size. */
-export async function rangedSource(spec: Spec, signal: AbortSignal): Promise<RangedSource | undefined> {
+/**
+ * Opens a file for reading by ranges; `undefined` if its server does not support ranges or does not report the file's size and version, or if a
+ * synchronous request cannot be what the caller's is.
+ */
+export async function rangedSource(spec: UrlSpec, signal: AbortSignal): Promise<RangedSource | undefined> {
+  const { fields } = partsOf(spec);
+  // Such a request is a GET with credentials or without.
+  if (Object.keys(fields).some((key) => key !== 'credentials')) return undefined;
   // A synchronous request to the page's own origin always carries credentials.
-  if (spec.credentials === 'omit' && new URL(spec.url).origin === globalThis.location?.origin) return undefined;
-  const headers = [...spec.headers.map(([key = '', value = '']): [string, string] => [key, value]), range(0, PIECE_BYTES)];
+  if (fields['credentials'] === 'omit' && new URL(spec.url).origin === globalThis.location?.origin) return undefined;
   try {
-    const response = await fetch(spec.url, { headers, credentials: spec.credentials, signal });
-    const { from, to, total } = rangeOf(response.headers.get('content-range'));
-    if (response.status === 206 && from === 0 && total !== undefined && to === Math.min(PIECE_BYTES, total) - 1) {
+    const response = await request(spec, signal, [range(0, PIECE_BYTES)]);
+    const { status, headers } = response;
+    const { from, to, total } = rangeOf(headers.get('content-range'));
+    const one = total !== undefined && total <= PIECE_BYTES;
+    const fits = status === 206 && !isEncoded(headers) && (one || validatorOf(headers) !== undefined);
+    if (fits && from === 0 && total !== undefined && to === Math.min(PIECE_BYTES, total) - 1) {
       const first = await response.arrayBuffer();
-      if (first.byteLength === to + 1) return new RangedSource(spec, total, response.headers, first);
+      if (first.byteLength === to + 1) return new RangedSource(spec, total, headers, first);
     } else await response.body?.cancel();
   } catch {
     if (signal.aborted) throw aborted('the download');

@@ -4,8 +4,9 @@ import { ReadAhead } from './read-ahead.js';
 import { RangedSource, rangedSource } from './ranges.js';
 import { fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
+import { pageWarning } from './http-headers.js';
 import type { SourceSpec } from '../protocol/protocol.js';
-import type { OnProgress } from '../protocol/reports.js';
+import type { Finding, OnProgress } from '../protocol/reports.js';
 import { CHUNK_BYTES } from './storage/database.js';
 import { quoted } from './storage/faults.js';
 import type { JsSource } from './wasm.js';
@@ -18,6 +19,8 @@ export function blobSource(name: string, blob: Blob, origin?: JsSource['origin']
     name,
     size: blob.size,
     origin,
+    // The type of a Blob that was downloaded is the one that its server stated.
+    warning: pageWarning(name, blob.type),
     ahead: () => ahead.fetch(),
     read(offset, length) {
       const end = offset + length;
@@ -57,7 +60,7 @@ export async function openSource(spec: SourceSpec, signal: AbortSignal, onProgre
     case 'url':
       return (
         (ranged ? await rangedSource(spec, signal) : undefined) ??
-        blobSource(spec.name, await download(spec, signal, onProgress), spec.headers.length > 0 ? undefined : spec.url)
+        blobSource(spec.name, await download(spec, signal, onProgress), spec.parts ? undefined : spec.url)
       );
     default:
       return spec satisfies never;
@@ -69,6 +72,9 @@ export async function openSources(specs: SourceSpec[], signal: AbortSignal, onPr
   for (const spec of specs) sources.push(await openSource(spec, signal, onProgress, ranged));
   return sources;
 }
+
+/** Returns the warnings about how these sources were served. */
+export const warningsOf = (sources: readonly JsSource[]): Finding[] => sources.flatMap(({ warning }) => warning ?? []);
 
 /** Runs a call of the core on these sources. If reading one of them failed, throws that error instead of the one that the core made of it. */
 export function reading<T>(sources: readonly JsSource[], work: () => T): T {

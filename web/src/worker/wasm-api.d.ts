@@ -15,6 +15,8 @@ export interface JsSource {
   pieces?: string[];
   /** Location from which the worker can open the source again without asking. */
   origin?: FileSystemFileHandle | string | undefined;
+  /** Warning about how the source was served. */
+  warning?: { code: string; message: string } | undefined;
 }
 /** Data of a run; tokens that are too many for memory go to `storage`. */
 export interface JsData {

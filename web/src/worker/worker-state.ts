@@ -12,6 +12,7 @@ import { Outbox } from './outbox.js';
 import type { Driver, WorkerMessage } from '../protocol/protocol.js';
 import type { Finding, GpuReport, ModelInfo, OnProgress, Progress, SessionInfo } from '../protocol/reports.js';
 import { triedSample } from './prompts.js';
+import { warningsOf } from './sources.js';
 import type { SaverParts } from './saver.js';
 import { TrainingSession } from './session.js';
 import { ownScript } from './script.js';
@@ -243,7 +244,9 @@ export class WorkerState {
       this.#loop = new StepLoop(trainer);
       this.#outbox = outbox;
       trainer.announce('ready', info.completedSteps);
-      const own = [...sampled.warnings, ...unevaluated(rest.data, rest.driver.evalEvery)];
+      const { data, driver } = rest;
+      const served = warningsOf([...data.files, ...data.validation]);
+      const own = [...served, ...sampled.warnings, ...unevaluated(data, driver.evalEvery)];
       return { ...info, warnings: [...info.warnings, ...own, ...(await this.#storageFindings(rest.driver))] };
     } catch (thrown) {
       await trainer.close().catch(() => undefined);
