@@ -1,13 +1,18 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { extractAdapter, inspectData, inspectFiles, newModel, openModel, Trainer, verifyFiles } from '../src/index.js';
-import { toSource } from '../src/page/inputs.js';
+import { toData } from '../src/page/data-inputs.js';
+import { toSource, toSources } from '../src/page/inputs.js';
+import type { FilesInput } from '../src/page/inputs.js';
 import { openSource } from '../src/worker/sources.js';
 import { fakeWorker, started } from './channel.js';
 
 const ADDRESS = 'https://here/data/a.txt';
 const SHAPE = { hiddenSize: 8, numHiddenLayers: 1, numAttentionHeads: 2, numKeyValueHeads: 1, maxPositionEmbeddings: 128 };
 const described = (request: Request): ReturnType<typeof toSource> => toSource(request, 'files[0]', 'text.txt');
+/** Returns a file of a folder that was picked with an input element. */
+const picked = (path: string): File => Object.assign(new File(['{}'], path.replace(/^.*\//, '')), { webkitRelativePath: path });
+
 afterEach(() => vi.unstubAllGlobals());
 
 describe('a Request', () => {
@@ -150,5 +155,56 @@ describe('a page in place of a file', () => {
       const [named] = await inspectData(page(`https://here/${name}`), { worker: fakeWorker });
       expect(named?.warnings).toEqual([]);
     }
+  });
+});
+
+describe('files of one name', () => {
+  const twice = (expected: string): object => ({
+    code: 'BAD_OPTION',
+    detail: { code: 'source.duplicate', path: 'files' },
+    message: `2 files are called config.json: ${expected}. Give the one that is meant.`,
+  });
+  const config = (): File => new File(['{}'], 'config.json');
+  const folder = (name: string): FileSystemDirectoryHandle =>
+    ({
+      kind: 'directory',
+      name,
+      async *entries() {
+        yield ['config.json', { kind: 'file' }];
+      },
+      getFileHandle: async () => ({ kind: 'file', name: 'config.json', getFile: async () => config() }),
+    }) as unknown as FileSystemDirectoryHandle;
+  const reader = (name: string): FilesInput => ({ name, size: 2, read: () => new Uint8Array(2) });
+
+  it.each<[string, () => FilesInput, string]>([
+    ['in_a_list', () => [config(), new File([], 'model.safetensors'), config()], 'files[0], files[2]'],
+    ['in_a_folder_with_subfolders', () => [picked('m/config.json'), picked('m/old/config.json')], 'm/config.json, m/old/config.json'],
+    ['in_two_folders', () => [folder('a'), folder('b')], 'a/config.json, b/config.json'],
+    [
+      'at_two_addresses',
+      () => [new URL('https://a/config.json'), new Request('https://b/config.json')],
+      'https://a/config.json, https://b/config.json',
+    ],
+    ['under_two_paths', () => [reader('a/config.json') as File, reader('b\\config.json') as File], 'files[0], files[1]'],
+  ])('%s_are_refused_by_their_places', async (_, files, expected) => {
+    await expect(openModel(files())).rejects.toMatchObject(twice(expected));
+    await expect(inspectFiles(files())).rejects.toMatchObject(twice(expected));
+  });
+  it('are_refused_wherever_files_of_a_model_are_given', async () => {
+    const both = [config(), config()];
+    const code = { detail: { code: 'source.duplicate' } };
+    const one = new File([], 'm.gguf');
+    await expect(openModel(one, { adapter: both })).rejects.toMatchObject(code);
+    await expect(openModel(one, { mergeAdapter: both })).rejects.toMatchObject(code);
+    await expect(inspectFiles(one, { mergeAdapter: both })).rejects.toMatchObject(code);
+    await expect(verifyFiles(both)).rejects.toMatchObject(code);
+    await expect(extractAdapter({ tuned: both, base: one, r: 1 })).rejects.toMatchObject(code);
+    await expect(Trainer.resume({ run: 'r', base: both })).rejects.toMatchObject(code);
+  });
+  it('are_two_files_of_data_and_two_parts_of_a_model', async () => {
+    const { spec } = await toData([new File(['a'], 'a.txt'), new File(['b'], 'a.txt')], undefined);
+    expect(spec.files).toHaveLength(2);
+    expect(await toSources([new Blob(['GGUF']), new Blob(['GGUF'])], 'files')).toHaveLength(2);
+    expect(await toSources([picked('m/.DS_Store'), picked('m/sub/.DS_Store')], 'files')).toHaveLength(2);
   });
 });

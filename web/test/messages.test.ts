@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 
 import { toData } from '../src/page/data-inputs.js';
 import { refusedWorker } from '../src/page/addresses.js';
-import { toSource } from '../src/page/inputs.js';
+import { toSource, toSources } from '../src/page/inputs.js';
 import { proposals } from '../src/page/proposals.js';
 import { workerOptions } from '../src/page/spawn.js';
 import { aborted, fault, finding, protocolError, TabtuneError } from '../src/protocol/errors.js';
@@ -60,6 +60,7 @@ const CALLS: readonly (() => unknown)[] = [
   () => protocolError('unknown request model.fly'),
   () => finding('run.memory', { hint: proposals(SETTINGS) }),
   () => toSource(new Response('gone', { status: 404 }), 'model', 'model.safetensors'),
+  () => toSources([new File([], 'config.json'), new File([], 'config.json')], 'files'),
   () => blobSource('corpus.txt', new Blob([], { type: 'text/html' })).warning,
   () => blobSource('model.gguf', new Blob(['ab']).slice(0, 1)).read(0, 4),
   () => checkWhole('corpus.txt', 2 ** 40),

@@ -4,7 +4,7 @@
  */
 import { naturalNumber, words } from './checks.js';
 import { brandOf, isOf } from '../protocol/brand.js';
-import { aborted, badOption, fault, TabtuneError } from '../protocol/errors.js';
+import { aborted, badOption, escaped, fault, TabtuneError } from '../protocol/errors.js';
 import { unlessAborted } from '../protocol/abort.js';
 import type { SourceSpec } from '../protocol/protocol.js';
 import { lastSegment, ofRequest, ofUrl } from './request-inputs.js';
@@ -137,25 +137,59 @@ export const isFolder = (input: unknown): input is FileSystemDirectoryHandle => 
 /** Folder of a model's chat templates other than the main one. */
 const MORE_TEMPLATES = 'additional_chat_templates';
 
-async function filesOf(folder: FileSystemDirectoryHandle, ending = ''): Promise<FileSystemFileHandle[]> {
+/** A file of a folder or of a list, and how a message names it. */
+interface Listed {
+  input: Input;
+  place: string;
+}
+
+async function filesOf(folder: FileSystemDirectoryHandle, ending = ''): Promise<Listed[]> {
   const names: string[] = [];
-  let more: FileSystemFileHandle[] = [];
+  let more: Listed[] = [];
   for await (const [name, { kind }] of folder.entries()) {
     if (kind === 'file' && name.endsWith(ending)) names.push(name);
     else if (kind === 'directory' && name === MORE_TEMPLATES) more = await filesOf(await folder.getDirectoryHandle(name), '.jinja');
   }
-  return [...(await Promise.all(names.sort().map((name) => folder.getFileHandle(name)))), ...more];
+  const own = names.sort().map(async (name) => ({ input: await folder.getFileHandle(name), place: `${folder.name}/${name}` }));
+  return [...(await Promise.all(own)), ...more];
 }
 
-/** @internal Describes several files; from a folder, the files directly in it and the chat templates in a folder of their own. */
+/** Returns how a message names a file of a list: by its path in the folder that was picked, or by its place in the list. */
+function placeOf(input: unknown, otherwise: string): string {
+  const path: unknown = isOf(input, 'File') && Reflect.get(input, 'webkitRelativePath');
+  return (typeof path === 'string' && path) || otherwise;
+}
+
+/** Names that several files may have: those of hidden files, and of parts of a GGUF file, which are told apart by their contents. */
+const REPEATED = /^\.|\.gguf$/i;
+
+/** Refuses files of one name, of which only the first would count. */
+function refuseTwice(specs: readonly SourceSpec[], listed: readonly Listed[], path: string): void {
+  const places = new Map<string, string[]>();
+  specs.forEach((spec, at) => {
+    const last = spec.name.replace(/^.*[/\\]/, '');
+    places.set(last, [...(places.get(last) ?? []), spec.kind === 'url' ? spec.url : (listed[at]?.place ?? '')]);
+  });
+  for (const [name, same] of places) {
+    if (same.length > 1 && !REPEATED.test(name))
+      throw fault('source.duplicate', { subject: escaped(name), expected: escaped(same.join(', ')), found: same.length }, { path });
+  }
+}
+
+/**
+ * @internal Describes the files of one model, whose names must differ; from a folder, the files directly in it and the chat templates in a folder of
+ * their own.
+ */
 export async function toSources(inputs: FilesInput, path: string, signal?: AbortSignal): Promise<SourceSpec[]> {
   const given: readonly (Input | FileSystemDirectoryHandle)[] = Array.isArray(inputs)
     ? inputs
     : isOf(inputs, 'FileList')
       ? [...inputs]
       : [inputs as Input];
-  const parts = given.map(async (input) => (isFolder(input) ? filesOf(input) : [input]));
+  const parts = given.map(async (input, at) => (isFolder(input) ? filesOf(input) : [{ input, place: placeOf(input, `${path}[${at}]`) }]));
   const list = (await reading({ path, signal }, Promise.all(parts))).flat();
   if (list.length === 0) throw badOption(path, 'at least one file', 'none');
-  return Promise.all(list.map((input, index) => toSource(input, `${path}[${index}]`, 'model.safetensors', signal)));
+  const specs = await Promise.all(list.map(({ input }, index) => toSource(input, `${path}[${index}]`, 'model.safetensors', signal)));
+  refuseTwice(specs, list, path);
+  return specs;
 }
