@@ -29,7 +29,7 @@ class End extends EventTarget {
 /** Returns a structured clone, except of the tests' own Blobs and folders, which Node cannot clone. */
 function copied(value: unknown): unknown {
   if (value instanceof Blob || value instanceof ArrayBuffer) return value;
-  if (value instanceof WritableStream) return value;
+  if (value instanceof MessagePort) return value;
   if (typeof value === 'object' && value !== null && ['directory', 'file'].includes(String(Reflect.get(value, 'kind')))) return value;
   if (Array.isArray(value)) return value.map(copied);
   if (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype) {

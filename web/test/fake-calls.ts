@@ -24,6 +24,8 @@ export const fake = {
   bases: [] as string[],
   checkpointBytes: 20_000_000,
   exportBytes: 1_000_000,
+  /** Number of bytes in a piece of a file. */
+  pieceBytes: 8 << 20,
   loads: 0,
   /** Source of the last core. */
   source: undefined as unknown,

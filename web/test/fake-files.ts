@@ -45,7 +45,7 @@ export class FileStream {
     if (stored === undefined && this.#sums.length < this.#pieces)
       refuse('CHECKPOINT_CORRUPT', 'checkpoint.corrupt', `digests: ${this.#sums.length} of ${this.#pieces}`);
     const bytes = stored ?? this.#encoded(this.#sums);
-    const chunk = bytes.subarray(this.#at, this.#at + PIECE);
+    const chunk = bytes.subarray(this.#at, this.#at + fake.pieceBytes);
     this.#at += chunk.byteLength;
     this.#given += 1;
     if (this.#at >= bytes.byteLength) {

@@ -36,6 +36,7 @@ beforeEach(() => {
     loaded: 0,
     asked: [],
     exportBytes: 1_000_000,
+    pieceBytes: 8 << 20,
     cut: false,
     inspection: {},
   });

@@ -143,4 +143,15 @@ describe('a folder', () => {
     expect(back).toMatchObject({ step: 12 });
     expect(await keysOf(back.run)).not.toEqual(NOTHING);
   });
+  it('that_takes_no_more_is_at_fault_and_not_the_storage', async () => {
+    const { run } = await store.importFile(given(folderOf(small)));
+    origin.now.onWrite = () => {
+      throw new DOMException('the disk is full', 'QuotaExceededError');
+    };
+    const folder = new StoredFolder('picked', origin.now) as unknown as FileSystemDirectoryHandle;
+    await expect(store.exportFolder(run, undefined, folder)).rejects.toMatchObject({
+      code: 'STORAGE_FAILED',
+      detail: { code: 'sink.write', reason: 'QuotaExceededError' },
+    });
+  });
 });

@@ -1,10 +1,10 @@
 /** Exports of a model or of a trainer's weights. */
 import { among, objectOf, positiveInteger, translate, truth, words } from './checks.js';
 import type { Checks } from './checks.js';
-import { badOption } from '../protocol/errors.js';
+import { badOption, sinkFault } from '../protocol/errors.js';
 import { isOf } from '../protocol/brand.js';
 import { json } from '../protocol/json.js';
-import { target as parseTarget } from '../protocol/parse.js';
+import { buffer, missing, target as parseTarget } from '../protocol/parse.js';
 import { EXPORT_FORMATS, EXPORT_WORDS } from '../protocol/generated/exports.js';
 import type { Ask, Reply } from '../protocol/protocol.js';
 import { toSources } from './inputs.js';
@@ -28,12 +28,16 @@ const EXPORT: Checks = {
   card: inside({ name: words, license: words, baseModel: words, data: words, text: words }),
 };
 
+const TARGETS = 'a FileSystemDirectoryHandle, a FileSystemFileHandle or a WritableStream';
 /** Options that only some formats have. */
 const OWN = [...new Set(EXPORT_WORDS.flatMap((format) => EXPORT_FORMATS[format].options))];
 const isGiven = (value: unknown): boolean => value !== undefined && value !== false;
 
 type Written = Reply<'model.export'>;
-type Place = 'zip' | 'files' | { target: ExportTarget };
+type Place = Pick<Ask<'model.export'>, 'container' | 'target'>;
+/** Work that writes to a place; the options say how the place is passed to the worker. */
+type Work<T> = (place: Place, moved: LinkOptions) => Promise<T>;
+type Reaching = (work: Work<Written>) => Promise<Written>;
 type Exporting = (ask: Ask<'model.export'>, options: LinkOptions) => Promise<Reply<'model.export'>>;
 
 /**
@@ -41,17 +45,17 @@ type Exporting = (ask: Ask<'model.export'>, options: LinkOptions) => Promise<Rep
  * `adapting`, formats other than GGUF accept a base too, into which the adapter is merged.
  */
 export function exportsOf(call: Exporting, usual?: boolean, adapting = false): Exports {
-  const written = async (options: ExportOptions | undefined, to: Place): Promise<Written> =>
+  const written = async (options: ExportOptions | undefined, to: Reaching): Promise<Written> =>
     exported(call, { ...objectOf(options ?? {}, 'options'), allowNonFinite: options?.allowNonFinite ?? usual }, to, adapting);
   return {
-    exportTo: async (target, options) => (await written(options, { target })).receipt,
-    export: async (options) => (await written(options, 'zip')).files[0]?.blob ?? new Blob(),
-    exportFiles: async (options) => (await written(options, 'files')).files,
+    exportTo: async (target, options) => (await written(options, (work) => reaching(target, work))).receipt,
+    export: async (options) => (await written(options, (work) => work({ container: 'zip' }, {}))).files[0]?.blob ?? new Blob(),
+    exportFiles: async (options) => (await written(options, (work) => work({ container: 'files' }, {}))).files,
   };
 }
 
-/** Asks the worker to write the model: as one zip or file, as files, or to `target`, piece by piece. */
-async function exported(call: Exporting, all: ExportOptions, to: Place, adapting: boolean): Promise<Written> {
+/** Asks the worker to write the model to a place, piece by piece. */
+async function exported(call: Exporting, all: ExportOptions, to: Reaching, adapting: boolean): Promise<Written> {
   const { base, signal: own, onProgress, ...given } = optionsOf(all, 'the export');
   const signal = signalOf(own, base);
   const options = translate(given, EXPORT, '');
@@ -62,17 +66,52 @@ async function exported(call: Exporting, all: ExportOptions, to: Place, adapting
       ? 'base'
       : OWN.find((key) => isGiven(all[key]) && !EXPORT_FORMATS[format].options.includes(key));
   if (misplaced !== undefined) throw badOption(misplaced, `none with format '${format}'`, all[misplaced]);
-  const { moved, ...where } = typeof to === 'object' ? aimed(to.target) : { container: to };
-  const ask = { options: json(options), base: base && (await toSources(base, 'base', signal)), ...where };
-  return call(ask, { signal, onProgress, ...moved });
+  return to(async (place, moved) => {
+    const ask = { options: json(options), base: base && (await toSources(base, 'base', signal)), ...place };
+    return call(ask, { signal, onProgress, ...moved });
+  });
 }
 
-/** Returns a caller's target as a request names it, and how it is passed to the worker: a stream can be transferred only once. */
-export function aimed(given: ExportTarget): { container: 'files'; target: ExportTarget; moved: LinkOptions } {
+/** Runs work that writes to a target. */
+export async function reaching<T>(given: ExportTarget, work: Work<T>): Promise<T> {
+  if (isOf(given, 'WritableStream')) return pumping(given, work);
+  let target: Place['target'];
   try {
-    const target = parseTarget(given, 'target');
-    return { container: 'files', target, moved: isOf(target, 'WritableStream') ? { transfer: [target], again: () => false } : {} };
+    target = parseTarget(given, 'target');
   } catch {
-    throw badOption('target', 'a FileSystemDirectoryHandle, a FileSystemFileHandle or a WritableStream', given);
+    throw badOption('target', TARGETS, given);
+  }
+  return work({ container: 'files', target }, {});
+}
+
+/**
+ * Runs work whose bytes this page writes into the caller's stream one piece at a time: a stream that was transferred to the worker would answer before
+ * the caller's has taken a piece, and report its errors late or never. If the work fails, the stream is aborted.
+ */
+async function pumping<T>(stream: WritableStream, work: Work<T>): Promise<T> {
+  if (stream.locked) throw badOption('target', `${TARGETS} that nobody else writes to`, stream);
+  const writer = stream.getWriter();
+  const { port1: port, port2: target } = new MessageChannel();
+  let refused: { thrown: unknown } | undefined;
+  const take = async (data: unknown): Promise<void> => {
+    try {
+      const piece = missing(buffer)(data, 'a piece');
+      await (piece ? writer.write(new Uint8Array(piece)) : writer.close());
+    } catch (thrown) {
+      refused = { thrown };
+    }
+    port.postMessage(refused === undefined);
+  };
+  port.onmessage = ({ data }) => void take(data);
+  try {
+    return await work({ container: 'files', target }, { transfer: [target], again: () => false });
+  } catch (thrown) {
+    const error = refused ? sinkFault(refused.thrown) : thrown;
+    // Not awaited: a stalled stream may never answer.
+    writer.abort(error).catch(() => undefined);
+    throw error;
+  } finally {
+    writer.releaseLock();
+    port.close();
   }
 }

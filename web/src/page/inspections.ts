@@ -2,7 +2,7 @@
 import type { WorkerCall } from './call.js';
 import { naturalNumber, objectOf, ofKinds, positiveInteger, translate, truth, words } from './checks.js';
 import type { ExportTarget } from './export-options.js';
-import { aimed } from './exporting.js';
+import { reaching } from './exporting.js';
 import { optionsOf } from './given.js';
 import { beginningOf, toData, withWeights } from './data-inputs.js';
 import type { DataInput } from './data-inputs.js';
@@ -124,11 +124,9 @@ export async function extractAdapter(given: ExtractOptions): Promise<Extraction>
   const { signal } = call;
   positiveInteger(r, 'r');
   const options = json(translate({ r, targetModules }, ofKinds(ADAPTER), ''));
-  const { moved, ...where } = target === undefined ? { container: 'files' as const } : aimed(target);
-  return asked(
-    'files.extract',
-    { tuned: await toSources(tuned, 'tuned', signal), base: await toSources(base, 'base', signal), options, ...where },
-    call,
-    moved,
-  );
+  const extracted: Parameters<typeof reaching<Extraction>>[1] = async (place, moved) => {
+    const files = { tuned: await toSources(tuned, 'tuned', signal), base: await toSources(base, 'base', signal) };
+    return asked('files.extract', { ...files, options, ...place }, call, moved);
+  };
+  return target === undefined ? extracted({ container: 'files' }, {}) : reaching(target, extracted);
 }

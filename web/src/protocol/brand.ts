@@ -8,6 +8,7 @@ interface Classes {
   File: File;
   ArrayBuffer: ArrayBuffer;
   WritableStream: WritableStream;
+  MessagePort: MessagePort;
   Response: Response;
   Request: Request;
   URL: URL;
@@ -16,10 +17,16 @@ interface Classes {
   FileList: FileList;
 }
 
+/** Classes by their platform's subclasses. */
+const BASES = new Map([
+  ['File', 'Blob'],
+  ['FileSystemWritableFileStream', 'WritableStream'],
+]);
+
 /** Returns whether a value is an instance of this class or of a subclass, from any frame. */
 export function isOf<K extends keyof Classes>(value: unknown, name: K): value is Classes[K] {
   const brand = brandOf(value);
-  if (brand === name || (name === 'Blob' && brand === 'File')) return true;
+  if (brand === name || BASES.get(brand) === name) return true;
   const here: unknown = Reflect.get(globalThis, name);
   return typeof here === 'function' && value instanceof here;
 }

@@ -90,6 +90,12 @@ export const badOption = (path: string, expected: string, found: unknown): Tabtu
 /** @internal Returns the error of an invalid message. */
 export const protocolError = (found: string): TabtuneError => fault('protocol.invalid', { found });
 
+/** @internal Returns the error of a destination of an export that threw. */
+export function sinkFault(thrown: unknown): TabtuneError {
+  const { message, detail } = toTabtuneError(thrown);
+  return fault('sink.write', { found: message }, { reason: detail.reason }, thrown);
+}
+
 /** Describes objects and functions by their class, everything else by its value. */
 function named(value: unknown): string {
   const brand = typeof value === 'function' ? 'function' : brandOf(value);

@@ -51,11 +51,11 @@ export const document = primitive(
   'an object',
   (v): v is Readonly<Record<string, unknown>> => typeof v === 'object' && v !== null && !Array.isArray(v),
 );
-/** Target of an export: a folder, a file or a stream. */
+/** Target of an export: a folder, a file, or a port at whose other end the page writes to a stream. */
 export const target = primitive(
-  'a directory handle, a file handle or a WritableStream',
-  (v): v is FileSystemDirectoryHandle | FileSystemFileHandle | WritableStream =>
-    isOf(v, 'WritableStream') || (typeof v === 'object' && v !== null && /^(file|directory)$/.test(String(Reflect.get(v, 'kind')))),
+  'a directory handle, a file handle or a MessagePort',
+  (v): v is FileSystemDirectoryHandle | FileSystemFileHandle | MessagePort =>
+    isOf(v, 'MessagePort') || (typeof v === 'object' && v !== null && /^(file|directory)$/.test(String(Reflect.get(v, 'kind')))),
 );
 /** Declared without the type of its buffer, which TypeScript below 5.7 does not know. */
 export const floats: Parser<Float32Array> = primitive('a Float32Array', (v): v is Float32Array => v instanceof Float32Array);

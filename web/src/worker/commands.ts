@@ -6,7 +6,7 @@ import { PROTOCOL } from '../protocol/protocol.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import type { Finding, SampledToken } from '../protocol/reports.js';
 import { streamed } from './asking.js';
-import { delivered, reaching } from './exports.js';
+import { delivered } from './exports.js';
 import { interruptible } from './core-mutex.js';
 import { openSource, openSources, reading, warningsOf } from './sources.js';
 import { openData, reported } from './data.js';
@@ -102,14 +102,13 @@ export function handlersOf(state: WorkerState): Handlers {
       onProgress(phase('verify'));
       return parsed.verification(verifyFiles(files, receipt));
     },
-    'files.extract': ({ tuned, base, options, ...where }, { signal, onProgress }) =>
-      reaching(where, async () => {
-        await state.core();
-        const [after, before] = [await openSources(tuned, signal, onProgress), await openSources(base, signal, onProgress)];
-        const told = (loaded: number, total: number): void => onProgress({ ...phase('read'), loaded, total, fraction: loaded / total });
-        const { stream, ...made } = await interruptible(signal, () => extractAdapter(after, before, options, told));
-        return { ...parsed.extraction(made), ...(await delivered(stream, where, { signal, onProgress })) };
-      }),
+    'files.extract': async ({ tuned, base, options, ...where }, { signal, onProgress }) => {
+      await state.core();
+      const [after, before] = [await openSources(tuned, signal, onProgress), await openSources(base, signal, onProgress)];
+      const told = (loaded: number, total: number): void => onProgress({ ...phase('read'), loaded, total, fraction: loaded / total });
+      const { stream, ...made } = await interruptible(signal, () => extractAdapter(after, before, options, told));
+      return { ...parsed.extraction(made), ...(await delivered(stream, where, { signal, onProgress })) };
+    },
     'model.open': async ({ sources, request, adapter, apart, resizeVocabulary }, { signal, onProgress }) => {
       await state.core();
       const files = await openSources(sources, signal, onProgress);
@@ -131,11 +130,10 @@ export function handlersOf(state: WorkerState): Handlers {
       transfer.push(tensor.values.buffer);
       return tensor;
     },
-    'model.export': ({ options, base, ...where }, { signal, onProgress }) =>
-      reaching(where, async () => {
-        const files = base ? await openSources(base, signal, onProgress) : isMerged(options) ? state.base : [];
-        return state.weights(async (core) => delivered(await core.exportModel(options, files), where, { signal, onProgress }), signal);
-      }),
+    'model.export': async ({ options, base, ...where }, { signal, onProgress }) => {
+      const files = base ? await openSources(base, signal, onProgress) : isMerged(options) ? state.base : [];
+      return state.weights(async (core) => delivered(await core.exportModel(options, files), where, { signal, onProgress }), signal);
+    },
     'files.data': async ({ data, config, partial }, { signal, onProgress }) => {
       await state.core();
       return looked(await openData(data, signal, onProgress), async (files) =>

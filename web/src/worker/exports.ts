@@ -1,6 +1,7 @@
 /** Delivers file streams from the core piece by piece: to files, to a stream, or gathered into Blobs, which the browser can move to disk. */
 import { unlessAborted } from '../protocol/abort.js';
-import { aborted, fault, TabtuneError } from '../protocol/errors.js';
+import { isOf } from '../protocol/brand.js';
+import { aborted, fault, sinkFault, TabtuneError } from '../protocol/errors.js';
 import type { Ask, Reply } from '../protocol/protocol.js';
 import type { NamedFile, OnProgress } from '../protocol/reports.js';
 import { exactBuffer } from './storage/chunks.js';
@@ -35,9 +36,14 @@ function blobSink(name: string, done: NamedFile[]): Sink {
   };
 }
 
-function streamSink(stream: WritableStream): Sink {
-  const writer = stream.getWriter();
-  return { write: (bytes) => writer.write(new Uint8Array(bytes)), close: () => writer.close(), abort: () => writer.abort() };
+/** Passes each piece to the page, which answers once the caller's stream has taken it; an empty message closes the stream. */
+function portSink(port: MessagePort): Sink {
+  const passed = (piece?: ArrayBuffer): Promise<void> =>
+    new Promise((resolve, reject) => {
+      port.onmessage = ({ data }) => (data === true ? resolve() : reject(fault('sink.write', { found: 'the stream failed' })));
+      port.postMessage(piece, piece ? [piece] : []);
+    });
+  return { write: passed, close: () => passed(), abort: ignored };
 }
 
 /** Opens the file of a name in a folder; the name may begin with a folder, which is created. */
@@ -47,22 +53,10 @@ async function fileIn(folder: FileSystemDirectoryHandle, name: string): Promise<
   return (await folder.getDirectoryHandle(above, { create: true })).getFileHandle(last, { create: true });
 }
 
-type Place = Pick<Ask<'model.export'>, 'container' | 'target'>;
-
-/** Runs work that writes files; if it fails, the reader of the target stream receives the error, even if nothing was written. */
-export async function reaching<T>({ target }: Place, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (thrown) {
-    if (target instanceof WritableStream && !target.locked) void target.abort(thrown).catch(ignored);
-    throw thrown;
-  }
-}
-
 /** Writes the files of `stream` to the requested target, and ends it. An aborted export leaves no receipt, and no file that looks complete. */
 export async function delivered(
   stream: FileStream,
-  { container, target }: Place,
+  { container, target }: Pick<Ask<'model.export'>, 'container' | 'target'>,
   { signal, onProgress }: ExportCall,
 ): Promise<Reply<'model.export'>> {
   const until = <T>(work: Promise<T>): Promise<T> => unlessAborted(work, signal);
@@ -98,14 +92,18 @@ export async function delivered(
 
   /** Writes everything into one file: the only one, or else a zip. */
   const asOne = async (place: Open): Promise<void> => {
-    const [single, second] = listed.filter(({ name }) => name !== RECEIPT);
-    if (single && !second) return each(async (name) => (name === RECEIPT ? NOWHERE : place(name)));
-    if (total >= ZIP_BYTES - 2 ** 20) throw fault('export.zip-size', { found: total }, { need: total, have: ZIP_BYTES });
-    const out = await place('model.zip');
+    const [first, second] = listed.filter(({ name }) => name !== RECEIPT);
+    const single = second ? undefined : first;
+    if (!single && total >= ZIP_BYTES - 2 ** 20) throw fault('export.zip-size', { found: total }, { need: total, have: ZIP_BYTES });
+    const out = await opened(place(single?.name ?? 'model.zip'));
     try {
-      const zip = new Zip(out);
-      await each(zip.open);
-      await until(zip.end());
+      if (single) {
+        await each(async (name) => (name === RECEIPT ? NOWHERE : { ...NOWHERE, write: (bytes) => out.write(bytes) }));
+      } else {
+        const zip = new Zip(out);
+        await each(zip.open);
+        await until(zip.end());
+      }
       await until(out.close());
     } catch (thrown) {
       await until(out.abort()).catch(ignored);
@@ -114,7 +112,7 @@ export async function delivered(
   };
 
   try {
-    if (target instanceof WritableStream) await asOne(async () => streamSink(target));
+    if (isOf(target, 'MessagePort')) await asOne(async () => portSink(target));
     else if (target?.kind === 'file') await asOne(() => fileSink(target));
     else if (target) {
       await drop(target, RECEIPT);
@@ -124,7 +122,7 @@ export async function delivered(
   } catch (thrown) {
     // The core throws plain objects; all other errors come from the target.
     if (!(thrown instanceof Error) || thrown instanceof TabtuneError || thrown instanceof WebAssembly.RuntimeError) throw thrown;
-    throw fault('sink.write', { found: thrown.message }, { reason: thrown.name }, thrown);
+    throw sinkFault(thrown);
   } finally {
     stream.free();
   }

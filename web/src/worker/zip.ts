@@ -35,8 +35,9 @@ export class Zip {
 
   async #write(bytes: ArrayBuffer | number[]): Promise<void> {
     const buffer = Array.isArray(bytes) ? exactBuffer(Uint8Array.from(bytes)) : bytes;
-    await this.out.write(buffer);
+    // Writing may transfer the buffer.
     this.#offset += buffer.byteLength;
+    await this.out.write(buffer);
   }
 
   /** An arrow function, because it is passed as a callback. */

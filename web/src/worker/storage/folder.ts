@@ -1,4 +1,5 @@
 /** A checkpoint as a folder of files, as the native runner writes and reads it, and as a user may pick it. */
+import { sinkFault, TabtuneError } from '../../protocol/errors.js';
 import type { NamedFile, OnProgress } from '../../protocol/reports.js';
 import { count, listOf, record, ParseError, text } from '../../protocol/parse.js';
 import type { Parsed } from '../../protocol/parse.js';
@@ -110,14 +111,18 @@ export async function writeFolder(
   signal?: AbortSignal,
   onProgress?: OnProgress,
 ): Promise<void> {
-  await drop(folder, CHECKPOINT_JSON);
   const isLast = ({ name }: FileRecord): boolean => name === CHECKPOINT_JSON;
   const { files } = copy.manifest;
-  for (const file of [...files.filter((each) => !isLast(each)), ...files.filter(isLast)]) {
-    const one = { manifest: { ...copy.manifest, files: [file] }, chunk: copy.chunk };
-    await pour(
-      await fileSink(await folder.getFileHandle(file.name, { create: true })),
-      bytesOf(carried(one, 'export', signal, onProgress)),
-    );
+  try {
+    await drop(folder, CHECKPOINT_JSON);
+    for (const file of [...files.filter((each) => !isLast(each)), ...files.filter(isLast)]) {
+      const one = { manifest: { ...copy.manifest, files: [file] }, chunk: copy.chunk };
+      await pour(
+        await fileSink(await folder.getFileHandle(file.name, { create: true })),
+        bytesOf(carried(one, 'export', signal, onProgress)),
+      );
+    }
+  } catch (thrown) {
+    throw thrown instanceof TabtuneError ? thrown : sinkFault(thrown);
   }
 }
