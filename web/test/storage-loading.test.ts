@@ -89,8 +89,8 @@ describe('loading', () => {
   it('a_damaged_manifest_is_listed_as_such', async () => {
     await put('manifests', 7, [run, 2]);
     expect((await store.list(run)).map(({ fault, generation }) => [fault, generation])).toEqual([
-      [undefined, 1],
       ['checkpoint.manifest', 2],
+      [undefined, 1],
     ]);
   });
   it('without_a_generation_is_checkpoint_none', async () => {

@@ -29,6 +29,8 @@ import { sweepRuns } from './sweep.js';
 export type { Loaded, SaveRequest };
 export { infoOf } from './manifest.js';
 
+const MIRROR_EVERY_MILLIS = 10 * 60_000;
+
 /** Returns a fallback for a damaged database, so that the alternative storage is tried next. */
 const unlessFailed =
   <T>(instead: T) =>
@@ -44,6 +46,8 @@ export class CheckpointStore {
   readonly #damaged = new Map<string, Set<number>>();
   readonly #present = new Map<string, number>();
   readonly #saving = new Set<string>();
+  /** Times of the last copies to the alternative storage, by run. */
+  readonly #mirrored = new Map<string, number>();
 
   constructor(hooks: { onClosed: () => void } = { onClosed: () => undefined }) {
     this.#connection = new Connection(hooks.onClosed);
@@ -255,6 +259,12 @@ export class CheckpointStore {
 
   /** Writes the newest generation to the alternative storage: at most every 10 minutes unless forced, and only if there is room for two. */
   mirror(run: string, force: boolean): Promise<boolean> {
-    return this.#connection.hold(() => mirrorNewest(this.#connection, run, force));
+    return this.#connection.hold(async () => {
+      const last = this.#mirrored.get(run) ?? -Infinity;
+      if (!force && performance.now() - last < MIRROR_EVERY_MILLIS) return false;
+      const there = await mirrorNewest(this.#connection, run);
+      if (there) this.#mirrored.set(run, performance.now());
+      return there;
+    });
   }
 }

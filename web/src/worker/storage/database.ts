@@ -29,6 +29,8 @@ interface Stores extends DBSchema {
 }
 export type Database = IDBPDatabase<Stores>;
 export const STORES = ['chunks', 'manifests', 'heads', 'runs', 'history'] as const;
+/** Key in `heads` of the number of saves of all runs; no run has this id. */
+export const SAVES = '#';
 export const STRICT = { durability: 'strict' } as const;
 
 /** Events of an open connection. */

@@ -1,6 +1,6 @@
 /** Generations of a run in the database: list, publish, remove. */
 import type { Connection } from './connection.js';
-import { everyChunk, everyGeneration, STORES, STRICT, within } from './database.js';
+import { everyChunk, everyGeneration, SAVES, STORES, STRICT, within } from './database.js';
 import type { Database } from './database.js';
 import { vanished } from './faults.js';
 import type { HistoryBlock } from './history.js';
@@ -16,6 +16,9 @@ export interface RunStatus {
   generations: number[];
 }
 
+/** Returns a number from `heads`, or 0 if there is none. */
+const numberIn = (stored: unknown): number => (Number.isSafeInteger(stored) ? Number(stored) : 0);
+
 export async function generationsOf(database: Database, run: string): Promise<RunStatus> {
   const transaction = database.transaction(['manifests', 'heads', 'runs', 'history']);
   const [record, head, manifests, blocks] = await Promise.all([
@@ -25,7 +28,7 @@ export async function generationsOf(database: Database, run: string): Promise<Ru
     transaction.objectStore('history').getAllKeys(everyGeneration(run)),
   ]);
   const generations = manifests.map(([, generation]) => generation);
-  const highest = Math.max(0, Number.isSafeInteger(head) ? Number(head) : 0, ...generations, ...blocks.map(([, generation]) => generation));
+  const highest = Math.max(numberIn(head), ...generations, ...blocks.map(([, generation]) => generation));
   return { registered: record !== undefined, highest, generations };
 }
 
@@ -63,8 +66,10 @@ export async function publish(database: Database, { manifest, block, limit, dama
   const transaction = database.transaction(STORES, 'readwrite', STRICT);
   const manifests = transaction.objectStore('manifests');
   const chunks = transaction.objectStore('chunks');
+  const heads = transaction.objectStore('heads');
   await within(transaction, async () => {
-    const [known, count, dataCount] = await Promise.all([
+    const [saves, known, count, dataCount] = await Promise.all([
+      heads.get(SAVES),
       transaction.objectStore('runs').getKey(run),
       chunks.count(everyChunk(run, generation)),
       record?.data ? chunks.count(everyChunk(run, 0)) : undefined,
@@ -79,10 +84,12 @@ export async function publish(database: Database, { manifest, block, limit, dama
     const bad = [...found.damaged, ...[...damaged].filter((other) => keys.some(([, key]) => key === other))].filter(
       (other) => other !== generation,
     );
+    const serial = numberIn(saves) + 1;
     const requests: Promise<unknown>[] = [
-      manifests.put(manifest, [run, generation]),
+      manifests.put({ ...manifest, serial }, [run, generation]),
       transaction.objectStore('history').put(block, [run, generation]),
-      transaction.objectStore('heads').put(generation, run),
+      heads.put(generation, run),
+      heads.put(serial, SAVES),
     ];
     if (record) requests.push(transaction.objectStore('runs').put(record, run));
     for (const gone of [...beyondLimit([...older, manifest], limit), ...beyondBad(older.length, bad)]) {

@@ -7,45 +7,60 @@ import { infoOf, readManifest, readRun, unreadable } from './manifest.js';
 import type { RunRecord } from './manifest.js';
 import { resident, residents } from './opfs.js';
 
-/** Lists all generations, newest first. A run that exists only in the alternative storage is listed from there. */
+/** A generation in the list, with the number of its save. */
+interface Listed {
+  info: CheckpointInfo;
+  serial: number;
+}
+
+/**
+ * Lists all generations: the run that was saved last comes first, with its newest generation. Runs that exist only in the alternative storage are
+ * listed from there, after the others: their database was lost.
+ */
 export async function listAll(connection: Connection, run: string | undefined): Promise<CheckpointInfo[]> {
   let failure: TabtuneError | undefined;
   const found = await inDatabase(connection, run).catch((thrown: unknown) => {
     const error = storageError(thrown);
     if (error.code !== 'STORAGE_FAILED') throw error;
     failure = error;
-    return [] as CheckpointInfo[];
+    return [] as Listed[];
   });
-  const known = new Set(found.map((info) => info.run));
+  const known = new Set(found.map(({ info }) => info.run));
+  const housedOnly: Listed[] = [];
   for (const housed of (await residents()).filter((id) => !known.has(id) && (run === undefined || id === run))) {
     const there = await resident(housed);
-    if (there) found.push(infoOf(there.head.manifest, there.head.run, 'opfs'));
+    if (there) housedOnly.push({ info: infoOf(there.head.manifest, there.head.run, 'opfs'), serial: there.head.manifest.serial ?? 0 });
   }
-  if (failure !== undefined && found.length === 0) throw failure;
-  return found.sort((a, b) => b.savedAt - a.savedAt || b.generation - a.generation);
+  const all = [...newestFirst(found), ...newestFirst(housedOnly)];
+  if (failure !== undefined && all.length === 0) throw failure;
+  return all;
 }
 
-async function inDatabase(connection: Connection, run: string | undefined): Promise<CheckpointInfo[]> {
+function newestFirst(found: readonly Listed[]): CheckpointInfo[] {
+  const last = new Map<string, number>();
+  for (const { info, serial } of found) last.set(info.run, Math.max(serial, last.get(info.run) ?? 0));
+  const of = (run: string): number => last.get(run) ?? 0;
+  return found.map(({ info }) => info).sort((a, b) => of(b.run) - of(a.run) || (a.run === b.run ? b.generation - a.generation : 0));
+}
+
+async function inDatabase(connection: Connection, run: string | undefined): Promise<Listed[]> {
   const [keys, manifests, owners, records] = await connection.use((database) => {
     const transaction = database.transaction(['manifests', 'runs']);
     const [stored, runs] = [transaction.objectStore('manifests'), transaction.objectStore('runs')];
     return Promise.all([stored.getAllKeys(), stored.getAll(), runs.getAllKeys(), runs.getAll()]);
   });
   const known = new Map(owners.map((owner, at) => [owner, recordOr(records[at], owner)]));
-  const infos = keys.map(([owner, generation], at) => {
+  const listed = keys.map(([owner, generation], at) => {
     const record = known.get(owner);
     try {
-      return infoOf(
-        readManifest(manifests[at], owner, generation),
-        record,
-        'indexeddb',
-        record === undefined ? 'checkpoint.run' : undefined,
-      );
+      const manifest = readManifest(manifests[at], owner, generation);
+      const info = infoOf(manifest, record, 'indexeddb', record === undefined ? 'checkpoint.run' : undefined);
+      return { info, serial: manifest.serial ?? 0 };
     } catch (thrown) {
-      return unreadable(owner, generation, record, storageError(thrown).detail.code ?? 'checkpoint.manifest');
+      return { info: unreadable(owner, generation, record, storageError(thrown).detail.code ?? 'checkpoint.manifest'), serial: 0 };
     }
   });
-  return run === undefined ? infos : infos.filter((info) => info.run === run);
+  return run === undefined ? listed : listed.filter(({ info }) => info.run === run);
 }
 
 function recordOr(stored: unknown, run: string): RunRecord | undefined {

@@ -25,7 +25,10 @@ export const manifestParser = record({
   totalSteps: count,
   loss: optional(number),
   validationLoss: optional(number),
+  /** Time of the save, which is only shown: a clock can be moved. */
   savedAt: number,
+  /** Number of the save among those of all runs. */
+  serial: optional(count),
   bytes: count,
   /** True if retention never removes the generation, because the user wants to keep it or because a decay starts here. */
   kept: optional(flag),

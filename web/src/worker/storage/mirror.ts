@@ -11,16 +11,12 @@ import { evict, resident, writeResident } from './opfs.js';
 import { chunksOf } from './generation-copy.js';
 import { freeBytes } from './quota.js';
 
-const MIRROR_EVERY_MILLIS = 10 * 60_000;
-
-/** Writes the newest generation to the alternative storage; returns false if that is not due, or if there is no room for two. */
-export async function mirrorNewest(connection: Connection, run: string, force: boolean): Promise<boolean> {
+/** Writes the newest generation to the alternative storage; returns false if there is no room for two. */
+export async function mirrorNewest(connection: Connection, run: string): Promise<boolean> {
   const keys = await connection.use((database) => database.getAllKeys('manifests', everyGeneration(run)));
   const generation = keys.at(-1)?.[1];
   if (generation === undefined) return false;
-  const there = await resident(run);
-  if (there?.generation === generation) return true;
-  if (!force && there !== undefined && Date.now() - there.savedAt < MIRROR_EVERY_MILLIS) return false;
+  if ((await resident(run))?.generation === generation) return true;
   const [stored, known] = await connection.use((database) => {
     const transaction = database.transaction(['manifests', 'runs']);
     return Promise.all([transaction.objectStore('manifests').get([run, generation]), transaction.objectStore('runs').get(run)]);

@@ -16,7 +16,6 @@ export interface Resident {
   generation: number;
   head: Head;
   copy: GenerationCopy;
-  savedAt: number;
 }
 
 async function root(create: boolean): Promise<FileSystemDirectoryHandle | undefined> {
@@ -88,8 +87,7 @@ async function openGeneration(folder: FileSystemDirectoryHandle, generation: num
     files.set(file.name, found);
   }
   const data = record?.data && (await fileIn(folder, DATA));
-  const savedAt = files.get(CHECKPOINT_JSON)?.lastModified ?? manifest.savedAt;
-  return { generation, head, copy: { manifest, record, history, ...chunksIn(files, data) }, savedAt };
+  return { generation, head, copy: { manifest, record, history, ...chunksIn(files, data) } };
 }
 
 /** Writes a generation next to the existing one, which is removed once the new one is complete. */

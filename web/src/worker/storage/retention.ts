@@ -3,7 +3,7 @@
 /** Facts that the choice depends on. */
 export interface Candidate {
   generation: number;
-  savedAt: number;
+  step: number;
   kept?: boolean | undefined;
   validationLoss?: number | undefined;
 }
@@ -21,7 +21,7 @@ function alwaysKept(candidates: readonly Candidate[]): Set<number> {
   return new Set([...newest, ...best, ...candidates.filter(({ kept }) => kept)].map(({ generation }) => generation));
 }
 
-/** Returns the next generation to remove: the one whose neighbours are closest in time. The first has no predecessor, so it is removed last. */
+/** Returns the next generation to remove: the one whose neighbours are the fewest steps apart. The first has no predecessor, so it is removed last. */
 export function nextToGo(candidates: readonly Candidate[]): number | undefined {
   const sorted = [...candidates].sort((a, b) => a.generation - b.generation);
   const always = alwaysKept(sorted);
@@ -29,7 +29,7 @@ export function nextToGo(candidates: readonly Candidate[]): number | undefined {
   for (const [at, { generation }] of sorted.entries()) {
     if (always.has(generation)) continue;
     const [before, after] = [sorted[at - 1], sorted[at + 1]];
-    const gap = before && after ? Math.abs(after.savedAt - before.savedAt) : Infinity;
+    const gap = before && after ? Math.abs(after.step - before.step) : Infinity;
     if (found === undefined || gap < found.gap) found = { generation, gap };
   }
   return found?.generation;

@@ -1,6 +1,6 @@
 /** Removes leftovers of crashed tabs: chunks that no manifest names, and runs that never had a generation. */
 import type { Connection } from './connection.js';
-import { everyChunk, everyGeneration, STORES, within } from './database.js';
+import { everyChunk, everyGeneration, SAVES, STORES, within } from './database.js';
 import type { Database } from './database.js';
 import { sweptIfFree } from '../../protocol/run-lock.js';
 import { residents, tidy } from './opfs.js';
@@ -26,7 +26,7 @@ async function suspectRuns(database: Database): Promise<string[]> {
   const named = new Set(manifests.map(([run, generation]) => `${generation} ${run}`));
   const withManifest = new Set(manifests.map(([run]) => run));
   const orphaned = chunks.filter(([run, generation]) => generation > 0 && !named.has(`${generation} ${run}`)).map(([run]) => run);
-  const all = [...chunks.map(([run]) => run), ...heads, ...runs, ...history.map(([run]) => run)];
+  const all = [...chunks.map(([run]) => run), ...heads.filter((key) => key !== SAVES), ...runs, ...history.map(([run]) => run)];
   return [...new Set([...orphaned, ...all.filter((run) => !withManifest.has(run))])];
 }
 
