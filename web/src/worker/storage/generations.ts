@@ -133,7 +133,10 @@ export async function markKept(database: Database, run: string, generation: numb
   });
 }
 
-/** Removes one generation, or the run with everything it has. A generation that is being written is kept, and so is its run. */
+/**
+ * Removes one generation, or the run with everything it has. A generation that is being written is kept, and so is its run. Nothing is written: a
+ * browser without room refuses a transaction that writes, even if it removes more.
+ */
 export async function removeFrom(
   database: Database,
   run: string,
@@ -150,8 +153,11 @@ export async function removeFrom(
     const writing = saving || others.some(([, key]) => key !== 0 && key !== generation);
     const newest = left.at(-1);
     if (generation !== undefined && (newest !== undefined || writing)) {
-      const head = newest === undefined ? transaction.objectStore('heads').delete(run) : transaction.objectStore('heads').put(newest, run);
-      await Promise.all([manifests.delete([run, generation]), chunks.delete(everyChunk(run, generation)), head]);
+      await Promise.all([
+        manifests.delete([run, generation]),
+        chunks.delete(everyChunk(run, generation)),
+        (newest ?? 0) < generation ? transaction.objectStore('heads').delete(run) : undefined,
+      ]);
       return 'generation';
     }
     await Promise.all([

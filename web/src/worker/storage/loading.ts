@@ -48,7 +48,8 @@ export async function loadNewest(connection: Connection, asked: Asked): Promise<
       ]);
     });
     candidates = known[0].map(([, found]) => found).reverse();
-    if (known[1] !== candidates[0]) warnings.push(corrupt({ subject: quoted(run) }, 'checkpoint.head'));
+    // A removal deletes the head.
+    if (known[1] !== undefined && known[1] !== candidates[0]) warnings.push(corrupt({ subject: quoted(run) }, 'checkpoint.head'));
   } catch (thrown) {
     faults.push(asPassable(thrown));
   }
