@@ -32,6 +32,11 @@ export class StoredFile {
     return {
       truncate: (size: number) => (this.content = this.content.slice(0, size)),
       write: (bytes: ArrayBuffer, { at }: { at: number }) => this.#write(bytes, at),
+      read: (into: Uint8Array, { at }: { at: number }) => {
+        const found = this.content.subarray(at, at + into.byteLength);
+        into.set(found);
+        return found.byteLength;
+      },
       flush: () => this.origin.flushed.push(this.name),
       close: () => (this.#open = false),
     };

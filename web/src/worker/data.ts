@@ -4,7 +4,7 @@ import type { Word } from '../protocol/generated/codes.js';
 import type { DataReport } from '../protocol/data-report.js';
 import type { DataSpec, SourceSpec } from '../protocol/protocol.js';
 import type { OnProgress } from '../protocol/reports.js';
-import { checkWhole } from '../protocol/whole.js';
+import { checkWhole, MEMORY_BYTES, tokenBytes } from '../protocol/whole.js';
 import { blobSource, openSources, warningsOf } from './sources.js';
 import { tokenStorage } from './storage/tokens.js';
 import type { TokenStorage } from './storage/tokens.js';
@@ -51,8 +51,9 @@ export async function openData({ files, validation, passedOver }: DataSpec, sign
 export async function withStorage(data: Omit<RunData, 'storage'>): Promise<RunData> {
   const all = [...data.files, ...data.validation];
   const size = all.reduce((sum, file) => sum + sizeOf(file), 0);
-  const storage = size > SMALL_BYTES ? await tokenStorage() : undefined;
-  if (storage === undefined) for (const { name } of all.slice(0, 1)) checkWhole(name, size);
+  const name = all[0]?.name ?? '';
+  const storage = size > SMALL_BYTES ? await tokenStorage(tokenBytes(name, size), MEMORY_BYTES) : undefined;
+  if (storage === undefined) checkWhole(name, size);
   return { ...data, storage };
 }
 
