@@ -7,6 +7,7 @@ import { create, RUN, SHAPE, TEXT } from './scenario.mjs';
 
 const at = siteAndBrowser();
 const OPTIONS = { shape: SHAPE, text: TEXT, options: { ...RUN, steps: 12, autosave: false, logEvery: 1 } };
+/** Runs a scenario in a page. @param {any} page @param {string} scenario @param {object} argument */
 const inside = (page, scenario, argument = OPTIONS) =>
   page.evaluate(`(async (argument) => {
     const tabtune = await import('/dist/index.js');

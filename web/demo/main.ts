@@ -18,6 +18,7 @@ import { Setup } from './panels/setup.js';
 import { installTheme } from './panels/theme.js';
 import { Warnings } from './panels/warnings.js';
 import { sayPolicy } from './policy.js';
+import { answered } from './patience.js';
 import { Run } from './run.js';
 import { heedTyping, offerOptimizers, useSoftwareDefaults } from './settings.js';
 import { View } from './view.js';
@@ -98,11 +99,11 @@ async function begin(): Promise<void> {
   // The saved runs need no GPU, and a browser may look for one for a while.
   const listed = checkpoints.refresh();
   const { ok, adapter } = await checkSupport();
-  await listed;
+  await answered(() => listed);
   if (ok && adapter?.software === true) useSoftwareDefaults(!restored);
-  await checkpoints.trains(ok);
+  await answered(() => checkpoints.trains(ok));
   // A fault in stored data must not prevent the start.
-  const last = await lastRun().catch((thrown: unknown) => ` ${faultOf(thrown)}`);
+  const last = (await answered(() => lastRun().catch((thrown: unknown) => ` ${faultOf(thrown)}`))) ?? '';
   if (!ok) {
     controls.offer(undefined);
     controls.say(`Training is not possible in this browser; the reason is given above.${last}`);

@@ -371,7 +371,6 @@ codes! {
     "storage.blocked" => StorageBlocked, Page, "[{found}|another tab holds the storage of this page with another version of it].", "Close other tabs of this page, or restart the browser.";
     "storage.closed" => StorageBlocked, Page, "another tab has a newer version of this page, which has taken over the storage: nothing can be saved here any more.", "Reload this tab.";
     "storage.failed" => StorageFailed, Page, "the browser's storage failed: {found}.";
-    "storage.lock" => StorageFailed, Page, "the browser could not lock the run.", "Reload the page.";
     "storage.quota" => QuotaExceeded, Page, "[this checkpoint needs {expected} bytes, and the browser allows {found} more|this checkpoint needs {expected} bytes, and the browser has no room left|the browser has no room left].", "Delete older runs, or export to a file.";
     "storage.silent" => Warning, Page, "the browser does not answer when it is asked {subject}, so {found}.";
     "storage.stream" => StorageFailed, Page, "the checkpoint was not saved, because the core wrote {subject} wrongly: {found}.", "Save it again.";

@@ -8,6 +8,7 @@ import { onDrop } from '../drop.js';
 import { bytes, grouped } from '../format.js';
 import { pickFolder } from '../pick.js';
 import { progressOf, showFault } from '../words.js';
+import { answered } from '../patience.js';
 import { workerUrl } from '../worker.js';
 import { runItem } from './run-item.js';
 import type { RunActs } from './run-item.js';
@@ -165,13 +166,16 @@ export class CheckpointPanel {
 
   /** Asks the browser for persistent storage; must be called within a click. */
   async persist(): Promise<void> {
-    this.#refused = !(await navigator.storage.persist());
+    this.#refused = (await answered(async () => navigator.storage.persist())) === false;
     await this.#storageLine();
   }
 
   async #storageLine(): Promise<void> {
-    const { usage, quota } = await navigator.storage.estimate();
-    const persisted = await navigator.storage.persisted();
+    const [estimate, persisted = false] = await Promise.all([
+      answered(async () => navigator.storage.estimate()),
+      answered(async () => navigator.storage.persisted()),
+    ]);
+    const { usage, quota } = estimate ?? {};
     const room = usage === undefined || quota === undefined ? '' : `${bytes(usage)} used of ${bytes(quota)} that this browser allows. `;
     const promise = persisted
       ? 'The browser has promised to keep it.'

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../protocol/errors.js';
 import { limited } from '../protocol/limited.js';
 
-/** Capabilities of this browser. If it cannot train, `help` says in words what to do about the `code`. */
+/** Capabilities of this browser. If it cannot train or cannot save, `help` says in words what to do about it. */
 export interface Support {
   ok: boolean;
   code?: Extract<ErrorCode, 'UNSUPPORTED_BROWSER' | 'NO_ADAPTER' | 'LIMIT_EXCEEDED'>;
@@ -9,12 +9,15 @@ export interface Support {
   adapter?: { vendor: string; architecture: string; description: string; software: boolean };
   features: string[];
   limits: { maxBufferSize: number; maxStorageBufferBindingSize: number } | undefined;
+  /** Storage in bytes, as far as the browser reports it. `indexedDb` is true if a database can be opened; without one, runs are trained but not saved. */
   storage: { quota: number | undefined; usage: number | undefined; persisted: boolean | undefined; locks: boolean; indexedDb: boolean };
 }
 
 /** Time limits for the browser to find a GPU, and to report on its storage. */
 const ADAPTER_MILLIS = 20_000;
 const STORAGE_MILLIS = 3000;
+const UNSAVED =
+  'This browser does not let this page store anything, so runs cannot be saved here. Allow it, or export what you want to keep.';
 /** Minimum that WebGPU guarantees. */
 const MIN_STORAGE_BUFFERS = 8;
 
@@ -58,11 +61,11 @@ async function look(nothing: Support): Promise<Support> {
       help: 'This page is in a frame without an origin of its own. Give the frame its origin: sandbox="allow-scripts allow-same-origin".',
     };
   }
-  if (scope.WebAssembly === undefined || !found.storage.indexedDb) {
+  if (scope.WebAssembly === undefined) {
     return {
       ...found,
       code: 'UNSUPPORTED_BROWSER',
-      help: 'This browser lacks WebAssembly or IndexedDB, or they are switched off. Allow them for this page, or use a current browser.',
+      help: 'This browser lacks WebAssembly, or it is switched off. Allow it for this page, or use a current browser.',
     };
   }
   const gpu: GPU | undefined = navigator.gpu;
@@ -92,7 +95,7 @@ async function look(nothing: Support): Promise<Support> {
       help: `This GPU offers ${maxStorageBuffersPerShaderStage} storage buffers per shader, ${MIN_STORAGE_BUFFERS} are needed.`,
     };
   }
-  return { ...seen, ok: true };
+  return found.storage.indexedDb ? { ...seen, ok: true } : { ...seen, ok: true, help: UNSAVED };
 }
 
 async function storageOf(navigator: Navigator): Promise<Support['storage']> {
@@ -103,15 +106,28 @@ async function storageOf(navigator: Navigator): Promise<Support['storage']> {
       STORAGE_MILLIS,
       () => undefined,
     );
-  const [estimate, persisted] = await Promise.all([told(manager?.estimate?.()), told(manager?.persisted?.())]);
+  const [estimate, persisted, opens] = await Promise.all([
+    told(manager?.estimate?.()),
+    told(manager?.persisted?.()),
+    told(databaseOpens()),
+  ]);
   const locks: LockManager | undefined = navigator.locks;
-  return {
-    quota: estimate?.quota,
-    usage: estimate?.usage,
-    persisted,
-    locks: locks !== undefined,
-    indexedDb: typeof indexedDB !== 'undefined',
-  };
+  return { quota: estimate?.quota, usage: estimate?.usage, persisted, locks: locks !== undefined, indexedDb: opens === true };
+}
+
+/** Returns whether a database can be opened. None is created, because its creation is aborted. */
+async function databaseOpens(): Promise<boolean> {
+  const request = indexedDB.open('tabtune-look');
+  return new Promise((resolve) => {
+    request.onupgradeneeded = () => {
+      resolve(true);
+      request.transaction?.abort();
+    };
+    request.onerror = (event) => {
+      event.preventDefault();
+      resolve(false);
+    };
+  });
 }
 
 function helpWithoutWebGpu(agent: string): string {

@@ -1,7 +1,7 @@
 import { chatted, detokenized, scored } from './asking.js';
 import type { Asker, ChatMessage, ChatOptions, Scorable, ScoreOptions } from './asking.js';
 import { naturalNumber, objectOf, planned, positiveInteger, words } from './checks.js';
-import { aborted, badOption, finding } from '../protocol/errors.js';
+import { aborted, badOption } from '../protocol/errors.js';
 import { dropBase } from './bases.js';
 import type { Exports } from './export-options.js';
 import { exportsOf } from './exporting.js';
@@ -89,7 +89,7 @@ export class Trainer extends EventTarget {
     const tell = (tag: 'checkpoint.autosave' | 'device.look') => (): void => void link.call(tag, undefined).catch(() => undefined);
     this.#unwatch = watchVisibility(tell('checkpoint.autosave'), tell('device.look'));
     this.#workerLoss.tell(info.warnings);
-    if (!lock.locked) status.warn(finding('run.unlocked'));
+    if (lock.warning) status.warn(lock.warning);
   }
 
   /** Starts a new run. Unknown options are BAD_OPTION; after a refusal `model` can be used again. */

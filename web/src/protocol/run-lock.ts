@@ -1,10 +1,13 @@
-import { fault } from './errors.js';
+import { answerTo, unanswered } from './answers.js';
+import { fault, finding } from './errors.js';
+import { limited } from './limited.js';
+import type { Finding } from './reports.js';
 
 /** The lock of a run, held as long as the trainer exists; it is released automatically if the tab crashes. */
 export interface RunLock {
   readonly run: string;
-  /** False if the browser has no Web Locks, so that nothing keeps a second tab out. */
-  readonly locked: boolean;
+  /** Reason why nothing keeps a second tab out; absent if the run is locked. */
+  readonly warning?: Finding;
   release(): void;
 }
 
@@ -13,30 +16,41 @@ const nameOfLock = (run: string): string => `tabtune:${run}`;
 const nameOfSweep = (run: string): string => `tabtune-sweep:${run}`;
 const lockManager = (): LockManager | undefined => globalThis.navigator?.locks;
 
-/** Takes the run's Web Lock immediately, or once a sweep releases it. Throws BUSY if a tab holds it. */
+/** Time limit for a sweep in another tab to release the lock. */
+const SWEEP_MILLIS = 10_000;
+
+/**
+ * Takes the run's Web Lock immediately, or once a sweep releases it. Throws BUSY if a tab holds it. If the browser has no locks, refuses them or does
+ * not answer, the run is not locked, with a warning.
+ */
 export async function lockRun(run: string): Promise<RunLock> {
   const locks = lockManager();
-  if (locks === undefined) return { run, locked: false, release: () => undefined };
-  try {
-    const free = await taken(locks, run);
-    if (free) return free;
-    // Granted immediately if no sweep is in progress.
-    await locks.request(nameOfSweep(run), { mode: 'shared' }, () => undefined);
-    const freed = await taken(locks, run);
-    if (freed) return freed;
-  } catch (thrown) {
-    throw fault('storage.lock', {}, {}, thrown);
+  let request: Promise<RunLock | 'held'> | undefined;
+  const take = (): Promise<RunLock | 'held' | undefined> => answerTo('lock', () => (request = locks && taken(locks, run)));
+  let lock = await take();
+  if (locks === undefined || lock === undefined) {
+    // A lock that is granted later is released with this one.
+    const release = (): void => void request?.then((late) => late !== 'held' && late.release()).catch(() => undefined);
+    const silence = { subject: 'to lock a run', found: 'another tab could train it too' };
+    return { run, warning: unanswered.has('lock') ? finding('storage.silent', silence) : finding('run.unlocked'), release };
   }
-  throw fault('run.locked', { subject: run });
+  if (lock === 'held') {
+    // Granted immediately if no sweep is in progress.
+    const swept = locks.request(nameOfSweep(run), { mode: 'shared' }, () => undefined);
+    await limited<unknown>(swept, SWEEP_MILLIS, () => undefined).catch(() => undefined);
+    lock = await take();
+  }
+  if (lock === undefined || lock === 'held') throw fault('run.locked', { subject: run });
+  return lock;
 }
 
-/** Takes the run's lock; resolves to undefined if it is held elsewhere. */
-function taken(locks: LockManager, run: string): Promise<RunLock | undefined> {
+/** Takes the run's lock, unless it is held elsewhere. */
+function taken(locks: LockManager, run: string): Promise<RunLock | 'held'> {
   return new Promise((resolve, reject) => {
     locks
       .request(nameOfLock(run), { mode: 'exclusive', ifAvailable: true }, (lock) => {
-        if (lock === null) return resolve(undefined);
-        return new Promise<void>((free) => resolve({ run, locked: true, release: () => free() }));
+        if (lock === null) return resolve('held');
+        return new Promise<void>((free) => resolve({ run, release: () => free() }));
       })
       .catch(reject);
   });

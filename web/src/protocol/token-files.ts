@@ -1,13 +1,14 @@
 /** Files in the origin's private file system that hold the tokens of large data while a run needs them. */
 
+import { privateFiles } from './answers.js';
+
 const FOLDER = 'tabtune-tokens';
 /** Delays in milliseconds before each attempt to remove files: a worker that was ended keeps its files open for a moment. */
 const AGAIN_MILLIS = [0, 200, 1000];
 
 /** @internal Returns the folder of these files; `undefined` if it does not exist, unless it is to be created. */
 export async function tokenFolder(create: boolean): Promise<FileSystemDirectoryHandle | undefined> {
-  const origin = await globalThis.navigator?.storage?.getDirectory?.().catch(() => undefined);
-  return origin?.getDirectoryHandle(FOLDER, { create }).catch(() => undefined);
+  return (await privateFiles())?.getDirectoryHandle(FOLDER, { create }).catch(() => undefined);
 }
 
 /** @internal Removes the files that no worker has open. Returns whether some remain. */

@@ -1,4 +1,5 @@
 /** Remembers with a run where the base files of its adapter can be opened again, so that a resume in another page finds them without asking. */
+import { answerTo } from '../protocol/answers.js';
 import { aborted } from '../protocol/errors.js';
 import type { SourceSpec } from '../protocol/protocol.js';
 import type { OnProgress } from '../protocol/reports.js';
@@ -22,7 +23,10 @@ export function keptFiles(files: readonly JsSource[]): KeptFile[] | undefined {
 async function found({ name, from }: KeptFile): Promise<SourceSpec> {
   if (typeof from === 'string') return { kind: 'url', name, url: from };
   const query: unknown = Reflect.get(from, 'queryPermission');
-  if (typeof query === 'function' && (await Reflect.apply(query, from, [{ mode: 'read' }])) !== 'granted') throw new Error('not granted');
+  if (typeof query === 'function') {
+    const state = await answerTo<unknown>('permission', () => Reflect.apply(query, from, [{ mode: 'read' }]) as Promise<unknown>);
+    if (state !== 'granted') throw new Error('not granted');
+  }
   return { kind: 'blob', name, blob: await from.getFile(), handle: from };
 }
 

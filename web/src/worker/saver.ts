@@ -43,6 +43,8 @@ export class Saver {
   #since: HistoryEntry[] = [];
   #lastEval: { step: number; loss: number } | undefined;
   #replaced = false;
+  /** Code of the warning about the last save, if it failed. */
+  #warned: string | undefined;
   #mirroring: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -67,7 +69,9 @@ export class Saver {
 
   /** Returns whether no evaluation of the run so far had a lower loss. */
   async isBest(loss: number): Promise<boolean> {
-    return (await this.history()).every((entry) => entry.type !== 'eval' || !(entry.loss <= loss));
+    // Without an answer of the storage, only the history since the last save is known.
+    const known = await this.history().catch(() => this.#since);
+    return known.every((entry) => entry.type !== 'eval' || !(entry.loss <= loss));
   }
 
   /** Returns everything since the first step of the run. */
@@ -122,6 +126,7 @@ export class Saver {
         signal,
         onProgress,
       });
+      this.#warned = undefined;
       this.#since.splice(0, history.length);
       this.generation = manifest.generation;
       this.step = step;
@@ -136,13 +141,15 @@ export class Saver {
     }
   }
 
-  /** Like `write`, but a failure of the storage becomes a warning, and the run continues. */
+  /** Like `write`, but a failure of the storage becomes a warning, unless the last save failed in the same way, and the run continues. */
   async tryWrite(session: Session, call: SaveCall = {}): Promise<void> {
     try {
       await this.write(session, call);
     } catch (thrown) {
       if (!(thrown instanceof TabtuneError) || !OF_STORAGE.test(thrown.code)) throw thrown;
-      this.warn(thrown);
+      const code = thrown.detail.code ?? thrown.code;
+      if (code !== this.#warned) this.warn(thrown);
+      this.#warned = code;
     }
   }
 

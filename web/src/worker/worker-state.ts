@@ -1,7 +1,7 @@
 /** The state of a worker: the core, the device, the storage, and one model, later one trainer. */
 import { VERSION } from '../protocol/build.js';
-import { badOption, fault, finding, protocolError, TabtuneError, toErrorData, withDetail } from '../protocol/errors.js';
-import { limited } from '../protocol/limited.js';
+import { privateFiles, unanswered } from '../protocol/answers.js';
+import { badOption, fault, finding, protocolError, TabtuneError, toErrorData, toTabtuneError, withDetail } from '../protocol/errors.js';
 import { Weights } from './asking.js';
 import type { Askable } from './asking.js';
 import { DeviceWatch } from './device.js';
@@ -18,6 +18,7 @@ import { TrainingSession } from './session.js';
 import { ownScript } from './script.js';
 import { StepLoop } from './step-loop.js';
 import { CheckpointStore } from './storage/checkpoints.js';
+import { freeBytes } from './storage/quota.js';
 import { initDevice, loadWasm, measureGpu, parsed, setPanicHook } from './wasm.js';
 import type { CoreSource, JsSource, ModelHandle, Session } from './wasm.js';
 
@@ -209,16 +210,27 @@ export class WorkerState {
     this.asking.drop();
     this.freeModel();
     [this.#files, this.#base] = [[], () => undefined];
-    // A device that is lost cannot free it.
+    // A device that is lost cannot free it, and what its data lacked was said before.
     await trainer?.close().catch(() => undefined);
-    await trainer?.parts.data.storage?.close();
+    await trainer?.parts.data.storage?.close().catch(() => undefined);
   }
 
   /** Returns warnings about the safety of a run before it starts. */
-  async #storageFindings({ autosave }: Driver): Promise<Finding[]> {
-    const found: Finding[] = [];
-    if (!autosave) found.push(finding('run.unprotected'));
-    if (await filesRefused()) found.push(finding('run.private'));
+  async #storageFindings({ autosave }: Driver, run: string): Promise<Finding[]> {
+    const saving = async (): Promise<Finding[]> => {
+      if (!autosave) return [finding('run.unprotected')];
+      return this.store.hasRun(run).then(
+        () => [],
+        (thrown: unknown) => [refusal(toTabtuneError(thrown))],
+      );
+    };
+    const [found, files] = await Promise.all([saving(), privateFiles(), freeBytes()]);
+    const storage: Partial<StorageManager> | undefined = globalThis.navigator?.storage;
+    const silent = (subject: string, consequence: string): Finding => finding('storage.silent', { subject, found: consequence });
+    if (unanswered.has('room')) found.push(silent('how much room it has', 'a save may find none'));
+    if (unanswered.has('files')) found.push(silent("for this site's files", 'there is no second copy of checkpoints'));
+    // A private window that allows files cannot be distinguished from a normal one.
+    else if (storage?.getDirectory && !files) found.push(finding('run.private'));
     return found;
   }
 
@@ -244,10 +256,10 @@ export class WorkerState {
       this.#loop = new StepLoop(trainer);
       this.#outbox = outbox;
       trainer.announce('ready', info.completedSteps);
-      const { data, driver } = rest;
+      const { data, driver, run } = rest;
       const served = warningsOf([...data.files, ...data.validation]);
       const own = [...served, ...sampled.warnings, ...unevaluated(data, driver.evalEvery)];
-      return { ...info, warnings: [...info.warnings, ...own, ...(await this.#storageFindings(rest.driver))] };
+      return { ...info, warnings: [...info.warnings, ...own, ...(await this.#storageFindings(driver, run))] };
     } catch (thrown) {
       await trainer.close().catch(() => undefined);
       throw thrown;
@@ -255,18 +267,11 @@ export class WorkerState {
   }
 }
 
-/** Time limit for the browser's reply. */
-const FILES_MILLIS = 3000;
-
-/** Returns whether file storage is refused, as in a private window; one that allows it cannot be distinguished from a normal window. */
-const filesRefused = async (): Promise<boolean> => {
-  const storage: Partial<StorageManager> | undefined = globalThis.navigator?.storage;
-  const asked = storage?.getDirectory?.().then(
-    () => false,
-    () => true,
-  );
-  return asked ? limited(asked, FILES_MILLIS, () => false) : false;
-};
+/** Returns the warning about a database that cannot be used. */
+const refusal = ({ code, detail, message, cause }: TabtuneError): Finding =>
+  code === 'STORAGE_FAILED'
+    ? finding('run.storage', { found: cause instanceof Error ? cause.message : message })
+    : { code: detail.code ?? code, message };
 
 /** Refuses to skip steps with gradient release, where a step with a norm that is not finite has already changed parameters. */
 export function refuseSkip(driver: Driver, config: unknown): void {

@@ -96,7 +96,6 @@ export const CODES = {
   'storage.blocked': ['STORAGE_BLOCKED', '[{found}|another tab holds the storage of this page with another version of it].', 'Close other tabs of this page, or restart the browser.'],
   'storage.closed': ['STORAGE_BLOCKED', 'another tab has a newer version of this page, which has taken over the storage: nothing can be saved here any more.', 'Reload this tab.'],
   'storage.failed': ['STORAGE_FAILED', "the browser's storage failed: {found}."],
-  'storage.lock': ['STORAGE_FAILED', 'the browser could not lock the run.', 'Reload the page.'],
   'storage.quota': ['QUOTA_EXCEEDED', '[this checkpoint needs {expected} bytes, and the browser allows {found} more|this checkpoint needs {expected} bytes, and the browser has no room left|the browser has no room left].', 'Delete older runs, or export to a file.'],
   'storage.silent': ['WARNING', 'the browser does not answer when it is asked {subject}, so {found}.'],
   'storage.stream': ['STORAGE_FAILED', 'the checkpoint was not saved, because the core wrote {subject} wrongly: {found}.', 'Save it again.'],

@@ -254,7 +254,7 @@ export class CheckpointStore {
 
   /** Removes leftovers of crashed tabs from all runs whose lock is free. */
   sweep(): Promise<void> {
-    return this.#connection.hold(() => sweepRuns(this.#connection));
+    return sweepRuns(this.#connection);
   }
 
   /** Writes the newest generation to the alternative storage: at most every 10 minutes unless forced, and only if there is room for two. */

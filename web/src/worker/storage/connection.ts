@@ -6,13 +6,16 @@ import { openDatabase } from './database.js';
 import type { Database } from './database.js';
 import { closed, Foreign, hanging, nameOf, storageError } from './faults.js';
 
-/** Time limit for the browser to open the database: it can hang, and a run must continue. */
+/** Time limits for the browser to open the database, and to complete a transaction: it can hang, and a run must continue. */
 const OPEN_MILLIS = 10_000;
+const USE_MILLIS = 30_000;
 
 export class Connection {
   #database: Promise<Database> | undefined;
   /** Time at which the opening began. */
   #begun = 0;
+  /** A transaction that has exceeded its limit. */
+  #hanging: Promise<unknown> | undefined;
   #held = 0;
   #closing: 'newer' | 'deleted' | undefined;
 
@@ -37,7 +40,22 @@ export class Connection {
   /** Waits for an opening, with a time limit counted from its start; one that takes longer is used once it has finished. */
   #opened(opening: Promise<Database>): Promise<Database> {
     return limited(opening, Math.max(0, this.#begun + OPEN_MILLIS - performance.now()), () => {
-      throw hanging(OPEN_MILLIS);
+      throw hanging('open', OPEN_MILLIS);
+    });
+  }
+
+  /** Waits for a transaction, with a time limit; until one that exceeded it has ended, further ones fail at once. */
+  #done<T>(work: (database: Database) => Promise<T>, database: Database): Promise<T> {
+    const late = (): never => {
+      throw hanging('answer from', USE_MILLIS);
+    };
+    if (this.#hanging) late();
+    const working = work(database);
+    return limited(working, USE_MILLIS, () => {
+      this.#hanging = working;
+      const ended = (): void => void (this.#hanging = undefined);
+      void working.then(ended, ended);
+      return late();
     });
   }
 
@@ -78,7 +96,7 @@ export class Connection {
     const opening = this.#open();
     const database = await this.#opened(opening);
     try {
-      return await work(database);
+      return await this.#done(work, database);
     } catch (thrown) {
       const name = thrown instanceof TabtuneError ? undefined : nameOf(thrown);
       if (name !== 'InvalidStateError' && name !== 'AbortError') throw thrown;
@@ -86,7 +104,7 @@ export class Connection {
       await wait(0);
       if (name === 'AbortError' && this.#database === opening) throw thrown;
       this.#forget(opening);
-      return work(await this.#opened(this.#open()));
+      return this.#done(work, await this.#opened(this.#open()));
     }
   }
 }

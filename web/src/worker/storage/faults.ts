@@ -29,12 +29,11 @@ export const noRoom = (need: number, have: number | undefined, cause?: unknown):
   return fault('storage.quota', { expected: need, found: have }, { need, have }, cause);
 };
 
-export const blocked = (): TabtuneError => fault('storage.blocked');
+export const blocked = (found?: string): TabtuneError => fault('storage.blocked', { found });
 
-export const hanging = (millis: number): TabtuneError =>
-  fault('storage.blocked', {
-    found: `the browser did not open the storage of checkpoints within ${millis / 1000} seconds, and until it does nothing is saved`,
-  });
+/** Returns the error of an access to the database that takes too long. */
+export const hanging = (access: string, millis: number): TabtuneError =>
+  blocked(`the browser did not ${access} the storage of checkpoints within ${millis / 1000} seconds, and until it does nothing is saved`);
 
 export const closed = (cause?: unknown): TabtuneError => fault('storage.closed', {}, {}, cause);
 

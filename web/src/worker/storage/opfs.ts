@@ -1,7 +1,8 @@
 /** The alternative storage: the newest generation as a checkpoint folder in the origin's private file system, `tabtune/<run>/<generation>/`. */
+import { privateFiles, unanswered } from '../../protocol/answers.js';
 import { headJson, headParser, parsedJson } from './head.js';
 import type { Head } from './head.js';
-import { nameOf } from './faults.js';
+import { blocked, nameOf } from './faults.js';
 import { CHECKPOINT_JSON, sumOf } from './manifest.js';
 import { bytesOf, carried, chunksIn } from './generation-copy.js';
 import type { GenerationCopy } from './generation-copy.js';
@@ -19,7 +20,7 @@ export interface Resident {
 }
 
 async function root(create: boolean): Promise<FileSystemDirectoryHandle | undefined> {
-  const origin = await globalThis.navigator?.storage?.getDirectory?.().catch(() => undefined);
+  const origin = await privateFiles();
   return origin === undefined ? undefined : inside(origin, ROOT, create);
 }
 
@@ -141,6 +142,7 @@ async function leave(folder: FileSystemDirectoryHandle, name: string): Promise<v
 /** Removes a run, or one generation of it, from the alternative storage. */
 export async function evict(run: string, generation?: number): Promise<void> {
   const home = await root(false);
+  if (unanswered.has('files')) throw blocked('the browser does not let the second copy be deleted');
   if (home === undefined) return;
   if (generation === undefined) return leave(home, run);
   const folder = await inside(home, run, false);

@@ -1,9 +1,10 @@
 /** Free space on the disk, as the browser reports it. */
+import { answerTo } from '../../protocol/answers.js';
 import { noRoom } from './faults.js';
 
 /** Returns the free bytes according to the browser's estimate, if it gives one. */
 export async function freeBytes(): Promise<number | undefined> {
-  const estimate = await globalThis.navigator?.storage?.estimate?.().catch(() => undefined);
+  const estimate = await answerTo('room', () => globalThis.navigator?.storage?.estimate?.());
   return estimate?.quota === undefined ? undefined : Math.max(0, estimate.quota - (estimate.usage ?? 0));
 }
 

@@ -7,9 +7,11 @@ import { residents, tidy } from './opfs.js';
 
 /** Sweeps every run whose lock is free; a run that is being written to is locked. */
 export async function sweepRuns(connection: Connection): Promise<void> {
-  const suspects = await connection.use(suspectRuns);
+  // The connection is not held while locks are awaited, which may take for ever.
+  const suspects = await connection.hold(() => connection.use(suspectRuns));
   const housed = new Set(await residents());
-  for (const run of suspects) await sweptIfFree(run, () => connection.use((database) => sweepRun(database, run, housed.has(run))));
+  for (const run of suspects)
+    await sweptIfFree(run, () => connection.hold(() => connection.use((database) => sweepRun(database, run, housed.has(run)))));
   for (const run of housed) await sweptIfFree(run, () => tidy(run));
 }
 
