@@ -1,11 +1,11 @@
 // npm run generate: writes the parts of TypeScript and the documents that repeat the Rust code, from the schema that `tabtune-dev` prints.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 import { withSection, withTable } from './document-tables.mjs';
 import { exportsTs } from './generated-exports.mjs';
-import { codesTs, errorsMd, inTable, row, sentencesTs } from './generated-sentences.mjs';
+import { codesTs, errorsMd, inTable, pageCodesTs, row, workerCodesTs } from './generated-sentences.mjs';
 import { environment, read, root, run } from './toolchain.mjs';
 
 const GENERATED = 'web/src/protocol/generated';
@@ -252,11 +252,33 @@ function readmeMd(document, { settings }) {
 /** Returns the names of all settings. */
 const settingKeys = ({ settings }) => objects(settings).flatMap(({ keys }) => keys.map(({ key }) => key));
 
+/** Returns the TypeScript of these folders of the package. */
+const sourcesIn = (...folders) =>
+  folders
+    .flatMap((folder) =>
+      readdirSync(join(root, 'web/src', folder), { recursive: true, encoding: 'utf8' })
+        .filter((name) => name.endsWith('.ts') && !name.startsWith('generated'))
+        .map((name) => readFileSync(join(root, 'web/src', folder, name), 'utf8')),
+    )
+    .join('');
+
+/** Returns a function that says which of the package's scripts raises a code. */
+function sidesOfCodes() {
+  const [page, worker, both] = [sourcesIn('page'), sourcesIn('worker'), sourcesIn('protocol')];
+  return (word) => {
+    const isIn = (text) => text.includes(quoted(word));
+    if (isIn(both) || isIn(page) === isIn(worker)) return 'both';
+    return isIn(page) ? 'page' : 'worker';
+  };
+}
+
 /** Returns the text of every generated file, from the schema and the current documents. @returns {Record<string, string>} */
 export function generated(schema, document = (path) => readFileSync(join(root, path), 'utf8')) {
+  const sides = sidesOfCodes();
   return {
-    [`${GENERATED}/codes.ts`]: codesTs(schema, HEADER),
-    [`${GENERATED}/sentences.ts`]: sentencesTs(schema, settingKeys(schema), HEADER),
+    [`${GENERATED}/codes.ts`]: codesTs(schema, sides, HEADER),
+    [`${GENERATED}/page-codes.ts`]: pageCodesTs(schema, sides, HEADER),
+    [`${GENERATED}/worker-codes.ts`]: workerCodesTs(schema, sides, settingKeys(schema), HEADER),
     'web/ERRORS.md': errorsMd(schema),
     [`${GENERATED}/exports.ts`]: exportsTs(schema, HEADER),
     [`${GENERATED}/settings.ts`]: settingsTs(schema),

@@ -10,29 +10,49 @@ const rowOf = ({ word, sentence, hint }, ...first) =>
   `  ${quotedText(word)}: [${[...first, sentence, ...(hint === '' ? [] : [hint])].map(quotedText).join(', ')}],\n`;
 const quotedText = (text) => (text.includes("'") ? JSON.stringify(text) : `'${text}'`);
 
-export function codesTs({ classes, codes }, header) {
-  const rows = codes.filter(({ raiser }) => raiser !== 'core').map((code) => rowOf(code, code.class));
-  const list = classes.map((each) => `  ${quoted(each)},\n`);
+const SATISFIES = 'as const satisfies Readonly<Record<string, CodeRow>>';
+/** Returns the rows of the codes that these scripts alone raise, or both of them; `sides` gives the scripts of a code. */
+const rowsOf = ({ codes }, sides, of) =>
+  codes
+    .filter(({ raiser, word }) => raiser !== 'core' && sides(word) === of)
+    .map((code) => rowOf(code, code.class))
+    .join('');
+
+/** Returns the module with the classes of failures, and with the codes that both scripts of the package raise. */
+export function codesTs(schema, sides, header) {
+  const list = schema.classes.map((each) => `  ${quoted(each)},\n`);
   return `${header}/** Every class of failure. The names are never changed; \`detail.code\` has the exact reason. */
 export const ERROR_CODES = [\n${list.join('')}] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /** Sentence of a code with places for its values, and what to do; how it is filled is written in crate/src/error/sentence.rs. */
 export type Row = readonly [sentence: string, hint?: string];
+/** The same after the class of the code. */
+export type CodeRow = readonly [of: ErrorCode | 'WARNING' | undefined, ...Row];
 
-/** The dotted words that TypeScript raises: class, sentence, and what to do. */
-export const CODES = {\n${rows.join('')}} as const satisfies Readonly<Record<string, readonly [ErrorCode | 'WARNING', ...Row]>>;
-export type Word = keyof typeof CODES;
+/** The dotted words that both the page and the worker raise. */
+export const CODES = {\n${rowsOf(schema, sides, 'both')}} ${SATISFIES};
 `;
 }
 
-/** Returns the sentences of the codes that the core alone raises, and the settings that they may name, which have another case in TypeScript. */
-export function sentencesTs({ codes }, keys, header) {
-  const names = [...new Set(keys)].filter((key) => key.includes('_')).sort();
-  const rows = codes.filter(({ raiser }) => raiser === 'core').map((code) => rowOf(code));
-  return `${header}/** Sentences of the codes that the core alone raises. */
-import type { Row } from './codes.js';
+/** Returns the module with the codes that the page alone raises. */
+export const pageCodesTs = (schema, sides, header) => `${header}import type { CodeRow } from './codes.js';
 
+/** The dotted words that the page alone raises. */
+export const PAGE_CODES = {\n${rowsOf(schema, sides, 'page')}} ${SATISFIES};
+`;
+
+/** Returns the module with the codes of the worker: those that it alone raises, the core's, and the settings that the core's may name. */
+export function workerCodesTs(schema, sides, keys, header) {
+  // Settings have another case in TypeScript.
+  const names = [...new Set(keys)].filter((key) => key.includes('_')).sort();
+  const rows = schema.codes.filter(({ raiser }) => raiser === 'core').map((code) => rowOf(code));
+  return `${header}import type { CodeRow, Row } from './codes.js';
+
+/** The dotted words that the worker's TypeScript alone raises. */
+export const WORKER_CODES = {\n${rowsOf(schema, sides, 'worker')}} ${SATISFIES};
+
+/** Sentences of the codes that the core alone raises. */
 export const CORE_SENTENCES: Readonly<Record<string, Row>> = {\n${rows.join('')}};
 
 /** Settings whose names have several words, as the core writes them. */

@@ -1,4 +1,7 @@
 /** tabtune: train language models in a browser tab. Importing this module uses no browser object. */
+import { PAGE_CODES } from './protocol/generated/page-codes.js';
+import { addCodes } from './protocol/sentence.js';
+
 export { ERROR_CODES, escaped, TabtuneError } from './protocol/errors.js';
 export type { ErrorCode, ErrorDetail } from './protocol/errors.js';
 export type { DataFile, DataInput, WeightedData } from './page/data-inputs.js';
@@ -61,3 +64,5 @@ export { TrainerMessage } from './page/status.js';
 export { Trainer } from './page/trainer.js';
 export type { CreateOptions, Estimate, ResumeOptions, SaveOptions, StepEvent } from './page/run-options.js';
 export { VERSION } from './protocol/build.js';
+
+addCodes(PAGE_CODES);

@@ -12,7 +12,8 @@ import { proposals } from '../src/page/proposals.js';
 import { workerOptions } from '../src/page/spawn.js';
 import { aborted, fault, finding, protocolError, TabtuneError } from '../src/protocol/errors.js';
 import { CODES } from '../src/protocol/generated/codes.js';
-import { CORE_SENTENCES } from '../src/protocol/generated/sentences.js';
+import { PAGE_CODES } from '../src/protocol/generated/page-codes.js';
+import { CORE_SENTENCES, WORKER_CODES } from '../src/protocol/generated/worker-codes.js';
 import { addSentences, spoken } from '../src/protocol/sentence.js';
 import { checkWhole } from '../src/protocol/whole.js';
 import { unevaluated } from '../src/worker/data.js';
@@ -77,6 +78,9 @@ const CALLS: readonly (() => unknown)[] = [
 const CONSTRUCTED: readonly (() => unknown)[] = [
   () => fault('browser.insecure'),
   () => fault('browser.worker'),
+  () => fault('browser.origin'),
+  () => fault('core.build', { expected: '3f9a51c07d2e', found: '90b1c2d4e8f0' }),
+  () => fault('worker.taken'),
   () => corrupt('chunk 2 of run r, generation 1 is missing', 'checkpoint.chunk.missing'),
   () => corrupt('chunk 2 of 0 bytes', 'checkpoint.container.chunk'),
   () => corrupt('expected 80 bytes, found 79', 'checkpoint.container.length'),
@@ -143,7 +147,9 @@ describe('messages', () => {
     const codes = [...called, ...constructed].map(({ code }) => code);
     expect(constructed.filter(({ code }) => called.some((one) => one.code === code))).toEqual([]);
     // The core raises this one too, and gives its message.
-    expect(Object.keys(CODES).filter((code) => !codes.includes(code) && code !== 'model.context')).toEqual([]);
+    expect(
+      Object.keys({ ...CODES, ...PAGE_CODES, ...WORKER_CODES }).filter((code) => !codes.includes(code) && code !== 'model.context'),
+    ).toEqual([]);
     const lines = [...called, ...constructed].map(({ code, message }) => `${message} [${code}]`).sort();
     for (const line of lines) {
       expect(line).not.toMatch(/[\uFDD0-\uFDD2]|\{[?a-z]+\}| {2}| \? |\.\.(?!\.)/);

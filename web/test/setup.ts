@@ -1,6 +1,10 @@
 /** Features of a worker that Node lacks: IndexedDB, a Blob that can be read synchronously, and its reader. */
 import 'fake-indexeddb/auto';
 
+import { PAGE_CODES } from '../src/protocol/generated/page-codes.js';
+import { WORKER_CODES } from '../src/protocol/generated/worker-codes.js';
+import { addCodes } from '../src/protocol/sentence.js';
+
 const bytesOf = (part: BlobPart): Uint8Array => {
   if (typeof part === 'string') return new TextEncoder().encode(part);
   if (part instanceof MemoryBlob) return part.content;
@@ -52,3 +56,6 @@ class MemoryReader {
 }
 
 Object.assign(globalThis, { Blob: MemoryBlob, File: MemoryFile, FileReaderSync: MemoryReader });
+// Tests of single modules do not load the entry points, which do this.
+addCodes(PAGE_CODES);
+addCodes(WORKER_CODES);

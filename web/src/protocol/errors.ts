@@ -1,8 +1,17 @@
-import { CODES, ERROR_CODES } from './generated/codes.js';
-import type { ErrorCode, Word } from './generated/codes.js';
+import { ERROR_CODES } from './generated/codes.js';
+import type { CODES, ErrorCode } from './generated/codes.js';
+import type { PAGE_CODES } from './generated/page-codes.js';
+import type { WORKER_CODES } from './generated/worker-codes.js';
 import { brandOf } from './brand.js';
-import { sentence, spoken, spokenIn } from './sentence.js';
+import { classOf, sentence, spoken, spokenIn } from './sentence.js';
 import type { Values } from './sentence.js';
+
+/** Rows of the dotted words that TypeScript raises. */
+type Rows = typeof CODES & typeof PAGE_CODES & typeof WORKER_CODES;
+/** @internal The dotted words that TypeScript raises. */
+export type Word = keyof Rows;
+/** Those of errors. */
+type Raised = { [W in Word]: Rows[W][0] extends ErrorCode ? W : never }[Word];
 
 export { ERROR_CODES } from './generated/codes.js';
 export type { ErrorCode } from './generated/codes.js';
@@ -59,10 +68,10 @@ export class TabtuneError extends Error {
   }
 }
 
-type Raised = { [W in Word]: (typeof CODES)[W][0] extends ErrorCode ? W : never }[Word];
 /** @internal Returns the error with this code and the sentence of its values, in the class that belongs to the code. */
 export const fault = (code: Raised, values: Values = {}, detail: Omit<Detail, 'code'> = {}, cause?: unknown): TabtuneError =>
-  new TabtuneError(CODES[code][0], sentence(code, values), { code, ...detail }, cause);
+  // The class of these codes is that of an error.
+  new TabtuneError(classOf(code) as ErrorCode, sentence(code, values), { code, ...detail }, cause);
 
 /** @internal Returns a warning with the sentence of its values. */
 export const finding = (code: Word, values: Values = {}): { code: Word; message: string } => ({ code, message: sentence(code, values) });

@@ -3,7 +3,7 @@
  * crate/src/error/sentence.rs.
  */
 import { CODES } from './generated/codes.js';
-import type { Row } from './generated/codes.js';
+import type { CodeRow, Row } from './generated/codes.js';
 
 /** Values of one occurrence of a code. A hint takes the place of what the table says to do. */
 export interface Values {
@@ -15,17 +15,22 @@ export interface Values {
   hint?: string | undefined;
 }
 
-const rows = new Map<string, Row>(Object.entries(CODES).map(([code, [, ...row]]) => [code, row]));
+const rows = new Map<string, CodeRow>(Object.entries(CODES));
 let settings: ReadonlySet<string> = new Set();
+
+/** Adds the codes that only one script of the package raises. */
+export function addCodes(more: Readonly<Record<string, CodeRow>>): void {
+  for (const [code, row] of Object.entries(more)) rows.set(code, row);
+}
 
 /** Adds the sentences of the core, which only the worker has, and the names of settings that they may have. */
 export function addSentences(more: Readonly<Record<string, Row>>, names: string): void {
-  for (const [code, row] of Object.entries(more)) rows.set(code, row);
+  for (const [code, row] of Object.entries(more)) rows.set(code, [undefined, ...row]);
   settings = new Set(names.split(' '));
 }
 
 /** Sentence of a code that the table lacks. */
-const OTHER: Row = ['[{subject}: ]the file was refused[: expected {expected}, found {found}|: {found}].'];
+const OTHER: CodeRow = [undefined, '[{subject}: ]the file was refused[: expected {expected}, found {found}|: {found}].'];
 
 /** Codes whose values and sentences name settings. */
 const OF_SETTINGS = /^(adapter|config|data|optim|schedule)\./;
@@ -67,9 +72,12 @@ const camel = (text: string): string =>
     settings.has(name) ? name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()) : name,
   );
 
+/** Returns the class of a code; one of the core has none here. */
+export const classOf = (code: string): CodeRow[0] => rows.get(code)?.[0];
+
 /** Returns what people read about an occurrence of a code: the file, what happened, and what to do. */
 export function sentence(code: string, values: Values): string {
-  const [text, hint = ''] = rows.get(code) ?? OTHER;
+  const [, text, hint = ''] = rows.get(code) ?? OTHER;
   const { artifact = '' } = values;
   const named = text.includes('artifact}') || artifact === '' || artifact === values.subject;
   const said = fill(named ? '' : `${artifact}: `, text, values) + advice(values.hint ?? fill('', hint, values));

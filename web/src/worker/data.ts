@@ -1,6 +1,6 @@
 /** Training data in the form in which the core reads them: range by range, so that large files are never in memory as a whole. */
 import { escaped, fault, finding } from '../protocol/errors.js';
-import type { Word } from '../protocol/generated/codes.js';
+import type { Word } from '../protocol/errors.js';
 import type { DataReport } from '../protocol/data-report.js';
 import type { DataSpec, SourceSpec } from '../protocol/protocol.js';
 import type { OnProgress } from '../protocol/reports.js';

@@ -11,7 +11,7 @@ import { dataIn, openData } from './data.js';
 import type { RunData } from './data.js';
 import type { JsSource } from './wasm.js';
 import { clearAbort, ModelHandle, parsed, Session } from './wasm.js';
-import type { Word } from '../protocol/generated/codes.js';
+import type { Word } from '../protocol/errors.js';
 import { phase, ready, refuseSkip } from './worker-state.js';
 import type { Context, WorkerState } from './worker-state.js';
 

@@ -6,10 +6,10 @@ import { UNBUILT, WASM_HASH } from '../protocol/build.js';
 import { fault, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import { evaluation, gpu, profile, score, step, token, warning } from '../protocol/generated/reports.js';
-import { CORE_SENTENCES, SETTINGS } from '../protocol/generated/sentences.js';
+import { CORE_SENTENCES, SETTINGS, WORKER_CODES } from '../protocol/generated/worker-codes.js';
 import { count, listOf, missing, optional, record, text } from '../protocol/parse.js';
 import type { Parser } from '../protocol/parse.js';
-import { addSentences, sentence, spokenIn } from '../protocol/sentence.js';
+import { addCodes, addSentences, sentence, spokenIn } from '../protocol/sentence.js';
 import {
   coreSession,
   estimate as estimateReport,
@@ -43,6 +43,7 @@ export {
 } from 'tabtune-wasm';
 export type { FileStream, JsSource, LoadedModel, TokenStream } from 'tabtune-wasm';
 
+addCodes(WORKER_CODES);
 addSentences(CORE_SENTENCES, SETTINGS);
 
 /** Instances whose constructors have run. */

@@ -1,6 +1,6 @@
 /** Errors of the storage: converts what IndexedDB and OPFS throw to a `TabtuneError`. */
 import { escaped, fault, TabtuneError, toTabtuneError } from '../../protocol/errors.js';
-import type { Word } from '../../protocol/generated/codes.js';
+import type { Word } from '../../protocol/errors.js';
 import { sentence } from '../../protocol/sentence.js';
 import type { Values } from '../../protocol/sentence.js';
 

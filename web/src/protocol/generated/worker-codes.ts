@@ -1,7 +1,59 @@
 // Made by npm run generate; not for editing.
-/** Sentences of the codes that the core alone raises. */
-import type { Row } from './codes.js';
+import type { CodeRow, Row } from './codes.js';
 
+/** The dotted words that the worker's TypeScript alone raises. */
+export const WORKER_CODES = {
+  'checkpoint.chunk.hash': ['CHECKPOINT_CORRUPT', 'the checkpoint is damaged: [{subject} is not what was saved (SHA-256 {expected} expected, {found} found)|{found}].', 'Use another checkpoint.'],
+  'checkpoint.chunk.length': ['CHECKPOINT_CORRUPT', 'the checkpoint is damaged: {found}.', 'Use another checkpoint.'],
+  'checkpoint.chunk.missing': ['CHECKPOINT_CORRUPT', 'the checkpoint is damaged: {found}.', 'Use another checkpoint.'],
+  'checkpoint.container.chunk': ['CHECKPOINT_CORRUPT', 'the checkpoint file is damaged: {found}.', 'Copy or download it again.'],
+  'checkpoint.container.head': ['CHECKPOINT_CORRUPT', 'the checkpoint file is damaged: {found}.', 'Copy or download it again.'],
+  'checkpoint.container.length': ['CHECKPOINT_CORRUPT', 'the checkpoint file is not whole: {found}.', 'Copy or download it again.'],
+  'checkpoint.container.magic': ['CHECKPOINT_CORRUPT', 'this is not a checkpoint file of tabtune: {found}.'],
+  'checkpoint.container.name': ['CHECKPOINT_CORRUPT', 'the checkpoint file is damaged: {found}.', 'Copy or download it again.'],
+  'checkpoint.corrupt': ['CHECKPOINT_CORRUPT', 'the checkpoint cannot be used: [{subject}: ]{found}.', 'Use another checkpoint.'],
+  'checkpoint.environment': ['WARNING', 'the checkpoint was saved [elsewhere ({found})|on {expected}, and continues on {subject}]: the last digits of the next steps may differ from those of an uninterrupted run.'],
+  'checkpoint.file.length': ['CHECKPOINT_CORRUPT', 'the checkpoint is damaged: [{subject} should have {expected} and has {found}|{found}].', 'Use another checkpoint.'],
+  'checkpoint.head': ['WARNING', 'the record of the newest checkpoint of run {subject} is damaged, so the newest whole checkpoint is used.'],
+  'checkpoint.manifest': ['CHECKPOINT_CORRUPT', 'the checkpoint is damaged: {found}.', 'Use another checkpoint.'],
+  'checkpoint.none': ['CHECKPOINT_CORRUPT', '[{found}|run {subject} has no checkpoint in this browser].'],
+  'checkpoint.run': ['CHECKPOINT_CORRUPT', 'the stored record of run {subject} cannot be read.', 'Delete the run, or restore it from an exported checkpoint.'],
+  'checkpoint.version': ['CHECKPOINT_VERSION', 'the checkpoint has the format {found}, and this version of tabtune reads {expected}.', 'Update tabtune; in a browser, reload the page.'],
+  'core.build': ['PROTOCOL', 'the page and its training core are of different builds: expected {expected}, found {found}.', 'Reload the page.'],
+  'core.panic': ['WORKER_CRASHED', 'the training core crashed: {found}.', 'Reload the page; the last checkpoint is kept.'],
+  'data.missing': ['BAD_OPTION', 'the training data of this run were not saved with it.', 'Give the same data again, as the option data.'],
+  'data.not-kept': ['WARNING', 'the run is saved without its data: {found}', 'It will ask for them when it is resumed.'],
+  'data.parquet': ['BAD_OPTION', '[{found} cannot be read here: expected {expected}|the Parquet file cannot be read: {found}].', 'Convert it to JSON lines.'],
+  'data.room': ['QUOTA_EXCEEDED', 'the tokens of the data need {expected} bytes, and the browser [allows {found} more|has no room left].', 'Delete older runs, or train on less data.'],
+  'data.validation.unused': ['WARNING', 'nothing evaluates {subject}.', 'Use {expected}.'],
+  'device.feature': ['MISSING_FEATURE', 'this browser or GPU lacks {subject}, which is needed to {found}.'],
+  'device.lost': ['DEVICE_LOST', 'the GPU was lost: {found}.'],
+  'device.no-adapter': ['NO_ADAPTER', 'no GPU can be used: {found}.'],
+  'device.out-of-memory': ['OUT_OF_MEMORY', 'the GPU is out of memory.', 'Use a smaller batchSize or seqLen, or precision bf16.'],
+  'device.uncaptured': ['SHADER_FAILED', 'the GPU refused a command: {found}.'],
+  'export.stream': ['STORAGE_FAILED', 'the export of {subject} ended after {found} of {expected} bytes.', 'Export it again.'],
+  'export.zip-size': ['LIMIT_EXCEEDED', 'the export has {found} bytes, and a zip holds at most 4 GiB.', 'Export it as separate files.'],
+  'model.context': ['BAD_OPTION', 'the text has {found} tokens, and the model takes at most {expected}.'],
+  'run.evaluation': ['WARNING', 'an evaluation failed, and the run continues: {found}'],
+  'run.private': ['WARNING', 'this window is private or keeps no files, so checkpoints are gone when it closes.', 'Export what you want to keep.'],
+  'run.sample': ['WARNING', 'a sample failed, and the run continues: {found}'],
+  'run.storage': ['WARNING', 'this browser refuses to store anything, so nothing can be saved: {found}.', 'Export what you want to keep before you close the page.'],
+  'run.unprotected': ['WARNING', '[nothing is saved before the end: {found}|autosave is off, so what is not saved by hand is lost with the tab].'],
+  'session.busy': ['BUSY', 'this session is busy with {found}.', 'Wait until that has ended.'],
+  'source.changed': ['BAD_MODEL_FILE', '{subject} changed while it was read.', 'Try again.'],
+  'source.range': ['BAD_MODEL_FILE', 'the server of {subject} sent other bytes than were asked for: expected {expected}, found {found}.'],
+  'source.served': ['WARNING', '{subject} was served as {found}.', 'If that is a page of the server and not the file, check the address.'],
+  'source.truncated': ['BAD_MODEL_FILE', '[{subject} ended too early: expected {expected}, found {found}|the file is shorter than it said: expected {expected}, found {found}].', 'Fetch it again, or give it again.'],
+  'storage.blocked': ['STORAGE_BLOCKED', '[{found}|another tab holds the storage of this page with another version of it].', 'Close other tabs of this page, or restart the browser.'],
+  'storage.closed': ['STORAGE_BLOCKED', 'another tab has a newer version of this page, which has taken over the storage: nothing can be saved here any more.', 'Reload this tab.'],
+  'storage.failed': ['STORAGE_FAILED', "the browser's storage failed: {found}."],
+  'storage.quota': ['QUOTA_EXCEEDED', '[this checkpoint needs {expected} bytes, and the browser allows {found} more|this checkpoint needs {expected} bytes, and the browser has no room left|the browser has no room left].', 'Delete older runs, or export to a file.'],
+  'storage.stream': ['STORAGE_FAILED', 'the checkpoint was not saved, because the core wrote {subject} wrongly: {found}.', 'Save it again.'],
+  'storage.vanished': ['STORAGE_FAILED', 'the browser removed data of run {subject} while it was saved: {found}.', 'Site data may have been cleared. The run continues: save it again.'],
+  'tokenizer.text': ['BAD_OPTION', 'the text cannot be turned into tokens: {found}.'],
+} as const satisfies Readonly<Record<string, CodeRow>>;
+
+/** Sentences of the codes that the core alone raises. */
 export const CORE_SENTENCES: Readonly<Record<string, Row>> = {
   'adapter.alpha': ['{subject} must be a finite number above 0.', "Correct it in the adapter's configuration."],
   'adapter.base.differs': ['the adapter was trained on other weights than this model has (digest {subject}), so what it learned may not fit.', 'Open it with the model that it was trained on; the same model stored in another type counts as another one.'],
