@@ -121,7 +121,7 @@ function objects({ run: train, sample, score }) {
 function interfaceOf({ name, tag, doc, keys }) {
   const fields = plain(keys).map(({ key, kind, required, doc: said, value }) => {
     const ending = value === undefined || value === null ? '' : ` ${shown(value)}`;
-    return `  /** ${camelDoc(said)}${ending} */\n  ${camel(key)}${required ? '' : '?'}: ${typeOf(kind)};\n`;
+    return `  /** ${camelDoc(said)}${ending} */\n  ${camel(key)}${required ? `: ${typeOf(kind)}` : `?: ${typeOf(kind)} | undefined`};\n`;
   });
   return `/** ${camelDoc(doc)} */\nexport interface ${name} {\n${tag ? `  type: ${quoted(tag)};\n` : ''}${fields.join('')}}\n`;
 }

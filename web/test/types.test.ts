@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
 import { expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -66,3 +67,56 @@ it.each(['old-typescript', 'typescript'])(
   },
   120_000,
 );
+
+/** Returns the options of all public calls that may be absent, by the name of their type, with a flag if they may be `undefined` too. */
+function optionalKeys(): Map<string, boolean> {
+  const program = ts.createProgram([join(root, 'web', 'src', 'index.ts')], {
+    ...ts.getParsedCommandLineOfConfigFile(
+      join(root, 'tsconfig.json'),
+      {},
+      { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => undefined },
+    )?.options,
+    exactOptionalPropertyTypes: true,
+  });
+  const checker = program.getTypeChecker();
+  const found = new Map<string, boolean>();
+  const seen = new Set<ts.Type>();
+  const isOurs = (symbol: ts.Symbol): boolean =>
+    symbol.declarations?.some((each) => each.getSourceFile().fileName.includes('/web/src/')) ?? false;
+  // A key that is only optional has a type of its own for being absent, to which an undefined value is not assigned.
+  const accepts = (value: ts.Type): boolean => (value.isUnion() ? value.types : [value]).includes(checker.getUndefinedType());
+  const visit = (type: ts.Type): void => {
+    if (seen.has(type)) return;
+    seen.add(type);
+    if (type.isUnion()) return type.types.forEach(visit);
+    for (const of of [type.getNumberIndexType(), type.getStringIndexType()]) if (of) visit(of);
+    if (type.isClass()) return;
+    for (const key of checker.getPropertiesOfType(type)) {
+      if (!isOurs(key)) continue;
+      const value = checker.getTypeOfSymbol(key);
+      if (key.flags & ts.SymbolFlags.Optional) found.set(`${checker.typeToString(type)}.${key.name}`, accepts(value));
+      visit(value);
+    }
+  };
+  const ofCalls = (signatures: readonly ts.Signature[]): void =>
+    signatures.forEach(({ parameters }) => parameters.forEach((parameter) => visit(checker.getTypeOfSymbol(parameter))));
+  const index = program.getSourceFile(join(root, 'web', 'src', 'index.ts'));
+  const all = index && checker.getSymbolAtLocation(index);
+  for (const name of all ? checker.getExportsOfModule(all) : []) {
+    const symbol = name.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(name) : name;
+    if (!(symbol.flags & ts.SymbolFlags.Value)) continue;
+    const value = checker.getTypeOfSymbol(symbol);
+    ofCalls(value.getCallSignatures());
+    const members = symbol.flags & ts.SymbolFlags.Class ? [checker.getDeclaredTypeOfSymbol(symbol), value] : [];
+    for (const key of members.flatMap((of) => of.getProperties()))
+      if (isOurs(key) && !key.name.includes('#') && !key.getJsDocTags().some(({ name: tag }) => tag === 'internal'))
+        ofCalls(checker.getNonNullableType(checker.getTypeOfSymbol(key)).getCallSignatures());
+  }
+  return found;
+}
+
+it('every_option_that_may_be_absent_may_be_undefined', () => {
+  const all = optionalKeys();
+  expect(all.size).toBeGreaterThan(200);
+  expect([...all].filter(([, accepts]) => !accepts).map(([key]) => key)).toEqual([]);
+}, 60_000);

@@ -17,7 +17,7 @@ import type { AskedOptions } from './sampling.js';
 export interface ChatMessage {
   role: string;
   /** A text, or several texts that are joined. */
-  content?: string | readonly { type?: 'text'; text: string }[] | null;
+  content?: string | readonly { type?: 'text' | undefined; text: string }[] | null | undefined;
   [key: string]: unknown;
 }
 

@@ -17,44 +17,44 @@ export interface Exports {
 /** Options of an export: a folder that transformers loads, one GGUF file that llama.cpp loads, or one JSON file that any parser reads. */
 export interface ExportOptions extends Call {
   /** Format of the export; 'peft' and 'gguf-adapter' contain only the adapter of a run. Default: 'safetensors'. */
-  format?: ExportFormat;
+  format?: ExportFormat | undefined;
   /** Type of the matrices in a GGUF file; 'as-base' is the type that the base has, or that of the weights if there is no base. Default: 'as-base'. */
-  type?: GgufType;
+  type?: GgufType | undefined;
   /** For safetensors and JSON: the type in which the weights are stored, or one type for all of them. Default: 'stored'. */
-  dtype?: 'stored' | 'f32' | 'bf16' | 'f16';
+  dtype?: 'stored' | 'f32' | 'bf16' | 'f16' | undefined;
   /**
    * GGUF files that the model came from; their metadata, tokenizer and untrained tensors are kept byte for byte. By default the file is written anew;
    * a run that trains an adapter uses the files of its base.
    */
-  base?: FilesInput;
+  base?: FilesInput | undefined;
   /** Maximum number of bytes in one safetensors file. Default: 1,900,000,000. */
-  shardBytes?: number;
+  shardBytes?: number | undefined;
   /** Includes the optimizer's state. Default: false. */
-  optimizer?: boolean;
+  optimizer?: boolean | undefined;
   /** Includes the groups and roles of the tensors in the file. Default: true. */
-  manifest?: boolean;
+  manifest?: boolean | undefined;
   /** Encodes tensors again if their blocks have another type. Default: false. */
-  requantise?: boolean;
+  requantise?: boolean | undefined;
   /** Encoding of the values in a JSON file: numbers, or their bytes in base64. Only base64 can represent NaN and infinity. Default: 'numbers'. */
-  encoding?: 'numbers' | 'base64';
+  encoding?: 'numbers' | 'base64' | undefined;
   /** Writes NaN and infinity if the format can represent them. Default: false. */
-  allowNonFinite?: boolean;
+  allowNonFinite?: boolean | undefined;
   /** Name of the file and of the model in it. Default: 'model'. */
-  name?: string;
+  name?: string | undefined;
   /** Statements for the model card, README.md, in addition to the measurements. */
-  card?: ModelCard;
+  card?: ModelCard | undefined;
 }
 /** Statements for the model card of an export. */
 export interface ModelCard {
-  name?: string;
+  name?: string | undefined;
   /** Identifier of the licence as Hugging Face writes it, such as `apache-2.0`. */
-  license?: string;
+  license?: string | undefined;
   /** The model that this one was made from. */
-  baseModel?: string;
+  baseModel?: string | undefined;
   /** Description of the training data. */
-  data?: string;
+  data?: string | undefined;
   /** Further text, in Markdown. */
-  text?: string;
+  text?: string | undefined;
 }
 /** A folder receives all files; a file or a stream receives the single file, or a zip of several. */
 export type ExportTarget = FileSystemDirectoryHandle | FileSystemFileHandle | WritableStream<Uint8Array>;

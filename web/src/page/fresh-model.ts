@@ -5,26 +5,26 @@ import { badOption } from '../protocol/errors.js';
 
 export interface ModelShape {
   /** Architecture. qwen2 is llama with biases on q, k and v; qwen3 is llama with norms on q and k. Default: 'llama'. */
-  architecture?: 'llama' | 'qwen2' | 'qwen3' | 'gpt2';
+  architecture?: 'llama' | 'qwen2' | 'qwen3' | 'gpt2' | undefined;
   hiddenSize: number;
   numHiddenLayers: number;
   numAttentionHeads: number;
   /** Number of key and value heads. Default: numAttentionHeads. */
-  numKeyValueHeads?: number;
+  numKeyValueHeads?: number | undefined;
   /** Width of the feed-forward layer. Default: 8/3 of hiddenSize, rounded up to a multiple of 8; gpt2: 4 times hiddenSize. */
-  intermediateSize?: number;
+  intermediateSize?: number | undefined;
   /** Size of one head. Default: hiddenSize / numAttentionHeads. */
-  headDim?: number;
+  headDim?: number | undefined;
   /** Maximum sequence length. Default: 256. */
-  maxPositionEmbeddings?: number;
+  maxPositionEmbeddings?: number | undefined;
   /** Constant added to the variance in the norms. Default: 1e-5. */
-  normEps?: number;
+  normEps?: number | undefined;
   /** Base of the rotary position embedding; not for gpt2. Default: 10000. */
-  ropeTheta?: number;
+  ropeTheta?: number | undefined;
   /** Shares the matrix of the token embedding with the output layer; always so in gpt2. Default: true. */
-  tieWordEmbeddings?: boolean;
+  tieWordEmbeddings?: boolean | undefined;
   /** Standard deviation of the initial weights. Default: 0.02. */
-  initializerRange?: number;
+  initializerRange?: number | undefined;
 }
 
 const SHAPE = {

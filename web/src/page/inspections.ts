@@ -25,9 +25,9 @@ import { asked, workerCall } from './own-worker.js';
 /** Options of `inspectFiles`. */
 export interface InspectOptions extends Omit<OpenOptions, 'adapter' | 'allowNonFinite'> {
   /** Reads each file as this format, regardless of its name and first bytes. */
-  format?: string;
+  format?: string | undefined;
   /** Reads all bytes, not only the headers. Default: false. */
-  read?: boolean;
+  read?: boolean | undefined;
 }
 /** Options of `extractAdapter`. */
 export interface ExtractOptions extends WorkerCall {
@@ -38,9 +38,9 @@ export interface ExtractOptions extends WorkerCall {
   /** Rank of the factors. */
   r: number;
   /** Matrices that get factors, as in the settings of an adapter. Default: 'all-linear'. */
-  targetModules?: string | string[];
+  targetModules?: string | string[] | undefined;
   /** Target to which the files are written while they are produced; without it they are in the result. */
-  target?: ExportTarget;
+  target?: ExportTarget | undefined;
 }
 
 /**
@@ -60,13 +60,13 @@ export interface DataOptions extends WorkerCall, TrainOptions {
   /**
    * The model that is to learn the data, with its tokenizer, chat template and context length. Without a model, only the forms and rows are known.
    */
-  model?: Model;
+  model?: Model | undefined;
   /** Validation data, as a run takes them. */
-  validationData?: DataInput;
+  validationData?: DataInput | undefined;
   /** Number of examples that are shown token by token. Default: 3. */
-  show?: number;
+  show?: number | undefined;
   /** Number of bytes of a File or Blob to read and report on: a quick preview of a large file. Default: all. */
-  bytes?: number;
+  bytes?: number | undefined;
 }
 
 /** Reports on data without a model: the form of each file, and its number of rows of each kind. */

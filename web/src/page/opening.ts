@@ -24,18 +24,18 @@ import type { WorkerOptions } from './spawn.js';
 /** Options of `openModel`. */
 export interface OpenOptions extends WorkerCall {
   /** Selection of tensors to import, and the names they get. Default: everything. */
-  request?: ImportRequest;
+  request?: ImportRequest | undefined;
   /** Files of a LoRA adapter that is merged into the weights as they are read. */
-  mergeAdapter?: FilesInput;
+  mergeAdapter?: FilesInput | undefined;
   /**
    * Takes the embedding, output layer and tokenizer of an adapter whose vocabulary is larger than the model's, because tokens were added before it
    * was trained. Default: false.
    */
-  resizeVocabulary?: boolean;
+  resizeVocabulary?: boolean | undefined;
   /** Files of a LoRA adapter that is kept separate from the weights, to be trained further. */
-  adapter?: FilesInput;
+  adapter?: FilesInput | undefined;
   /** Lets trainers of this model accept weights that are not finite, unless their own option says otherwise. Default: false. */
-  allowNonFinite?: boolean;
+  allowNonFinite?: boolean | undefined;
 }
 
 /** Time after an abort before an unresponsive core is ended: short, because an open model has no state to lose. */

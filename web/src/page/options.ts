@@ -34,14 +34,14 @@ import type { FilesInput } from './inputs.js';
 /** The `type` of every optimizer. */
 export const OPTIMIZER_TYPES: readonly OptimizerOptions['type'][] = Object.keys(OPTIMIZERS) as OptimizerOptions['type'][];
 
-type Some<T> = T extends unknown ? Partial<T> : never;
+type Some<T> = T extends unknown ? { [K in keyof T]?: T[K] | undefined } : never;
 /** A complete optimizer, or hyperparameters that override those of the run's optimizer. */
 export type GroupOptimizer = Some<OptimizerOptions>;
 
 /** A group of parameters, selected by name. A parameter belongs to the first group whose pattern matches. */
 export interface GroupOptions extends GroupSettings {
   /** Optimizer of the group. With the run's type, or without a type, its keys override those of the run. Default: the run's optimizer. */
-  optimizer?: GroupOptimizer;
+  optimizer?: GroupOptimizer | undefined;
 }
 
 /** Settings of an adapter: new factors, or PEFT files that are trained further. */
@@ -50,54 +50,54 @@ export interface AdapterOptions extends AdapterSettings {
    * Files of an adapter (adapter_config.json, adapter_model.safetensors). Their settings apply: the other settings here may only repeat them, except
    * for `dropout`.
    */
-  from?: FilesInput;
+  from?: FilesInput | undefined;
 }
 
 /** Settings of the computation of a step. The text of each setting ends with its default. */
 export interface TrainOptions extends RunSettings {
   /** Low-rank factors to train in place of the weights; null trains all weights. Default: null. */
-  adapter?: AdapterOptions | null;
+  adapter?: AdapterOptions | null | undefined;
   /**
    * Trains with AdamW on a few blocks at a time, which allows clipping and accumulation in little memory; null trains all blocks in every step.
    * Default: null.
    */
-  blockCoordinate?: BlockCoordinateSettings | null;
+  blockCoordinate?: BlockCoordinateSettings | null | undefined;
   /** Columns of the rows if they do not have the usual names: a key, or a pattern with keys in braces; null for the usual names. Default: null. */
-  columns?: ColumnSettings | null;
+  columns?: ColumnSettings | null | undefined;
   /** Update rule. Default: `{ type: 'adamw' }`. */
-  optimizer?: OptimizerOptions;
+  optimizer?: OptimizerOptions | undefined;
   /** Parameter groups; 'no_decay' exempts norms, biases and embeddings from weight decay. Default: one group of all parameters. */
-  groups?: GroupOptions[] | 'no_decay';
+  groups?: GroupOptions[] | 'no_decay' | undefined;
   /** Schedule of the learning rate. Default: `{ type: 'constant' }`. */
-  lrScheduler?: ScheduleOptions;
+  lrScheduler?: ScheduleOptions | undefined;
   /** Number of linear warmup steps; may be given here or in `lrScheduler`. Default: 0. */
-  warmupSteps?: number;
+  warmupSteps?: number | undefined;
 }
 
 /** Settings of the training loop, which do not affect the result of any step. */
 export interface DriveOptions {
   /** Number of steps reported in one message. Default: 8. */
-  logEvery?: number;
+  logEvery?: number | undefined;
   /** Number of steps between evaluations; 0 disables them. Default: 0. */
-  evalEvery?: number;
+  evalEvery?: number | undefined;
   /** Number of batches in one evaluation; 0 uses all. Default: 0. */
-  evalBatches?: number;
+  evalBatches?: number | undefined;
   /** Saves automatically: before the first step, by time and number of steps, when the page is hidden, and at the end. Default: true. */
-  autosave?: boolean;
+  autosave?: boolean | undefined;
   /** Seconds between checkpoints, extended to at least ten times the duration of the last save; 0 disables saving by time. Default: 120. */
-  saveEverySecs?: number;
+  saveEverySecs?: number | undefined;
   /** Number of steps between checkpoints; 0 disables saving by steps. Default: 0. */
-  saveEvery?: number;
+  saveEvery?: number | undefined;
   /** Number of checkpoints of the run to keep, at least 2, in addition to those marked to be kept always. Default: 4. */
-  saveTotalLimit?: number;
+  saveTotalLimit?: number | undefined;
   /** Number of steps between samples; 0 disables them. Default: 0. */
-  sampleEvery?: number;
+  sampleEvery?: number | undefined;
   /** Prompt of these samples. Default: ''. */
-  samplePrompt?: string;
+  samplePrompt?: string | undefined;
   /** Other options of these samples. */
-  sample?: SampleOptions;
+  sample?: SampleOptions | undefined;
   /** Reaction to a step whose loss or gradient is not finite: such a step changes nothing, then the run stops or continues. Default: 'stop'. */
-  onNonFinite?: 'stop' | 'skip';
+  onNonFinite?: 'stop' | 'skip' | undefined;
 }
 
 /** Checks an object whose `type` determines its keys. Without a type the keys are checked by `untyped`, if given; otherwise the type is required. */

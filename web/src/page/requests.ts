@@ -6,35 +6,35 @@ import { badOption } from '../protocol/errors.js';
 
 /** Selection of tensors by their names in the files. If nothing is included, all are; an exclusion overrides any inclusion. */
 export interface ImportSelection {
-  includeStateKeys?: readonly string[];
-  excludeStateKeys?: readonly string[];
+  includeStateKeys?: readonly string[] | undefined;
+  excludeStateKeys?: readonly string[] | undefined;
   /** Patterns in which `*` matches any text, `?` one character and `{a,b}` either alternative; the whole name must match. */
-  includePatterns?: readonly string[];
-  excludePatterns?: readonly string[];
+  includePatterns?: readonly string[] | undefined;
+  excludePatterns?: readonly string[] | undefined;
   /** Warns about an excluded name that does not exist instead of refusing the request. Default: false. */
-  allowUnknownExcludes?: boolean;
+  allowUnknownExcludes?: boolean | undefined;
 }
 /** New names of tensors. All are applied at once, so two names may be exchanged. */
 export interface KeyRemap {
   /** Maps names in the files to names in the model. */
-  sourceToTarget?: Readonly<Record<string, string>>;
+  sourceToTarget?: Readonly<Record<string, string>> | undefined;
   /** Renames the optimizer state of a parameter along with the parameter. Default: false. */
-  renameState?: boolean;
+  renameState?: boolean | undefined;
 }
 /** Selects the tensors to import from a model's files, and their names. */
 export interface ImportRequest {
-  selection?: ImportSelection;
-  keyRemap?: KeyRemap;
+  selection?: ImportSelection | undefined;
+  keyRemap?: KeyRemap | undefined;
   /** Reading of tensors: all at once, or each when it is needed. Default: 'eager'. */
-  materializationPolicy?: 'eager' | 'deferred';
+  materializationPolicy?: 'eager' | 'deferred' | undefined;
   /** Treatment of an incomplete parameter group: refuse it, or take its weights without optimizer state. Default: 'require_complete'. */
-  groupPolicy?: 'require_complete' | 'weights_only';
+  groupPolicy?: 'require_complete' | 'weights_only' | undefined;
   /** Treatment of NaN and infinity in the weights. Default: 'warn'. */
-  nonFinite?: 'warn' | 'refuse';
+  nonFinite?: 'warn' | 'refuse' | undefined;
   /** Comparison of stated digests: with all values, or only the headers. Default: 'full'. */
-  verify?: 'full' | 'header';
+  verify?: 'full' | 'header' | undefined;
   /** Names of the tensors: as in the files, or Hugging Face's. Default: 'source'. */
-  names?: 'source' | 'hf';
+  names?: 'source' | 'hf' | undefined;
 }
 
 const isText = (value: unknown): boolean => typeof value === 'string';

@@ -28,10 +28,10 @@ export interface RowsOptions extends TrainOptions {
   /** Computes the metric of a row. It may query the model itself, for example through `chat`: nothing else runs in the meantime. */
   metric: (row: ScoredRow) => number | Promise<number>;
   /** Number of most likely tokens per position that are passed to the metric, at most 20. Default: 0. */
-  top?: number;
+  top?: number | undefined;
   /** Evaluates the base model, without the adapter that is attached to it or being trained. Default: false. */
-  base?: boolean;
-  signal?: AbortSignal;
+  base?: boolean | undefined;
+  signal?: AbortSignal | undefined;
 }
 
 /** Result of an evaluation of rows. */

@@ -14,44 +14,44 @@ export interface CreateOptions extends TrainOptions, DriveOptions, Call {
   /** Training data: one file or several; parts of a mixture may have a weight. */
   data: DataInput;
   /** Validation data, used in place of a share of `data`. Default: none. */
-  validationData?: DataInput;
+  validationData?: DataInput | undefined;
   /** Name of the run in lists. Default: the name of the data. */
-  label?: string;
+  label?: string | undefined;
   /** Stores the data with the checkpoints (up to 64 MiB), so that the run can be resumed without passing them again. Default: true. */
-  keepData?: boolean;
+  keepData?: boolean | undefined;
   /** Trains even if some weights in the files are not finite. Default: the option passed to `openModel`, or false. */
-  allowNonFinite?: boolean;
+  allowNonFinite?: boolean | undefined;
 }
 /** Options of `Trainer.resume`. */
 export interface ResumeOptions extends WorkerOptions, Call {
   /** Identifier of the run, from `Trainer.runId` or a list of checkpoints. */
   run: string;
   /** Generation of the checkpoint. Default: the newest complete one. */
-  generation?: number;
+  generation?: number | undefined;
   /**
    * The same training data, needed only if the run does not store them; or, with `override: ['data']`, other data, whose order starts from the
    * beginning.
    */
-  data?: DataInput;
+  data?: DataInput | undefined;
   /** The same validation data, if `data` is given. */
-  validationData?: DataInput;
+  validationData?: DataInput | undefined;
   /**
    * Files of the base model of an adapter, under any names. Needed only if they cannot be found again: this page has not read them, and they were
    * neither URLs nor handles that may still be read.
    */
-  base?: FilesInput;
+  base?: FilesInput | undefined;
   /** Verification of the base: every piece is compared, or, of a large base, only size and header; later checkpoints record this. Default: 'full'. */
-  verify?: 'full' | 'header';
+  verify?: 'full' | 'header' | undefined;
   /**
    * Changes to the run's options. A difference from the checkpoint is CHECKPOINT_MISMATCH, unless it only shapes the rest of a `wsd` or `infinite`
    * schedule or is named by `override`.
    */
-  settings?: TrainOptions;
+  settings?: TrainOptions | undefined;
   /**
    * Names of options that `settings` may change: `'learningRate'`, `'optimizer.weightDecay'`, `'optimizer'` as a whole, `'data'`, or `'all'`.
    * Default: none.
    */
-  override?: readonly string[];
+  override?: readonly string[] | undefined;
 }
 /** Estimated GPU memory of a run. */
 export interface Estimate {
