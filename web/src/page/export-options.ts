@@ -39,7 +39,9 @@ export interface ExportOptions extends Call {
   encoding?: 'numbers' | 'base64' | undefined;
   /** Writes NaN and infinity if the format can represent them. Default: false. */
   allowNonFinite?: boolean | undefined;
-  /** Name of the file and of the model in it. Default: 'model'. */
+  /**
+   * Name of the file and of the model in it. Each control or bidi character becomes `-`, and 120 bytes of UTF-8 are kept. Default: 'model'.
+   */
   name?: string | undefined;
   /** Statements for the model card, README.md, in addition to the measurements. */
   card?: ModelCard | undefined;

@@ -3,6 +3,7 @@ import { among, objectOf, positiveInteger, translate, truth, words } from './che
 import type { Checks } from './checks.js';
 import { badOption, sinkFault } from '../protocol/errors.js';
 import { isOf } from '../protocol/brand.js';
+import { plainName } from '../protocol/file-names.js';
 import { json } from '../protocol/json.js';
 import { buffer, missing, target as parseTarget } from '../protocol/parse.js';
 import { EXPORT_FORMATS, EXPORT_WORDS } from '../protocol/generated/exports.js';
@@ -24,7 +25,7 @@ const EXPORT: Checks = {
   manifest: truth,
   requantise: truth,
   allowNonFinite: truth,
-  name: words,
+  name: (value, path) => plainName(String(words(value, path))),
   card: inside({ name: words, license: words, baseModel: words, data: words, text: words }),
 };
 

@@ -1,4 +1,5 @@
 /** Names from files, which may become names of files again, but never paths. */
+import { plainName } from '../../protocol/file-names.js';
 
 /** Returns whether a name is a plain file name, without a path, on every system. */
 export function isFileName(name: string): boolean {
@@ -9,8 +10,4 @@ export function isFileName(name: string): boolean {
 export const isRunId = (id: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(id);
 
 /** Returns a label in a form that is safe in a file name. */
-export const asFileName = (label: string): string =>
-  label
-    .replace(/[/\\:*?"<>|\p{Cc}\p{Cf}]/gu, '-')
-    .replace(/^\.+/, '-')
-    .slice(0, 100) || 'run';
+export const asFileName = (label: string): string => plainName(label.replace(/[/\\:*?"<>|]/g, '-').replace(/^\.+/, '-')) || 'run';
