@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 
-import { newModel } from '../src/index.js';
+import { inspectData, Model, newModel, Trainer } from '../src/index.js';
 import type { CreateOptions } from '../src/index.js';
 import { OWNER, ownerOf } from '../src/protocol/protocol.js';
 import { refuse } from './fake-calls.js';
@@ -9,6 +9,16 @@ import { channel, fakeWorker, received } from './channel.js';
 import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
 
 describe('trainer', () => {
+  it('a_model_of_another_copy_of_the_package_is_named_as_that', async () => {
+    vi.resetModules();
+    const { newModel: newOther } = await import('../src/index.js');
+    using model = await newOther(SHAPE, TEXT, { worker: fakeWorker });
+    expect(model).not.toBeInstanceOf(Model);
+    for (const call of [Trainer.create({ model, data: TEXT, steps: 1 }), Trainer.estimate(model), inspectData(TEXT, { model })]) {
+      await expect(call).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'model' } });
+      await expect(call).rejects.toThrow('a model of another copy of the package');
+    }
+  });
   it('run_yields_every_step_and_ends_done', async () => {
     await using trainer = await trainerOf();
     const events = await collect(trainer.run());

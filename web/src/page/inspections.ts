@@ -9,13 +9,13 @@ import type { DataInput } from './data-inputs.js';
 import { toSources } from './inputs.js';
 import type { FilesInput } from './inputs.js';
 import { signalOf } from './request-inputs.js';
-import { Model } from './model.js';
+import { checkModel } from './model.js';
+import type { Model } from './model.js';
 import { openingOf } from './opening.js';
 import type { OpenOptions } from './opening.js';
 import { trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { DataInspection, FileSummary } from '../protocol/data-report.js';
-import { badOption } from '../protocol/errors.js';
 import { json } from '../protocol/json.js';
 import { ADAPTER } from '../protocol/generated/kinds.js';
 import type { InspectReport, Receipt } from '../protocol/reports.js';
@@ -90,7 +90,7 @@ export async function inspectData(data: DataInput, options: DataOptions = {}): P
     worker,
     ...settings
   } = optionsOf(options, 'the inspection');
-  if (model !== undefined && !(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
+  if (model !== undefined) checkModel(model);
   const signal = signalOf(own, data, validationData);
   naturalNumber(show, 'show');
   trainSettings(settings);

@@ -3,6 +3,7 @@ import { chatted, detokenized, scored } from './asking.js';
 import type { Asker, ChatMessage, ChatOptions, Scorable, ScoreOptions } from './asking.js';
 import { planned, words } from './checks.js';
 import { unlessAborted } from '../protocol/abort.js';
+import { brandOf } from '../protocol/brand.js';
 import { aborted, badOption, fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import type { Exports } from './export-options.js';
@@ -258,6 +259,15 @@ export class Model {
   [Symbol.dispose](): void {
     this.dispose();
   }
+}
+
+/** @internal Checks that `given` is a model, and one of this copy of the package: another copy's worker and private fields cannot be reached. */
+export function checkModel(given: unknown): asserts given is Model {
+  if (given instanceof Model) return;
+  const expected = 'a model of openModel or newModel';
+  if (brandOf(given) !== 'Model') throw badOption('model', expected, given);
+  const found = 'a model of another copy of the package, which this page has loaded twice';
+  throw fault('option.invalid', { subject: 'model', expected, found }, { path: 'model' });
 }
 
 /** How a model was opened. */

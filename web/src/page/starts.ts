@@ -8,7 +8,7 @@ import { toSources } from './inputs.js';
 import { signalOf } from './request-inputs.js';
 import { Link } from './link.js';
 import type { Owner } from './link.js';
-import { Model } from './model.js';
+import { checkModel } from './model.js';
 import { adapterSources, resumeSettings, trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { SessionInfo } from '../protocol/reports.js';
@@ -50,7 +50,7 @@ async function locked(run: string, start: (lock: RunLock) => Promise<Started>): 
 
 export async function created(options: CreateOptions): Promise<Started> {
   const { model, data, validationData, label, keepData = true, signal: own, onProgress, ...rest } = optionsOf(options, 'the start');
-  if (!(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
+  checkModel(model);
   const { allowNonFinite = model.allowNonFinite, ...settings } = rest;
   truth(keepData, 'keepData');
   if (label !== undefined) words(label, 'label');

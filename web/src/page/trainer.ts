@@ -10,7 +10,8 @@ import type { DataInput } from './data-inputs.js';
 import type { Link } from './link.js';
 import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
-import { Model } from './model.js';
+import { checkModel } from './model.js';
+import type { Model } from './model.js';
 import { adapterSources, sampleJson, trainSettings } from './options.js';
 import { signalOf } from './request-inputs.js';
 import type { TrainOptions } from './options.js';
@@ -104,7 +105,7 @@ export class Trainer extends EventTarget {
 
   /** Estimates the GPU memory of a run with these options, before any is allocated. */
   static async estimate(model: Model, options: TrainOptions = {}): Promise<Estimate> {
-    if (!(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
+    checkModel(model);
     const signal = signalOf(undefined, options.adapter?.from);
     const ask = { config: trainSettings(options).config, adapter: await adapterSources(options, signal) };
     const { needBytes, parts } = await model.call('model.estimate', ask, { signal });
