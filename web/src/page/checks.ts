@@ -113,9 +113,9 @@ export function together(work: readonly (() => void)[]): void {
   throw rest.length === 0 ? first : withDetail(first, {}, faults.map(({ message }) => message).join(' '));
 }
 
-/** Returns the given options under Rust's names. An unknown key is an error; an undefined value is omitted. */
+/** Returns the given options under Rust's names, without a prototype. An unknown key is an error; an undefined value is omitted. */
 export function translate(given: object, checks: Checks, path: string): Record<string, unknown> {
-  const result: Record<string, unknown> = {};
+  const result = Object.create(null) as Record<string, unknown>;
   const read =
     ([key, value]: [string, unknown]) =>
     (): void => {

@@ -139,7 +139,7 @@ export interface GivenData {
 /** @internal Adds the weights of the data to the settings of a run; giving them in both places is an error. */
 export function withWeights<T extends { dataWeights?: number[] | undefined }>(settings: T, weights: number[] | undefined): T {
   if (weights === undefined) return settings;
-  if (settings.dataWeights !== undefined) throw badOption('dataWeights', 'weights here or with the files of data', 'both');
+  if (own(settings).dataWeights !== undefined) throw badOption('dataWeights', 'weights here or with the files of data', 'both');
   return { ...settings, dataWeights: weights };
 }
 

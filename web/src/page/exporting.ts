@@ -10,7 +10,7 @@ import { EXPORT_FORMATS, EXPORT_WORDS } from '../protocol/generated/exports.js';
 import type { Ask, Reply } from '../protocol/protocol.js';
 import { toSources } from './inputs.js';
 import { signalOf } from './request-inputs.js';
-import { optionsOf } from './given.js';
+import { optionsOf, own } from './given.js';
 import type { LinkOptions } from './link.js';
 import { inside } from './requests.js';
 import type { ExportOptions, Exports, ExportTarget } from './export-options.js';
@@ -46,8 +46,11 @@ type Exporting = (ask: Ask<'model.export'>, options: LinkOptions) => Promise<Rep
  * `adapting`, formats other than GGUF accept a base too, into which the adapter is merged.
  */
 export function exportsOf(call: Exporting, usual?: boolean, adapting = false): Exports {
-  const written = async (options: ExportOptions | undefined, to: Reaching): Promise<Written> =>
-    exported(call, { ...objectOf(options ?? {}, 'options'), allowNonFinite: options?.allowNonFinite ?? usual }, to, adapting);
+  const written = async (options: ExportOptions = {}, to: Reaching): Promise<Written> => {
+    objectOf(options, 'options');
+    const { allowNonFinite = usual } = own(options);
+    return exported(call, { ...options, allowNonFinite }, to, adapting);
+  };
   return {
     exportTo: async (target, options) => (await written(options, (work) => reaching(target, work))).receipt,
     export: async (options) => (await written(options, (work) => work({ container: 'zip' }, {}))).files[0]?.blob ?? new Blob(),
@@ -56,11 +59,12 @@ export function exportsOf(call: Exporting, usual?: boolean, adapting = false): E
 }
 
 /** Asks the worker to write the model to a place, piece by piece. */
-async function exported(call: Exporting, all: ExportOptions, to: Reaching, adapting: boolean): Promise<Written> {
-  const { base, signal: own, onProgress, ...given } = optionsOf(all, 'the export');
-  const signal = signalOf(own, base);
-  const options = translate(given, EXPORT, '');
-  const { format = 'safetensors' } = given;
+async function exported(call: Exporting, given: ExportOptions, to: Reaching, adapting: boolean): Promise<Written> {
+  const all = optionsOf(given, 'the export');
+  const { base, signal: ofCall, onProgress, ...rest } = all;
+  const signal = signalOf(ofCall, base);
+  const options = translate(rest, EXPORT, '');
+  const { format = 'safetensors' } = all;
   // Only an adapter is merged into a base that is a folder.
   const misplaced =
     base !== undefined && !adapting && EXPORT_FORMATS[format].ending === ''

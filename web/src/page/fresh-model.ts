@@ -2,6 +2,7 @@
 import { among, positive, positiveInteger, translate, truth } from './checks.js';
 import { json } from '../protocol/json.js';
 import { badOption } from '../protocol/errors.js';
+import { own } from './given.js';
 
 export interface ModelShape {
   /** Architecture. qwen2 is llama with biases on q, k and v; qwen3 is llama with norms on q and k. Default: 'llama'. */
@@ -56,11 +57,11 @@ const GPT2_NAMES: Record<string, string | undefined> = {
 /** @internal Returns the model's config.json without `vocab_size`, which the tokenizer determines. */
 export function modelJson(shape: ModelShape): string {
   const { architecture = 'llama', ...given } = translate(shape, SHAPE, 'shape');
-  const { hiddenSize, numHiddenLayers, numAttentionHeads } = shape;
+  const { hiddenSize, numHiddenLayers, numAttentionHeads, headDim } = own(shape);
   for (const [key, value] of Object.entries({ hiddenSize, numHiddenLayers, numAttentionHeads })) {
     if (value === undefined) throw badOption(`shape.${key}`, 'an integer >= 1', value);
   }
-  if (shape.headDim === undefined && hiddenSize % numAttentionHeads !== 0) {
+  if (headDim === undefined && hiddenSize % numAttentionHeads !== 0) {
     throw badOption('shape.hiddenSize', `a multiple of numAttentionHeads ${numAttentionHeads}`, hiddenSize);
   }
   const shared = { max_position_embeddings: 256, norm_eps: 1e-5, initializer_range: 0.02 };

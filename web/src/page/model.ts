@@ -8,7 +8,7 @@ import { aborted, badOption, fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import type { Exports } from './export-options.js';
 import { exportsOf } from './exporting.js';
-import { optionsOf } from './given.js';
+import { optionsOf, own } from './given.js';
 import type { DataInput } from './data-inputs.js';
 import { Link } from './link.js';
 import type { LinkOptions, Owner } from './link.js';
@@ -90,7 +90,7 @@ export class Model {
 
   /** @internal Opens a model with `open`, in a worker of its own. */
   static async open(worker: WorkerOptions, open: Open, call: CallOptions, kept: Kept = {}): Promise<Model> {
-    return new Model(await opened(worker, open, call), open, kept);
+    return new Model(await opened(worker, open, call), open, own(kept));
   }
 
   /** Architecture, tensors, configuration, tokenizer. */

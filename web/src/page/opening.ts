@@ -44,7 +44,7 @@ const GRACE_MILLIS = 100;
 /** Splits the options of a call with these inputs, which may have signals of their own. */
 function split(all: WorkerCall, ...inputs: unknown[]): { worker: WorkerOptions; call: CallOptions } {
   const { signal, onProgress, ...rest } = own(all);
-  return { worker: workerOptions(own(rest)), call: { signal: signalOf(signal, ...inputs), onProgress, graceMillis: GRACE_MILLIS } };
+  return { worker: workerOptions(rest), call: { signal: signalOf(signal, ...inputs), onProgress, graceMillis: GRACE_MILLIS } };
 }
 
 /** Opens a GGUF file, or the files of one Hugging Face folder, by their names. */

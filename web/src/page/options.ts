@@ -14,6 +14,7 @@ import {
   words,
 } from './checks.js';
 import type { Check, Checks } from './checks.js';
+import { own } from './given.js';
 import { badOption } from '../protocol/errors.js';
 import { json } from '../protocol/json.js';
 import { ADAPTER, BLOCK_COORDINATE, COLUMNS, GROUP, OPTIMIZERS, RUN, SAMPLE, SCHEDULES } from '../protocol/generated/kinds.js';
@@ -170,7 +171,7 @@ export function sampleJson(options: SampleOptions): string {
 function settings(train: object): Record<string, unknown> {
   const { lr_scheduler: chosen, warmup_steps: warmupSteps, ...rest } = translate(train, TRAIN, '');
   if (chosen === undefined && warmupSteps === undefined) return rest;
-  const schedule: Record<string, unknown> = { ...objectOf(chosen ?? {}, 'lrScheduler') };
+  const schedule: Record<string, unknown> = own({ ...objectOf(chosen ?? {}, 'lrScheduler') });
   if (warmupSteps !== undefined) {
     if (schedule['warmup_steps'] !== undefined) throw badOption('warmupSteps', 'it once, here or in lrScheduler', warmupSteps);
     schedule['warmup_steps'] = warmupSteps;
@@ -178,11 +179,14 @@ function settings(train: object): Record<string, unknown> {
   return { ...rest, schedule };
 }
 
+/** Returns the files of the adapter in these settings. */
+const adapterFiles = (settings: TrainOptions): FilesInput | undefined => own<AdapterOptions>(own(settings).adapter ?? {}).from;
+
 /** @internal Returns the changes for a resume: keys of `TrainConfig` as JSON, and Rust's names of the keys that may differ from the checkpoint. */
 export function resumeSettings(changes: TrainOptions, override: readonly string[]): { config: string; override: string[] } {
   if (!Array.isArray(override)) throw badOption('override', 'a list of option names', override);
   const config = settings(objectOf(changes, 'settings'));
-  if (changes.adapter?.from !== undefined) throw badOption('settings.adapter.from', 'it for a new run only', 'files');
+  if (adapterFiles(changes) !== undefined) throw badOption('settings.adapter.from', 'it for a new run only', 'files');
   const core = (name: unknown, index: number): string =>
     snake(String(words(name, `override[${index}]`)))
       .replace(/^lr_scheduler\b/, 'schedule')
@@ -191,8 +195,10 @@ export function resumeSettings(changes: TrainOptions, override: readonly string[
 }
 
 /** @internal Returns the files of the adapter that a run starts from. */
-export const adapterSources = async ({ adapter: given }: TrainOptions, signal?: AbortSignal): Promise<SourceSpec[]> =>
-  given?.from === undefined ? [] : toSources(given.from, 'adapter.from', signal);
+export async function adapterSources(settings: TrainOptions, signal?: AbortSignal): Promise<SourceSpec[]> {
+  const files = adapterFiles(settings);
+  return files === undefined ? [] : toSources(files, 'adapter.from', signal);
+}
 
 /** @internal Returns the core's `TrainConfig` as JSON, and the settings of the loop. Unknown keys are BAD_OPTION. */
 export function trainSettings(given: TrainOptions & DriveOptions): { config: string; driver: Driver } {
@@ -211,7 +217,7 @@ export function trainSettings(given: TrainOptions & DriveOptions): { config: str
     samplePrompt = '',
     sample = {},
     onNonFinite = 'stop',
-  } = given;
+  } = own(given);
   if (!autosave && saveEvery > 0) throw badOption('saveEvery', '0 with autosave: false', saveEvery);
   const driver = {
     logEvery,

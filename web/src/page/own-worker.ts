@@ -12,14 +12,14 @@ const GRACE_MILLIS = 50;
 /** @internal Returns the options of a call that starts its own worker, checked before anything is read or started. */
 export function workerCall<T extends WorkerCall>(call: T): T {
   const { signal: _, onProgress: __, ...worker } = own(call);
-  workerOptions(own(worker));
+  workerOptions(worker);
   return own(call);
 }
 
 /** @internal Sends one request to a new worker and returns the reply. */
 export async function asked<T extends Tag>(tag: T, ask: Ask<T>, call: WorkerCall, moved: CallOptions = {}): Promise<Reply<T>> {
   const { signal, onProgress, ...worker } = optionsOf(call, tag);
-  const connection = await spawn(workerOptions(own(worker)), signal);
+  const connection = await spawn(workerOptions(worker), signal);
   try {
     return await connection.call(tag, ask, { signal, onProgress, graceMillis: GRACE_MILLIS, ...moved });
   } finally {

@@ -102,7 +102,7 @@ export class Connection {
       this.#post({ type: 'cancel', id });
       if (graceMillis !== undefined) timer = setTimeout(() => this.#giveUp(id, tag), graceMillis);
     };
-    signal?.addEventListener('abort', cancel, { once: true });
+    signal?.addEventListener('abort', cancel);
     return answered
       .finally(() => {
         clearTimeout(timer);

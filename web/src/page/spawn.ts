@@ -1,6 +1,6 @@
 import { addressOf, refusedWorker, trusted } from './addresses.js';
 import type { Address, TrustedAddress } from './addresses.js';
-import { callable, listening } from './given.js';
+import { callable, listening, own } from './given.js';
 import { keepCore, keepScript, keptCore, keptScript } from './kept.js';
 import { Loading } from './loading.js';
 import { isOf } from '../protocol/brand.js';
@@ -48,7 +48,8 @@ const isWorker = (given: unknown): given is Worker =>
   ['postMessage', 'addEventListener'].every((method) => typeof Reflect.get(given, method) === 'function');
 
 /** @internal Returns the given options after checking that all are known and of the right kind. */
-export function workerOptions(given: WorkerOptions): WorkerOptions {
+export function workerOptions(all: WorkerOptions): WorkerOptions {
+  const given = own(all);
   const extra = Object.keys(given).find((key) => !KEYS.includes(key));
   if (extra !== undefined) throw badOption(extra, `one of ${KEYS.join(', ')}`, extra);
   const { wasmUrl, wasmBinary, workerUrl, worker } = given;

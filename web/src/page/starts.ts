@@ -49,9 +49,10 @@ async function locked(run: string, start: (lock: RunLock) => Promise<Started>): 
 }
 
 export async function created(options: CreateOptions): Promise<Started> {
-  const { model, data, validationData, label, keepData = true, signal: own, onProgress, ...rest } = optionsOf(options, 'the start');
+  const given = optionsOf(options, 'the start');
+  const { model, data, validationData, label, keepData = true, allowNonFinite: _, signal: own, onProgress, ...settings } = given;
   checkModel(model);
-  const { allowNonFinite = model.allowNonFinite, ...settings } = rest;
+  const { allowNonFinite = model.allowNonFinite } = given;
   truth(keepData, 'keepData');
   if (label !== undefined) words(label, 'label');
   truth(allowNonFinite, 'allowNonFinite');
@@ -91,8 +92,8 @@ export async function resumed(options: ResumeOptions): Promise<Started> {
   words(run, 'run');
   if (generation !== undefined) naturalNumber(generation, 'generation');
   const worker = workerOptions(rest);
-  const changesWith = (more: TrainOptions | undefined): { config?: string; override?: string[] } =>
-    more === undefined && override.length === 0 ? {} : resumeSettings(more ?? {}, override);
+  const changesWith = (more: TrainOptions | undefined): { config: string | undefined; override: string[] | undefined } =>
+    more === undefined && override.length === 0 ? { config: undefined, override: undefined } : resumeSettings(more ?? {}, override);
   let changes = changesWith(settings);
   if (changes.override?.includes('data') === true && data === undefined)
     throw badOption('data', "other data, as override names 'data'", data);

@@ -5,7 +5,7 @@ import { aborted, badOption } from '../protocol/errors.js';
 import { dropBase } from './bases.js';
 import type { Exports } from './export-options.js';
 import { exportsOf } from './exporting.js';
-import { optionsOf } from './given.js';
+import { optionsOf, own } from './given.js';
 import type { DataInput } from './data-inputs.js';
 import type { Link } from './link.js';
 import { RunLoop } from './loop.js';
@@ -134,8 +134,8 @@ export class Trainer extends EventTarget {
 
   /** Trains and yields every event until the run is done, stopped or aborted. Leaving the `for await` loop pauses the run. */
   run(options: RunOptions = {}): AsyncGenerator<TrainerEvent, void> {
-    objectOf(options, 'options');
-    if (options.maxSteps !== undefined) positiveInteger(options.maxSteps, 'maxSteps');
+    const { maxSteps } = own(objectOf(options, 'options') as RunOptions);
+    if (maxSteps !== undefined) positiveInteger(maxSteps, 'maxSteps');
     return this.#ran(options);
   }
 

@@ -7,7 +7,7 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefin
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(aborted(what));
     if (signal.aborted) stop();
-    signal.addEventListener('abort', stop, { once: true });
+    signal.addEventListener('abort', stop);
     void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
   });
 }

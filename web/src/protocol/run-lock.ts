@@ -14,6 +14,8 @@ export interface RunLock {
 const nameOfLock = (run: string): string => `tabtune:${run}`;
 /** Name of a lock held around the run's own lock while leftovers are removed, so that a start can distinguish a sweep from a tab that trains. */
 const nameOfSweep = (run: string): string => `tabtune-sweep:${run}`;
+/** Keys that the browser would otherwise find on `Object.prototype`, which some libraries extend. */
+const OWN_KEYS = { signal: undefined };
 const lockManager = (): LockManager | undefined => globalThis.navigator?.locks;
 
 /** Time limit for a sweep in another tab to release the lock. */
@@ -36,7 +38,7 @@ export async function lockRun(run: string): Promise<RunLock> {
   }
   if (lock === 'held') {
     // Granted immediately if no sweep is in progress.
-    const swept = locks.request(nameOfSweep(run), { mode: 'shared' }, () => undefined);
+    const swept = locks.request(nameOfSweep(run), { mode: 'shared', ...OWN_KEYS }, () => undefined);
     await limited<unknown>(swept, SWEEP_MILLIS, () => undefined).catch(() => undefined);
     lock = await take();
   }
@@ -48,7 +50,7 @@ export async function lockRun(run: string): Promise<RunLock> {
 function taken(locks: LockManager, run: string): Promise<RunLock | 'held'> {
   return new Promise((resolve, reject) => {
     locks
-      .request(nameOfLock(run), { mode: 'exclusive', ifAvailable: true }, (lock) => {
+      .request(nameOfLock(run), { mode: 'exclusive', ifAvailable: true, ...OWN_KEYS }, (lock) => {
         if (lock === null) return resolve('held');
         return new Promise<void>((free) => resolve({ run, release: () => free() }));
       })
