@@ -4,7 +4,8 @@ import type { CheckpointInfo, HistoryEntry, SavedRuns, Trainer } from 'tabtune';
 
 import { ask } from '../ask.js';
 import { byId, download } from '../dom.js';
-import { onDrop } from '../drop.js';
+import { onChoice, onDrop } from '../drop.js';
+import type { Take } from '../drop.js';
 import { bytes, grouped } from '../format.js';
 import { pickFolder } from '../pick.js';
 import { progressOf, showFault } from '../words.js';
@@ -31,14 +32,9 @@ export class CheckpointPanel {
   readonly #fault = byId('kept-fault', HTMLElement);
 
   constructor(private readonly around: Surroundings) {
-    const input = byId('checkpoint-files', HTMLInputElement);
-    input.addEventListener('change', () => {
-      const files = [...(input.files ?? [])];
-      // Allows the same files to be chosen again.
-      input.value = '';
-      this.#act(() => this.#import(files));
-    });
-    onDrop(byId('drop-checkpoint', HTMLElement), (files) => this.#act(() => this.#import(files)));
+    const take: Take = (files, left) => this.#act(() => this.#import(files, left));
+    onChoice(byId('checkpoint-files', HTMLInputElement), take);
+    onDrop(byId('drop-checkpoint', HTMLElement), take, (thrown) => this.#complain(thrown));
     byId('persist', HTMLButtonElement).addEventListener('click', () => this.#act(() => this.persist()));
   }
 
@@ -156,12 +152,12 @@ export class CheckpointPanel {
     if (answer === 'remove') await (await this.#shelf(run)).remove(all ? undefined : info.generation);
   }
 
-  async #import(files: File[]): Promise<void> {
+  async #import(files: File[], left: string): Promise<void> {
     const [first] = files;
-    if (!first) return;
+    if (!first) return this.around.say(left);
     const onProgress = (progress: Parameters<typeof progressOf>[0]): void => this.around.say(progressOf(progress));
     const { label, step } = await (await this.#store()).importFile(files.length === 1 ? first : files, { onProgress });
-    this.around.say(`Imported: ${escaped(label)}, step ${grouped(step)}.`);
+    this.around.say(`Imported: ${escaped(label)}, step ${grouped(step)}. ${left}`.trim());
   }
 
   /** Asks the browser for persistent storage; must be called within a click. */
@@ -179,8 +175,10 @@ export class CheckpointPanel {
     const room = usage === undefined || quota === undefined ? '' : `${bytes(usage)} used of ${bytes(quota)} that this browser allows. `;
     const promise = persisted
       ? 'The browser has promised to keep it.'
-      : `${this.#refused ? 'The browser was asked to keep it and did not promise: it' : 'The browser'} may clear it when the disk is full. Download what you want to keep.`;
+      : persisted === undefined
+        ? 'This browser does not say how much it stores, and may clear it at any time. Download what you want to keep.'
+        : `${this.#refused ? 'The browser was asked to keep it and did not promise: it' : 'The browser'} may clear it when the disk is full. Download what you want to keep.`;
     byId('storage', HTMLElement).textContent = `${room}${promise}`;
-    byId('persist', HTMLButtonElement).hidden = persisted || this.#refused;
+    byId('persist', HTMLButtonElement).hidden = persisted !== false || this.#refused;
   }
 }

@@ -3,6 +3,7 @@ import { escaped, EXPORT_FORMATS } from 'tabtune';
 import type { ExportChoice, ExportOptions, ExportTarget, GgufType, ModelDetails, Receipt, Trainer } from 'tabtune';
 
 import { byId, download, make } from '../dom.js';
+import { onChoice } from '../drop.js';
 import { bytes, counted, grouped } from '../format.js';
 import { pickFile, pickFolder, picks } from '../pick.js';
 import { faultOf, progressOf } from '../words.js';
@@ -44,11 +45,16 @@ export class ExportPanel {
   #trainer: Trainer | undefined;
   #details: ModelDetails | undefined;
   #beside = false;
+  /** Files that were chosen as the base. */
+  #base: File[] = [];
   #writing: AbortController | undefined;
 
   constructor(private readonly say: (words: string) => void) {
     this.#choice.addEventListener('input', () => this.#chosen());
-    byId('x-base', HTMLInputElement).addEventListener('change', () => this.#chosen());
+    onChoice(byId('x-base', HTMLInputElement), (files) => {
+      this.#base = files;
+      this.#chosen();
+    });
     byId('x-folder', HTMLButtonElement).addEventListener('click', () => void this.#write(pickFolder));
     byId('x-file', HTMLButtonElement).addEventListener('click', () => void this.#write(() => pickFile(this.#name)));
     byId('x-download', HTMLButtonElement).addEventListener('click', () => void this.#write(undefined));
@@ -60,6 +66,7 @@ export class ExportPanel {
   async open(trainer: Trainer): Promise<void> {
     const details = await trainer.details();
     this.#beside = (await trainer.inspect()).adapter !== null;
+    if (trainer !== this.#trainer) this.#base = [];
     this.#trainer = trainer;
     this.#details = details;
     const option = (choice: ExportChoice, index: number): HTMLOptionElement[] =>
@@ -103,10 +110,6 @@ export class ExportPanel {
     byId('x-file', HTMLButtonElement).hidden = !picks('SaveFile');
     for (const id of ['x-folder', 'x-file', 'x-download']) byId(id, HTMLButtonElement).disabled = !ready;
     byId('x-close', HTMLButtonElement).textContent = this.#writing ? 'Cancel' : 'Close';
-  }
-
-  get #base(): File[] {
-    return [...(byId('x-base', HTMLInputElement).files ?? [])];
   }
 
   get #options(): ExportOptions {

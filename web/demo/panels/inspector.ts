@@ -3,7 +3,8 @@ import { escaped, inspectFiles } from 'tabtune';
 import type { FileReport, InspectReport } from 'tabtune';
 
 import { byId, make } from '../dom.js';
-import { onDrop } from '../drop.js';
+import { onChoice, onDrop } from '../drop.js';
+import type { Take } from '../drop.js';
 import { bytes, counted, grouped } from '../format.js';
 import { ruleName } from '../settings.js';
 import { begun, showFault } from '../words.js';
@@ -100,17 +101,13 @@ export class Inspector {
   readonly #fault = byId('inspect-fault', HTMLElement);
 
   constructor() {
-    const input = byId('inspect-files', HTMLInputElement);
-    input.addEventListener('change', () => {
-      const files = [...(input.files ?? [])];
-      // Allows the same files to be chosen again.
-      input.value = '';
-      void this.#inspect(files);
-    });
-    onDrop(byId('drop-inspect', HTMLElement), (files) => void this.#inspect(files));
+    const take: Take = (files, left) => void this.#inspect(files, left);
+    onChoice(byId('inspect-files', HTMLInputElement), take);
+    onDrop(byId('drop-inspect', HTMLElement), take, (thrown) => showFault(this.#fault, thrown));
   }
 
-  async #inspect(files: File[]): Promise<void> {
+  async #inspect(files: File[], left: string): Promise<void> {
+    byId('inspect-left', HTMLElement).textContent = left;
     if (files.length === 0) return;
     this.#running?.abort();
     const controller = new AbortController();

@@ -6,7 +6,8 @@ import austen from '../assets/pride-and-prejudice.txt?raw';
 import { strideOf } from '../curve.js';
 import type { Plan } from '../curve.js';
 import { byId, make } from '../dom.js';
-import { onDrop } from '../drop.js';
+import { onChoice, onDrop } from '../drop.js';
+import type { Take } from '../drop.js';
 import { suggestPrompt } from '../prompt.js';
 import { bytes, grouped, parameters } from '../format.js';
 import { contextOf, lengthFollows, proposeLength, scratchShape, suggestRate, trainOptions } from '../settings.js';
@@ -42,31 +43,21 @@ export class Setup {
   constructor(private readonly onPlan: (plan: Plan) => void) {
     const section = byId('setup', HTMLElement);
     section.addEventListener('input', () => this.refresh(250));
-    for (const [id, take] of [
-      ['model-files', (files: File[]) => this.#takeModel(files)],
-      ['data-file', (files: File[]) => this.#takeData(files)],
+    for (const [id, choice, take] of [
+      ['model', 'files', (files: File[]) => (this.#modelFiles = files)],
+      ['data', 'file', (files: File[]) => (this.#dataFiles = files)],
     ] as const) {
-      const input = byId(id, HTMLInputElement);
-      input.addEventListener('change', () => take([...(input.files ?? [])]));
+      const taken: Take = (files, left) => {
+        byId(`${id}-left`, HTMLElement).textContent = left;
+        if (files.length === 0) return;
+        take(files);
+        this.#fileCount += 1;
+        choose(id, choice);
+        this.refresh(0);
+      };
+      onChoice(byId(`${id}-${choice}`, HTMLInputElement), taken);
+      onDrop(byId(`drop-${id}`, HTMLElement), taken, (thrown) => showFault(this.#fault, thrown));
     }
-    onDrop(byId('drop-model', HTMLElement), (files) => this.#takeModel(files));
-    onDrop(byId('drop-data', HTMLElement), (files) => this.#takeData(files));
-  }
-
-  #takeModel(files: File[]): void {
-    if (files.length === 0) return;
-    this.#modelFiles = files;
-    this.#fileCount += 1;
-    choose('model', 'files');
-    this.refresh(0);
-  }
-
-  #takeData(files: File[]): void {
-    if (files.length === 0) return;
-    this.#dataFiles = files;
-    this.#fileCount += 1;
-    choose('data', 'file');
-    this.refresh(0);
   }
 
   get data(): DataInput {

@@ -1,0 +1,107 @@
+// How files and texts reach the demo: dropped, as a folder or in a field, and chosen again.
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from '@playwright/test';
+import { siteAndBrowser } from './hooks.mjs';
+
+const at = siteAndBrowser();
+
+const ready = (page) => page.waitForSelector('#start:enabled', { timeout: 180_000 });
+const says = (page, selector, words) =>
+  page.waitForFunction(([place, wanted]) => document.querySelector(place).textContent.includes(wanted), [selector, words], {
+    timeout: 60_000,
+  });
+
+/** Drops files or items on an element, as the browser itself delivers them. */
+async function drop(page, selector, data) {
+  const place = page.locator(selector);
+  await place.scrollIntoViewIfNeeded();
+  const { x, y, width, height } = await place.boundingBox();
+  const devtools = await page.context().newCDPSession(page);
+  for (const type of ['dragEnter', 'dragOver', 'drop'])
+    await devtools.send('Input.dispatchDragEvent', {
+      type,
+      x: x + width / 2,
+      y: y + height / 2,
+      data: { items: [], dragOperationsMask: 1, ...data },
+    });
+  await devtools.detach();
+}
+
+test('the files of a dropped folder are read, and what is not read is said', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tabtune-drop-'));
+  const { page, record } = await at.open('/demo/');
+  try {
+    for (const [name, text] of [
+      ['second.txt', 'Of arms and the man. '],
+      ['first.txt', 'Sing, goddess, the anger. '],
+      ['.hidden', 'no'],
+    ])
+      writeFileSync(join(folder, name), text.repeat(40));
+    mkdirSync(join(folder, 'drafts'));
+    writeFileSync(join(folder, 'drafts', 'third.txt'), 'x');
+    await ready(page);
+    await drop(page, '#drop-data', { files: [folder] });
+    await says(page, '#data-facts', 'first.txt, 1.0 kB; second.txt, 840 B');
+    assert.equal(await page.textContent('#data-left'), 'Not read: the folder drafts.');
+    await says(page, '#lesson-facts', 'first.txt: text; second.txt: text');
+    await drop(page, '#drop-inspect', { files: [folder] });
+    await says(page, '#inspect-report', 'second.txt');
+    assert.equal(await page.textContent('#inspect-left'), 'Not read: the folder drafts.');
+    assert.deepEqual(record.errors, []);
+  } finally {
+    rmSync(folder, { recursive: true });
+    await page.close();
+  }
+});
+
+test('a text that is dropped into a field goes there, and is no data', async () => {
+  const { page, record } = await at.open('/demo/');
+  await ready(page);
+  const text = { items: [{ mimeType: 'text/plain', data: 'dropped words' }] };
+  await page.fill('#prompt', '');
+  await drop(page, '#prompt', text);
+  assert.equal(await page.inputValue('#prompt'), 'dropped words');
+  await drop(page, '#drop-data', text);
+  await page.waitForTimeout(100);
+  assert.equal(await page.isChecked('input[name="data"][value="austen"]'), true);
+  assert.match(await page.textContent('#data-facts'), /embedded in this page/);
+  assert.equal(page.url(), `${at.site.url}/demo/`);
+  assert.deepEqual(record.errors, []);
+  await page.close();
+});
+
+test('each field of files is emptied, so that the same file can be chosen again after it changed', async () => {
+  const { page, record } = await at.open('/demo/');
+  await ready(page);
+  const file = (text) => ({ name: 'mine.txt', mimeType: 'text/plain', buffer: Buffer.from(text) });
+  await page.setInputFiles('#data-file', file('It is a truth. '.repeat(100)));
+  await says(page, '#data-facts', 'mine.txt, 1.5 kB');
+  await page.setInputFiles('#data-file', file('It is a truth. '.repeat(200)));
+  await says(page, '#data-facts', 'mine.txt, 3.0 kB');
+  await page.setInputFiles('#model-files', file('none'));
+  await page.setInputFiles('#inspect-files', file('none'));
+  await page.setInputFiles('#checkpoint-files', file('none'));
+  await page.setInputFiles('#x-base', file('none'));
+  // A browser tells of a choice only if it differs from what the field holds.
+  assert.deepEqual(await page.$$eval('input[type="file"]', (all) => all.map(({ id, files }) => [id, files.length])), [
+    ...['model-files', 'data-file', 'inspect-files', 'checkpoint-files', 'x-base'].map((id) => [id, 0]),
+  ]);
+  assert.deepEqual(record.errors, []);
+  await page.close();
+});
+
+test('a browser without navigator.storage says so in words', async () => {
+  const { page, record } = await at.open('/demo/', {
+    script: () => Object.defineProperty(Navigator.prototype, 'storage', { get: () => undefined }),
+  });
+  await ready(page);
+  await says(page, '#storage', 'This browser');
+  assert.equal(await page.isHidden('#kept-fault'), true);
+  assert.equal(await page.isHidden('#persist'), true);
+  assert.doesNotMatch(await page.textContent('main'), /undefined|TypeError/);
+  assert.deepEqual(record.errors, []);
+  await page.close();
+});
