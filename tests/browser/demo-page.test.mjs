@@ -1,9 +1,11 @@
-// How files and texts reach the demo: dropped, as a folder or in a field, and chosen again.
+// The demo as a page: how files and texts reach it, what it suggests, and how it looks on narrow screens, on paper and at other pixel ratios.
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { test } from '@playwright/test';
+import { root } from '../../web/toolchain.mjs';
 import { siteAndBrowser } from './hooks.mjs';
 
 const at = siteAndBrowser();
@@ -102,6 +104,66 @@ test('a browser without navigator.storage says so in words', async () => {
   assert.equal(await page.isHidden('#kept-fault'), true);
   assert.equal(await page.isHidden('#persist'), true);
   assert.doesNotMatch(await page.textContent('main'), /undefined|TypeError/);
+  assert.deepEqual(record.errors, []);
+  await page.close();
+});
+
+/** Returns the bytes of twenty equal rows, in each form that data have, with the beginning of what is learned of them. */
+function forms() {
+  const twenty = (row) => Array(20).fill(row);
+  const lines = (row) => twenty(JSON.stringify(row)).join('\n');
+  const pair = { prompt: 'Name the capital.', completion: 'It is Paris.' };
+  const chat = [
+    { role: 'user', content: 'Why?' },
+    { role: 'assistant', content: 'By scattering.' },
+  ];
+  const turns = [
+    { from: 'human', value: 'Who?' },
+    { from: 'gpt', value: 'A poet.' },
+  ];
+  const golden = (name) => readFileSync(join(root, 'tests/golden', name));
+  return {
+    fresh: [
+      ['pairs.json', JSON.stringify(twenty(pair)), 'It is Paris.'],
+      ['pairs.jsonl', lines(pair), 'It is Paris.'],
+      ['alpaca.json', JSON.stringify(twenty({ instruction: 'Translate.', input: 'Good day', output: 'Guten Tag' })), 'Guten Tag'],
+      ['texts.jsonl', lines({ id: 'x1', text: 'Sing, goddess.' }), 'Sing, goddess.'],
+      ['pairs.csv', `prompt,completion\n${twenty('Name it,Rome').join('\n')}`, 'Rome'],
+      ['pairs.tsv', `prompt\tcompletion\n${twenty('Name it\tOslo').join('\n')}`, 'Oslo'],
+      ['packed.json.gz', gzipSync(JSON.stringify(twenty({ text: 'Arms and the man.' }))), 'Arms and the man.'],
+      ['rows.parquet', golden('rows.parquet'), '1'],
+      ['plain.md', 'Call me Ishmael.\n'.repeat(40), 'Call me Ishmael.'],
+    ],
+    chats: [
+      ['chats.json', JSON.stringify(twenty({ messages: chat })), 'By scattering.'],
+      ['sharegpt.jsonl', lines({ conversations: turns }), 'A poet.'],
+    ],
+  };
+}
+
+test('the prompt of samples is the beginning of what is learned, in every form of data', async () => {
+  // A prompt that was typed before would stay.
+  const { page, record } = await at.open('/demo/', { script: () => localStorage.clear() });
+  await ready(page);
+  const suggests = async (/** @type {any[]} */ [name, content, prompt]) => {
+    await page.setInputFiles('#data-file', { name, mimeType: '', buffer: Buffer.from(content) });
+    const is = (wanted) => document.querySelector('#prompt').value === wanted;
+    await page.waitForFunction(is, prompt, { timeout: 20_000 }).catch(async () => {
+      assert.fail(`${name}: ${await page.inputValue('#prompt')} ${await page.textContent('#setup-fault')}`);
+    });
+  };
+  for (const form of forms().fresh) await suggests(form);
+  const folder = join(root, 'tests/golden/inputs/boundary');
+  await page.setInputFiles(
+    '#model-files',
+    readdirSync(folder).map((name) => join(folder, name)),
+  );
+  for (const form of forms().chats) await suggests(form);
+  // One that was typed stays.
+  await page.fill('#prompt', 'mine');
+  await page.check('input[name="data"][value="austen"]');
+  await says(page, '#lesson-facts', 'pride-and-prejudice');
+  assert.equal(await page.inputValue('#prompt'), 'mine');
   assert.deepEqual(record.errors, []);
   await page.close();
 });

@@ -1,51 +1,22 @@
-/** The prompt of samples: the beginning of the chosen text, until another prompt is typed. */
+/** The prompt of samples: the beginning of a text that is learned, until another prompt is typed. */
+import type { DataPreview } from 'tabtune';
+
 import { byId } from './dom.js';
 
 const LENGTH = 24;
-/** Number of bytes of a text that are read. */
-const BYTES = 8192;
-/** Number of bytes of a file of rows that are read; its first row may be long. */
-const ROW_BYTES = 1 << 20;
 
 /** Returns the value of a field that was suggested, not typed. */
 export const suggestionOf = (field: HTMLElement): string | undefined =>
   field.dataset['suggested'] ?? (field instanceof HTMLInputElement ? field.defaultValue : undefined);
 
-/** Keys of a row whose values are no text to begin with. */
-const NO_TEXT = ['role', 'from', 'type', 'id', 'name', 'tools'];
-
-/** Returns the first text of a row: that of its first message, its prompt, or whatever else it begins with. */
-function firstText(row: unknown): string {
-  if (typeof row === 'string') return row;
-  const parts: unknown[] = Array.isArray(row)
-    ? row
-    : typeof row === 'object' && row !== null
-      ? Object.entries(row).flatMap(([key, value]): unknown[] => (NO_TEXT.includes(key) ? [] : [value]))
-      : [];
-  for (const part of parts) {
-    const text = firstText(part);
-    if (text.trim() !== '') return text;
-  }
-  return '';
-}
-
-/** Returns the first text of a JSONL file's first example. */
-function ofExample(line: string): string {
-  try {
-    return firstText(JSON.parse(line));
-  } catch {
-    return '';
-  }
-}
-
 /**
  * Returns the first whole words of a text, or the first letters in a script without spaces. Every character comes from the text, since a model may
- * know no others.
+ * know no others; the last word of a text that is `cut` may not be whole.
  */
-export function beginning(text: string): string {
+export function beginning(text: string, cut = false): string {
   const line = text.split(/[\n\r\u2028\u2029]/).find((each) => each.trim() !== '') ?? '';
   const letters = Array.from(line.trim());
-  return letters.length <= LENGTH
+  return letters.length <= LENGTH && !(cut && text.endsWith(line))
     ? letters.join('')
     : letters
         .slice(0, LENGTH)
@@ -53,22 +24,36 @@ export function beginning(text: string): string {
         .replace(/(\s)\S*$/, '$1');
 }
 
-/** Returns the prompt of samples: the typed one, or else the beginning of the text. */
+/** Returns the prompt of samples: the typed one, or else the suggested one. */
 export function chosenPrompt(): string {
   const { value, placeholder } = byId('prompt', HTMLInputElement);
   return value || placeholder;
 }
 
-export async function promptOf(file: File): Promise<string> {
-  if (file.name.endsWith('.tokens')) return '';
-  if (!file.name.endsWith('.jsonl')) return beginning(await file.slice(0, BYTES).text());
-  const text = await file.slice(0, ROW_BYTES).text();
-  return beginning(ofExample(text.split('\n').find((line) => line.trim() !== '') ?? ''));
+/** A token that a tokenizer or a template writes around a text. */
+const isMark = (token: string): boolean => /^[<[].+[>\]]$/.test(token);
+
+/**
+ * Returns the prompt that data suggest: the beginning of the first text that a run learns to write, without the tokens that stand around it. The
+ * first token of a text, which nothing predicts, belongs to it.
+ */
+export function promptOf(preview: DataPreview, end: readonly string[]): string {
+  for (const { row, segments } of preview) {
+    const at = segments.findIndex(({ learned }) => learned);
+    const [before, written] = [segments[at - 1], segments[at]];
+    if (!written) continue;
+    const opening = at === 1 && before?.tokens.length === 1 && !isMark(before.text) ? before.text : '';
+    const marks = [...end, ...written.tokens.map(({ text }) => text).filter(isMark)];
+    const texts = marks.reduce((parts, mark) => parts.flatMap((part) => part.split(mark)), [`${opening}${written.text}`]);
+    // Without a row it is the beginning of a long text.
+    const prompt = texts.map((text) => beginning(text, row === null)).find((text) => text !== '');
+    if (prompt !== undefined) return prompt;
+  }
+  return '';
 }
 
-/** Suggests the beginning of this text, in place of the previous suggestion. */
-export async function suggestPrompt(data: File | { text: string }): Promise<void> {
-  const prompt = data instanceof File ? await promptOf(data).catch(() => '') : beginning(data.text);
+/** Suggests a prompt in place of the previous suggestion. */
+export function suggestPrompt(prompt: string): void {
   const input = byId('prompt', HTMLInputElement);
   if (prompt === '') return;
   // An emptied field shows the placeholder, and uses it.

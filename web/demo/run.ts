@@ -41,7 +41,7 @@ export class Run {
   start(): Promise<void> {
     const { setup } = this.panels;
     return this.#begin('Starting a run …', async (signal) => {
-      await setup.suggest();
+      await setup.settle();
       const options = { ...setup.options, ...driveOptions(), data: setup.data, label: setup.label };
       const create = (more: Partial<DriveOptions>): Promise<Trainer> =>
         setup.handOver((model) => Trainer.create({ model, ...options, ...more, signal, onProgress: this.#onProgress }));

@@ -1,6 +1,7 @@
 /** The prompt that the demo suggests: the beginning of the chosen text, in its own characters. */
 import { expect, it } from 'vitest';
 
+import type { DataPreview } from '../src/index.js';
 import { beginning, promptOf } from '../demo/prompt.js';
 
 const RUSSIAN = 'Все счастливые семьи похожи друг на друга, каждая несчастливая семья несчастлива по-своему.';
@@ -22,23 +23,30 @@ it('is_whole_words_of_the_first_line_that_has_some', () => {
   expect(beginning('one\rtwo')).toBe('one');
 });
 
-it.each([
-  ['chats.jsonl', JSON.stringify({ messages: [{ role: 'user', content: RUSSIAN }] }), 'Все счастливые семьи '],
-  [
-    'long.jsonl',
-    JSON.stringify({
-      id: 'x',
-      messages: [
-        { content: [{ type: 'text', text: JAPANESE }], role: 'user' },
-        { role: 'assistant', content: 'a'.repeat(20_000) },
-      ],
-    }),
-    JAPANESE.slice(0, 24),
-  ],
-  ['prompts.jsonl', `\n${JSON.stringify({ prompt: GREEK, completion: 'x' })}\n{"prompt":"y"}`, 'Ἄνδρα μοι ἔννεπε, '],
-  ['sharegpt.jsonl', JSON.stringify({ conversations: [{ from: 'human', value: 'Hello there' }] }), 'Hello there'],
-  ['text.txt', `\ufeff${JAPANESE}`, JAPANESE.slice(0, 24)],
-  ['ids.tokens', 'abcd', ''],
-])('comes_from_the_data: %s', async (name, text, expected) => {
-  expect(await promptOf(new File([text], name))).toBe(expected);
+/** Returns an example of segments: read ones, and learned ones in brackets; tokens are separated by `|`. */
+const example = (...segments: (string | [string])[]): DataPreview[number] => ({
+  row: { file: 0, line: 1, row: 1 },
+  segments: segments.map((segment) => {
+    const [text] = Array.isArray(segment) ? segment : [segment];
+    return {
+      text: text.replaceAll('|', ''),
+      tokens: text.split('|').map((token, id) => ({ id, text: token })),
+      learned: Array.isArray(segment),
+    };
+  }),
+});
+it('has_whole_words_of_a_long_text', () => {
+  expect(promptOf([{ ...example('I', ['t| is| a| tru']), row: null }], [])).toBe('It is a ');
+  expect(promptOf([{ ...example('I', ['t| is|\n|a| tru']), row: null }], [])).toBe('It is');
+});
+it.each<[string, DataPreview[number], string]>([
+  ['a text whose first token nothing predicts', example('В', ['се| счастливые| семьи']), 'Все счастливые семьи'],
+  ['a text after a beginning-of-text', example('<s>', ['Hello| there']), 'Hello there'],
+  ['an answer to a prompt', example('Name| it', [' Paris| of| course<end>']), 'Paris of course'],
+  ['an answer in a template', example('<|user|>|Why?|<|bot|>', ['<think>|\n|Hm|</think>']), 'Hm'],
+  ['an answer that is empty', example('Why| so', ['<end>']), ''],
+  ['nothing that is learned', example('Why| not'), ''],
+])('comes_from_what_is_learned: %s', (_, first, expected) => {
+  expect(promptOf([first], ['<end>'])).toBe(expected);
+  expect(promptOf([example('Q| q', [' \n']), first], ['<end>'])).toBe(expected);
 });

@@ -6,6 +6,7 @@ import type { DataInput, DataInspection, DataPreview, DataReport, Model, TrainOp
 
 import { byId, make } from '../dom.js';
 import { bytes, grouped } from '../format.js';
+import { promptOf, suggestPrompt } from '../prompt.js';
 import { workerUrl } from '../worker.js';
 import { begun, showFault } from '../words.js';
 
@@ -43,7 +44,7 @@ export class DataPanel {
   }
 
   /**
-   * Shows what a run with these options would learn. If the sequence length follows the data, the length that rows propose is used and returned. A
+   * Shows what a run with these options would learn, and suggests a prompt of it. If the sequence length follows the data, the length that rows propose is used and returned. A
    * refusal is shown, and rows with other keys can be given column names.
    */
   async show(
@@ -67,6 +68,7 @@ export class DataPanel {
       this.#stream = isStream ? data : undefined;
       if (!isStream) proposed = inspection.report.seqLen;
       this.#report(inspection, large ? data : undefined);
+      suggestPrompt(promptOf(inspection.preview, inspection.report.end));
       this.#fault.hidden = true;
     } catch (thrown) {
       if (!(await this.refuse(data, thrown))) throw thrown;

@@ -8,7 +8,6 @@ import type { Plan } from '../curve.js';
 import { byId, make } from '../dom.js';
 import { onChoice, onDrop } from '../drop.js';
 import type { Take } from '../drop.js';
-import { suggestPrompt } from '../prompt.js';
 import { bytes, grouped, parameters } from '../format.js';
 import { contextOf, lengthFollows, proposeLength, scratchShape, suggestRate, trainOptions } from '../settings.js';
 import type { Trained } from '../settings.js';
@@ -36,6 +35,7 @@ export class Setup {
   /** Number of the choice of files for which the kinds of training were last offered. */
   #offered = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #showing: Promise<void> = Promise.resolve();
   #round = 0;
   readonly #lesson = new DataPanel();
   readonly #fault = byId('setup-fault', HTMLElement);
@@ -65,12 +65,6 @@ export class Setup {
     const [first] = this.#dataFiles;
     if (!first) throw new Error('Choose a text file first, or train on Pride and Prejudice.');
     return this.#dataFiles.length > 1 ? this.#dataFiles : first;
-  }
-
-  /** Suggests a prompt taken from the chosen text. */
-  suggest(): Promise<void> {
-    const [first] = chosen('data') === 'file' ? this.#dataFiles : [];
-    return suggestPrompt(first ?? AUSTEN);
   }
 
   get dataLabel(): string {
@@ -191,11 +185,14 @@ export class Setup {
     const model = await this.#open();
     const held = this.#model;
     this.#model = undefined;
+    // Nothing more can be asked of the model for the form.
+    this.#round += 1;
     try {
       return await start(model);
     } catch (thrown) {
       if (this.#model) model.dispose();
       else this.#model = held;
+      this.refresh(0);
       throw thrown;
     }
   }
@@ -218,7 +215,18 @@ export class Setup {
     this.#timer = setTimeout(() => void this.show(), delay);
   }
 
-  async show(): Promise<void> {
+  /** Waits until the effects of the current choice are shown, among them the prompt that its data suggest. */
+  settle(): Promise<void> {
+    return this.#timer === undefined ? this.#showing : this.show();
+  }
+
+  show(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    return (this.#showing = this.#show());
+  }
+
+  async #show(): Promise<void> {
     const round = ++this.#round;
     let data: DataInput | undefined;
     try {
@@ -227,7 +235,6 @@ export class Setup {
         chosen('data') === 'file'
           ? this.#dataFiles.map(({ name, size }) => `${escaped(name)}, ${bytes(size)}`).join('; ')
           : `${bytes(austen.length)} of text, embedded in this page`;
-      await this.suggest();
       const looked = await this.#lookAt(data);
       if (round !== this.#round) return;
       const model = await this.#open();
