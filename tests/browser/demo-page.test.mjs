@@ -167,3 +167,67 @@ test('the prompt of samples is the beginning of what is learned, in every form o
   assert.deepEqual(record.errors, []);
   await page.close();
 });
+
+/** Runs in the page: returns the contrast of texts to white paper, and whether each chart has the light theme's grid. */
+function inks() {
+  const light = (value) => (value <= 10 ? value / 3295 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+  const toWhite = (/** @type {number[]} */ [r, g, b]) => 1.05 / (0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b) + 0.05);
+  const channelsOf = (id) => (getComputedStyle(document.querySelector(id)).color.match(/[\d.]+/g) ?? []).map(Number);
+  const isDrawn = (canvas) => {
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    return data.some((red, at) => at % 4 === 0 && red === 221 && data[at + 1] === 214 && data[at + 2] === 203 && data[at + 3] === 255);
+  };
+  return {
+    contrasts: ['#run-title', '#run-story', '#f-loss', '#status'].map((id) => toWhite(channelsOf(id))),
+    charts: [...document.querySelectorAll('.plot canvas')].map(isDrawn),
+  };
+}
+
+test('while a run goes on the page fits narrow windows, prints in dark ink, and draws every pixel of its charts', async () => {
+  const { page, record } = await at.open('/demo/');
+  await ready(page);
+  for (const [id, value] of Object.entries({ steps: 3_000_000, batch: 1, length: 8, sample: 0 }))
+    await page.fill(`#s-${id}`, String(value));
+  await page.click('#start');
+  await page.waitForFunction(() => Number(document.querySelector('#main').dataset.step) >= 12, undefined, { timeout: 60_000 });
+  await page.evaluate(() => document.querySelectorAll('main details').forEach((each) => each.setAttribute('open', '')));
+  for (const width of [320, 360, 390, 700]) {
+    await page.setViewportSize({ width, height: 780 });
+    // The charts follow in the next frame.
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    const [content, window] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+    assert.ok(content <= window, `${content} px in a window of ${window}`);
+  }
+
+  await page.emulateMedia({ colorScheme: 'dark' });
+  const themeIs = (wanted) => page.waitForFunction((theme) => document.documentElement.dataset.theme === theme, wanted, { timeout: 5000 });
+  await themeIs('dark');
+  await page.emulateMedia({ colorScheme: 'dark', media: 'print' });
+  await themeIs('light');
+  const { contrasts, charts } = await page.evaluate(inks);
+  assert.ok(Math.min(...contrasts) > 4.5, `${contrasts}`);
+  assert.deepEqual(charts, [true, true]);
+  await page.emulateMedia({ colorScheme: 'dark', media: 'screen' });
+  await themeIs('dark');
+  assert.deepEqual((await page.evaluate(inks)).charts, [false, false]);
+  const devtools = await page.context().newCDPSession(page);
+  // Paper gets what is drawn by then, with no further frame.
+  await page.evaluate(`addEventListener('beforeprint', () => queueMicrotask(() => (document.title = (${inks})().charts.join())))`);
+  await page.click('#pause');
+  await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'paused', undefined, { timeout: 30_000 });
+  await devtools.send('Page.printToPDF');
+  assert.equal(await page.title(), 'true,true');
+
+  for (const ratio of [1, 2, 1.5]) {
+    await devtools.send('Emulation.setDeviceMetricsOverride', { width: 600, height: 780, deviceScaleFactor: ratio, mobile: false });
+    // Only a picture makes the browser apply the ratio.
+    await devtools.send('Page.captureScreenshot');
+    const sharp = (wanted) =>
+      Array.from(document.querySelectorAll('canvas')).every(
+        (canvas) => canvas.width > 100 * wanted && Math.abs(canvas.width - canvas.getBoundingClientRect().width * wanted) < 0.1,
+      );
+    await page.waitForFunction(sharp, ratio, { timeout: 10_000 });
+  }
+  assert.deepEqual(record.errors, []);
+  await page.close();
+});

@@ -8,7 +8,19 @@ import { rate } from './format.js';
 
 const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-/** A uPlot chart that follows the size of its box and the theme. */
+/** Returns a length in CSS pixels that is a whole number of the screen's: the browser would blur a canvas of any other size. */
+const whole = (length: number): number => Math.floor(length * devicePixelRatio) / devicePixelRatio;
+
+/** Calls `act` whenever the pixel ratio changes, because of zoom or another screen. */
+function onRatio(act: () => void): void {
+  const changed = (): void => {
+    act();
+    onRatio(act);
+  };
+  matchMedia(`(resolution: ${devicePixelRatio}dppx)`).addEventListener('change', changed, { once: true });
+}
+
+/** A uPlot chart that follows the size of its box, the pixel ratio and the theme. */
 class Plot {
   #plot: uPlot | undefined;
   #due = false;
@@ -20,7 +32,13 @@ class Plot {
     private readonly format: (value: number) => string,
     private readonly data: () => [number[], ...(number | null)[][]],
   ) {
-    new ResizeObserver(() => this.#plot?.setSize({ width: box.clientWidth, height: height() })).observe(box);
+    const fit = (): void => this.#plot?.setSize(this.#size);
+    new ResizeObserver(fit).observe(box);
+    onRatio(fit);
+  }
+
+  get #size(): { width: number; height: number } {
+    return { width: whole(this.box.clientWidth), height: whole(this.height()) };
   }
 
   /** Requests a redraw in the next frame; a hidden page has no frames, so it is redrawn when it is shown again. */
@@ -29,14 +47,24 @@ class Plot {
     this.#due = true;
     requestAnimationFrame(() => {
       this.#due = false;
-      const data = this.data();
-      if (data[0].length === 0) this.reset();
-      else if (this.#plot) this.#plot.setData(data);
-      else this.#build(data);
+      this.#show();
     });
   }
 
-  /** Discards the chart, for another theme or another run. */
+  /** Draws the chart anew at once, in the colours of the current theme: a page that is printed has no further frame. */
+  repaint(): void {
+    this.reset();
+    this.#show();
+  }
+
+  #show(): void {
+    const data = this.data();
+    if (data[0].length === 0) this.reset();
+    else if (this.#plot) this.#plot.setData(data);
+    else this.#build(data);
+  }
+
+  /** Discards the chart, for another run. */
   reset(): void {
     this.#plot?.destroy();
     this.#plot = undefined;
@@ -51,8 +79,7 @@ class Plot {
       font: '12px system-ui, sans-serif',
     };
     const options: uPlot.Options = {
-      width: this.box.clientWidth,
-      height: this.height(),
+      ...this.#size,
       legend: { show: false },
       cursor: { y: false },
       scales: { x: { time: false } },
@@ -147,9 +174,8 @@ export class Charts {
 
   /** Redraws in the colours of the current theme. */
   repaint(): void {
-    this.#loss.reset();
-    this.#rate.reset();
-    this.#draw();
+    this.#loss.repaint();
+    this.#rate.repaint();
   }
 
   #draw(): void {

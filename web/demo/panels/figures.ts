@@ -64,7 +64,7 @@ export class Figures {
         byId('f-step', HTMLElement).replaceChildren(
           grouped(last.step),
           ' ',
-          make('small', `of ${grouped(this.#total)} · epoch ${last.epoch.toFixed(2)}`),
+          make('small', `of\u00a0${grouped(this.#total)}\u00a0· epoch\u00a0${last.epoch.toFixed(2)}`),
         );
       else byId('f-step', HTMLElement).textContent = '–';
       byId('f-loss', HTMLElement).textContent = last?.loss.toFixed(3) ?? '–';
