@@ -262,13 +262,14 @@ const sourcesIn = (...folders) =>
     )
     .join('');
 
-/** Returns a function that says which of the package's scripts raises a code. */
+/** Returns a function that says which of the package's scripts raises a code; the page also compares codes that it does not raise. */
 function sidesOfCodes() {
   const [page, worker, both] = [sourcesIn('page'), sourcesIn('worker'), sourcesIn('protocol')];
   return (word) => {
-    const isIn = (text) => text.includes(quoted(word));
-    if (isIn(both) || isIn(page) === isIn(worker)) return 'both';
-    return isIn(page) ? 'page' : 'worker';
+    if (both.includes(quoted(word))) return 'both';
+    const isRaised = new RegExp(`\\b(fault|finding)\\(\\s*'${word}'`).test(page);
+    if (!isRaised) return 'worker';
+    return worker.includes(quoted(word)) ? 'both' : 'page';
   };
 }
 

@@ -162,12 +162,13 @@ export class CheckpointPanel {
 
   /** Asks the browser for persistent storage; must be called within a click. */
   async persist(): Promise<void> {
-    this.#refused = (await answered(async () => navigator.storage.persist())) === false;
+    const kept = await answered(async () => navigator.storage.persist());
+    this.#refused = kept !== undefined && !kept;
     await this.#storageLine();
   }
 
   async #storageLine(): Promise<void> {
-    const [estimate, persisted = false] = await Promise.all([
+    const [estimate, persisted] = await Promise.all([
       answered(async () => navigator.storage.estimate()),
       answered(async () => navigator.storage.persisted()),
     ]);

@@ -3,16 +3,21 @@
  * the site has changed in the meantime or cannot be reached.
  */
 
-/** Compiled cores by the address of the wasm file. */
+/** Compiled cores by the address of the wasm file, by default the package's own. */
 const cores = new Map<string | undefined, WebAssembly.Module>();
-let script: string | undefined;
+let first: string | undefined;
 
-/** @internal Returns the compiled core from this address (by default the package's own), if a worker has compiled it. */
-export const keptCore = (wasmUrl: string | undefined): WebAssembly.Module | undefined => cores.get(wasmUrl);
-/** @internal Keeps the core that a worker has compiled. */
-export const keepCore = (wasmUrl: string | undefined, core: WebAssembly.Module): void => void cores.set(wasmUrl, core);
+/** A core, the text of a script, or both. */
+export interface Kept {
+  core?: WebAssembly.Module | undefined;
+  script?: string | undefined;
+}
 
-/** @internal Returns the script of the first worker, if it could be read. */
-export const keptScript = (): string | undefined => script;
-/** @internal Keeps the script of a worker. */
-export const keepScript = (text: string): void => void (script ??= text);
+/** @internal Keeps what a worker has compiled or read. */
+export function keep(wasmUrl: string | undefined, { core, script }: Kept): void {
+  if (core) cores.set(wasmUrl, core);
+  first ??= script;
+}
+
+/** @internal Returns what a worker with this core can start from. */
+export const kept = (wasmUrl?: string): Kept => ({ core: cores.get(wasmUrl), script: first });

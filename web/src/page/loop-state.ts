@@ -10,15 +10,15 @@ export type LoopEvent = 'run' | 'pause' | 'resume' | 'stop' | 'halted' | 'ended'
 
 /** The state after each event; an event that is missing here changes nothing. */
 const AFTER: Readonly<Record<LoopState, Partial<Record<LoopEvent, LoopState>>>> = {
-  idle: { run: 'running', close: 'closed' },
-  running: { pause: 'pausing', stop: 'stopping', ended: 'ended', leave: 'leaving', close: 'closed' },
-  pausing: { resume: 'running', halted: 'paused', stop: 'stopping', ended: 'ended', leave: 'leaving', close: 'closed' },
-  paused: { resume: 'running', stop: 'stopping', ended: 'ended', leave: 'leaving', close: 'closed' },
-  stopping: { ended: 'ended', leave: 'leaving', close: 'closed' },
-  ended: { leave: 'idle', close: 'closed' },
-  leaving: { ended: 'idle', close: 'closed' },
+  idle: { run: 'running' },
+  running: { pause: 'pausing', stop: 'stopping', ended: 'ended', leave: 'leaving' },
+  pausing: { resume: 'running', halted: 'paused', stop: 'stopping', ended: 'ended', leave: 'leaving' },
+  paused: { resume: 'running', stop: 'stopping', ended: 'ended', leave: 'leaving' },
+  stopping: { ended: 'ended', leave: 'leaving' },
+  ended: { leave: 'idle' },
+  leaving: { ended: 'idle' },
   closed: {},
 };
 
 /** @internal Returns the state that follows an event. */
-export const after = (state: LoopState, event: LoopEvent): LoopState => AFTER[state][event] ?? state;
+export const after = (state: LoopState, event: LoopEvent): LoopState => (event === 'close' ? 'closed' : (AFTER[state][event] ?? state));

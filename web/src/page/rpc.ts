@@ -1,6 +1,7 @@
 import { aborted, fault, fromErrorData, protocolError, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import { optionsOf, tell } from './given.js';
+import type { Kept } from './kept.js';
 import { OWNER, ownerOf, REQUESTS, workerMessage } from '../protocol/protocol.js';
 import type { Ask, PageMessage, Reply, Tag } from '../protocol/protocol.js';
 import type { Finding, Progress, SampledToken, TrainerEvent } from '../protocol/reports.js';
@@ -41,10 +42,8 @@ export class Connection {
   onEvents: (events: TrainerEvent[]) => void = () => undefined;
   /** Called when the worker has noticed a fault of the GPU. */
   onFault: (error: TabtuneError) => void = () => undefined;
-  /** Called when the worker has compiled the core. */
-  onCompiled: (core: WebAssembly.Module) => void = () => undefined;
-  /** Called when the worker has read its own script. */
-  onScript: (text: string) => void = () => undefined;
+  /** Called when the worker has compiled the core or read its own script, which the page keeps for later workers. */
+  onKept: (kept: Kept) => void = () => undefined;
   /** Called when the worker has ended unexpectedly. */
   onFatal: (error: TabtuneError) => void = () => undefined;
   readonly #port: Port;
@@ -168,11 +167,8 @@ export class Connection {
         case 'fault':
           this.onFault(fromErrorData(message.error));
           return;
-        case 'compiled':
-          this.onCompiled(message.core);
-          return;
-        case 'script':
-          this.onScript(message.text);
+        case 'kept':
+          this.onKept(message);
           return;
         case 'fatal':
           this.close(fromErrorData(message.error));

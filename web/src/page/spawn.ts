@@ -1,7 +1,7 @@
 import { addressOf, refusedWorker, trusted } from './addresses.js';
 import type { Address, TrustedAddress } from './addresses.js';
 import { callable, listening, own } from './given.js';
-import { keepCore, keepScript, keptCore, keptScript } from './kept.js';
+import { keep, kept } from './kept.js';
 import { Loading } from './loading.js';
 import { isOf } from '../protocol/brand.js';
 import { VERSION, WASM_HASH } from '../protocol/build.js';
@@ -31,7 +31,7 @@ export interface WorkerOptions {
  */
 const HELLO_MILLIS = 30_000;
 /** The same limit if the page has kept a script that can take its place. */
-const KEPT_MILLIS = 10_000;
+const SPARE_MILLIS = 10_000;
 /** The same limit if it is not known when the script is loaded. */
 const UNKNOWN_MILLIS = 120_000;
 
@@ -125,13 +125,13 @@ export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promi
   if (globalThis.origin === 'null') throw fault('browser.origin');
   const address = options.workerUrl === undefined ? undefined : addressOf(options.workerUrl, 'workerUrl');
   const known = options.worker === undefined ? (address?.href ?? BESIDE) : undefined;
-  const kept = typeof options.worker === 'object' ? undefined : keptScript();
+  const script = typeof options.worker === 'object' ? undefined : kept().script;
   try {
-    return await greeted(options, () => portOf(options, address), { known, kept: kept !== undefined, signal });
+    return await greeted(options, () => portOf(options, address), { known, spare: script !== undefined, signal });
   } catch (thrown) {
     const error = toTabtuneError(thrown);
-    if (kept === undefined || !UNSTARTED.includes(error.detail.code)) throw error;
-    return greeted(options, () => blobWorker(kept), { known: undefined, kept: true, signal }).catch(() => {
+    if (script === undefined || !UNSTARTED.includes(error.detail.code)) throw error;
+    return greeted(options, () => blobWorker(script), { known: undefined, spare: false, signal }).catch(() => {
       throw error;
     });
   }
@@ -140,13 +140,13 @@ export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promi
 interface Start {
   /** Address of the script, if it is known. */
   known: string | undefined;
-  /** True if the page has kept a script, so that a slow one need not be waited for. */
-  kept: boolean;
+  /** True if another script can take its place, so that a slow one need not be waited for. */
+  spare: boolean;
   signal: AbortSignal | undefined;
 }
 
 /** Starts a worker, and returns once it has answered. */
-async function greeted(options: WorkerOptions, start: () => Port, { known, kept, signal }: Start): Promise<Connection> {
+async function greeted(options: WorkerOptions, start: () => Port, { known, spare, signal }: Start): Promise<Connection> {
   const wasmUrl = options.wasmUrl === undefined ? undefined : addressOf(options.wasmUrl, 'wasmUrl').href;
   const loading = new Loading(known);
   let connection: Connection | undefined;
@@ -168,14 +168,13 @@ async function greeted(options: WorkerOptions, start: () => Port, { known, kept,
   try {
     const opened = new Connection(start(), typeof options.worker !== 'object', () => loading.why());
     connection = opened;
-    if (kept) after(KEPT_MILLIS, end);
+    if (spare) after(SPARE_MILLIS, end);
     else if (known !== undefined) after(HELLO_MILLIS, () => void look());
     else after(typeof options.worker === 'function' ? UNKNOWN_MILLIS : HELLO_MILLIS, end);
     const { wasmBinary } = options;
     // Bytes have no address by which their compiled core could be found.
-    const core = wasmBinary === undefined ? keptCore(wasmUrl) : undefined;
-    if (wasmBinary === undefined) opened.onCompiled = (compiled) => keepCore(wasmUrl, compiled);
-    opened.onScript = keepScript;
+    const core = wasmBinary === undefined ? kept(wasmUrl).core : undefined;
+    opened.onKept = (found) => keep(wasmUrl, wasmBinary === undefined ? found : { script: found.script });
     const hello = { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH, wasmUrl, wasmBinary, core, script: known };
     await opened.call('worker.hello', hello, { signal, graceMillis: 0 });
     return opened;

@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../protocol/errors.js';
 import { limited } from '../protocol/limited.js';
+import { sentence } from '../protocol/sentence.js';
 
 /** Capabilities of this browser. If it cannot train or cannot save, `help` says in words what to do about it. */
 export interface Support {
@@ -20,6 +21,12 @@ const UNSAVED =
   'This browser does not let this page store anything, so runs cannot be saved here. Allow it, or export what you want to keep.';
 /** Minimum that WebGPU guarantees. */
 const MIN_STORAGE_BUFFERS = 8;
+
+/** Returns the sentence of a code that needs no values. */
+function spokenAs(code: 'browser.insecure' | 'browser.origin'): string {
+  const text = sentence(code, {});
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
 
 /** Examines the browser; never throws. */
 export async function support(): Promise<Support> {
@@ -47,20 +54,8 @@ async function look(nothing: Support): Promise<Support> {
   }
   const { navigator } = scope;
   const found: Support = { ...nothing, storage: await storageOf(navigator) };
-  if (scope.isSecureContext === false) {
-    return {
-      ...found,
-      code: 'UNSUPPORTED_BROWSER',
-      help: 'This page was opened over plain http. Browsers offer WebGPU only on https:// or localhost: open it there.',
-    };
-  }
-  if (scope.origin === 'null') {
-    return {
-      ...found,
-      code: 'UNSUPPORTED_BROWSER',
-      help: 'This page is in a frame without an origin of its own. Give the frame its origin: sandbox="allow-scripts allow-same-origin".',
-    };
-  }
+  if (scope.isSecureContext === false) return { ...found, code: 'UNSUPPORTED_BROWSER', help: spokenAs('browser.insecure') };
+  if (scope.origin === 'null') return { ...found, code: 'UNSUPPORTED_BROWSER', help: spokenAs('browser.origin') };
   if (scope.WebAssembly === undefined) {
     return {
       ...found,

@@ -271,10 +271,8 @@ export const workerMessage = variant('type', {
   events: { events: listOf(trainerEvent) },
   /** A fault of the GPU, reported as soon as it is noticed. */
   fault: { error: errorData },
-  /** The core that the worker has compiled, for later workers. */
-  compiled: { core: wasmModule },
-  /** The text of the worker's own script, for the same. */
-  script: { text },
+  /** What later workers can start from: the core that the worker has compiled, or the text of its script. */
+  kept: { core: optional(wasmModule), script: optional(text) },
   /** The worker is unusable. */
   fatal: { error: errorData },
 });

@@ -89,8 +89,8 @@ export class WorkerState {
       .then(({ version, compiled }) => {
         setPanicHook((message) => this.#panic(message));
         if (compiled) {
-          this.post({ type: 'compiled', core: compiled });
-          void ownScript(this.scriptFrom).then((text) => text !== undefined && this.post({ type: 'script', text }));
+          this.post({ type: 'kept', core: compiled });
+          void ownScript(this.scriptFrom).then((script) => this.post({ type: 'kept', script }));
         }
         return version;
       })

@@ -46,6 +46,4 @@ export const CODES = {
   'source.read': ['BAD_MODEL_FILE', 'cannot read {subject}: {found}.'],
   'source.too-large': ['LIMIT_EXCEEDED', '[tensor "{subject}" is too large|the file is too large][: expected {expected}, found {found}|: expected {expected}|: {found}].'],
   'storage.silent': ['WARNING', 'the browser does not answer when it is asked {subject}, so {found}.'],
-  'wasm.load': ['WORKER_CRASHED', 'the WebAssembly module could not be loaded: {found}.', "Check that tabtune_bg.wasm is served, and that the Content-Security-Policy has 'wasm-unsafe-eval'."],
-  'worker.taken': ['BUSY', 'this worker already serves another model or trainer.', 'Dispose of that one first, or give each a worker of its own.'],
 } as const satisfies Readonly<Record<string, CodeRow>>;

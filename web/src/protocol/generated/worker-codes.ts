@@ -51,6 +51,8 @@ export const WORKER_CODES = {
   'storage.stream': ['STORAGE_FAILED', 'the checkpoint was not saved, because the core wrote {subject} wrongly: {found}.', 'Save it again.'],
   'storage.vanished': ['STORAGE_FAILED', 'the browser removed data of run {subject} while it was saved: {found}.', 'Site data may have been cleared. The run continues: save it again.'],
   'tokenizer.text': ['BAD_OPTION', 'the text cannot be turned into tokens: {found}.'],
+  'wasm.load': ['WORKER_CRASHED', 'the WebAssembly module could not be loaded: {found}.', "Check that tabtune_bg.wasm is served, and that the Content-Security-Policy has 'wasm-unsafe-eval'."],
+  'worker.taken': ['BUSY', 'this worker already serves another model or trainer.', 'Dispose of that one first, or give each a worker of its own.'],
 } as const satisfies Readonly<Record<string, CodeRow>>;
 
 /** Sentences of the codes that the core alone raises. */
