@@ -105,3 +105,30 @@ test('a choice that changes while a start fails leaves no worker behind', async 
   await page.waitForFunction((count) => window.workers() === count, wanted, { timeout: 20_000 });
   await page.close();
 });
+
+test('a start that is called off, or goes on, leaves no word of a model that was handed over', async () => {
+  const { page } = await at.open('/demo/');
+  await page.waitForSelector('#start:enabled', { timeout: 60_000 });
+  await page.evaluate(() => {
+    const told = (window.told = new Set());
+    new MutationObserver(() => {
+      const faults = [...document.querySelectorAll('.fault, #status')];
+      for (const { hidden, textContent } of faults) if (!hidden && /handed to a trainer/.test(textContent)) told.add(textContent);
+    }).observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
+  });
+  // A look at so much text takes a while, during which the model is handed over.
+  const text = 'It is a truth universally acknowledged, that a single man must be in want of a wife. '.repeat(40_000);
+  for (const delay of [300, 600, 900]) {
+    await page.setInputFiles('#data-file', { name: `${delay}.txt`, mimeType: 'text/plain', buffer: Buffer.from(text) });
+    await page.waitForTimeout(delay);
+    await page.evaluate(() => document.querySelector('#start').click());
+    await page.waitForTimeout(delay);
+    await page.click('#stop');
+    await page.locator('#start:visible, #again:visible').first().waitFor({ timeout: 60_000 });
+    // A start that was faster than its cancel became a run.
+    if (await page.isVisible('#again')) await page.click('#again');
+    await page.waitForSelector('#start:enabled', { timeout: 60_000 });
+  }
+  assert.deepEqual(await page.evaluate(() => [...window.told]), []);
+  await page.close();
+});
