@@ -115,6 +115,10 @@ test('a core of other bytes is told as another build, and no core as no core', a
   const other = await changed((file) => appendFileSync(file, Buffer.from([0, 5, 4, ...Buffer.from('note')])));
   assert.deepEqual(other.slice(0, 2), ['PROTOCOL', 'core.build']);
   assert.match(other[2], /different builds.*Reload the page/);
+  // A module that imports x.y, which the page does not have.
+  const imports = Buffer.from([0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 2, 7, 1, 1, 120, 1, 121, 0, 0]);
+  const needs = await changed((file) => writeFileSync(file, imports));
+  assert.deepEqual(needs.slice(0, 2), ['PROTOCOL', 'core.build']);
   const none = await changed((file) => writeFileSync(file, '<!doctype html>'));
   assert.deepEqual(none.slice(0, 2), ['WORKER_CRASHED', 'wasm.load']);
 });

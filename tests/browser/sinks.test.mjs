@@ -71,3 +71,15 @@ for (const format of FORMATS) {
     assert.deepEqual([receipt, written], ['export', whole]);
   });
 }
+
+test('a GPU process that is killed during an export costs the export or nothing, and the trainer goes on', async () => {
+  const exporting = into('safetensors', sink({ write: 'await pause(40)' }), {
+    then: 'async ({ seen, pause }) => { await pause(100); return seen; }',
+  });
+  await new Promise((done) => setTimeout(done, 150));
+  at.browser.killGpu();
+  const { whole, receipt, then } = await exporting;
+  if (receipt === undefined) assert.deepEqual([then.closed, then.aborted], [false, true]);
+  else assert.deepEqual([then.bytes, then.closed], [whole, true]);
+  assert.deepEqual(await page.evaluate('(async () => (await trainer.step(1)).length)()'), 1);
+});
