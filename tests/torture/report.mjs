@@ -11,7 +11,8 @@ this table; a part that is run again replaces its own rows. *Held* counts the ti
 lost or torn, the newest checkpoint was the right one, every error was the promised one, and the losses afterwards
 equalled those of the unbroken run bit for bit. *Worst* is the longest time until the fault was reported, or until the
 run was back, as the fault's name says. \`npm test\` does most of it with smaller counts
-(\`tests/browser/survival*.test.mjs\`). A failure prints the seed of its random delays.
+(\`tests/browser/survival*.test.mjs\`). A failure prints the seed of its random delays. The part \`panics\` needs the quick
+core (\`TABTUNE_CORE=quick\`): the released one has no panic to ask for.
 
 | part | fault | times | held | worst | figures | date | browser | adapter |
 |---|---|---|---|---|---|---|---|---|

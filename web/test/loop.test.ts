@@ -1,10 +1,10 @@
 /** The loop of a trainer: any order of its calls has one outcome. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { Chance } from '../../tests/torture/chance.mjs';
 import { play, sequences } from '../../tests/torture/in-browser/calls.mjs';
-import { fake } from './fake-calls.js';
-import { trainerOf } from './runs.js';
+import { fake, wait } from './fake-calls.js';
+import { collect, trainerOf } from './runs.js';
 
 const OPTIONS = { steps: 100_000, autosave: false };
 
@@ -36,5 +36,19 @@ describe('calls in any order', () => {
       }),
     );
     expect(wrong).toEqual([]);
+  });
+  it('let_a_step_have_its_turn_before_a_run_that_was_resumed', async () => {
+    fake.stepMillis = 2;
+    await using trainer = await trainerOf(OPTIONS);
+    const run = collect(trainer.run());
+    await wait(20);
+    void trainer.pause();
+    const stepped = trainer.step(1);
+    await trainer.resume();
+    expect(await stepped).toHaveLength(1);
+    const at = trainer.completedSteps;
+    await vi.waitFor(() => expect(trainer.completedSteps).toBeGreaterThan(at));
+    await trainer.stop();
+    expect((await run).at(-1)).toMatchObject({ state: 'stopped' });
   });
 });

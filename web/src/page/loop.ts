@@ -76,7 +76,7 @@ export class RunLoop {
   async #drive(maxSteps: number | undefined, signal: AbortSignal | undefined): Promise<void> {
     const target = maxSteps === undefined ? undefined : this.status.step + maxSteps;
     for (;;) {
-      const end = await this.#inTurn('run', () => this.#untilNext(target, signal));
+      const end = await this.#inTurn('run', () => this.#advance(target, signal));
       if (end === 'done' || end === 'stopped' || end === 'reached') return;
       this.#become('halted');
       // The worker announces a pause by itself, unless it was lost or had not begun.
@@ -89,15 +89,11 @@ export class RunLoop {
     }
   }
 
-  /** Makes steps while the run is to continue, also after losses of the worker. */
-  async #untilNext(target: number | undefined, signal: AbortSignal | undefined): Promise<End | 'reached'> {
-    while (this.#state === 'running') {
-      const left = target === undefined ? undefined : target - this.status.step;
-      if (left !== undefined && left <= 0) return 'reached';
-      const end = await this.#once(left, signal, true);
-      if (end === 'done' || end === 'stopped') return end;
-    }
-    return 'paused';
+  /** Makes steps until the worker ends them or is lost, if the run is to continue. */
+  async #advance(target: number | undefined, signal: AbortSignal | undefined): Promise<End | 'reached'> {
+    if (this.#state !== 'running') return 'paused';
+    const left = target === undefined ? undefined : target - this.status.step;
+    return left !== undefined && left <= 0 ? 'reached' : this.#once(left, signal, true);
   }
 
   /** The state, which other calls change while a call waits. */
