@@ -8,6 +8,8 @@ declare class FileReaderSync {
 interface Window {
   /** Number of workers that were not ended: `demo-choices.test.mjs` counts them. */
   workers(): number;
+  /** Words of faults that the page has shown: the same file collects them. */
+  told: Set<string>;
 }
 interface Performance {
   /** Only isolated pages of Chromium have it. */

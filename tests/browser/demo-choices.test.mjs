@@ -112,8 +112,10 @@ test('a start that is called off, or goes on, leaves no word of a model that was
   await page.evaluate(() => {
     const told = (window.told = new Set());
     new MutationObserver(() => {
-      const faults = [...document.querySelectorAll('.fault, #status')];
-      for (const { hidden, textContent } of faults) if (!hidden && /handed to a trainer/.test(textContent)) told.add(textContent);
+      for (const fault of document.querySelectorAll('.fault:not([hidden]), #status')) {
+        const words = String(fault.textContent);
+        if (/handed to a trainer/.test(words)) told.add(words);
+      }
     }).observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
   });
   // A look at so much text takes a while, during which the model is handed over.

@@ -70,7 +70,7 @@ const truthIn = (page) =>
   }`,
   );
 
-/** What happens to the site while a run goes on. @type {Record<string, (at: { folder: string, page: any }) => unknown>} */
+/** Changes of the site while a run continues. @type {Record<string, (at: { folder: string, page: any }) => unknown>} */
 const CHANGES = {
   'its files are gone': ({ folder }) => ['worker.js', 'tabtune_bg.wasm'].map((name) => rmSync(join(folder, name))),
   'other files are in their place': ({ folder }) => {

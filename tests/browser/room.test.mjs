@@ -1,4 +1,4 @@
-// A browser that allows not a byte more: what is stored can be deleted, tokens go to memory, and a run goes on with a warning.
+// A browser that allows not a byte more: what is stored can be deleted, tokens go to memory, and a run continues with a warning.
 import assert from 'node:assert/strict';
 import { test } from '@playwright/test';
 import { create, RUN, scenarios, SHAPE, TEXT } from './scenario.mjs';

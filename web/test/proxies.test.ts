@@ -1,6 +1,6 @@
 /**
  * Servers that break, cut, delay, compress, redirect, mislabel and throttle: the bytes that arrive are the file's, or the download is refused. A server
- * that consistently says of other bytes that they are the file cannot be told from one that has them, so there is none such here.
+ * that consistently says of other bytes that they are the file cannot be distinguished from one that has them, so there is none such here.
  */
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 

@@ -72,7 +72,7 @@ export function behaviours(count: number, seed: number): Behaviour[] {
 export const isUnseen = ({ encoding, ranges, busy }: Behaviour): boolean =>
   encoding === 'gzip, cut within its frame' && (['403', '416', 'encoded'].includes(ranges) || busy > 3);
 
-/** Returns whether nothing stands in the way of the file: its bytes must arrive. */
+/** Returns whether nothing is in the way of the file: its bytes must arrive. */
 export function isHarmless(one: Behaviour): boolean {
   const whole = one.cut === 1 && one.length !== 'long';
   const continued =

@@ -101,7 +101,7 @@ export async function play(trainer, sequence, generation, lossOf) {
     if (call === 'dispose') disposed = true;
     const checked = outcome.then(({ is, value }) => {
       if (goesAlone) alone -= 1;
-      // What had not ended when the trainer was disposed ends with it.
+      // A call that is pending when the trainer is disposed ends with it.
       if (is !== must && !(must === 'ok' && is === 'ABORTED' && disposed)) wrong.push(`${name}: ${is}, not ${must}`);
       const fewer = stops > before ? [0, 1] : [1];
       if (call === 'step' && is === 'ok' && !fewer.includes(value)) wrong.push(`${name}: ${value} reports`);

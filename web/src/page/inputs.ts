@@ -160,7 +160,7 @@ function placeOf(input: unknown, otherwise: string): string {
   return (typeof path === 'string' && path) || otherwise;
 }
 
-/** Names that several files may have: those of hidden files, and of parts of a GGUF file, which are told apart by their contents. */
+/** Names that several files may have: those of hidden files, and of parts of a GGUF file, which are distinguished by their contents. */
 const REPEATED = /^\.|\.gguf$/i;
 
 /** Refuses files of one name, of which only the first would count. */

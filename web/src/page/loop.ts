@@ -89,9 +89,9 @@ export class RunLoop {
     }
   }
 
-  /** Makes steps until the worker ends them or is lost, if the run is to continue. */
+  /** Makes steps until the worker ends them or is lost, if the run is to continue and nothing waits for its turn. */
   async #advance(target: number | undefined, signal: AbortSignal | undefined): Promise<End | 'reached'> {
-    if (this.#state !== 'running') return 'paused';
+    if (this.#state !== 'running' || this.#reserved) return 'paused';
     const left = target === undefined ? undefined : target - this.status.step;
     return left !== undefined && left <= 0 ? 'reached' : this.#once(left, signal, true);
   }

@@ -10,7 +10,7 @@ import type { Values } from './sentence.js';
 type Rows = typeof CODES & typeof PAGE_CODES & typeof WORKER_CODES;
 /** @internal The dotted words that TypeScript raises. */
 export type Word = keyof Rows;
-/** Those of errors. */
+/** The words among them that are of errors. */
 type Raised = { [W in Word]: Rows[W][0] extends ErrorCode ? W : never }[Word];
 
 export { ERROR_CODES } from './generated/codes.js';

@@ -255,7 +255,7 @@ export type Reply<T extends Tag> = Parsed<(typeof REQUESTS)[T]['reply']>;
 
 export const isTag = (word: string): word is Tag => Object.hasOwn(REQUESTS, word);
 
-/** Messages from page to worker. `ask` is parsed with the parser of the request; `release` gives a worker back that the page goes on to use. */
+/** Messages from page to worker. `ask` is parsed with the parser of the request; `release` gives back a worker that belongs to the page. */
 export const pageMessage = variant('type', { request: { id: count, tag: text, ask: anything }, cancel: { id: count }, release: {} });
 export type PageMessage = Parsed<typeof pageMessage>;
 
@@ -271,7 +271,7 @@ export const workerMessage = variant('type', {
   events: { events: listOf(trainerEvent) },
   /** A fault of the GPU, reported as soon as it is noticed. */
   fault: { error: errorData },
-  /** What later workers can start from: the core that the worker has compiled, or the text of its script. */
+  /** Material from which later workers can start: the core that the worker has compiled, or the text of its script. */
   kept: { core: optional(wasmModule), script: optional(text) },
   /** The worker is unusable. */
   fatal: { error: errorData },
