@@ -262,14 +262,17 @@ const sourcesIn = (...folders) =>
     )
     .join('');
 
-/** Returns a function that says which of the package's scripts raises a code; the page also compares codes that it does not raise. */
+/**
+ * Returns a function that says which of the package's scripts needs a code: the worker speaks for the core too, and the page also compares codes that it
+ * does not raise.
+ */
 function sidesOfCodes() {
   const [page, worker, both] = [sourcesIn('page'), sourcesIn('worker'), sourcesIn('protocol')];
-  return (word) => {
+  return ({ word, raiser }) => {
     if (both.includes(quoted(word))) return 'both';
     const isRaised = new RegExp(`\\b(fault|finding)\\(\\s*'${word}'`).test(page);
     if (!isRaised) return 'worker';
-    return worker.includes(quoted(word)) ? 'both' : 'page';
+    return raiser === 'both' || worker.includes(quoted(word)) ? 'both' : 'page';
   };
 }
 

@@ -11,10 +11,10 @@ const rowOf = ({ word, sentence, hint }, ...first) =>
 const quotedText = (text) => (text.includes("'") ? JSON.stringify(text) : `'${text}'`);
 
 const SATISFIES = 'as const satisfies Readonly<Record<string, CodeRow>>';
-/** Returns the rows of the codes that these scripts alone raise, or both of them; `sides` gives the scripts of a code. */
+/** Returns the rows of the codes that one script alone needs, or both of them; `sides` says which. */
 const rowsOf = ({ codes }, sides, of) =>
   codes
-    .filter(({ raiser, word }) => raiser !== 'core' && sides(word) === of)
+    .filter((code) => code.raiser !== 'core' && sides(code) === of)
     .map((code) => rowOf(code, code.class))
     .join('');
 

@@ -66,10 +66,10 @@ describe('a Request', () => {
   });
   it('ends_every_call_with_its_signal', async () => {
     const worker = fakeWorker;
+    const model = await newModel(SHAPE, { text: 'to be' }, { worker });
     const fetching = vi.fn();
     vi.stubGlobal('fetch', fetching);
     const gone = new Request(ADDRESS, { signal: AbortSignal.abort() });
-    const model = await newModel(SHAPE, { text: 'to be' }, { worker });
     const trained = { model, steps: 1, batchSize: 1, seqLen: 128 };
     const before = started.length;
     const calls: [string, () => Promise<unknown>][] = [

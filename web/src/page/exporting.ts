@@ -94,7 +94,7 @@ export async function reaching<T>(given: ExportTarget, work: Work<T>): Promise<T
  * the caller's has taken a piece, and report its errors late or never. If the work fails, the stream is aborted.
  */
 async function pumping<T>(stream: WritableStream, work: Work<T>): Promise<T> {
-  if (stream.locked) throw badOption('target', `${TARGETS} that nobody else writes to`, stream);
+  if (stream.locked) throw badOption('target', 'one that is not locked', stream);
   const writer = stream.getWriter();
   const { port1: port, port2: target } = new MessageChannel();
   let refused: { thrown: unknown } | undefined;

@@ -266,7 +266,7 @@ export function checkModel(given: unknown): asserts given is Model {
   if (given instanceof Model) return;
   const expected = 'a model of openModel or newModel';
   if (brandOf(given) !== 'Model') throw badOption('model', expected, given);
-  const found = 'a model of another copy of the package, which this page has loaded twice';
+  const found = 'a model of another copy of the package';
   throw fault('option.invalid', { subject: 'model', expected, found }, { path: 'model' });
 }
 

@@ -58,7 +58,7 @@ const unreachable = (error: TabtuneError): TabtuneError =>
   fault(
     'worker.failed',
     {
-      found: 'it cannot be started again, because the site has changed or cannot be reached',
+      found: 'it does not start any more: the site has changed or cannot be reached',
       hint: 'Reload the page; the last checkpoint is kept.',
     },
     { step: error.detail.step },

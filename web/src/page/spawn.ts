@@ -130,7 +130,8 @@ export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promi
     return await greeted(options, () => portOf(options, address), { known, spare: script !== undefined, signal });
   } catch (thrown) {
     const error = toTabtuneError(thrown);
-    if (script === undefined || !UNSTARTED.includes(error.detail.code)) throw error;
+    // A function of the caller that throws is one to mend.
+    if (script === undefined || error.detail.path === 'worker' || !UNSTARTED.includes(error.detail.code)) throw error;
     return greeted(options, () => blobWorker(script), { known: undefined, spare: false, signal }).catch(() => {
       throw error;
     });

@@ -17,8 +17,7 @@ export interface Support {
 /** Time limits for the browser to find a GPU, and to report on its storage. */
 const ADAPTER_MILLIS = 20_000;
 const STORAGE_MILLIS = 3000;
-const UNSAVED =
-  'This browser does not let this page store anything, so runs cannot be saved here. Allow it, or export what you want to keep.';
+const UNSAVED = 'This browser stores nothing for this page, so runs cannot be saved here. Allow it, or export what you want to keep.';
 /** Minimum that WebGPU guarantees. */
 const MIN_STORAGE_BUFFERS = 8;
 

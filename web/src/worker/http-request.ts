@@ -1,7 +1,9 @@
 /** Requests for models and data: the only place of the worker that sends one, except for the synchronous requests of ranges. */
-import { aborted, fault } from '../protocol/errors.js';
+import { unlessAborted } from '../protocol/abort.js';
+import { fault } from '../protocol/errors.js';
 import type { SourceSpec } from '../protocol/protocol.js';
 import { quoted } from './storage/faults.js';
+import { wait } from './wait.js';
 
 export type UrlSpec = Extract<SourceSpec, { kind: 'url' }>;
 
@@ -14,13 +16,7 @@ const WAIT_MILLIS = 60_000;
 export const partsOf = ({ parts }: UrlSpec): NonNullable<UrlSpec['parts']> => parts ?? { fields: {}, headers: [] };
 
 /** Waits for a time, or throws when the signal aborts. */
-export async function pause(millis: number, signal: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    setTimeout(resolve, millis);
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
-  if (signal.aborted) throw aborted('the download');
-}
+export const pause = (millis: number, signal: AbortSignal): Promise<unknown> => unlessAborted(wait(millis), signal, 'the download');
 
 /** Returns the time that a busy server asks to wait, in seconds or until a date; NaN if it states none. */
 function waitOf(headers: Headers): number {

@@ -36,6 +36,7 @@ export type CodeRow = readonly [of: ErrorCode | 'WARNING' | undefined, ...Row];
 /** The dotted words that both the page and the worker raise. */
 export const CODES = {
   'call.aborted': ['ABORTED', '[{subject}|the work] was aborted[{?subject}|; the state is that of the last whole step].'],
+  'data.empty': ['BAD_OPTION', 'there is nothing in it to learn from[: found {found}].'],
   'loop.running': ['BUSY', 'this trainer is already running.', 'Pause it first.'],
   'option.invalid': ['BAD_OPTION', 'option {subject}: expected {expected}, found {found}.'],
   'protocol.invalid': ['PROTOCOL', 'the page and its worker do not understand each other: {found}.', 'Reload the page.'],

@@ -6,7 +6,6 @@ export const PAGE_CODES = {
   'browser.insecure': ['UNSUPPORTED_BROWSER', 'this page was opened over plain http, where browsers offer neither WebGPU nor the locks and the storage that training needs.', 'Open it on https:// or on localhost.'],
   'browser.origin': ['UNSUPPORTED_BROWSER', 'this page is in a frame without an origin of its own, where browsers offer neither workers nor storage.', 'Give the frame its origin: sandbox="allow-scripts allow-same-origin".'],
   'browser.worker': ['UNSUPPORTED_BROWSER', 'training needs module workers, which do not exist here.', 'Run this in a page of a browser.'],
-  'data.empty': ['BAD_OPTION', 'there is nothing in it to learn from[: found {found}].'],
   'device.unavailable': ['GPU_UNAVAILABLE', 'the GPU did not come back, or was lost again and again.', 'The last checkpoint is whole: reload the page and resume it.'],
   'model.taken': ['BAD_OPTION', 'this model was handed to a trainer, or disposed.', 'Open it again.'],
   'run.memory': ['WARNING', 'a step needs more memory than the GPU has, so the run is paused.'],
