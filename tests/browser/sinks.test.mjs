@@ -25,8 +25,8 @@ const into = (format, target, { abortAfter, then = '() => undefined' } = {}) =>
     const seen = { bytes: 0, closed: false, aborted: false };
     const error = new RangeError('this sink is broken');
     const target = await (${target})({ seen, pause, error });
-    const signal = ${abortAfter === undefined ? 'undefined' : `AbortSignal.timeout(${abortAfter})`};
     const whole = (await trainer.export({ format: '${format}' })).size;
+    const signal = ${abortAfter === undefined ? 'undefined' : `AbortSignal.timeout(${abortAfter})`};
     const outcome = await trainer.exportTo(target, { format: '${format}', signal }).then(
       (receipt) => ({ receipt: receipt?.operation }),
       (thrown) => ({ word: thrown.detail.code, name: thrown.name, own: thrown.cause === error }),

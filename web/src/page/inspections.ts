@@ -48,8 +48,8 @@ export interface ExtractOptions extends WorkerCall {
  * range.
  */
 export async function inspectFiles(files: FilesInput, options: InspectOptions = {}): Promise<InspectReport> {
-  const { request, mergeAdapter, format, read = false, ...rest } = optionsOf(options, 'the inspection');
-  const call = workerCall({ ...rest, signal: signalOf(rest.signal, files, mergeAdapter) });
+  const { request, mergeAdapter, format, read = false, signal, ...rest } = optionsOf(options, 'the inspection');
+  const call = workerCall({ ...rest, signal: signalOf(signal, files, mergeAdapter) });
   if (format !== undefined) words(format, 'format');
   truth(read, 'read');
   return asked('files.inspect', { ...(await openingOf(files, request, mergeAdapter, 'mergeAdapter', call.signal)), format, read }, call);
@@ -119,9 +119,9 @@ export async function verifyFiles(files: FilesInput, receipt?: Receipt, options:
  * matrix.
  */
 export async function extractAdapter(given: ExtractOptions): Promise<Extraction> {
-  const { tuned, base, r, targetModules = 'all-linear', target, ...rest } = optionsOf(given, 'the extraction');
-  const call = workerCall({ ...rest, signal: signalOf(rest.signal, tuned, base) });
-  const { signal } = call;
+  const { tuned, base, r, targetModules = 'all-linear', target, signal: ofCall, ...rest } = optionsOf(given, 'the extraction');
+  const signal = signalOf(ofCall, tuned, base);
+  const call = workerCall({ ...rest, signal });
   positiveInteger(r, 'r');
   const options = json(translate({ r, targetModules }, ofKinds(ADAPTER), ''));
   const extracted: Parameters<typeof reaching<Extraction>>[1] = async (place, moved) => {

@@ -179,8 +179,8 @@ function settings(train: object): Record<string, unknown> {
   return { ...rest, schedule };
 }
 
-/** Returns the files of the adapter in these settings. */
-const adapterFiles = (settings: TrainOptions): FilesInput | undefined => own<AdapterOptions>(own(settings).adapter ?? {}).from;
+/** @internal Returns the files of the adapter in these settings. */
+export const adapterFiles = (settings: TrainOptions): FilesInput | undefined => own<AdapterOptions>(own(settings).adapter ?? {}).from;
 
 /** @internal Returns the changes for a resume: keys of `TrainConfig` as JSON, and Rust's names of the keys that may differ from the checkpoint. */
 export function resumeSettings(changes: TrainOptions, override: readonly string[]): { config: string; override: string[] } {

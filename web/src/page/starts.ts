@@ -9,7 +9,7 @@ import { signalOf } from './request-inputs.js';
 import { Link } from './link.js';
 import type { Owner } from './link.js';
 import { checkModel } from './model.js';
-import { adapterSources, resumeSettings, trainSettings } from './options.js';
+import { adapterFiles, adapterSources, resumeSettings, trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { SessionInfo } from '../protocol/reports.js';
 import { Recovery } from './recovery.js';
@@ -57,7 +57,7 @@ export async function created(options: CreateOptions): Promise<Started> {
   if (label !== undefined) words(label, 'label');
   truth(allowNonFinite, 'allowNonFinite');
   trainSettings(settings);
-  const signal = signalOf(own, data, validationData, settings.adapter?.from);
+  const signal = signalOf(own, data, validationData, adapterFiles(settings));
   return model.handOver(async (take) => {
     const adapter = await adapterSources(settings, signal);
     const { spec, name, weights } = await toData(data, validationData, signal);

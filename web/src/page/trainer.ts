@@ -12,7 +12,7 @@ import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
 import { checkModel } from './model.js';
 import type { Model } from './model.js';
-import { adapterSources, sampleJson, trainSettings } from './options.js';
+import { adapterFiles, adapterSources, sampleJson, trainSettings } from './options.js';
 import { signalOf } from './request-inputs.js';
 import type { TrainOptions } from './options.js';
 import type { DataPreview, DataReport } from '../protocol/data-report.js';
@@ -106,7 +106,7 @@ export class Trainer extends EventTarget {
   /** Estimates the GPU memory of a run with these options, before any is allocated. */
   static async estimate(model: Model, options: TrainOptions = {}): Promise<Estimate> {
     checkModel(model);
-    const signal = signalOf(undefined, options.adapter?.from);
+    const signal = signalOf(undefined, adapterFiles(options));
     const ask = { config: trainSettings(options).config, adapter: await adapterSources(options, signal) };
     const { needBytes, parts } = await model.call('model.estimate', ask, { signal });
     const reported: unknown = Reflect.get(navigator, 'deviceMemory');
