@@ -1,7 +1,7 @@
 import { addressOf, refusedWorker, trusted } from './addresses.js';
 import type { Address, TrustedAddress } from './addresses.js';
 import { callable, listening, own } from './given.js';
-import { keep, kept } from './kept.js';
+import { cores, scripts } from './kept.js';
 import { Loading } from './loading.js';
 import { isOf } from '../protocol/brand.js';
 import { VERSION, WASM_HASH } from '../protocol/build.js';
@@ -125,7 +125,7 @@ export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promi
   if (globalThis.origin === 'null') throw fault('browser.origin');
   const address = options.workerUrl === undefined ? undefined : addressOf(options.workerUrl, 'workerUrl');
   const known = options.worker === undefined ? (address?.href ?? BESIDE) : undefined;
-  const script = typeof options.worker === 'object' ? undefined : kept().script;
+  const script = typeof options.worker === 'object' ? undefined : scripts.get(known);
   try {
     return await greeted(options, () => portOf(options, address), { known, spare: script !== undefined, signal });
   } catch (thrown) {
@@ -174,8 +174,11 @@ async function greeted(options: WorkerOptions, start: () => Port, { known, spare
     else after(typeof options.worker === 'function' ? UNKNOWN_MILLIS : HELLO_MILLIS, end);
     const { wasmBinary } = options;
     // Bytes have no address by which their compiled core could be found.
-    const core = wasmBinary === undefined ? kept(wasmUrl).core : undefined;
-    opened.onKept = (found) => keep(wasmUrl, wasmBinary === undefined ? found : { script: found.script });
+    const core = wasmBinary === undefined ? cores.get(wasmUrl) : undefined;
+    opened.onKept = (kept) => {
+      if (kept.core && wasmBinary === undefined) cores.set(wasmUrl, kept.core);
+      if (kept.script !== undefined) scripts.set(known, kept.script);
+    };
     const hello = { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH, wasmUrl, wasmBinary, core, script: known };
     await opened.call('worker.hello', hello, { signal, graceMillis: 0 });
     return opened;
