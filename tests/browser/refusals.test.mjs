@@ -1,9 +1,12 @@
 // Bad input in a real browser: every refusal is a typed error, and a running run continues.
 import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from '@playwright/test';
 import { RUN, SHAPE, TEXT, create, scenarios } from './scenario.mjs';
 
-const { inPage } = scenarios();
+const { inPage, page: open } = scenarios();
 
 /** Returns the code of a rejection, as page and core name it. */
 const code = `const code = (promise) => promise.then(() => 'none', (error) => [error.name, error.code, error.detail?.code].join(' '));`;
@@ -57,6 +60,33 @@ test('bad model files are refused by what is wrong with them', async () => {
     activation: 'TabtuneError UNSUPPORTED_ARCH model.config.unsupported',
     good: 'none',
   });
+});
+
+test('two files of one name in a picked folder are refused with their paths', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tabtune-folder-'));
+  try {
+    mkdirSync(join(folder, 'old'));
+    for (const name of ['config.json', 'model.safetensors', 'old/config.json']) writeFileSync(join(folder, name), '{}');
+    const { page } = await open('/');
+    await page.evaluate(() => {
+      const input = Object.assign(document.createElement('input'), { type: 'file', webkitdirectory: true });
+      document.body.append(input);
+    });
+    await page.setInputFiles('input', folder);
+    const told = await page.evaluate(`(async () => {
+      const { openModel, inspectFiles } = await import('/dist/index.js');
+      const { files } = document.querySelector('input');
+      const refused = ({ detail, message }) => [detail.code, message];
+      return Promise.all([openModel(files), inspectFiles(files), openModel(new Blob(['GGUF']), { adapter: files })].map((call) => call.catch(refused)));
+    })()`);
+    for (const [code, message] of told) {
+      assert.equal(code, 'source.duplicate');
+      assert.match(message, /2 files are called config\.json: .*\/config\.json, .*old\/config\.json/);
+    }
+    await page.close();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test('bad data and settings are refused by name, and the model can be used again', async () => {
