@@ -1,11 +1,11 @@
 // npm run generate: writes the parts of TypeScript and the documents that repeat the Rust code, from the schema that `tabtune-dev` prints.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 import { withSection, withTable } from './document-tables.mjs';
 import { exportsTs } from './generated-exports.mjs';
-import { codesTs, errorsMd, inTable, pageCodesTs, row, workerCodesTs } from './generated-sentences.mjs';
+import { codesTs, errorsMd, inTable, pageCodesTs, row, sidesOfCodes, workerCodesTs } from './generated-sentences.mjs';
 import { environment, read, root, run } from './toolchain.mjs';
 
 const GENERATED = 'web/src/protocol/generated';
@@ -251,30 +251,6 @@ function readmeMd(document, { settings }) {
 
 /** Returns the names of all settings. */
 const settingKeys = ({ settings }) => objects(settings).flatMap(({ keys }) => keys.map(({ key }) => key));
-
-/** Returns the TypeScript of these folders of the package. */
-const sourcesIn = (...folders) =>
-  folders
-    .flatMap((folder) =>
-      readdirSync(join(root, 'web/src', folder), { recursive: true, encoding: 'utf8' })
-        .filter((name) => name.endsWith('.ts') && !name.startsWith('generated'))
-        .map((name) => readFileSync(join(root, 'web/src', folder, name), 'utf8')),
-    )
-    .join('');
-
-/**
- * Returns a function that says which of the package's scripts needs a code: the worker speaks for the core too, and the page also compares codes that it
- * does not raise.
- */
-function sidesOfCodes() {
-  const [page, worker, both] = [sourcesIn('page'), sourcesIn('worker'), sourcesIn('protocol')];
-  return ({ word, raiser }) => {
-    if (both.includes(quoted(word))) return 'both';
-    const isRaised = new RegExp(`\\b(fault|finding)\\(\\s*'${word}'`).test(page);
-    if (!isRaised) return 'worker';
-    return raiser === 'both' || worker.includes(quoted(word)) ? 'both' : 'page';
-  };
-}
 
 /** Returns the text of every generated file, from the schema and the current documents. @returns {Record<string, string>} */
 export function generated(schema, document = (path) => readFileSync(join(root, path), 'utf8')) {

@@ -1,4 +1,9 @@
 // The table of error codes in TypeScript and as a document.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { root } from './toolchain.mjs';
+
 const quoted = (word) => `'${word}'`;
 /** Returns a row of a table of a document. */
 export const row = (cells) => `| ${cells.join(' | ')} |`;
@@ -9,6 +14,30 @@ export const inTable = (text) => text.replaceAll('\n', ' ').replaceAll('|', '\\|
 const rowOf = ({ word, sentence, hint }, ...first) =>
   `  ${quotedText(word)}: [${[...first, sentence, ...(hint === '' ? [] : [hint])].map(quotedText).join(', ')}],\n`;
 const quotedText = (text) => (text.includes("'") ? JSON.stringify(text) : `'${text}'`);
+
+/** Returns the TypeScript of these folders of the package. */
+const sourcesIn = (...folders) =>
+  folders
+    .flatMap((folder) =>
+      readdirSync(join(root, 'web/src', folder), { recursive: true, encoding: 'utf8' })
+        .filter((name) => name.endsWith('.ts') && !name.startsWith('generated'))
+        .map((name) => readFileSync(join(root, 'web/src', folder, name), 'utf8')),
+    )
+    .join('');
+
+/**
+ * Returns a function that says which of the package's scripts needs a code: the worker speaks for the core too, and the page also compares codes that it
+ * does not raise.
+ */
+export function sidesOfCodes() {
+  const [page, worker, both] = [sourcesIn('page'), sourcesIn('worker'), sourcesIn('protocol')];
+  return ({ word, raiser }) => {
+    if (both.includes(quoted(word))) return 'both';
+    const isRaised = new RegExp(`\\b(fault|finding)\\(\\s*'${word}'`).test(page);
+    if (!isRaised) return 'worker';
+    return raiser === 'both' || worker.includes(quoted(word)) ? 'both' : 'page';
+  };
+}
 
 const SATISFIES = 'as const satisfies Readonly<Record<string, CodeRow>>';
 /** Returns the rows of the codes that one script alone needs, or both of them; `sides` says which. */
