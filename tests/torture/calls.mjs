@@ -5,13 +5,12 @@ import { sequences } from './in-browser/calls.mjs';
 
 /** Number of sequences that one page plays at a time. */
 const BATCH = 20;
-/** More steps than a sequence can take. */
-const STEPS = 200;
 /** How often a call is `dispose`: seldom, because the next sequence must then create a trainer. */
 const DISPOSES = 0.3;
 
-export async function calls(arena, tally, { count }) {
-  const { losses } = await arena.truth(TINY, STEPS);
+/** `steps` is the length of the unbroken run. */
+export async function calls(arena, tally, { count, steps = 200 }) {
+  const { losses } = await arena.truth(TINY, steps);
   const chance = new Chance(58);
   const all = sequences(count, () => chance.next(), DISPOSES);
   const page = await arena.subject();

@@ -43,7 +43,7 @@ export const PARTS = {
   soak: { work: soak, full: { steps: 2000, cycles: 50 }, short: { steps: 160, cycles: 3 } },
   // In npm test other tests share the cores, so the limits of time are wider there.
   abort: { work: abort, full: { delays: [0, 50, 300, 1000, 3000], boundMs: 500, large: true }, short: { delays: [30], boundMs: 3000 } },
-  calls: { work: calls, full: { count: 2000 }, short: { count: 12 } },
+  calls: { work: calls, full: { count: 2000 }, short: { count: 6, steps: 100 } },
   csp: { work: csp, full: {}, short: {} },
   heap: {
     work: heap,

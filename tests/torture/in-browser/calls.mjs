@@ -37,7 +37,9 @@ export async function play(trainer, sequence, generation, lossOf) {
   let steps = 0;
   const watch = ({ detail }) => {
     steps += 1;
-    if (detail.loss !== lossOf(detail.step)) wrong.push(`loss of step ${detail.step}: ${detail.loss}, not ${lossOf(detail.step)}`);
+    const must = lossOf(detail.step);
+    // A fast machine makes more steps than the unbroken run has.
+    if (must !== undefined && detail.loss !== must) wrong.push(`loss of step ${detail.step}: ${detail.loss}, not ${must}`);
   };
   trainer.addEventListener('step', watch);
   const controller = new AbortController();
