@@ -8,7 +8,7 @@ import { built } from '../../web/core-kind.mjs';
 import { POLICY } from '../../web/policy.mjs';
 import { root } from '../../web/toolchain.mjs';
 import { Browser } from './chromium.mjs';
-import { create, RUN, SHAPE, TEXT } from './scenario.mjs';
+import { create, RUN, SHAPE, TEXT, unbroken } from './scenario.mjs';
 import { serve } from './site.mjs';
 
 const OPTIONS = { shape: SHAPE, text: TEXT, options: { ...RUN, steps: 40, autosave: false } };
@@ -23,17 +23,17 @@ test.afterEach(async () => {
 });
 
 /** Serves a copy of the package, which a test may change, and opens a page of it. */
-async function pageOfCopy(options) {
+async function pageOfCopy(options, { browser } = { browser: undefined }) {
   const folder = mkdtempSync(join(tmpdir(), 'tabtune-site-'));
   cpSync(join(root, built.package), folder, { recursive: true });
   const site = await serve({ '/dist/': folder }, options);
-  const browser = await Browser.launch();
+  const opened = browser ?? (await Browser.launch());
   ends.push(async () => {
-    await browser.close();
+    if (opened !== browser) await opened.close();
     await site.close();
     rmSync(folder, { recursive: true });
   });
-  return { folder, site, browser, ...(await browser.open(`${site.url}/`)) };
+  return { folder, site, browser: opened, ...(await opened.open(`${site.url}/`)) };
 }
 
 /** Runs a scenario in a page, which keeps what it puts into `globalThis`. */
@@ -60,18 +60,6 @@ const GOES_ON = `async (tabtune, count) => {
   return { losses, listed, copies, left };
 }`;
 
-/** Returns the losses of the unbroken run. */
-const truthIn = (page) =>
-  inside(
-    page,
-    `async (tabtune, argument) => {
-    const trainer = await (${create})(tabtune, argument);
-    const losses = (await trainer.step(9)).map(({ loss }) => loss);
-    await trainer.dispose();
-    return losses;
-  }`,
-  );
-
 /** Changes of the site while a run continues. @type {Record<string, (at: { folder: string, page: any }) => unknown>} */
 const CHANGES = {
   'its files are gone': ({ folder }) => ['worker.js', 'tabtune_bg.wasm'].map((name) => rmSync(join(folder, name))),
@@ -93,7 +81,7 @@ for (const changes of [
 ]) {
   test(`a run recovers, lists and deletes after a change of its site: ${changes.join(', then ')}`, async () => {
     const at = await pageOfCopy({});
-    const truth = await truthIn(at.page);
+    const truth = await inside(at.page, unbroken(9));
     assert.deepEqual(await inside(at.page, BEGINS), truth.slice(0, 5));
     for (const [index, change] of changes.entries()) {
       await CHANGES[change]?.(at);
@@ -108,8 +96,10 @@ for (const changes of [
 
 test('a core of other bytes is told as another build, and no core as no core', async () => {
   const opens = `async (tabtune, { shape, text }) => tabtune.newModel(shape, { text }).then(() => 'nothing', ({ code, detail, message }) => [code, detail.code, message])`;
+  let browser;
   const changed = async (change) => {
-    const { page, folder } = await pageOfCopy({});
+    const { page, folder, ...at } = await pageOfCopy({}, { browser });
+    browser = at.browser;
     change(join(folder, 'tabtune_bg.wasm'));
     return inside(page, opens);
   };
@@ -154,7 +144,7 @@ test('addresses are resolved as the links of their frame, and a frame without an
 
 const policed = async () => {
   const { page, browser } = await pageOfCopy({ policy: POLICY.replace(' blob:; connect-src', '; connect-src') });
-  const truth = await truthIn(page);
+  const truth = await inside(page, unbroken(9));
   await inside(page, BEGINS);
   browser.killGpu();
   assert.deepEqual((await page.evaluate(`(${GOES_ON})(globalThis.tabtune, 2)`)).losses, truth.slice(5, 7));

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from '@playwright/test';
 import { siteAndBrowser } from './hooks.mjs';
-import { create, RUN, SHAPE, TEXT } from './scenario.mjs';
+import { RUN, SHAPE, TEXT, unbroken } from './scenario.mjs';
 
 const at = siteAndBrowser();
 const OPTIONS = { shape: SHAPE, text: TEXT, options: { ...RUN, steps: 12, autosave: false, logEvery: 1 } };
@@ -45,15 +45,7 @@ test('of two calls with one ready worker the second is refused, until the first 
 
 test('a run keeps its owner and its losses through messages of others, pauses, a killed GPU and a reload', async () => {
   const { page } = await at.open('/');
-  const truth = await inside(
-    page,
-    `async (tabtune, argument) => {
-      const trainer = await (${create})(tabtune, argument);
-      const losses = (await trainer.step(12)).map(({ loss }) => loss);
-      await trainer.dispose();
-      return losses;
-    }`,
-  );
+  const truth = await inside(page, unbroken(12));
   await inside(
     page,
     `async (tabtune, { shape, text, options }, failure) => {

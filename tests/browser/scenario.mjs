@@ -23,6 +23,14 @@ export const create = `async (tabtune, { shape, text, options }) => {
   return tabtune.Trainer.create({ model, data: { text }, ...options });
 }`;
 
+/** Trains `count` steps without a break, in the page, and returns their losses. @param {number} count */
+export const unbroken = (count) => `async (tabtune, argument) => {
+  const trainer = await (${create})(tabtune, argument);
+  const losses = (await trainer.step(${count})).map(({ loss }) => loss);
+  await trainer.dispose();
+  return losses;
+}`;
+
 /**
  * Starts and ends the browser and the site around the tests of a file. `folders` and `options` are those of the site, `flags` those of the browser.
  * @param {import('./site.mjs').Options & { folders?: Record<string, string>, flags?: string[] }} given

@@ -44,8 +44,8 @@ export class DataPanel {
   }
 
   /**
-   * Shows what a run with these options would learn, and suggests a prompt of it. If the sequence length follows the data, the length that rows propose is used and returned. A
-   * refusal is shown, and rows with other keys can be given column names.
+   * Shows what a run with these options would learn, and suggests a prompt of it. If the sequence length follows the data, the length that rows
+   * propose is used and returned. A refusal is shown, and rows with other keys can be given column names.
    */
   async show(
     data: DataInput,
