@@ -152,13 +152,16 @@ test('the prompt of samples is the beginning of what is learned, in every form o
       assert.fail(`${name}: ${await page.inputValue('#prompt')} ${await page.textContent('#setup-fault')}`);
     });
   };
-  for (const form of forms().fresh) await suggests(form);
+  // The others with TABTUNE_FULL=1: each takes a third of a second to read and to show.
+  const { fresh, chats } = forms();
+  const first = process.env.TABTUNE_FULL === undefined ? 3 : fresh.length;
+  for (const form of fresh.slice(0, first)) await suggests(form);
   const folder = join(root, 'tests/golden/inputs/boundary');
   await page.setInputFiles(
     '#model-files',
     readdirSync(folder).map((name) => join(folder, name)),
   );
-  for (const form of forms().chats) await suggests(form);
+  for (const form of chats) await suggests(form);
   // One that was typed stays.
   await page.fill('#prompt', 'mine');
   await page.check('input[name="data"][value="austen"]');
