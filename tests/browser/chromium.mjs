@@ -135,7 +135,12 @@ export class Browser {
       if (message.type() === 'error') record.errors.push(message.text());
     });
     page.on('pageerror', (error) => record.errors.push(`uncaught: ${error.message}`));
-    page.on('requestfailed', (request) => record.errors.push(`failed: ${request.url()} ${request.failure()?.errorText}`));
+    page.on('requestfailed', (request) => {
+      const reason = request.failure()?.errorText;
+      // A page that ends a worker whose script still loads calls the load off.
+      if (reason === 'net::ERR_ABORTED' && /\bworker[^/]*\.js$/.test(request.url())) return;
+      record.errors.push(`failed: ${request.url()} ${reason}`);
+    });
     page.on('request', (request) => {
       if (!/^(data|blob):/.test(request.url())) record.origins.add(new URL(request.url()).origin);
     });
