@@ -13,7 +13,8 @@ TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "Ċ", "u", "s", "e", "r
 CHAT = ("{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
         "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
 U16, U32, I32, F32, BOOL, TEXT, ARRAY = 2, 4, 5, 6, 7, 8, 9
-FAMILY = {"llama3": ("llama", "llama-bpe"), "qwen2": ("qwen2", "qwen2"), "qwen3": ("qwen3", "qwen2"), "gpt2": ("gpt2", "gpt-2")}
+FAMILY = {"llama3": ("llama", "llama-bpe"), "mistral": ("llama", "llama-bpe"), "qwen2": ("qwen2", "qwen2"), "qwen3": ("qwen3", "qwen2"),
+          "gpt2": ("gpt2", "gpt-2"), "olmo2": ("olmo2", "dbrx")}
 
 
 def tensors_of(path):
@@ -41,23 +42,25 @@ def value(kind, content):
 LLAMA = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
          "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
          "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
+OLMO2 = LLAMA | {"post_attention_layernorm": "post_attention_norm",
+                 "post_feedforward_layernorm": "post_ffw_norm"}
 GPT2 = {"ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up",
         "mlp.c_proj": "ffn_down"}
 OUTER = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "transformer.wte": "token_embd",
          "transformer.wpe": "position_embd", "transformer.ln_f": "output_norm"}
 
 
-def gguf_name(name):
+def gguf_name(name, model_type):
     stem, end = name.rsplit(".", 1)
     if stem in OUTER:
         return f"{OUTER[stem]}.{end}"
     _, _, number, inner = stem.split(".", 3)
-    return f"blk.{number}.{(LLAMA if stem.startswith('model.') else GPT2)[inner]}.{end}"
+    return f"blk.{number}.{({'gpt2': GPT2, 'olmo2': OLMO2}.get(model_type, LLAMA))[inner]}.{end}"
 
 
 def laid_out(name, shape, values, config):
     """Rows as the converter writes them."""
-    if config["model_type"] == "llama" and ("q_proj" in name or "k_proj" in name):
+    if config["model_type"] in ("llama", "mistral") and ("q_proj" in name or "k_proj" in name):
         heads = config["num_attention_heads" if "q_proj" in name else "num_key_value_heads"]
         width, half = shape[1], shape[0] // heads // 2
         rows = [values[r * width : (r + 1) * width] for r in range(shape[0])]
@@ -107,7 +110,7 @@ def write(path, keys, tensors):
 
 for model, (family, pre) in FAMILY.items():
     config = json.loads((HERE / model / "config.json").read_text())
-    tensors = [(gguf_name(name), *laid_out(name, shape, values, config)) for name, shape, values in
+    tensors = [(gguf_name(name, config["model_type"]), *laid_out(name, shape, values, config)) for name, shape, values in
                sorted(tensors_of(HERE / model / "model.safetensors"))]
     keys = metadata(config, family, pre, model == "qwen2")
     if model != "qwen3":

@@ -26,6 +26,7 @@ MODELS = {
     "gpt2": {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 32,
              "n_inner": 24, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "vocab_size": 12},
     "olmo2": {"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"], **LLAMA, "tie_word_embeddings": False},
+    "mistral": {"model_type": "mistral", "architectures": ["MistralForCausalLM"], **LLAMA, "sliding_window": None, "tie_word_embeddings": False},
 }
 
 

@@ -1,6 +1,7 @@
 //! Helpers of the test binary: devices, kernels on raw words, comparisons.
 
 pub mod allocation;
+pub mod families;
 pub mod kernels;
 pub mod packed;
 pub mod record;
@@ -9,6 +10,7 @@ pub mod tape;
 use std::sync::OnceLock;
 
 use burn::tensor::Tensor;
+pub use families::{families, family, golden};
 pub use futures_lite::future::block_on;
 use tabtune::device::{Device, DeviceKind};
 use tabtune::gpu::{launch, read_data};

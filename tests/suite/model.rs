@@ -1,34 +1,20 @@
 //! Whole models: logits and gradients against a float64 reference (`golden/make_models.py`), gradients against finite differences,
 //! recomputed blocks, cached decoding, refusals.
 
-use std::path::PathBuf;
-
 use burn::tensor::Tensor;
 use tabtune::bundle::{Bundle, open_bundle};
 use tabtune::config::Precision;
 use tabtune::data::Batch;
 use tabtune::device::Device;
-use tabtune::formats::{ByteSource, MemorySource};
+use tabtune::formats::MemorySource;
 use tabtune::gpu::read_f32;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap, Span};
 use tabtune::train::{NamedGradients, accumulate, loss_sum};
-use tabtune_tests::{block_on, cpu, devices};
+use tabtune_tests::{block_on, cpu, devices, families, family, golden};
 
-const FAMILIES: [&str; 5] = ["llama3", "qwen2", "qwen3", "gpt2", "olmo2"];
-
-fn golden(path: &str) -> Vec<u8> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/models").join(path);
-    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-fn sources(family: &str) -> Vec<Box<dyn ByteSource>> {
-    let file = |name: &str| Box::new(MemorySource::new(name, golden(&format!("{family}/{name}")))) as Box<dyn ByteSource>;
-    vec![file("config.json"), file("model.safetensors")]
-}
-
-fn bundle(family: &str) -> Bundle {
-    open_bundle(sources(family)).unwrap()
+fn bundle(name: &str) -> Bundle {
+    open_bundle(family(name).folder()).unwrap()
 }
 
 fn model(family: &str, device: &Device) -> Model {
@@ -61,7 +47,7 @@ fn difference(found: &[f32], expected: &[f64]) -> f64 {
 #[test]
 fn logits_equal_the_reference() {
     for device in devices() {
-        for family in FAMILIES {
+        for family in families().iter().map(|family| family.name) {
             let model = model(family, &device);
             for (ids, logits) in expected(family) {
                 let span = Span::whole(1, ids.len());
@@ -95,7 +81,7 @@ impl ParamMap for Shift<'_> {
 fn gradients_equal_finite_differences() {
     // On the CPU, whose sums are the most exact; the GPU's gradients are compared with it below.
     let device = cpu();
-    for family in FAMILIES {
+    for family in families().iter().map(|family| family.name) {
         let model = model(family, &device);
         let mut gradients = NamedGradients::new();
         block_on(async {
@@ -145,7 +131,7 @@ fn expected_gradients(family: &str) -> Vec<(String, Vec<f64>)> {
 
 #[test]
 fn gradients_equal_jax_and_those_of_recomputed_blocks() {
-    for family in FAMILIES {
+    for family in families().iter().map(|family| family.name) {
         let truth = expected_gradients(family);
         for device in devices() {
             let model = model(family, &device);
@@ -215,7 +201,7 @@ fn masked_documents_of_a_window_equal_documents_alone() {
     };
     let wide = |values: &[f32]| values.iter().map(|v| f64::from(*v)).collect::<Vec<_>>();
     for device in devices() {
-        for family in FAMILIES {
+        for family in families().iter().map(|family| family.name) {
             let (model, what) = (model(family, &device), format!("{family} on {}", device.info().adapter));
             let separate: Vec<f64> = alone().iter().flat_map(|batch| wide(&logits(&model, batch))).collect();
             let error = difference(&logits(&model, &packed()), &separate);
@@ -254,7 +240,7 @@ fn frozen_parameters_have_no_gradient() {
 fn cached_decoding_equals_the_whole_sequence() {
     use tabtune::model::KvCache;
     for device in devices() {
-        for family in FAMILIES {
+        for family in families().iter().map(|family| family.name) {
             let model = model(family, &device);
             let (ids, logits) = expected(family).swap_remove(0);
             let mut cache = KvCache::default();
@@ -279,7 +265,7 @@ fn cached_decoding_equals_the_whole_sequence() {
 fn weights_that_do_not_fit_are_refused_by_name() {
     let config = |from: &str, to: &str| {
         let text = String::from_utf8(golden("qwen2/config.json")).unwrap().replace(from, to);
-        let mut files = sources("qwen2");
+        let mut files = family("qwen2").folder();
         files[0] = Box::new(MemorySource::new("config.json", text.into_bytes()));
         open_bundle(files)
             .and_then(|bundle| block_on(Model::from_bundle(&bundle, Precision::F32, &cpu().inner(), &Interrupt::none())))

@@ -3,7 +3,7 @@
 use super::config_check::check;
 use super::gguf_values::{Keys, missing};
 use super::refusal::unsupported;
-use super::table::{FAMILIES, words};
+use super::table::{FAMILIES, gguf_architectures};
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::formats::{GgufFile, GgufValue};
@@ -20,7 +20,7 @@ pub(crate) fn config_from_gguf(file: &GgufFile, name: &str, divisors: Option<&[f
         Some(None) => return Err(keys.wrong("attention.causal", "a bool")),
     }
     let known = FAMILIES.into_iter().find(|known| known.gguf.contains(&family));
-    let known = known.ok_or_else(|| unsupported("general.architecture", family, &words(|known| known.gguf)))?;
+    let known = known.ok_or_else(|| unsupported("general.architecture", family, &gguf_architectures().join(", ")))?;
     let config = (known.read_gguf)(&keys, tied)?;
     check(&config)?;
     Ok(config)

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::config_check::check;
 use super::hf_keys::{Keys, PublishedValue, Taken, missing, wrong};
 use super::refusal::unsupported;
-use super::table::{FAMILIES, family, words};
+use super::table::{FAMILIES, family, model_types};
 use crate::config::ModelConfig;
 use crate::error::Result;
 
@@ -29,7 +29,7 @@ pub(crate) fn config_of_weights(json: &Value) -> Result<(ModelConfig, Taken)> {
     let model_type = keys.text("model_type")?.ok_or_else(|| missing("model_type"))?;
     keys.refuse_features()?;
     let family = FAMILIES.into_iter().find(|family| family.model_types.contains(&model_type));
-    let family = family.ok_or_else(|| unsupported("model_type", model_type, &words(|family| family.model_types)))?;
+    let family = family.ok_or_else(|| unsupported("model_type", model_type, &model_types().join(", ")))?;
     let config = (family.read_hf)(&keys, model_type, &mut taken)?;
     check(&config)?;
     Ok((config, taken))

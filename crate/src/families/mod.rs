@@ -35,6 +35,7 @@ pub(crate) use hf_config_edit::{edited, object};
 pub use mixture::q4_k_m;
 pub use names::peft_names;
 pub(crate) use names::{
-    HEAD, Layout, ROPE_FREQS, embedding, factor_names, from_gguf, gguf_keys, gguf_word, is_gguf_word, model_types, to_gguf,
+    HEAD, Layout, ROPE_FREQS, embedding, factor_names, from_gguf, gguf_keys, gguf_word, is_gguf_word, to_gguf,
 };
+pub use table::{gguf_architectures, model_types};
 pub use targets::Targets;

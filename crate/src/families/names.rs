@@ -1,6 +1,6 @@
 //! Translates tensor names of other formats into Hugging Face state-dict names. No other module does that.
 
-use super::table::{FAMILIES, family, words};
+use super::table::{FAMILIES, family};
 use crate::config::{Architecture, ModelConfig, NormKind, PeftNames, Slot};
 use crate::formats::GgufValue;
 
@@ -117,11 +117,6 @@ pub(crate) fn embedding(architecture: Architecture) -> &'static str {
 /// Returns whether a GGUF file of this architecture is written without a base.
 pub(crate) fn is_gguf_word(architecture: &str) -> bool {
     FAMILIES.iter().any(|family| family.gguf.contains(&architecture))
-}
-
-/// Lists the words of `model_type` in all families.
-pub(crate) fn model_types() -> String {
-    words(|family| family.model_types)
 }
 
 /// Returns the names by which PEFT knows the modules of an architecture.

@@ -8,6 +8,6 @@ mod subject;
 mod track;
 
 pub use comparison::{Bounds, Comparison, compare};
-pub use subject::{Family, Subject};
+pub use subject::Subject;
 pub use tabtune_bench::stock::Planted;
 pub use track::{Track, by_stock, by_trainer};

@@ -1,4 +1,4 @@
-//! Subject that both sides train: a small model of each family, with its weights, batches and settings.
+//! Subject that both sides train: a small model of each type, with its weights, batches and settings.
 
 use serde_json::{Value, json};
 use tabtune::Result;
@@ -28,59 +28,30 @@ const EMBEDDING_SCALE: f64 = 0.5;
 /// Seeds of the weights and of the tokens.
 const SEEDS: [u32; 2] = [0x77, 0x1234];
 
-/// A family of models.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Family {
-    /// Grouped queries and a tied head.
-    Llama,
-    /// Biases of q, k and v, and a head of its own.
-    Qwen2,
-    /// Norms of queries and keys, and heads wider than the model's width divided by their number.
-    Qwen3,
-    /// Learned positions, LayerNorm and GELU.
-    Gpt2,
-    /// Norms of the outputs, and of all queries and all keys.
-    Olmo2,
-}
-
-impl Family {
-    /// All families.
-    pub const ALL: [Self; 5] = [Self::Llama, Self::Qwen2, Self::Qwen3, Self::Gpt2, Self::Olmo2];
-
-    /// Returns the name of the family in `model_type`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Llama => "llama",
-            Self::Qwen2 => "qwen2",
-            Self::Qwen3 => "qwen3",
-            Self::Gpt2 => "gpt2",
-            Self::Olmo2 => "olmo2",
-        }
-    }
-
-    fn document(self) -> Value {
-        if self == Self::Gpt2 {
-            return json!({
-                "model_type": "gpt2", "n_embd": HIDDEN, "n_layer": 2, "n_head": 4, "n_positions": SEQ_LEN, "n_inner": 2 * HIDDEN,
-                "vocab_size": VOCAB, "layer_norm_epsilon": NORM_EPS, "activation_function": "gelu_new", "tie_word_embeddings": true
-            });
-        }
-        let mut document = json!({
-            "model_type": self.name(), "hidden_act": "silu", "hidden_size": HIDDEN, "intermediate_size": 48, "num_hidden_layers": 2,
-            "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": SEQ_LEN, "rms_norm_eps": NORM_EPS,
-            "rope_theta": 500.0, "vocab_size": VOCAB, "tie_word_embeddings": !matches!(self, Self::Qwen2 | Self::Olmo2)
+/// Returns the configuration of a small model of this type: some have tied heads, and the heads of Qwen3 are wider than the model's width
+/// divided by their number.
+fn document(model_type: &str) -> Value {
+    if model_type == "gpt2" {
+        return json!({
+            "model_type": "gpt2", "n_embd": HIDDEN, "n_layer": 2, "n_head": 4, "n_positions": SEQ_LEN, "n_inner": 2 * HIDDEN,
+            "vocab_size": VOCAB, "layer_norm_epsilon": NORM_EPS, "activation_function": "gelu_new", "tie_word_embeddings": true
         });
-        if self == Self::Qwen3 {
-            document["head_dim"] = json!(16);
-        }
-        document
     }
+    let mut document = json!({
+        "model_type": model_type, "hidden_act": "silu", "hidden_size": HIDDEN, "intermediate_size": 48, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": SEQ_LEN, "rms_norm_eps": NORM_EPS,
+        "rope_theta": 500.0, "vocab_size": VOCAB, "tie_word_embeddings": !matches!(model_type, "qwen2" | "olmo2")
+    });
+    if model_type == "qwen3" {
+        document["head_dim"] = json!(16);
+    }
+    document
 }
 
 /// A model with its weights, its batches and its settings.
 pub struct Subject {
-    /// Model family.
-    pub family: Family,
+    /// Model type, as in `config.json`.
+    pub model_type: &'static str,
     /// Model as files.
     pub bundle: Bundle,
     /// Weights of the model: state-dict name, shape, values.
@@ -94,12 +65,12 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Makes the model of a family, and `steps` batches.
+    /// Makes a model of a type (one of [`tabtune::families::model_types`]), and `steps` batches.
     ///
     /// # Errors
     /// The crate's refusal of the configuration or the files.
-    pub fn new(family: Family, steps: usize, planted: Option<Planted>) -> Result<Self> {
-        let document = family.document();
+    pub fn new(model_type: &'static str, steps: usize, planted: Option<Planted>) -> Result<Self> {
+        let document = document(model_type);
         let weights = weights(&config_from_hf(&document)?)?;
         let bundle = bundle(&document, &weights)?;
         let half = |pattern: &str| GroupConfig { learning_rate_scale: EMBEDDING_SCALE, ..GroupConfig::new(pattern) };
@@ -116,7 +87,7 @@ impl Subject {
         };
         let scales = ["model.embed_tokens.", "transformer.wte.", "transformer.wpe."].map(|start| (start.to_string(), EMBEDDING_SCALE));
         let stock = StockTraining { adamw: ADAMW, rate: RATE, scales: scales.to_vec(), planted };
-        Ok(Self { family, bundle, weights, batches: batches(steps), train, stock })
+        Ok(Self { model_type, bundle, weights, batches: batches(steps), train, stock })
     }
 
     /// Returns data of the right length. Its contents do not matter, because the steps are given their batches.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tabtune::config::{BaseStorage, ModelConfig};
 use tabtune::device::Device;
-use tabtune::families::config_from_hf;
+use tabtune::families::{config_from_hf, model_types};
 use tabtune::generate::score::{ScoreConfig, score};
 use tabtune::generate::{GenerateConfig, Generator};
 use tabtune::interrupt::Interrupt;
@@ -44,7 +44,7 @@ fn shapes() -> Vec<(&'static str, ModelConfig)> {
             "initializer_range": 0.1
         }),
     };
-    ["llama", "mistral", "qwen2", "qwen3", "olmo2", "gpt2"].into_iter().map(|kind| (kind, config_from_hf(&of(kind)).unwrap())).collect()
+    model_types().into_iter().map(|kind| (kind, config_from_hf(&of(kind)).unwrap())).collect()
 }
 
 fn compared(model: &Model, name: &str) {

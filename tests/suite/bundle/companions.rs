@@ -1,17 +1,14 @@
 //! Files next to a model: adapters, a configuration next to a GGUF file, usable tokenizers, parts of a split file; and a refused tokenizer.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
 
 use tabtune::Error;
 use tabtune::bundle::{Bundle, ModelAssets, open_bundle};
+use tabtune::families::model_types;
 use tabtune::formats::ByteSource;
+use tabtune_tests::{families, golden};
 
 use super::files::{Meta, file, gguf, ramp};
-
-fn golden(name: &str) -> Vec<u8> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/models").join(name);
-    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
 
 fn named(name: &str) -> Box<dyn ByteSource> {
     file(name.rsplit('/').next().unwrap(), golden(name))
@@ -30,12 +27,20 @@ fn refusals(error: Error) -> Vec<(&'static str, Option<String>)> {
     }
 }
 
+/// Tests of every family take the golden models, so every model type needs one.
+#[test]
+fn every_model_type_has_a_golden_folder_and_gguf_file() {
+    let types: BTreeSet<String> = families().iter().map(|model| model.config()["model_type"].as_str().unwrap().into()).collect();
+    assert_eq!(types, model_types().into_iter().map(String::from).collect());
+    assert!(families().iter().all(|model| !model.gguf.is_empty()));
+}
+
 #[test]
 fn gguf_of_every_family_has_the_bits_of_its_folder() {
-    for family in ["llama3", "qwen2", "qwen3", "gpt2"] {
-        let folder = open_bundle(vec![named(&format!("{family}/config.json")), named(&format!("{family}/model.safetensors"))]).unwrap();
-        let files = if family == "qwen3" { PARTS.iter().map(|part| named(part)).collect() } else { vec![named(&format!("{family}.gguf"))] };
-        let bundle = open_bundle(files).unwrap();
+    for model in families() {
+        let family = model.name;
+        let folder = open_bundle(model.folder()).unwrap();
+        let bundle = open_bundle(model.gguf_files()).unwrap();
         assert_eq!(bundle.names(), folder.names(), "{family}");
         for name in folder.names() {
             assert_eq!(bundle.shape(&name), folder.shape(&name), "{family} {name}");

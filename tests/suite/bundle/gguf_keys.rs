@@ -1,11 +1,9 @@
 //! Keys below the name of an architecture: each that llama.cpp knows is honoured, has no effect, or is refused.
 
 use tabtune::bundle::{Bundle, open_bundle};
-use tabtune::families::{Effect, KEYS, effect};
+use tabtune::families::{Effect, KEYS, effect, gguf_architectures};
 
 use super::files::{Meta, file, gguf, ramp};
-
-const FAMILIES: [&str; 5] = ["llama", "qwen2", "qwen3", "gpt2", "olmo2"];
 
 /// Opens a model of this family that has metadata, an embedding, and one more key.
 fn with(family: &str, key: &str, value: Meta) -> tabtune::Result<Bundle> {
@@ -28,7 +26,7 @@ fn told(bundle: &Bundle) -> Vec<&str> {
 
 #[test]
 fn every_known_key_is_honoured_harmless_or_refused() {
-    for family in FAMILIES {
+    for family in gguf_architectures() {
         let plain = with(family, "tensor_data_layout", Meta::Text("reference")).unwrap().config;
         for &(key, _) in KEYS {
             let name = format!("{family}.{key}");
@@ -73,7 +71,7 @@ fn keys_that_llama_cpp_computes_with_are_refused() {
         ("residual_scale", 1.4),
         ("embedding_scale", 12.0),
     ];
-    for (family, (key, value)) in FAMILIES.into_iter().flat_map(|family| keys.map(|key| (family, key))) {
+    for (family, (key, value)) in gguf_architectures().into_iter().flat_map(|family| keys.map(|key| (family, key))) {
         // GPT-2 has no rotary positions, so it has no such keys.
         if family == "gpt2" && key.starts_with("rope.") {
             continue;
@@ -88,7 +86,7 @@ fn keys_that_llama_cpp_computes_with_are_refused() {
 
 #[test]
 fn a_key_that_nobody_knows_is_a_warning() {
-    for family in FAMILIES {
+    for family in gguf_architectures() {
         let bundle = with(family, "attention.wisdom", Meta::F32(0.5)).unwrap();
         assert_eq!(told(&bundle), [format!("{family}.attention.wisdom")]);
         assert!(bundle.warnings.iter().all(|warning| !warning.message().contains(warning.code)), "a warning has words");
@@ -97,7 +95,7 @@ fn a_key_that_nobody_knows_is_a_warning() {
 
 #[test]
 fn numbers_that_repeat_what_is_known_are_taken() {
-    for family in FAMILIES {
+    for family in gguf_architectures() {
         let scale = with(family, "attention.scale", Meta::F32(0.5)).unwrap();
         assert_eq!(scale.config.head_dim, 4);
         assert!(with(family, "attention.scale", Meta::F32(0.25)).is_err());

@@ -10,10 +10,10 @@ use tabtune::formats::ByteSource;
 use tabtune::portable::{Support, export_options_of};
 use tabtune::state::ModelStateTensorManifest;
 use tabtune::tokenizer::Tokenizer;
-use tabtune_tests::block_on;
+use tabtune_tests::{block_on, family};
 
 use super::pieces::{config, fresh};
-use super::{FAMILIES, Files, all_files, gguf_recipe, golden, goldens, of_files, of_model, source, written};
+use super::{Files, all_files, gguf_recipe, golden, goldens, of_files, of_model, source, written};
 
 fn folder(family: &str, more: &[(&str, &[u8])]) -> Files {
     let own = ["config.json", "model.safetensors"].map(|name| (name, golden(&format!("{family}/{name}"))));
@@ -70,7 +70,7 @@ fn models() -> Vec<Case> {
         ("unknown tokenizer", of_files(folder("qwen2", &[("tokenizer.json", b"{}")])), none),
         ("character", of_model(&characters, Some(&tokenizer), None), none),
         ("adapter merged", ExportSource::of_bundle(&merged).unwrap().summed(&merged).unwrap(), none),
-        ("split", of_files(goldens(FAMILIES[2].1)), || goldens(FAMILIES[2].1)),
+        ("split", of_files(family("qwen3").gguf_files()), || family("qwen3").gguf_files()),
     ]
 }
 
@@ -130,7 +130,7 @@ fn line_45_what_is_offered_is_what_exports_make() {
 
 #[test]
 fn line_45_sizes_are_known_before_the_files_are_summed() {
-    let bundle = Rc::new(open_bundle(goldens(FAMILIES[0].1)).unwrap());
+    let bundle = Rc::new(open_bundle(family("llama3").gguf_files()).unwrap());
     let unread = ExportSource::of_bundle(&bundle).unwrap();
     let summed = unread.clone().summed(&bundle).unwrap();
     assert_ne!(unread.base, summed.base);

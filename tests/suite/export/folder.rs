@@ -11,7 +11,8 @@ use tabtune::formats::{MemorySource, SafetensorsFile, safetensors_header};
 use tabtune::state::LossRecord;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::Trainer;
-use tabtune_tests::block_on;
+use tabtune_tests::families::Family;
+use tabtune_tests::{block_on, families};
 
 use super::{all_files, golden, load, of_files, of_model, source, sources};
 use crate::resume::{LETTERS, shape, start};
@@ -36,7 +37,7 @@ fn of_dtype(dtype: ExportDtype) -> ExportOptions {
 }
 
 fn golden_folder(family: &str) -> Vec<Box<dyn tabtune::formats::ByteSource>> {
-    ["config.json", "model.safetensors"].map(|name| source(name, golden(&format!("{family}/{name}")))).into()
+    tabtune_tests::family(family).folder()
 }
 
 /// Makes a safetensors file of a table of tokens `[rows, 2]`.
@@ -56,7 +57,7 @@ pub fn trainer() -> (Trainer, ModelAssets) {
 
 #[test]
 fn folder_of_opened_files_is_that_of_the_model_on_the_device() {
-    for family in ["llama3", "qwen2", "qwen3", "gpt2"] {
+    for family in families().iter().map(|family| family.name) {
         let bundle = open_bundle(golden_folder(family)).unwrap();
         let model = load(&bundle, Precision::F32);
         let on_device = ExportSource { assets: ModelAssets::of_bundle(&bundle), ..of_model(&model, None, None) };
@@ -246,21 +247,18 @@ fn line_34_documents_keep_their_bytes_and_every_end_of_a_text() {
 
 #[test]
 fn line_34_ends_of_a_gguf_file_survive_the_folder() {
-    for (_, files) in super::FAMILIES {
-        let before = open_bundle(super::goldens(files)).unwrap();
+    for family in families() {
+        let before = open_bundle(family.gguf_files()).unwrap();
         let expected = before.tokenizer.as_ref().unwrap();
-        let written = folder(&of_files(super::goldens(files)), &ExportOptions::default());
+        let written = folder(&of_files(family.gguf_files()), &ExportOptions::default());
         let after = open_bundle(sources(&written)).unwrap();
         let found = after.tokenizer.as_ref().unwrap();
         assert_eq!((found.eos(), found.bos(), found.pad()), (expected.eos(), expected.bos(), expected.pad()));
         assert_eq!(found.chat_template(), expected.chat_template());
         assert!(before.names().iter().all(|name| before.read_f32(name).unwrap() == after.read_f32(name).unwrap()));
     }
-    assert!(
-        super::FAMILIES
-            .iter()
-            .any(|(_, files)| { open_bundle(super::goldens(files)).unwrap().tokenizer.is_some_and(|tokenizer| tokenizer.eos().len() > 1) })
-    );
+    let several = |family: &Family| open_bundle(family.gguf_files()).unwrap().tokenizer.is_some_and(|tokenizer| tokenizer.eos().len() > 1);
+    assert!(families().iter().any(several));
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use tabtune::formats::{FileTensor, GgmlType, GgufFile, GgufValue, MemorySource, gguf_header};
 
-use super::{FAMILIES, golden, rewritten};
+use tabtune_tests::families;
+
+use super::{golden, rewritten};
 
 fn record(name: &str, kind: &str, shape: &[u64]) -> FileTensor {
     FileTensor::new(name, &GgmlType::from_name(kind).unwrap().dtype(), shape)
@@ -14,9 +16,9 @@ fn key(key: &str, value: GgufValue) -> (String, GgufValue) {
 
 #[test]
 fn header_of_a_golden_file_comes_back_byte_for_byte() {
-    for (_, files) in FAMILIES.iter().filter(|(_, files)| files.len() == 1) {
-        let bytes = golden(files[0]);
-        assert_eq!(rewritten(&bytes, |_, _| {}), bytes, "{files:?}");
+    for family in families().iter().filter(|family| family.gguf.len() == 1) {
+        let bytes = golden(family.gguf[0]);
+        assert_eq!(rewritten(&bytes, |_, _| {}), bytes, "{}", family.name);
     }
 }
 

@@ -10,7 +10,6 @@ mod recipe;
 mod stored;
 mod vocabulary;
 
-use std::path::PathBuf;
 
 use burn::tensor::Tensor;
 use std::rc::Rc;
@@ -23,20 +22,7 @@ use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
 use tabtune::state::{Base, RECEIPT};
 use tabtune::tokenizer::Tokenizer;
-use tabtune_tests::{block_on, cpu};
-
-/// Golden files of each family.
-const FAMILIES: [(&str, &[&str]); 4] = [
-    ("llama3", &["llama3.gguf"]),
-    ("qwen2", &["qwen2.gguf"]),
-    ("qwen3", &["qwen3-00001-of-00003.gguf", "qwen3-00002-of-00003.gguf", "qwen3-00003-of-00003.gguf"]),
-    ("gpt2", &["gpt2.gguf"]),
-];
-
-fn golden(name: &str) -> Vec<u8> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/models").join(name);
-    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
+use tabtune_tests::{block_on, cpu, golden};
 
 fn source(name: &str, bytes: Vec<u8>) -> Box<dyn ByteSource> {
     Box::new(MemorySource::new(name, bytes))

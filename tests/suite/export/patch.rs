@@ -8,9 +8,10 @@ use tabtune::export::GgufTypes;
 use tabtune::formats::{FileTensor, GgmlType, GgufFile, GgufValue, MemorySource};
 use tabtune::model::Model;
 use tabtune::state::Base;
-use tabtune_tests::weights;
+use tabtune_tests::families::Family;
+use tabtune_tests::{families, weights};
 
-use super::{FAMILIES, GgufBase, Raise, gguf_patch, golden, goldens, load, open, rewritten, source, written};
+use super::{GgufBase, Raise, gguf_patch, golden, goldens, load, open, rewritten, source, written};
 
 fn base(bytes: &[u8]) -> GgufBase {
     GgufBase { files: vec![source("m.gguf", bytes.to_vec())], recorded: None }
@@ -43,7 +44,7 @@ fn converted(bytes: &[u8], kind: &str, convert: impl Fn(f32) -> Vec<u8>) -> Vec<
 
 #[test]
 fn patch_without_a_change_is_the_base_byte_for_byte() {
-    for (family, files) in FAMILIES {
+    for Family { name: family, gguf: files } in families() {
         let bundle = open_bundle(goldens(files)).unwrap();
         for precision in [Precision::F32, Precision::Bf16] {
             let model = load(&bundle, precision);
@@ -51,7 +52,7 @@ fn patch_without_a_change_is_the_base_byte_for_byte() {
             for types in ["as-base", "f16"] {
                 let base = GgufBase { files: goldens(files), recorded: None };
                 let (_, bytes) = written(gguf_patch(&model, base, family, types).unwrap());
-                if let [file] = files {
+                if let [file] = files[..] {
                     assert!(bytes == golden(file), "{family}");
                     continue;
                 }

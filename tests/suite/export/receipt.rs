@@ -11,9 +11,10 @@ use tabtune::portable::PortableModelBundle;
 use tabtune::state::{
     CheckResult, ModelIoArtifactReceipt, NamePolicy, Operation, PortableModelImportRequest, RECEIPT, ReceiptFile, leaf, weights_digest,
 };
-use tabtune_tests::block_on;
+use tabtune_tests::families::Family;
+use tabtune_tests::{block_on, families};
 
-use super::{FAMILIES, all_files, golden, goldens, named, of_files, source, sources};
+use super::{all_files, golden, goldens, named, of_files, source, sources};
 
 type Written = Vec<(String, Vec<u8>)>;
 
@@ -187,7 +188,7 @@ fn line_43_receipt_states_every_digest_that_applies_in_every_container() {
         assert!(found.ok, "{found:?}");
         digests.iter().for_each(|name| assert_eq!(result(&found, name), CheckResult::Verified, "{name}"));
     };
-    for (family, base) in FAMILIES {
+    for Family { name: family, gguf: base } in families() {
         let source = of_files(goldens(base));
         let options = ExportOptions { dtype: ExportDtype::F32, manifest: true, ..ExportOptions::default() };
         let mut stream = export_folder(&source, &options).unwrap();
@@ -207,7 +208,7 @@ fn line_43_receipt_states_every_digest_that_applies_in_every_container() {
         }
         // Rows and columns of GPT-2's matrices are not read in the order in which they are hashed.
         let of_base = source.base.unwrap().weights_digest;
-        assert_eq!(of_base.is_none(), family == "gpt2");
+        assert_eq!(of_base.is_none(), *family == "gpt2");
         if base.len() == 1 {
             let whole: Written = base.iter().map(|name| (name.to_string(), golden(name))).collect();
             assert!(of_base.is_none_or(|digest| digest == imported_weights(&whole)), "{family}");

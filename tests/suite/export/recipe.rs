@@ -12,10 +12,11 @@ use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
 use tabtune::state::ReceiptFile;
 use tabtune::tokenizer::Tokenizer;
-use tabtune_tests::{block_on, cpu, weights};
+use tabtune_tests::families::Family;
+use tabtune_tests::{block_on, cpu, families, weights};
 
 use super::super::tokenizer::byte_level;
-use super::{FAMILIES, Raise, all_files, gguf_recipe, golden, goldens, load, named, of_files, open, rewritten, source, written};
+use super::{Raise, all_files, gguf_recipe, golden, goldens, load, named, of_files, open, rewritten, source, written};
 
 fn fresh(config: &ModelConfig, precision: Precision) -> Model {
     block_on(Model::init(config, 5, precision, &cpu().inner(), &Interrupt::none())).unwrap()
@@ -38,7 +39,7 @@ fn llama(changes: serde_json::Value) -> ModelConfig {
 
 #[test]
 fn recipe_of_every_family_opens_with_the_same_bits_and_configuration() {
-    for (family, files) in FAMILIES {
+    for Family { name: family, gguf: files } in families() {
         let bundle = open_bundle(goldens(files)).unwrap();
         for precision in [Precision::F32, Precision::Bf16] {
             let model = load(&bundle, precision);

@@ -11,9 +11,10 @@ use tabtune::families::config_from_hf;
 use tabtune::formats::{GgufFile, MemorySource, TensorType};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
-use tabtune_tests::{block_on, cpu};
+use tabtune_tests::families::Family;
+use tabtune_tests::{block_on, cpu, families};
 
-use super::{FAMILIES, Files, all_files, gguf_recipe, golden, goldens, load, named, of_files, of_model, open, source, sources, written};
+use super::{Files, all_files, gguf_recipe, golden, goldens, load, named, of_files, of_model, open, source, sources, written};
 
 fn gguf(from: &ExportSource, base: Files, options: &ExportOptions) -> Vec<u8> {
     written(block_on(export_gguf(from, base, options)).unwrap()).1
@@ -58,9 +59,9 @@ fn weights_digest_of(bundle: Bundle) -> tabtune::formats::Digest {
 
 #[test]
 fn line_38_untouched_files_in_their_base_are_the_base_byte_for_byte() {
-    for (family, files) in FAMILIES {
+    for Family { name: family, gguf: files } in families() {
         let found = gguf(&of_files(goldens(files)), goldens(files), &named("m", "as-base"));
-        match files {
+        match files[..] {
             [file] => assert!(found == golden(file), "{family}"),
             _ => {
                 let (again, before) = (open(&found), open_bundle(goldens(files)).unwrap());
@@ -73,7 +74,7 @@ fn line_38_untouched_files_in_their_base_are_the_base_byte_for_byte() {
 #[test]
 fn line_39_recipe_of_files_is_that_of_the_device_in_every_type() {
     let words: Vec<&str> = TensorType::ALL.iter().map(|one| one.word()).chain(["q4_k_m", "as-base"]).collect();
-    for (family, files) in FAMILIES {
+    for Family { name: family, gguf: files } in families() {
         let model = load(&open_bundle(goldens(files)).unwrap(), Precision::F32);
         let tokenizer = open_bundle(goldens(files)).unwrap().tokenizer;
         for word in &words {
@@ -90,7 +91,7 @@ fn line_39_recipe_of_files_is_that_of_the_device_in_every_type() {
 
 #[test]
 fn line_39_folder_to_gguf_and_back_has_the_same_weights() {
-    for family in ["llama3", "qwen2", "qwen3", "gpt2"] {
+    for family in families().iter().map(|family| family.name) {
         let folder = || {
             let mut config: serde_json::Value = serde_json::from_slice(&golden(&format!("{family}/config.json"))).unwrap();
             // Its scaling bounds are not published ones, so a file with frequency divisors would be needed.

@@ -4,7 +4,7 @@ use burn::tensor::DType;
 use serde_json::json;
 use tabtune::config::{GroupConfig, OptimizerConfig, Precision, TrainConfig, glob_matches};
 use tabtune::error::Error;
-use tabtune::families::config_from_hf;
+use tabtune::families::{config_from_hf, model_types};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Kind, Model, ParameterRequest, Plan};
 use tabtune::optim::{Apollo, Gate, Optim, ParamInfo, Rule, clip_factor};
@@ -144,7 +144,8 @@ fn decays(model: &str) -> Vec<(ParameterRequest, bool)> {
 
 #[test]
 fn preset_no_decay_spares_norms_biases_and_embeddings() {
-    for (model, tables) in [("gpt2", 2), ("llama", 1), ("qwen2", 1), ("qwen3", 1)] {
+    for model in model_types() {
+        let tables = if model == "gpt2" { 2 } else { 1 };
         let all = decays(model);
         assert!(all.len() > 8, "{model}");
         assert_eq!(all.iter().filter(|(request, _)| request.part.is_table()).count(), tables, "{model}");
@@ -188,7 +189,7 @@ fn apollo_names_what_it_leaves_to_adamw() {
 /// Covers all families, as loaded and as planned: the matrices of attention and MLP are projected, AdamW updates everything else.
 #[test]
 fn apollo_projects_the_matrices_of_the_blocks() {
-    for (model, others) in [("gpt2", 2), ("llama", 2), ("qwen2", 2), ("qwen3", 2)] {
+    for model in model_types() {
         let shape = config_from_hf(&hf_shape(model)).unwrap();
         let request = Plan::of(&shape, None).unwrap().parameters;
         let model = block_on(Model::init(&shape, 1, Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();
@@ -200,7 +201,7 @@ fn apollo_projects_the_matrices_of_the_blocks() {
         let vectors = request.iter().filter(|request| !request.kind.is_matrix());
         let outside = request.iter().filter(|request| request.kind.is_matrix() && request.part.block().is_none());
         // An embedding and a head, or two tables.
-        assert_eq!(outside.clone().count(), others);
+        assert_eq!(outside.clone().count(), 2);
         let names = |request: &ParameterRequest| request.name.clone();
         assert_eq!(left("all"), vectors.clone().map(names).collect());
         assert_eq!(left("blocks"), vectors.chain(outside).map(names).collect());

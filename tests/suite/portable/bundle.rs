@@ -1,20 +1,16 @@
 //! Bundles: folders, GGUF files, and the formats that they can become.
 
-use std::path::Path;
 use std::rc::Rc;
 
 use serde_json::json;
 use tabtune::formats::{ByteSource, Digest, FileTensor, GgufValue, MemorySource, gguf_header};
 use tabtune::portable::{ContractFacts, ModelIoCompatibilityContract, PortableModelBundle, SharedFiles, Support, open_gguf};
 use tabtune::state::{Identity, ModelStateTensorManifest, NamePolicy, PortableModelImportRequest, SourceWord, TokenizerFamily};
-use tabtune_tests::block_on;
+use tabtune_tests::families::Family;
+use tabtune_tests::{block_on, families};
 
 fn golden(names: &[&str]) -> SharedFiles {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/models");
-    let file = |name: &&str| {
-        let bytes = std::fs::read(folder.join(name)).unwrap();
-        Rc::new(MemorySource::new(*name, bytes)) as Rc<dyn ByteSource>
-    };
+    let file = |name: &&str| Rc::new(MemorySource::new(*name, tabtune_tests::golden(name))) as Rc<dyn ByteSource>;
     names.iter().map(file).collect()
 }
 
@@ -30,8 +26,7 @@ fn weights_of_gguf(files: &SharedFiles, request: &PortableModelImportRequest) ->
 /// Line 27 of ./README.md: the same F32 weights as a folder and as GGUF under Hugging Face's names have one digest, rows and columns in order.
 #[test]
 fn folder_and_gguf_of_the_same_weights_have_one_digest() {
-    let qwen3 = ["qwen3-00001-of-00003.gguf", "qwen3-00002-of-00003.gguf", "qwen3-00003-of-00003.gguf"];
-    for (folder, gguf) in [("gpt2", &["gpt2.gguf"][..]), ("llama3", &["llama3.gguf"]), ("qwen2", &["qwen2.gguf"]), ("qwen3", &qwen3)] {
+    for Family { name: folder, gguf } in families() {
         let files = golden(&[&format!("{folder}/config.json"), &format!("{folder}/model.safetensors")]);
         let imported = block_on(PortableModelBundle::import_hf_folder(&files, &PortableModelImportRequest::default())).unwrap();
         let state = &imported.bundle.state_dict;

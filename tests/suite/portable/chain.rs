@@ -15,12 +15,11 @@ use tabtune::model::Model;
 use tabtune::portable::{ImportedBundle, PortableModelBundle, SharedFiles, TrainingGroups, open_json};
 use tabtune::state::{NamePolicy, PortableModelImportRequest, PortableModelStateDict};
 use tabtune::train::Trainer;
-use tabtune_tests::{block_on, cpu, devices, weights};
+use tabtune_tests::{block_on, cpu, devices, families, family, golden, weights};
 
 use super::state_g::{assert_same, sources, written};
 use crate::resume::save_with;
 
-const FAMILIES: [&str; 4] = ["llama3", "qwen2", "qwen3", "gpt2"];
 /// Maximum size of a shard, small enough that each of the models has several.
 const SHARD_BYTES: u64 = 3_000;
 /// Number of tokens of the models.
@@ -28,14 +27,16 @@ const VOCABULARY: u32 = 12;
 
 type Written = Vec<(String, Vec<u8>)>;
 
-fn golden(family: &str) -> Written {
-    let folder = format!("{}/golden/models/{family}", env!("CARGO_MANIFEST_DIR"));
-    let file = |name: &str| (name.to_string(), std::fs::read(format!("{folder}/{name}")).unwrap());
-    let (name, config) = file("config.json");
+fn names() -> impl Iterator<Item = &'static str> {
+    families().iter().map(|family| family.name)
+}
+
+fn folder_of(name: &str) -> Written {
     // A GGUF file has the divisors of the frequencies; those of such a small model do not identify a rule.
-    let mut told: serde_json::Value = serde_json::from_slice(&config).unwrap();
-    told["rope_scaling"] = serde_json::Value::Null;
-    vec![(name, told.to_string().into_bytes()), file("model.safetensors")]
+    let mut config = family(name).config();
+    config["rope_scaling"] = serde_json::Value::Null;
+    let weights = golden(&format!("{name}/model.safetensors"));
+    vec![("config.json".into(), config.to_string().into_bytes()), ("model.safetensors".into(), weights)]
 }
 
 fn boxed(files: &Written) -> Vec<Box<dyn ByteSource>> {
@@ -108,8 +109,8 @@ fn of_files(files: &Written) -> ExportSource {
 /// Lines 5 and 27 of ./README.md: Hugging Face folder → training → F32 GGUF → Hugging Face folder → training, before and after steps of it.
 #[test]
 fn folder_to_training_to_gguf_to_folder_keeps_the_digest() {
-    for (family, steps) in FAMILIES.into_iter().flat_map(|family| [(family, 0), (family, 3)]) {
-        let before = golden(family);
+    for (family, steps) in names().flat_map(|family| [(family, 0), (family, 3)]) {
+        let before = folder_of(family);
         let trainer = run_of(&before, steps);
         let assets = ModelAssets::of_bundle(&open_bundle(boxed(&before)).unwrap());
         let live = ExportSource::of_trainer(&trainer, assets, None, "numbers").unwrap();
@@ -137,8 +138,8 @@ fn folder_to_training_to_gguf_to_folder_keeps_the_digest() {
 /// a container occurs twice.
 #[test]
 fn json_safetensors_and_checkpoint_are_one_state() {
-    for family in FAMILIES {
-        let files = golden(family);
+    for family in names() {
+        let files = folder_of(family);
         let bundle = open_bundle(boxed(&files)).unwrap();
         let run = run_of(&files, 3);
         let saved: SharedFiles = sources(&save_with(&run, &bundle));
@@ -188,9 +189,9 @@ fn only(stream: FileStream) -> Vec<u8> {
 /// Lines 5 and 27 of ./README.md: one file → shards → one file → shards, with the same digest and the same bytes, of a live run and of files.
 #[test]
 fn shards_and_one_file_are_one_state() {
-    for family in FAMILIES {
-        let trainer = run_of(&golden(family), 3);
-        let assets = ModelAssets::of_bundle(&open_bundle(boxed(&golden(family))).unwrap());
+    for family in names() {
+        let trainer = run_of(&folder_of(family), 3);
+        let assets = ModelAssets::of_bundle(&open_bundle(boxed(&folder_of(family))).unwrap());
         let live = ExportSource::of_trainer(&trainer, assets, None, "numbers").unwrap();
         let wanted = block_on(state_of(trainer).weights_digest()).unwrap();
         let in_shards = ExportOptions { shard_bytes: Some(SHARD_BYTES), ..ExportOptions::default() };
@@ -213,8 +214,8 @@ fn shards_and_one_file_are_one_state() {
 /// folder and a GGUF file that are written from there.
 #[test]
 fn line_27_weights_have_one_digest_on_every_device() {
-    for (family, precision) in FAMILIES.into_iter().flat_map(|family| [(family, Precision::F32), (family, Precision::Bf16)]) {
-        let files = golden(family);
+    for (family, precision) in names().flat_map(|family| [(family, Precision::F32), (family, Precision::Bf16)]) {
+        let files = folder_of(family);
         let bundle = open_bundle(boxed(&files)).unwrap();
         let mut wanted = None;
         for (at, device) in devices().iter().enumerate() {

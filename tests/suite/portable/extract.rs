@@ -135,8 +135,7 @@ fn check_merged(extracted: &mut Extracted, tuned: &Bundle, base_files: Vec<Box<d
 }
 
 fn golden(name: &str) -> Vec<Box<dyn ByteSource>> {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/models").join(name);
-    vec![Box::new(MemorySource::new(name, std::fs::read(path).unwrap()))]
+    vec![Box::new(MemorySource::new(name, tabtune_tests::golden(name)))]
 }
 
 /// Opens the files of a model.

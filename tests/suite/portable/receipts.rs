@@ -125,8 +125,7 @@ fn line_43_deltas_and_selections_bind_their_files() {
 }
 
 fn golden(name: &str) -> (String, Vec<u8>) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/models").join(name);
-    (name.rsplit('/').next().unwrap_or(name).to_string(), std::fs::read(path).unwrap())
+    (name.rsplit('/').next().unwrap_or(name).to_string(), tabtune_tests::golden(name))
 }
 
 #[test]
