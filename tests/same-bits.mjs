@@ -1,11 +1,11 @@
 // npm run same-bits -- REF [word …]: checks that the runner of this checkout computes exactly the bits of the runner at REF, a commit, on this
-// machine: on the CPU, on the GPU device, and, if that is a software adapter, on it with the kernels for GPUs. Compared for every update rule, f32
-// and bf16: the losses of 50 steps, the SHA-256 of both safetensors files of the last checkpoint, and its checkpoint.json except for its origin; and
+// machine: on the CPU, on the GPU device, and, if that is a software adapter, on it with the kernels for GPUs. Compared for every update rule and
+// every family, f32 and bf16: the losses of 50 steps, the SHA-256 of both safetensors files of the last checkpoint, and its checkpoint.json except for its origin; and
 // a run saved by REF in the middle and continued by this checkout. Words restrict the cases to names that contain all of them. Building both is
 // better than committed bits, which change with driver and CPU. The output ends with `N equal, N different`.
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cacheDir, environment, root, run } from '../web/toolchain.mjs';
@@ -61,6 +61,13 @@ const RELEASE = { gradient_release: true, gradient_accumulation_steps: 1, max_gr
 const TEXT =
   'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(40);
 
+/** Returns the configurations of the golden models, one for every model type. */
+function goldens() {
+  const folder = join(root, 'tests/golden/models');
+  const names = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  return names.map(({ name }) => JSON.parse(readFileSync(join(folder, name, 'config.json'), 'utf8')));
+}
+
 const DEVICES = { CPU: ['--device', 'cpu'], GPU: [], 'as a GPU': ['--as-gpu'] };
 
 function* cases() {
@@ -72,6 +79,7 @@ function* cases() {
   };
   for (const [name, optimizer] of Object.entries(RULES)) yield* each(name, LLAMA, { optimizer });
   yield* each('GPT-2', GPT2, { optimizer: RULES.adamw });
+  for (const { vocab_size, ...config } of goldens()) yield* each(config.model_type, config, { seq_len: 9, optimizer: RULES.adamw });
   yield* each('gradient release', LLAMA, { optimizer: RULES.adafactor, ...RELEASE });
 }
 
