@@ -1,4 +1,4 @@
-// Makes small models of the four families as Hugging Face folders: random weights that are the same on every machine, byte-level vocabularies.
+// Makes small models of every family as Hugging Face folders: random weights that are the same on every machine, byte-level vocabularies.
 //   node tests/torture/make-models.mjs FOLDER
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -99,6 +99,11 @@ const MODELS = {
     },
     words: SMOL,
   },
+  // Norms after attention and MLP, and over all queries and all keys.
+  olmo2: {
+    config: { model_type: 'olmo2', architectures: ['Olmo2ForCausalLM'], ...LLAMA, rope_theta: 500000.0, tie_word_embeddings: false },
+    words: { kind: 'dbrx', special: QWEN_SPECIAL, last: true, ends: ['<|endoftext|>'], pad: '<|im_end|>' },
+  },
 };
 
 export const NAMES = Object.keys(MODELS);
@@ -120,7 +125,7 @@ function numbers(draw, count, mean, spread) {
   return Float32Array.from({ length: count }, () => mean + spread * unit * (draw() + draw() + draw() + draw() - 2 ** 33));
 }
 
-/** Yields names and shapes of the tensors of a Llama, Qwen2 or Qwen3. @returns {Generator<[string, number[]], void>} */
+/** Yields names and shapes of the tensors of a model with rotary positions. @returns {Generator<[string, number[]], void>} */
 function* llamaShapes(config, rows) {
   const { hidden_size: c, intermediate_size: f, num_attention_heads: heads, num_key_value_heads: kv } = config;
   const h = config.head_dim ?? c / heads;
@@ -134,8 +139,12 @@ function* llamaShapes(config, rows) {
     }
     for (const [name, shape] of Object.entries({ gate_proj: [f, c], up_proj: [f, c], down_proj: [c, f] }))
       yield [`${at}.mlp.${name}.weight`, shape];
-    for (const name of ['input_layernorm', 'post_attention_layernorm']) yield [`${at}.${name}.weight`, [c]];
-    if (config.model_type === 'qwen3') for (const name of ['q_norm', 'k_norm']) yield [`${at}.self_attn.${name}.weight`, [h]];
+    const olmo2 = config.model_type === 'olmo2';
+    const norms = olmo2 ? ['post_attention_layernorm', 'post_feedforward_layernorm'] : ['input_layernorm', 'post_attention_layernorm'];
+    for (const name of norms) yield [`${at}.${name}.weight`, [c]];
+    const [q, k] = { qwen3: [h, h], olmo2: [heads * h, kv * h] }[config.model_type] ?? [];
+    if (q) yield [`${at}.self_attn.q_norm.weight`, [q]];
+    if (k) yield [`${at}.self_attn.k_norm.weight`, [k]];
   }
   yield ['model.norm.weight', [c]];
   if (!config.tie_word_embeddings) yield ['lm_head.weight', [rows, c]];

@@ -2,7 +2,8 @@
 
 usage: forward.py JOBS.json RESULTS.json      jobs: [{"path", "ids", "count", "logits"?}], results in the same order
 `logits` names a .npy file for the logits of `ids`.
-Formulas: RMSNorm arXiv:1910.07467, RoPE arXiv:2104.09864, SwiGLU arXiv:2002.05202, GPT-2's block as in its released weights.
+Formulas: RMSNorm arXiv:1910.07467, RoPE arXiv:2104.09864, SwiGLU arXiv:2002.05202, GPT-2's block as in its released weights, OLMo 2's
+norms arXiv:2501.00656.
 """
 import json
 import sys
@@ -51,8 +52,11 @@ class Forward:
         if m.arch == "gpt2":
             q, k, v = (part.reshape(len(y), m.heads, m.head_dim) for part in np.split(self.linear(y, at + "attn_qkv"), 3, -1))
         else:
-            q, k, v = (self.linear(y, at + name).reshape(len(y), -1, m.head_dim) for name in ("attn_q", "attn_k", "attn_v"))
-            if at + "attn_q_norm.weight" in self.w:
+            q, k, v = (self.linear(y, at + name) for name in ("attn_q", "attn_k", "attn_v"))
+            if m.arch == "olmo2":
+                q, k = self.norm(q, at + "attn_q_norm"), self.norm(k, at + "attn_k_norm")
+            q, k, v = (part.reshape(len(y), -1, m.head_dim) for part in (q, k, v))
+            if m.arch == "qwen3":
                 q, k = self.norm(q, at + "attn_q_norm"), self.norm(k, at + "attn_k_norm")
             q, k = self.rotate(q), self.rotate(k)
         if self.seen:
@@ -64,6 +68,15 @@ class Forward:
         out = np.einsum("hqk,khd->qhd", softmax(np.where(future, -np.inf, scores)), v)
         return self.linear(out.reshape(len(y), -1), at + "attn_output")
 
+    def mlp(self, y, at):
+        if self.m.arch == "gpt2":
+            up = self.linear(y, at + "ffn_up")
+            hidden = 0.5 * up * (1 + np.tanh(np.sqrt(2 / np.pi) * (up + 0.044715 * up**3)))
+        else:
+            gate = self.linear(y, at + "ffn_gate")
+            hidden = gate / (1 + np.exp(-gate)) * self.linear(y, at + "ffn_up")
+        return self.linear(hidden, at + "ffn_down")
+
     def logits(self, ids):
         """The logits after each of the next tokens. [T, V]"""
         m, w = self.m, self.w
@@ -72,15 +85,12 @@ class Forward:
             x = x + w["position_embd.weight"][self.seen : self.seen + len(ids)]
         for layer in range(m.layers):
             at = f"blk.{layer}."
-            x = x + self.attend(layer, self.norm(x, at + "attn_norm"))
-            y = self.norm(x, at + "ffn_norm")
-            if m.arch == "gpt2":
-                up = self.linear(y, at + "ffn_up")
-                hidden = 0.5 * up * (1 + np.tanh(np.sqrt(2 / np.pi) * (up + 0.044715 * up**3)))
+            if m.arch == "olmo2":
+                x = x + self.norm(self.attend(layer, x), at + "post_attention_norm")
+                x = x + self.norm(self.mlp(x, at), at + "post_ffw_norm")
             else:
-                gate = self.linear(y, at + "ffn_gate")
-                hidden = gate / (1 + np.exp(-gate)) * self.linear(y, at + "ffn_up")
-            x = x + self.linear(hidden, at + "ffn_down")
+                x = x + self.attend(layer, self.norm(x, at + "attn_norm"))
+                x = x + self.mlp(self.norm(x, at + "ffn_norm"), at)
         self.seen += len(ids)
         return self.norm(x, "output_norm") @ w.get("output.weight", w["token_embd.weight"]).T
 

@@ -18,6 +18,7 @@ INNER = {
     "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
     "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down",
 }
+OLMO2 = {"post_attention_layernorm": "post_attention_norm", "post_feedforward_layernorm": "post_ffw_norm"}
 CONV1D = ("attn_qkv", "attn_output", "ffn_up", "ffn_down")
 
 
@@ -37,7 +38,7 @@ class Model:
     tensors: dict
 
 
-def gguf_name(name):
+def gguf_name(name, arch):
     """llama.cpp's name of a Hugging Face tensor."""
     stem, end = name.rsplit(".", 1)
     if stem in OUTER:
@@ -45,7 +46,8 @@ def gguf_name(name):
     for blocks in ("model.layers.", "transformer.h."):
         if stem.startswith(blocks):
             number, inner = stem.removeprefix(blocks).split(".", 1)
-            return f"blk.{number}.{INNER[inner]}.{end}"
+            named = OLMO2.get(inner) if arch == "olmo2" else None
+            return f"blk.{number}.{named or INNER[inner]}.{end}"
     raise KeyError(name)
 
 
@@ -80,8 +82,8 @@ def llama3_divisors(scaling, theta, head_dim):
 def read_folder(folder):
     """A Hugging Face folder."""
     config = json.loads((pathlib.Path(folder) / "config.json").read_text())
-    tensors = {gguf_name(name): widened(*stored) for name, stored in raw_tensors(folder).items()}
     arch = config["model_type"]
+    tensors = {gguf_name(name, arch): widened(*stored) for name, stored in raw_tensors(folder).items()}
     if arch == "gpt2":
         for name in tensors:
             if name.endswith(".weight") and name.split(".")[-2] in CONV1D:

@@ -120,7 +120,7 @@ export async function small({ tabtune, work, fail }) {
     rows.push([model, type, ...ranAs(positions, exact[at].positions), tokenised, bytes, same, ownAs(own)]);
   }
   return {
-    title: 'small models of the four families',
+    title: 'small models of every family',
     words: `For each file: the largest difference between llama.cpp's and the expected log-probabilities of the five best tokens, over the positions of a prompt and
 ${POSITIONS} best tokens after it, and its share of what is allowed (F32 1e-4, F16 and BF16 2e-3, blocks 0.01 of the file's largest logit); how often the best
 token is the same, which it must be where it is ahead by more than twice that; the texts to which llama.cpp gives the ids of tokenizer.json; the tensors whose bytes gguf-py

@@ -65,6 +65,7 @@ const KINDS = {
   'gpt-2': [null, bytes(true), false],
   smollm: [null, sequence({ type: 'Digits', individual_digits: true }, true), false],
   'llama-bpe': [null, sequence(pattern(LLAMA_BPE), false), true],
+  dbrx: [null, sequence(pattern(LLAMA_BPE), false), false],
   qwen2: [{ type: 'NFC' }, sequence(pattern(LLAMA_BPE.replace('{1,3}', '')), false), false],
 };
 

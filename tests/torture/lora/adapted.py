@@ -20,7 +20,7 @@ PREFIX = "base_model.model."
 BITS = {"F16": (11, 2.0**-24), "BF16": (8, 2.0**-133), "F32": (24, 2.0**-149)}
 
 
-def adapter_of(folder):
+def adapter_of(folder, arch):
     """GGUF's name of a matrix -> B A times its scale, rows in Hugging Face's order; of a tensor that is stored in full, its values."""
     import safetensors
 
@@ -32,14 +32,14 @@ def adapter_of(folder):
     for name, a in tensors.items():
         if not name.endswith(".lora_A.weight"):
             if not name.endswith(".lora_B.weight"):
-                saved[gguf_name(name)] = a
+                saved[gguf_name(name, arch)] = a
             continue
         module = name.removesuffix(".lora_A.weight")
         r = said["rank_pattern"].get(module, said["r"])
         alpha = said["alpha_pattern"].get(module, said["lora_alpha"])
         assert a.shape[0] == r, f"{module}: rank {a.shape[0]}, the configuration says {r}"
         scale = alpha / (np.sqrt(r) if said["use_rslora"] else r)
-        changes[gguf_name(f"{module}.weight")] = scale * tensors[f"{module}.lora_B.weight"] @ a
+        changes[gguf_name(f"{module}.weight", arch)] = scale * tensors[f"{module}.lora_B.weight"] @ a
     return changes, saved
 
 
@@ -52,7 +52,7 @@ def paired(values, heads):
 def adapted(path, adapter):
     """The base with the sums as its weights."""
     model = read_model(path)
-    changes, saved = adapter_of(adapter)
+    changes, saved = adapter_of(adapter, model.arch)
     sums = {name: values.astype(np.float64) for name, values in model.tensors.items()}
     for name, change in changes.items():
         heads = model.heads if ".attn_q." in name else model.kv if ".attn_k." in name else 0
@@ -71,10 +71,10 @@ def run(path, adapter, ids, count):
     return {"ids": ids, "positions": [position(row) for row in rows]}
 
 
-def dtypes(path):
+def dtypes(path, arch):
     """GGUF's name of each tensor -> its dtype in the file or folder."""
     if pathlib.Path(path).is_dir():
-        return {gguf_name(name): dtype for name, (dtype, _, _) in raw_tensors(path).items()}
+        return {gguf_name(name, arch): dtype for name, (dtype, _, _) in raw_tensors(path).items()}
     import gguf
 
     return {tensor.name: tensor.tensor_type.name for tensor in gguf.GGUFReader(path).tensors}
@@ -84,7 +84,7 @@ def compare(path, adapter, merged):
     model, sums, changes = adapted(path, adapter)
     found = read_model(merged)
     worst = (0.0, "")
-    kinds = dtypes(merged)
+    kinds = dtypes(merged, model.arch)
     assert set(found.tensors) == set(sums), "other tensors"
     for name, values in found.tensors.items():
         exact = sums[name]

@@ -6,9 +6,9 @@ import { installNode, installPeft, installPython, installSmollm, smollm as publi
 import { POSITIONS, allowed, comparePositions } from '../consumers/judge.mjs';
 import { adapted, forward, peftReads, runs } from '../consumers/programs.mjs';
 import { figure, ranAs } from '../consumers/report.mjs';
-import { makeModels } from '../make-models.mjs';
+import { NAMES, makeModels } from '../make-models.mjs';
 
-const MODELS = ['llama-3', 'llama-tied', 'qwen2', 'qwen3', 'gpt2'];
+const MODELS = NAMES.filter((name) => name !== 'wide' && name !== 'qwen3-tied');
 const BASES = ['f32', 'f16', 'q8_0'];
 const PROMPT = 'The stars of the northern sky turn about the pole; in 2024';
 const LARGEST_OFF = 1e-3;

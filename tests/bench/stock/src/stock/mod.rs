@@ -1,4 +1,4 @@
-//! Models of four families and AdamW in Burn's own operations, on any device: what the kernels are measured against, and what says whether their
+//! Models of every family and AdamW in Burn's own operations, on any device: what the kernels are measured against, and what says whether their
 //! results are right.
 
 mod model;
