@@ -1,6 +1,7 @@
 //! Command line of `tabtune`: its subcommands and the options that several of them share.
 
 mod asking;
+mod bench;
 mod data;
 mod estimate;
 mod model_io;
@@ -16,6 +17,7 @@ use tabtune::config::BaseStorage;
 use tabtune::device::DeviceKind;
 
 pub use asking::{ChatArgs, DetokenizeArgs, GenerateArgs, ScoreArgs};
+pub use bench::{BenchArgs, BenchSubject, GpuArgs};
 pub use data::{DataArgs, DataCommandArgs};
 pub use estimate::EstimateArgs;
 pub use model_io::{
@@ -66,7 +68,7 @@ pub enum Command {
     /// command.
     Inspect(InspectArgs),
     /// Measure this device.
-    Bench(crate::commands::bench::BenchArgs),
+    Bench(BenchArgs),
     /// Write the weights of a checkpoint for other programs.
     Export(Box<ExportArgs>),
     /// Write a model in another format, without training.

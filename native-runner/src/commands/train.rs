@@ -1,6 +1,7 @@
 //! `tabtune train`: prepares a run from the options and trains it.
 
 mod best;
+mod device_losses;
 mod driver;
 mod idle;
 mod loss;
@@ -26,7 +27,7 @@ use tabtune::word;
 
 use self::best::Best;
 use self::driver::Driver;
-use self::loss::Losses;
+use self::device_losses::Losses;
 use super::{Outcome, open_device, outgoing, tokenizer_of};
 use crate::args::{TrainArgs, Verify};
 use crate::data::{DataFiles, read_both, unused_on};

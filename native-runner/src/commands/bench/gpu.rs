@@ -10,7 +10,8 @@ use tabtune::interrupt::Interrupt;
 use tabtune::measure::{Effort, GpuReport, KernelRate, Measure, linear_of_step, measure_gpu};
 
 use super::torch::Torch;
-use super::{GpuArgs, gpu_steps};
+use super::gpu_steps;
+use crate::args::GpuArgs;
 use crate::commands::Outcome;
 use crate::error::{Result, RunError};
 use crate::output::{Output, warning_line};

@@ -13,7 +13,8 @@ use tabtune::gpu::profile::{KernelTimes, ProfileReport};
 use tabtune::train::Trainer;
 
 use super::torch::{Steps, Torch, wanted};
-use super::{GpuArgs, wait_for_queue};
+use super::wait_for_queue;
+use crate::args::GpuArgs;
 use crate::commands::{load_model, profile};
 use crate::error::Result;
 use crate::files::open_model;

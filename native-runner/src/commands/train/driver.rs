@@ -10,7 +10,7 @@ use tabtune::word;
 use super::super::{Outcome, profile};
 use super::Run;
 use super::best::Best;
-use super::loss::Losses;
+use super::device_losses::Losses;
 use crate::args::TrainArgs;
 use crate::error::{Result, RunError};
 use crate::output::{Output, warn, warning_line};

@@ -7,26 +7,6 @@ use super::{Kept, Run, prepare};
 use crate::args::{SettingsArgs, TrainArgs};
 use crate::error::{Result, RunError};
 
-/// Number of losses without a new step or save between them that end a run.
-const MAX_LOSSES: u32 = 3;
-
-/// Losses of devices, counted since the last new step or save.
-#[derive(Debug, Default)]
-pub(super) struct Losses {
-    count: u32,
-    /// Last step that was reported, and step of the newest save, at the last loss.
-    reached: (u64, Option<u64>),
-}
-
-impl Losses {
-    /// Counts a loss at this point. Returns true if the run should continue.
-    fn allows(&mut self, reached: (u64, Option<u64>)) -> bool {
-        self.count = if reached == self.reached { self.count + 1 } else { 1 };
-        self.reached = reached;
-        self.count < MAX_LOSSES
-    }
-}
-
 impl Driver<'_> {
     /// Returns true if the error is the loss of the device, and the run should continue on another one. A signal ends it instead.
     pub fn continues_after(&mut self, error: &RunError) -> bool {
