@@ -8,9 +8,9 @@ import { describe, expect, it } from 'vitest';
 const web = fileURLToPath(new URL('..', import.meta.url));
 type Sources = ReadonlyMap<string, string>;
 
-/** Returns the TypeScript files below a folder of `web`, by their paths in it. */
-function sourcesOf(folder: string): Sources {
-  const paths = readdirSync(join(web, folder), { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'));
+/** Returns the TypeScript files below a folder of `web`, or its files with another ending, by their paths in it. */
+function sourcesOf(folder: string, ending = '.ts', recursive = true): Sources {
+  const paths = readdirSync(join(web, folder), { recursive, encoding: 'utf8' }).filter((path) => path.endsWith(ending));
   return new Map(paths.map((path) => [path.replaceAll('\\', '/'), readFileSync(join(web, folder, path), 'utf8')]));
 }
 
@@ -82,6 +82,20 @@ describe('rooms', () => {
   });
   it('have_no_circles', () => {
     expect(circles(sources)).toEqual([]);
+  });
+  it.each(['demo', 'test'])('have_no_circles_in_%s', (folder) => {
+    expect(circles(sourcesOf(folder))).toEqual([]);
+  });
+  it.each([
+    ['.', false],
+    ['../tests', false],
+    ['../tests/browser', false],
+    ['../tests/torture', true],
+    ['../tests/bench', true],
+  ])('have_no_circles_in_the_scripts_of_%s', (folder, recursive) => {
+    const scripts = sourcesOf(folder, '.mjs', recursive);
+    expect(scripts.size).toBeGreaterThan(5);
+    expect(circles(scripts)).toEqual([]);
   });
   it('are_left_by_the_demo_alone_and_through_the_public_surface', () => {
     expect(demoFaults(sourcesOf('demo'))).toEqual([]);
