@@ -53,9 +53,8 @@ pub fn families() -> &'static [Family] {
             names.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name in UTF-8")).collect();
         names.sort();
         let names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
-        let is_file_of = |file: &str, model: &str| {
-            file.ends_with(".gguf") && file.strip_prefix(model).is_some_and(|rest| rest.starts_with(['.', '-']))
-        };
+        let is_file_of =
+            |file: &str, model: &str| file.ends_with(".gguf") && file.strip_prefix(model).is_some_and(|rest| rest.starts_with(['.', '-']));
         let of = |name| Family { name, gguf: names.iter().copied().filter(|file| is_file_of(file, name)).collect() };
         names.iter().copied().filter(|name| !name.contains('.')).map(of).collect()
     })

@@ -7,10 +7,9 @@ use burn::tensor::{DType, Tensor};
 use super::pieces::PIECE_ELEMENTS;
 use super::stored_tensor::StoredTensor;
 use crate::error::Result;
-use crate::families::names::Layout;
 use crate::formats::{Encoder, Encoding, TensorType};
 use crate::gpu::transfer::{PIECE_BYTES, Part, RUN_BYTES, read_parts};
-use crate::state::{Conversion, Measure};
+use crate::state::{Conversion, Measure, PairedRows, Reordering, RowsPiece, TransposedPart};
 
 /// Maximum number of values that are read at once.
 const RUN: u64 = (RUN_BYTES / 4) as u64;
@@ -54,7 +53,7 @@ pub(crate) struct EncodedTensor {
     /// Number of rows in Hugging Face's order; the next field is the number of values in a row.
     rows: u64,
     width: u64,
-    layout: Layout,
+    order: Reordering,
     to: TensorType,
     /// Factor of every value.
     factor: f32,
@@ -68,21 +67,21 @@ pub(crate) struct EncodedTensor {
 }
 
 impl EncodedTensor {
-    /// Creates the tensor `name` of the file, with the model's `shape`, to be written in the file's `layout` as `to`; its rows are whole blocks
+    /// Creates the tensor `name` of the file, with the model's `shape`, to be written in the file's `order` as `to`; its rows are whole blocks
     /// of `to`.
-    pub(crate) fn new(name: &str, values: Values, shape: &[usize], layout: Layout, to: TensorType) -> Self {
+    pub(crate) fn new(name: &str, values: Values, shape: &[usize], order: Reordering, to: TensorType) -> Self {
         let rows = shape.first().map_or(1, |&rows| rows as u64);
         let width: u64 = shape.iter().skip(1).map(|&dim| dim as u64).product();
         let from = values.dtype();
         let measure = (from != to.ggml().dtype() || values.is_merged()).then(|| Measure::new(name, &from, to, values.is_merged()));
         let given = (values.clone(), shape.to_vec());
-        let (values, layout) = match (values, layout.fitting(shape)) {
+        let (values, order) = match (values, order.fitting(shape)) {
             // The values are in the order of the file already.
-            (Values::Stored(stored), layout) if stored.lies_as(layout) => (Values::Stored(stored.in_stored_order()), Layout::Same),
+            (Values::Stored(stored), order) if stored.lies_as(order) => (Values::Stored(stored.in_stored_order()), Reordering::Same),
             other => other,
         };
         let name = name.to_string();
-        Self { name, given, values, rows, width, layout, to, factor: 1.0, encoder: Encoder::new(to), measure, at: 0, ready: Vec::new() }
+        Self { name, given, values, rows, width, order, to, factor: 1.0, encoder: Encoder::new(to), measure, at: 0, ready: Vec::new() }
     }
 
     /// Returns the tensor with every value multiplied by `factor`.
@@ -92,7 +91,7 @@ impl EncodedTensor {
 
     /// Returns the same tensor from its first value on, in Hugging Face's order.
     pub(super) fn in_order(&self) -> Self {
-        Self::new(&self.name, self.given.0.clone(), &self.given.1, Layout::Same, self.to).times(self.factor)
+        Self::new(&self.name, self.given.0.clone(), &self.given.1, Reordering::Same, self.to).times(self.factor)
     }
 
     fn elements(&self) -> u64 {
@@ -126,11 +125,11 @@ impl EncodedTensor {
     /// Reads the next values in the order of the file and encodes whole blocks. At the end it refuses values that the type cannot hold.
     async fn advance(&mut self) -> Result<()> {
         let left = self.elements() - self.at;
-        let mut next = match (self.layout, &self.values) {
-            (Layout::Same, Values::Stored(stored)) => stored.values_from(self.at, PIECE_ELEMENTS)?,
-            (Layout::Same, Values::Device(_)) => self.read_span(self.at..self.at + left.min(RUN)).await?,
-            (Layout::PairedRows(heads), _) => self.paired(heads as u64, left).await?,
-            (Layout::Transposed, _) => self.transposed().await?,
+        let mut next = match (self.order.rows(self.rows), self.order, &self.values) {
+            (Some(rows), ..) => self.paired(rows, left).await?,
+            (None, Reordering::Transposed, _) => self.transposed(left).await?,
+            (.., Values::Stored(stored)) => stored.values_from(self.at, PIECE_ELEMENTS)?,
+            (.., Values::Device(_)) => self.read_span(self.at..self.at + left.min(RUN)).await?,
         };
         self.at += next.len() as u64;
         if self.factor != 1.0 {
@@ -174,60 +173,28 @@ impl EncodedTensor {
         self.read(std::slice::from_ref(&span)).await
     }
 
-    /// Reads row `2j + p` of each head of the file from Hugging Face's row `p·H/2 + j`.
-    async fn paired(&self, heads: u64, left: u64) -> Result<Vec<f32>> {
-        let (width, head_rows) = (self.width, self.rows / heads);
-        let row_of = |n: u64| {
-            let (head, n) = (n / head_rows, n % head_rows);
-            head * head_rows + n % 2 * (head_rows / 2) + n / 2
-        };
-        let head = head_rows * width;
-        if head <= RUN {
-            // These are whole heads, read at once.
-            let count = (RUN / head * head).min(left);
-            let first = self.at / width;
-            let read = self.read_span(self.at..self.at + count).await?;
-            let mut values = Vec::with_capacity(read.len());
-            for n in first..first + count / width {
-                // The index is inside a piece.
-                let from = ((row_of(n) - first) * width) as usize;
-                values.extend_from_slice(&read[from..from + width as usize]);
+    /// Reads rows that have other places in the file.
+    async fn paired(&self, rows: PairedRows, left: u64) -> Result<Vec<f32>> {
+        match rows.into_file().piece(self.at, left, RUN, self.width) {
+            RowsPiece::Heads(heads) => {
+                let read = self.read_span(heads).await?;
+                let mut values = Vec::with_capacity(read.len());
+                // The width is that of a row in memory.
+                rows.into_file().sort(&read, self.width as usize, &mut values);
+                Ok(values)
             }
-            return Ok(values);
+            RowsPiece::Rows(spans) => self.read(&spans).await,
         }
-        let (mut at, end, mut spans) = (self.at, self.at + left.min(RUN), Vec::new());
-        while at < end {
-            let (row, column) = (at / width, at % width);
-            let count = (width - column).min(end - at);
-            let from = row_of(row) * width + column;
-            spans.push(from..from + count);
-            at += count;
-        }
-        self.read(&spans).await
     }
 
-    /// Reads whole rows of the file, or a part of one that is longer than a piece: columns of Hugging Face's matrix, gathered in one pass over
-    /// its rows.
-    async fn transposed(&self) -> Result<Vec<f32>> {
-        let (rows, width) = (self.rows, self.width);
-        let (first_column, first_row) = (self.at / rows, self.at % rows);
-        let (columns, some_rows) =
-            if rows <= GATHERED { ((GATHERED / rows).min(width - first_column), rows) } else { (1, (rows - first_row).min(GATHERED)) };
-        let mut values = vec![0.0; (columns * some_rows) as usize];
-        let (mut at, end) = (first_row * width, (first_row + some_rows) * width);
+    /// Reads values of a matrix that the file has transposed, gathered in one pass over the rows that have some of them.
+    async fn transposed(&self, left: u64) -> Result<Vec<f32>> {
+        let part = TransposedPart::new([self.width, self.rows], self.at..self.at + left.min(GATHERED));
+        let mut values = vec![0.0; left.min(GATHERED) as usize];
+        let Range { start: mut at, end } = part.stored();
         while at < end {
             let stop = at + (end - at).min(RUN);
-            let read = self.read_span(at..stop).await?;
-            let mut from = at;
-            while from < stop {
-                let (row, begin) = (from / width, from % width);
-                let here = (width - begin).min(stop - from);
-                for column in begin.max(first_column)..(begin + here).min(first_column + columns) {
-                    let place = (column - first_column) * some_rows + row - first_row;
-                    values[place as usize] = read[(from - at + column - begin) as usize];
-                }
-                from += here;
-            }
+            part.place(at, &self.read_span(at..stop).await?, &mut values);
             at = stop;
         }
         Ok(values)

@@ -1,11 +1,11 @@
-//! A tensor of an opened model: its position in a file, and its layout.
+//! A tensor of an opened model: its position in a file, and the order of its elements there.
 
 use std::rc::Rc;
 
 use super::adapter::Merge;
 use crate::error::{Refusal, Result, word};
-use crate::families::Layout;
 use crate::formats::{Encoding, FileTensor};
+use crate::state::Reordering;
 
 /// A tensor of an opened model, and its tensor in a file.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub(super) struct Entry {
     /// Shape in Hugging Face's layout.
     pub(super) shape: Vec<usize>,
     pub(super) source: usize,
-    pub(super) layout: Layout,
+    pub(super) order: Reordering,
     /// Pair of an adapter that is added to the values.
     pub(super) merge: Option<Rc<Merge>>,
     /// The base's own tensor, if an adapter replaced it.
@@ -26,17 +26,17 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Describes the tensor `name` of a model, which lies with this layout in the file `artifact`, number `source` of the model's files.
+    /// Describes the tensor `name` of a model, which lies in this order in the file `artifact`, number `source` of the model's files.
     ///
     /// # Errors
     /// `source.too-large` for a shape that this machine cannot address.
-    pub(super) fn new(name: String, stored: FileTensor, layout: Layout, source: usize, artifact: &str) -> Result<Self> {
+    pub(super) fn new(name: String, stored: FileTensor, order: Reordering, source: usize, artifact: &str) -> Result<Self> {
         let mut shape = narrow(&stored.shape, &stored.name, artifact)?;
-        if layout == Layout::Transposed {
+        if order == Reordering::Transposed {
             shape.reverse();
         }
         let (dtype, encoding) = (stored.dtype.clone(), Encoding::of_dtype(&stored.dtype));
-        Ok(Self { name, stored, dtype, encoding, shape, source, layout, merge: None, replaced: None })
+        Ok(Self { name, stored, dtype, encoding, shape, source, order, merge: None, replaced: None })
     }
 
     /// Returns whether the values are exactly those of the stored bytes.

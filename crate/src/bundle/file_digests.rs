@@ -11,11 +11,10 @@ use super::state_json::read_state_json;
 use super::tensor_hasher::TensorHasher;
 use super::tokenizer_binding::PortableTokenizerBinding;
 use crate::error::Result;
-use crate::families::names::Layout;
 use crate::families::{config_from_gguf, names};
 use crate::formats::{ByteSource, Digest, FileTensor, GgufFile, GgufValue, SafetensorsFile, base_name, read_document};
 use crate::state::{
-    ArtifactDigests, Identity, MANIFEST_FILE, MANIFEST_KEY, StateManifest, StatedDigests, optimizer_digest, weights_digest,
+    ArtifactDigests, Identity, MANIFEST_FILE, MANIFEST_KEY, Reordering, StateManifest, StatedDigests, optimizer_digest, weights_digest,
 };
 
 impl ArtifactDigests {
@@ -130,12 +129,12 @@ fn of_gguf(parts: &[&dyn ByteSource], stated: Option<Digest>) -> Result<StatedDi
     let (mut leaves, mut copy) = (BTreeMap::new(), None);
     for (tensor, &at) in file.tensors.iter().zip(&homes).filter(|(tensor, _)| config.is_none() || tensor.name != names::ROPE_FREQS) {
         let place = config.as_ref().and_then(|config| names::from_gguf(&tensor.name, family, config));
-        let (key, layout) = place.unwrap_or((tensor.name.clone(), Layout::Same));
-        let hasher = TensorHasher::of_gguf(&key, tensor, layout);
+        let (key, order) = place.unwrap_or((tensor.name.clone(), Reordering::Same));
+        let hasher = TensorHasher::of_gguf(&key, tensor, order);
         let payload = hasher.payload_in(parts[at], tensor.begin, tensor.end())?;
         if let Some(config) = config.as_ref().filter(|_| key == names::HEAD) {
             let embedding = names::embedding(config.architecture);
-            copy = Some((embedding, TensorHasher::of_gguf(embedding, tensor, layout).leaf(payload)));
+            copy = Some((embedding, TensorHasher::of_gguf(embedding, tensor, order).leaf(payload)));
         }
         leaves.insert(hasher.key.clone(), hasher.leaf(payload));
     }
@@ -154,7 +153,7 @@ fn of_gguf(parts: &[&dyn ByteSource], stated: Option<Digest>) -> Result<StatedDi
 fn as_it_stands(parts: &[&dyn ByteSource], homes: &[usize], file: &GgufFile) -> Result<Digest> {
     let mut leaves = BTreeMap::new();
     for (tensor, &at) in file.tensors.iter().zip(homes) {
-        let hasher = TensorHasher::of_gguf(&tensor.name, tensor, Layout::Same);
+        let hasher = TensorHasher::of_gguf(&tensor.name, tensor, Reordering::Same);
         let payload = hasher.payload_in(parts[at], tensor.begin, tensor.end())?;
         leaves.insert(tensor.name.clone(), hasher.leaf(payload));
     }

@@ -12,10 +12,9 @@ use super::same_numbers::same_numbers;
 use super::tensors::Bundle;
 use super::tokenizer_files::{GENERATION, TOKENIZER_FILES, carried, hf_tokenizer, more_templates};
 use crate::error::{Refusal, Result, word};
-use crate::families::names::Layout;
 use crate::families::{check_keys, config_from_gguf, names};
 use crate::formats::{ByteSource, GgufFile, GgufValue, Warning, base_name, join_parts};
-use crate::state::{Base, BaseFile, CARRIED_FILES, SourceFormat};
+use crate::state::{Base, BaseFile, CARRIED_FILES, Reordering, SourceFormat};
 use crate::tokenizer::Tokenizer;
 
 /// Opens the GGUF file at the position `gguf`, or joins its parts, and returns it with the index in `files` of the source of each tensor, and
@@ -79,8 +78,8 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     for (tensor, &source) in file.tensors.iter().zip(&homes).filter(|(tensor, _)| tensor.name != names::ROPE_FREQS) {
         let Some(own) = taken.name(&tensor.name) else { continue };
         // A tensor without a Hugging Face name keeps its own, so that the model can report it as unexpected.
-        let (name_hf, layout) = names::from_gguf(own, family, &config).unwrap_or((own.to_string(), Layout::Same));
-        entries.push(Entry::new(name_hf, tensor.clone(), layout, source, files[source].name())?);
+        let (name_hf, order) = names::from_gguf(own, family, &config).unwrap_or((own.to_string(), Reordering::Same));
+        entries.push(Entry::new(name_hf, tensor.clone(), order, source, files[source].name())?);
     }
     let find_entry = |name: &str| entries.iter().position(|entry: &Entry| entry.name == name);
     if let (false, Some(head), Some(embedding)) =

@@ -13,10 +13,9 @@ use super::tensors::Bundle;
 use super::tokenizer_files::{GENERATION, TOKENIZER_FILES, carried, hf_tokenizer};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
-use crate::families::names::Layout;
 use crate::families::{check, config_of_weights, names};
 use crate::formats::{ByteSource, SafetensorsFile, Warning, base_name, describe_flaw, foreign, key_twice};
-use crate::state::{Base, BaseFile, SourceFormat};
+use crate::state::{Base, BaseFile, Reordering, SourceFormat};
 
 /// File that lists the shards and the tensors in them.
 pub(super) const INDEX: &str = "model.safetensors.index.json";
@@ -51,7 +50,7 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     for (source, file) in &shards {
         for tensor in &file.tensors {
             let Some(name) = taken.name(&tensor.name).and_then(|name| names::from_hf(name, &config)) else { continue };
-            entries.push(Entry::new(name, tensor.clone(), Layout::Same, *source, files[*source].name())?);
+            entries.push(Entry::new(name, tensor.clone(), Reordering::Same, *source, files[*source].name())?);
         }
     }
     warnings.extend(settle_prefix(&mut entries, config.architecture));

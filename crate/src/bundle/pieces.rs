@@ -1,10 +1,12 @@
 //! Reads a tensor's values piece by piece, in Hugging Face's layout, so that even a tensor larger than memory can be read.
 
+use std::ops::Range;
+
 use super::adapter::Factors;
 use super::entry::Entry;
 use crate::error::{Refusal, Result, word};
-use crate::families::names::Layout;
 use crate::formats::{ByteSource, Encoding, FileTensor, for_each_chunk, unreadable};
+use crate::state::{PairedRows, Reordering, RowsPiece, TransposedPart};
 
 /// Maximum number of values in a piece: 8 MiB of f32.
 pub const PIECE_ELEMENTS: usize = 2 << 20;
@@ -51,7 +53,7 @@ impl Stored<'_> {
 /// Reads a tensor's values in order, one piece at a time. It holds two pieces at most, whatever the tensor's size.
 pub struct Pieces<'a> {
     stored: Stored<'a>,
-    layout: Layout,
+    order: Reordering,
     /// Number of rows of the tensor; the next field is the number of values in a row.
     rows: u64,
     row: u64,
@@ -62,12 +64,6 @@ pub struct Pieces<'a> {
     values: Vec<f32>,
     scratch: Vec<f32>,
     factors: Option<Factors>,
-}
-
-/// Returns the row, counted over all heads of `head_rows` rows, at which GGUF files of llama store Hugging Face's row `n`.
-pub(super) fn stored_row(n: u64, head_rows: u64) -> u64 {
-    let (head, n) = (n / head_rows, n % head_rows);
-    head * head_rows + 2 * (n % (head_rows / 2)) + n / (head_rows / 2)
 }
 
 impl<'a> Pieces<'a> {
@@ -86,8 +82,8 @@ impl<'a> Pieces<'a> {
         // Pieces that begin inside a block would decode it twice.
         let unit = encoding.unit().1;
         let limit = if whole > unit { whole / unit * unit } else { whole } as u64;
-        let layout = entry.layout.fitting(&entry.shape);
-        Ok(Self { stored, layout, rows, row, limit, at: 0, non_finite: 0, values: Vec::new(), scratch: Vec::new(), factors: None })
+        let order = entry.order.fitting(&entry.shape);
+        Ok(Self { stored, order, rows, row, limit, at: 0, non_finite: 0, values: Vec::new(), scratch: Vec::new(), factors: None })
     }
 
     /// Adds the product of a low-rank pair to the values, and rounds them to the tensor's dtype.
@@ -98,7 +94,7 @@ impl<'a> Pieces<'a> {
     /// Returns the values of a matrix [in, out] in the order of its file, which has [out, in].
     #[must_use]
     pub(crate) fn in_file_order(self) -> Self {
-        Self { layout: Layout::Same, rows: self.row, row: self.rows, ..self }
+        Self { order: Reordering::Same, rows: self.row, row: self.rows, ..self }
     }
 
     /// Returns the largest error of rounding a merged tensor to its dtype so far.
@@ -140,10 +136,10 @@ impl<'a> Pieces<'a> {
         let at = self.at;
         self.values.clear();
         self.scratch.clear();
-        match self.layout {
-            Layout::Same => self.stored.read(at, left.min(self.limit), &mut self.values)?,
-            Layout::PairedRows(heads) => self.unpaired(heads as u64, left)?,
-            Layout::Transposed => self.transposed()?,
+        match (self.order.rows(self.rows), self.order) {
+            (Some(rows), _) => self.unpaired(rows, left)?,
+            (None, Reordering::Transposed) => self.transposed(left)?,
+            _ => self.stored.read(at, left.min(self.limit), &mut self.values)?,
         }
         if let Some(factors) = &mut self.factors {
             factors.add(at, &mut self.values).map_err(|error| error.in_file(self.stored.source.name()))?;
@@ -171,62 +167,33 @@ impl<'a> Pieces<'a> {
         Ok(values)
     }
 
-    /// Reads row `p·H/2 + j` of each head from the file's row `2j + p`.
-    fn unpaired(&mut self, heads: u64, left: u64) -> Result<()> {
-        let (row, head_rows) = (self.row, self.rows / heads);
-        let head = head_rows * row;
-        if head <= self.limit && self.at.is_multiple_of(head) {
-            // These are whole heads, read at once.
-            let count = (self.limit / head * head).min(left);
-            self.stored.read(self.at, count, &mut self.scratch)?;
-            let first = self.at / row;
-            for n in first..first + count / row {
-                let from = usize::try_from((stored_row(n, head_rows) - first) * row).map_err(|_| self.stored.too_large())?;
-                let width = usize::try_from(row).map_err(|_| self.stored.too_large())?;
-                self.values.extend_from_slice(&self.scratch[from..from + width]);
+    /// Reads rows that have other places in the file.
+    fn unpaired(&mut self, rows: PairedRows, left: u64) -> Result<()> {
+        match rows.piece(self.at, left, self.limit, self.row) {
+            RowsPiece::Heads(heads) => {
+                self.stored.read(heads.start, heads.end - heads.start, &mut self.scratch)?;
+                let width = usize::try_from(self.row).map_err(|_| self.stored.too_large())?;
+                rows.sort(&self.scratch, width, &mut self.values);
             }
-            return Ok(());
-        }
-        let mut at = self.at;
-        while at < self.at + self.limit.min(left) {
-            let column = at % row;
-            let count = (row - column).min(self.at + self.limit.min(left) - at);
-            self.stored.read(stored_row(at / row, head_rows) * row + column, count, &mut self.values)?;
-            at += count;
+            RowsPiece::Rows(spans) => {
+                for span in spans {
+                    self.stored.read(span.start, span.end - span.start, &mut self.values)?;
+                }
+            }
         }
         Ok(())
     }
 
-    /// Reads whole rows, or a part of a row, gathered in one pass over their columns in the file.
-    fn transposed(&mut self) -> Result<()> {
-        let (row, rows) = (self.row, self.rows);
-        let (first_row, first_column) = (self.at / row, self.at % row);
-        let (some_rows, some_columns) = if row <= self.limit && first_column == 0 {
-            ((self.limit / row).min(rows - first_row), row)
-        } else {
-            (1, (row - first_column).min(self.limit))
-        };
-        let count = usize::try_from(some_rows * some_columns).map_err(|_| self.stored.too_large())?;
-        self.values.resize(count, 0.0);
-        // The file's rows are the tensor's columns.
-        let (mut at, end) = (first_column * rows, (first_column + some_columns) * rows);
+    /// Reads values of a matrix that is stored transposed, gathered in one pass over the rows of the file that have some of them.
+    fn transposed(&mut self, left: u64) -> Result<()> {
+        let part = TransposedPart::new([self.rows, self.row], self.at..self.at + left.min(self.limit));
+        self.values.resize(usize::try_from(left.min(self.limit)).map_err(|_| self.stored.too_large())?, 0.0);
+        let Range { start: mut at, end } = part.stored();
         while at < end {
             self.scratch.clear();
-            let now = (end - at).min(self.limit);
-            self.stored.read(at, now, &mut self.scratch)?;
-            let (mut from, stop) = (at, at + now);
-            while from < stop {
-                let (column, begin) = (from / rows, from % rows);
-                let here = (rows - begin).min(stop - from);
-                for n in begin.max(first_row)..(begin + here).min(first_row + some_rows) {
-                    let place = (n - first_row) * some_columns + column - first_column;
-                    let (place, value) = (usize::try_from(place), usize::try_from(from - at + n - begin));
-                    let (Ok(place), Ok(value)) = (place, value) else { return Err(self.stored.too_large().into()) };
-                    self.values[place] = self.scratch[value];
-                }
-                from += here;
-            }
-            at = stop;
+            self.stored.read(at, (end - at).min(self.limit), &mut self.scratch)?;
+            part.place(at, &self.scratch, &mut self.values);
+            at += self.scratch.len() as u64;
         }
         Ok(())
     }
@@ -237,6 +204,6 @@ impl<'a> Pieces<'a> {
 /// # Errors
 /// `gguf.tensor.type-unknown` or `.type-unsupported` without a decoder, `source.too-large`, and errors of reading.
 pub fn dequantise(source: &dyn ByteSource, tensor: &FileTensor) -> Result<Vec<f32>> {
-    let entry = Entry::new(tensor.name.clone(), tensor.clone(), Layout::Same, 0, source.name())?;
+    let entry = Entry::new(tensor.name.clone(), tensor.clone(), Reordering::Same, 0, source.name())?;
     Pieces::new(&entry, source, PIECE_ELEMENTS)?.collect()
 }

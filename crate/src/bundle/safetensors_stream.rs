@@ -8,9 +8,8 @@ use super::segment::{Leaves, Segment};
 use super::stream::{FileStream, StreamTensor, StreamValues};
 use super::tensor_hasher::TensorHasher;
 use crate::error::{Error, Refusal, Result, word};
-use crate::families::names::Layout;
 use crate::formats::{SafetensorsHeader, TensorType, safetensors_header};
-use crate::state::weights_digest;
+use crate::state::{Reordering, weights_digest};
 
 /// Metadata key of an optimizer file that holds the digest of the weights that the state belongs to.
 pub(crate) const OPTIMIZER_WEIGHTS: &str = "tabtune.weights";
@@ -27,7 +26,7 @@ impl StreamTensor {
         let as_it_is = match &self.values {
             StreamValues::U64(_) | StreamValues::Copied(..) => true,
             StreamValues::Device(_) => same,
-            StreamValues::Stored(stored) => same && stored.lies_as(Layout::Same),
+            StreamValues::Stored(stored) => same && stored.lies_as(Reordering::Same),
         };
         // This is F64 in another order than Hugging Face's: the values of a model are f32.
         (!as_it_is).then(|| to.or_else(|| plain(self.dtype())).unwrap_or(TensorType::F32))
@@ -52,7 +51,7 @@ fn segment(tensor: StreamTensor, to: Option<TensorType>) -> Segment {
             None => Values::Stored(stored),
         },
     };
-    Segment::Encoded(EncodedTensor::new(&tensor.name, values, &tensor.shape, Layout::Same, to.unwrap_or(TensorType::F32)))
+    Segment::Encoded(EncodedTensor::new(&tensor.name, values, &tensor.shape, Reordering::Same, to.unwrap_or(TensorType::F32)))
 }
 
 /// Refuses blocks that would be written as they are stored; all are listed.

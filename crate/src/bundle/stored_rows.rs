@@ -1,10 +1,9 @@
 //! Reads the stored rows of a matrix, for a device that keeps them as they are.
 
-use super::pieces::stored_row;
 use super::tensors::Bundle;
 use crate::error::Result;
-use crate::families::names::Layout;
 use crate::formats::{ByteSource, Encoding, for_each_chunk};
+use crate::state::{PairedRows, Reordering};
 
 /// ggml's numbers of the plain types.
 const PLAIN: [(Encoding, u32); 3] = [(Encoding::F32, 0), (Encoding::F16, 1), (Encoding::Bf16, 30)];
@@ -22,9 +21,8 @@ pub(crate) struct StoredRows<'a> {
     source: &'a dyn ByteSource,
     begin: u64,
     row_bytes: u64,
-    /// Number of rows that are read together: those of a head if the file has them in another order, else one.
-    together: u64,
-    paired: bool,
+    /// Places of the rows, if the file has them in another order.
+    order: Option<PairedRows>,
     at: u64,
 }
 
@@ -32,7 +30,7 @@ impl Bundle {
     /// Returns whether the file stores the matrix `name` as [out, in] where Hugging Face's layout has [in, out], and its values are those of
     /// the file.
     pub(crate) fn is_transposed(&self, name: &str) -> bool {
-        self.entries.get(name).is_some_and(|entry| entry.is_verbatim() && entry.layout.fitting(&entry.shape) == Layout::Transposed)
+        self.entries.get(name).is_some_and(|entry| entry.is_verbatim() && entry.order.fitting(&entry.shape) == Reordering::Transposed)
     }
 
     /// Returns the stored rows of the matrix `name`; `None` for vectors, for values that differ from those of the files, and where a row does
@@ -45,20 +43,17 @@ impl Bundle {
             plain => PLAIN.iter().find(|(known, _)| *known == plain)?.1,
         };
         let &[rows, columns] = entry.shape.as_slice() else { return None };
-        let layout = entry.layout.fitting(&entry.shape);
-        let transposed = layout == Layout::Transposed;
+        let order = entry.order.fitting(&entry.shape);
+        let transposed = order == Reordering::Transposed;
         let [rows, columns] = if transposed { [columns, rows] } else { [rows, columns] };
         let (bytes, elements) = encoding.unit();
         if !columns.is_multiple_of(elements) || rows == 0 {
             return None;
         }
         let row_bytes = (columns / elements).checked_mul(bytes)? as u64;
-        let (together, paired) = match layout {
-            Layout::PairedRows(heads) => ((rows / heads) as u64, true),
-            _ => (1, false),
-        };
+        let order = order.rows(rows as u64);
         let source = self.files[entry.source].as_ref();
-        Some(StoredRows { id, shape: [rows, columns], transposed, source, begin: entry.stored.begin, row_bytes, together, paired, at: 0 })
+        Some(StoredRows { id, shape: [rows, columns], transposed, source, begin: entry.stored.begin, row_bytes, order, at: 0 })
     }
 }
 
@@ -69,8 +64,9 @@ impl StoredRows<'_> {
         if left == 0 {
             return Ok(None);
         }
-        let unit = self.together * self.row_bytes;
-        let rows = ((PIECE_BYTES / unit.max(1)).max(1) * self.together).min(left);
+        // Rows of a head are read together.
+        let together = self.order.map_or(1, PairedRows::head_rows);
+        let rows = ((PIECE_BYTES / (together * self.row_bytes).max(1)).max(1) * together).min(left);
         let mut stored = Vec::new();
         let from = self.begin + self.at * self.row_bytes;
         for_each_chunk(self.source, from, from + rows * self.row_bytes, 1, |bytes| {
@@ -78,16 +74,10 @@ impl StoredRows<'_> {
             Ok(())
         })?;
         self.at += rows;
-        if !self.paired {
-            return Ok(Some(stored));
-        }
-        // This is a piece of whole heads, which is in memory.
-        let row_bytes = self.row_bytes as usize;
+        let Some(order) = self.order else { return Ok(Some(stored)) };
         let mut ordered = Vec::with_capacity(stored.len());
-        for row in 0..rows {
-            let at = stored_row(row, self.together) as usize * row_bytes;
-            ordered.extend_from_slice(&stored[at..at + row_bytes]);
-        }
+        // A row is shorter than the piece, which is in memory.
+        order.sort(&stored, self.row_bytes as usize, &mut ordered);
         Ok(Some(ordered))
     }
 }

@@ -9,9 +9,8 @@ use super::pieces::Pieces;
 use super::tensors::Bundle;
 use crate::config::ModelConfig;
 use crate::error::{Refusal, Result, word};
-use crate::families::names::Layout;
 use crate::formats::{ByteSource, Encoding, FileTensor, GgmlType, SourceSpan};
-use crate::state::{ModelStateTensorManifest, SourceFormat};
+use crate::state::{ModelStateTensorManifest, Reordering, SourceFormat};
 
 /// A tensor of an opened model; it keeps the model's files open. Nothing is read before it is written.
 #[derive(Debug, Clone)]
@@ -57,7 +56,7 @@ impl Bundle {
                 bytes: Some(span.bytes),
                 ..FileTensor::new(&tensor.state_key, &tensor.dtype, &tensor.shape)
             };
-            entries.push(Entry::new(tensor.state_key, stored, Layout::Same, files.len(), "")?);
+            entries.push(Entry::new(tensor.state_key, stored, Reordering::Same, files.len(), "")?);
             files.push(Box::new(span.source));
         }
         Self::new(config, SourceFormat::HfFolder, files, entries, Vec::new())
@@ -157,23 +156,15 @@ impl StoredTensor {
         GgmlType::of_word(&self.entry.dtype)
     }
 
-    /// Returns whether its stored bytes are its values in the order of `layout`.
-    pub(crate) fn lies_as(&self, layout: Layout) -> bool {
+    /// Returns whether its stored bytes are its values in this order.
+    pub(crate) fn lies_as(&self, order: Reordering) -> bool {
         let shape = &self.entry.shape;
-        self.entry.is_verbatim() && self.entry.layout.fitting(shape) == layout.fitting(shape)
+        self.entry.is_verbatim() && self.entry.order.fitting(shape) == order.fitting(shape)
     }
 
-    /// Returns its stored bytes, if they are its values in Hugging Face's order.
-    pub(crate) fn plain_span(&self) -> Option<SourceSpan> {
-        self.span().filter(|_| self.lies_as(Layout::Same))
-    }
-
-    /// Returns the number of heads whose rows are paired in its stored bytes, if those are its values otherwise.
-    pub(crate) fn paired_heads(&self) -> Option<usize> {
-        match self.entry.layout.fitting(&self.entry.shape) {
-            Layout::PairedRows(heads) if self.entry.is_verbatim() => Some(heads),
-            _ => None,
-        }
+    /// Returns the order of its stored bytes, if those are its values and whole rows of them.
+    pub(crate) fn row_order(&self) -> Option<Reordering> {
+        Some(self.entry.order.fitting(&self.entry.shape)).filter(|order| self.entry.is_verbatim() && *order != Reordering::Transposed)
     }
 
     /// Returns its stored bytes; `None` for a type of unknown size.
@@ -184,7 +175,7 @@ impl StoredTensor {
 
     /// Returns the tensor with its values in the order in which they are stored.
     pub(super) fn in_stored_order(mut self) -> Self {
-        self.entry.layout = Layout::Same;
+        self.entry.order = Reordering::Same;
         self
     }
 

@@ -2,46 +2,45 @@
 
 use super::entry::Entry;
 use crate::error::Result;
-use crate::families::names::Layout;
-use crate::formats::{ByteSource, Digest, FileTensor, Hasher, PairedRows, SourceSpan, Transposed, for_each_chunk};
+use crate::formats::{ByteSource, Digest, FileTensor, Hasher, SourceSpan, for_each_chunk};
 use crate::gpu::transfer::PIECE_BYTES;
-use crate::state::leaf;
+use crate::state::{PairedRows, Reordering, leaf};
 
-/// Name, dtype and shape of a tensor in its digest, and the layout of its bytes in its file.
+/// Name, dtype and shape of a tensor in its digest, and the order of its elements in its file.
 #[derive(Debug, Clone)]
 pub(crate) struct TensorHasher {
     pub(super) key: String,
     pub(super) dtype: String,
     /// Shape in Hugging Face's order.
     pub(super) shape: Vec<u64>,
-    layout: Layout,
+    order: Reordering,
 }
 
 impl TensorHasher {
     /// Describes a tensor that is stored as it enters the digest.
     pub(super) fn plain(key: &str, dtype: &str, shape: Vec<u64>) -> Self {
-        Self { key: key.to_string(), dtype: dtype.to_string(), shape, layout: Layout::Same }
+        Self { key: key.to_string(), dtype: dtype.to_string(), shape, order: Reordering::Same }
     }
 
-    /// Describes the tensor `own` of a file, with `shape` there, which has the name `key` and another layout in Hugging Face's format. Blocks
+    /// Describes the tensor `own` of a file, with `shape` there, which has the name `key` and another order in Hugging Face's format. Blocks
     /// cannot be transposed: such a tensor enters the digest as it is in the file.
-    pub(super) fn new(key: &str, own: &str, dtype: &str, shape: &[u64], layout: Layout) -> Self {
-        match (layout, shape) {
-            (Layout::Transposed, [_, _]) if dtype.starts_with("GGML:") => Self::plain(own, dtype, shape.to_vec()),
-            (Layout::Transposed, [rows, columns]) => Self { layout, ..Self::plain(key, dtype, vec![*columns, *rows]) },
-            (Layout::Transposed, _) => Self::plain(key, dtype, shape.to_vec()),
-            _ => Self { layout, ..Self::plain(key, dtype, shape.to_vec()) },
+    pub(super) fn new(key: &str, own: &str, dtype: &str, shape: &[u64], order: Reordering) -> Self {
+        match (order, shape) {
+            (Reordering::Transposed, [_, _]) if dtype.starts_with("GGML:") => Self::plain(own, dtype, shape.to_vec()),
+            (Reordering::Transposed, [rows, columns]) => Self { order, ..Self::plain(key, dtype, vec![*columns, *rows]) },
+            (Reordering::Transposed, _) => Self::plain(key, dtype, shape.to_vec()),
+            _ => Self { order, ..Self::plain(key, dtype, shape.to_vec()) },
         }
     }
 
     /// Describes a tensor of a GGUF file.
-    pub(super) fn of_gguf(key: &str, tensor: &FileTensor, layout: Layout) -> Self {
-        Self::new(key, &tensor.name, &tensor.dtype, &tensor.shape, layout)
+    pub(super) fn of_gguf(key: &str, tensor: &FileTensor, order: Reordering) -> Self {
+        Self::new(key, &tensor.name, &tensor.dtype, &tensor.shape, order)
     }
 
     /// Describes a tensor of an opened model.
     pub(super) fn of_entry(entry: &Entry) -> Self {
-        Self::new(&entry.name, &entry.stored.name, &entry.dtype, &entry.stored.shape, entry.layout)
+        Self::new(&entry.name, &entry.stored.name, &entry.dtype, &entry.stored.shape, entry.order)
     }
 
     /// Computes the digest of the tensor from that of its bytes.
@@ -49,42 +48,26 @@ impl TensorHasher {
         leaf(&self.key, &self.dtype, &self.shape, payload)
     }
 
-    /// Returns the rows of a head, if the rows of its two halves alternate in the file.
-    fn head_rows(&self) -> Option<u64> {
-        let (Layout::PairedRows(heads), Some(&rows)) = (self.layout, self.shape.first()) else { return None };
-        let heads = heads as u64;
-        (heads > 0 && rows > 0 && rows.is_multiple_of(2 * heads)).then(|| rows / heads)
-    }
-
     /// Starts the checksum of its `bytes` bytes, to be computed while they pass in the order of the file; `None` if they have to be read in
     /// another order.
     pub(super) fn sum(&self, bytes: u64) -> Option<PayloadSum> {
-        let halves = match (self.layout, self.head_rows(), self.shape.first()) {
-            (Layout::Transposed, ..) => return None,
-            (_, Some(head_rows), Some(&rows)) => {
-                let row = bytes / rows;
-                if head_rows / 2 * row > PIECE_BYTES as u64 {
-                    return None;
-                }
-                Some(Halves { row, head: head_rows * row, at: 0, second: Vec::new() })
-            }
-            _ => None,
+        if self.order == Reordering::Transposed {
+            return None;
+        }
+        let rows = self.shape.first().copied().unwrap_or(1);
+        let heads = match self.order.rows(rows) {
+            Some(order) if order.head_rows() * (bytes / rows) > PIECE_BYTES as u64 => return None,
+            // Both are at most a piece long.
+            Some(order) => Some(Heads { order, row: (bytes / rows) as usize, head: Vec::new(), sorted: Vec::new() }),
+            None => None,
         };
-        Some(PayloadSum { hasher: Hasher::new(), halves: halves.filter(|halves| halves.row > 0) })
+        Some(PayloadSum { hasher: Hasher::new(), heads: heads.filter(|heads| heads.row > 0) })
     }
 
     /// Returns a source of the bytes `begin..begin + bytes` of `source` in the order of the digest, from the first byte on, if that is another
     /// order.
     pub(super) fn ordered<'a, S: ByteSource + 'a>(&self, source: S, begin: u64, bytes: u64) -> Option<Box<dyn ByteSource + 'a>> {
-        match (self.layout, self.head_rows(), self.shape.as_slice()) {
-            (Layout::Transposed, _, &[columns, rows]) if rows > 0 && columns > 0 => {
-                Some(Box::new(Transposed { source, begin, rows, columns, width: bytes / (rows * columns) }))
-            }
-            (_, Some(head_rows), &[rows, ..]) if bytes > 0 => {
-                Some(Box::new(PairedRows { source, begin, row: bytes / rows, rows, head_rows }))
-            }
-            _ => None,
-        }
+        self.order.ordered(source, begin, bytes, &self.shape)
     }
 
     /// Returns the same for shared bytes.
@@ -113,39 +96,33 @@ impl TensorHasher {
 #[derive(Debug, Default)]
 pub(super) struct PayloadSum {
     hasher: Hasher,
-    halves: Option<Halves>,
+    heads: Option<Heads>,
 }
 
-/// Rows that alternate between the two halves of a head: those of the second half wait until the end of the head.
+/// Rows that have other places in the file: those of a head wait until it is whole.
 #[derive(Debug)]
-struct Halves {
-    /// Number of bytes in a row; the next field is that of a head.
-    row: u64,
-    head: u64,
-    /// Number of bytes of the current head that passed.
-    at: u64,
-    second: Vec<u8>,
+struct Heads {
+    order: PairedRows,
+    /// Number of bytes in a row.
+    row: usize,
+    /// Bytes of the current head that passed.
+    head: Vec<u8>,
+    sorted: Vec<u8>,
 }
 
 impl PayloadSum {
     /// Adds the next bytes.
     pub(super) fn update(&mut self, mut bytes: &[u8]) {
-        let Some(halves) = &mut self.halves else { return self.hasher.update(bytes) };
+        let Some(Heads { order, row, head, sorted }) = &mut self.heads else { return self.hasher.update(bytes) };
+        let whole = order.head_rows() as usize * *row;
         while !bytes.is_empty() {
-            let (row, column) = (halves.at / halves.row, halves.at % halves.row);
-            // The count is at most the length of a slice in memory.
-            let now = usize::try_from(halves.row - column).map_or(bytes.len(), |left| left.min(bytes.len()));
-            let (here, rest) = bytes.split_at(now);
-            if row.is_multiple_of(2) {
-                self.hasher.update(here);
-            } else {
-                halves.second.extend_from_slice(here);
-            }
-            halves.at += now as u64;
-            if halves.at == halves.head {
-                self.hasher.update(&halves.second);
-                halves.second.clear();
-                halves.at = 0;
+            let (here, rest) = bytes.split_at((whole - head.len()).min(bytes.len()));
+            head.extend_from_slice(here);
+            if head.len() == whole {
+                order.sort(head, *row, sorted);
+                self.hasher.update(sorted);
+                head.clear();
+                sorted.clear();
             }
             bytes = rest;
         }

@@ -18,8 +18,9 @@ pub(super) type Metadata = Vec<(String, GgufValue)>;
 /// Returns GGUF's word for the architecture of a model; `export.gguf.arch` for a model that no architecture describes.
 pub(super) fn architecture(config: &ModelConfig) -> Result<&'static str> {
     let refuse = |subject: &str| Refusal::new(word!("export.gguf.arch")).of("gguf").subject(subject);
-    let family = gguf_word(config)
-        .ok_or_else(|| refuse("model_type").expected(format!("{}, each as published", model_types().join(", "))).found(&config.model_type))?;
+    let family = gguf_word(config).ok_or_else(|| {
+        refuse("model_type").expected(format!("{}, each as published", model_types().join(", "))).found(&config.model_type)
+    })?;
     if family != "llama" && matches!(config.rope_scaling, RopeScaling::Llama3 { .. }) {
         return Err(refuse("rope_scaling").expected("llama3 with the architecture llama alone").found(family).into());
     }

@@ -2,17 +2,18 @@
 
 use super::gguf_types::{GgufTypes, is_plain};
 use crate::config::ModelConfig;
-use crate::families::{Layout, to_gguf};
+use crate::families::to_gguf;
 use crate::gpu::{StorageType, StoredMatrix};
 use crate::model::ParameterRequest;
+use crate::state::Reordering;
 
 impl GgufTypes {
     /// Returns the form in which a device holds a matrix of a GGUF file whose matrices have these types, by the rules of an export; `None` for
     /// a matrix that is f32 there, and for the types of an unknown base.
     pub fn planned_form(self, request: &ParameterRequest, model: &ModelConfig) -> Option<StoredMatrix> {
-        let (name, layout) = to_gguf(&request.name, &model.model_type, model)?;
+        let (name, order) = to_gguf(&request.name, &model.model_type, model)?;
         let &[rows, columns] = request.shape.as_slice() else { return None };
-        let [rows, columns] = if layout == Layout::Transposed { [columns, rows] } else { [rows, columns] };
+        let [rows, columns] = if order == Reordering::Transposed { [columns, rows] } else { [rows, columns] };
         if is_plain(&name, &[rows as u64, columns as u64]) {
             return None;
         }

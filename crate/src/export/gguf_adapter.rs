@@ -11,10 +11,10 @@ use super::source::ExportSource;
 use super::{ExportFormat, check_kind};
 use crate::bundle::{EncodedTensor, FileStream, Segment, StreamTensor};
 use crate::error::{Error, Refusal, Result, word};
-use crate::families::{Layout, factor_names, to_gguf};
+use crate::families::{factor_names, to_gguf};
 use crate::formats::{FileTensor, GgufValue, TensorType};
 use crate::model::Adaptation;
-use crate::state::RECEIPT;
+use crate::state::{RECEIPT, Reordering};
 
 /// Default name of the file, without its ending.
 const NAME: &str = "adapter";
@@ -44,12 +44,12 @@ pub(crate) fn export_gguf_adapter(source: &ExportSource, options: &ExportOptions
     let (mut outputs, mut draft) = (Vec::new(), source.draft());
     for (module, target) in Adaptation::new(&settings, config, 0)?.targets() {
         let unnamed = || Refusal::new(word!("export.gguf.arch")).of("gguf").subject(module).expected(format!("a matrix of {family}"));
-        let (matrix, layout) = to_gguf(&format!("{module}.weight"), family, config).ok_or_else(unnamed)?;
+        let (matrix, order) = to_gguf(&format!("{module}.weight"), family, config).ok_or_else(unnamed)?;
         // The factor is at most 65,536.
         let missing = target.scale / (settings.alpha / target.rank as f64);
         let [a, b] = factor_names(module);
-        let lies = if layout == Layout::Transposed { Layout::Same } else { layout };
-        outputs.push(output(take(&a)?, format!("{matrix}.lora_a"), Layout::Same, to, 1.0)?);
+        let lies = if order == Reordering::Transposed { Reordering::Same } else { order };
+        outputs.push(output(take(&a)?, format!("{matrix}.lora_a"), Reordering::Same, to, 1.0)?);
         outputs.push(output(take(&b)?, format!("{matrix}.lora_b"), lies, to, missing as f32)?);
         if missing as f32 != 1.0 {
             draft.tensors.scaled.insert(format!("{matrix}.lora_b"), missing);
@@ -67,7 +67,7 @@ pub(crate) fn export_gguf_adapter(source: &ExportSource, options: &ExportOptions
     let mut stream = FileStream::summed();
     let metadata = metadata.map(|(key, value)| (key.to_string(), value));
     // A factor enters digests as it is in the file.
-    stream.push_gguf(&format!("{name}.gguf"), &metadata, outputs, |name| Some((name.to_string(), Layout::Same)))?;
+    stream.push_gguf(&format!("{name}.gguf"), &metadata, outputs, |name| Some((name.to_string(), Reordering::Same)))?;
     options.file_name.iter().for_each(|name| stream.rename_first(name));
     stream.allow_non_finite(options.allow_non_finite);
     stream.push_receipt(RECEIPT, draft)?;
@@ -93,9 +93,9 @@ fn refuse_saved<'a>(names: impl Iterator<Item = &'a str>) -> Result<()> {
 }
 
 /// Encodes a factor under the file's `name`.
-fn output(tensor: &StreamTensor, name: String, layout: Layout, to: TensorType, factor: f32) -> Result<(FileTensor, Segment)> {
+fn output(tensor: &StreamTensor, name: String, order: Reordering, to: TensorType, factor: f32) -> Result<(FileTensor, Segment)> {
     let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
-    let encoded = EncodedTensor::new(&name, values_of(tensor).map_err(|refusal| *refusal)?, &tensor.shape, layout, to).times(factor);
+    let encoded = EncodedTensor::new(&name, values_of(tensor).map_err(|refusal| *refusal)?, &tensor.shape, order, to).times(factor);
     Ok((FileTensor::new(&name, &to.ggml().dtype(), &shape), Segment::Encoded(encoded)))
 }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use crate::bundle::{EncodedTensor, Segment, StreamTensor, StreamValues, Values};
 use crate::config::ModelConfig;
 use crate::error::{Refusal, Result, word};
-use crate::families::{HEAD, Layout, ROPE_FREQS, from_gguf, q4_k_m};
+use crate::families::{HEAD, ROPE_FREQS, from_gguf, q4_k_m};
 use crate::formats::{FileTensor, GgmlType, TensorType};
+use crate::state::Reordering;
 
 /// Word that requests the types of the base.
 const AS_BASE: &str = "as-base";
@@ -85,12 +86,12 @@ pub(super) enum Wanted {
     One(TensorType),
 }
 
-/// Name, shape and layout of a tensor in the file.
+/// Name, shape and order of a tensor in the file.
 pub(super) struct Place {
     pub(super) name: String,
     /// Row-major shape in the file.
     pub(super) shape: Vec<u64>,
-    pub(super) layout: Layout,
+    pub(super) order: Reordering,
 }
 
 /// Encodes the model's tensor for its place in the file, in the type `wanted`, or the type that its rows fall back to if they are no whole
@@ -104,7 +105,7 @@ pub(super) fn encoded(
     wanted: Wanted,
     requantise: bool,
 ) -> std::result::Result<(FileTensor, Segment), Box<Refusal>> {
-    let Place { name, shape, layout } = place;
+    let Place { name, shape, order } = place;
     let width = shape.last().copied().unwrap_or(1);
     let values = values_of(tensor)?;
     let found = match &values {
@@ -122,7 +123,7 @@ pub(super) fn encoded(
         Wanted::One(_) => Some(to.ggml()).filter(|to| found == Some(*to)),
     };
     if let (Values::Stored(stored), Some(ggml_type)) = (&values, kept)
-        && stored.lies_as(layout)
+        && stored.lies_as(order)
         && let Some(span) = stored.span()
     {
         return Ok((FileTensor::new(&name, &ggml_type.dtype(), &shape), Segment::Copied(span)));
@@ -132,7 +133,7 @@ pub(super) fn encoded(
         let hint = "ask for f32, f16 or bf16, or allow blocks to be encoded a second time (--requantise, in a browser requantise)";
         return Err(Box::new(refusal.expected(tensor.dtype()).found(to.ggml().dtype()).hint(hint)));
     }
-    let contents = Segment::Encoded(EncodedTensor::new(&name, values, &tensor.shape, layout, to));
+    let contents = Segment::Encoded(EncodedTensor::new(&name, values, &tensor.shape, order, to));
     Ok((FileTensor::new(&name, &to.ggml().dtype(), &shape), contents))
 }
 
@@ -163,13 +164,13 @@ pub(super) fn type_of_most(outputs: &[(FileTensor, Segment)]) -> Option<TensorTy
     TensorType::of_ggml(GgmlType::from_id(id))
 }
 
-/// Returns the weight that a tensor of a GGUF file represents, and its layout there; none for the head of a tied model, because it is the
+/// Returns the weight that a tensor of a GGUF file represents, and its order there; none for the head of a tied model, because it is the
 /// embedding.
-pub(super) fn weight_of(own: &str, family: &str, config: &ModelConfig) -> Option<(String, Layout)> {
+pub(super) fn weight_of(own: &str, family: &str, config: &ModelConfig) -> Option<(String, Reordering)> {
     if own == ROPE_FREQS {
         return None;
     }
-    let place = from_gguf(own, family, config).unwrap_or((own.to_string(), Layout::Same));
+    let place = from_gguf(own, family, config).unwrap_or((own.to_string(), Reordering::Same));
     Some(place).filter(|(name, _)| !config.tie_word_embeddings || name != HEAD)
 }
 

@@ -110,13 +110,12 @@ fn payload_of(tensor: &StreamTensor) -> Result<(String, Payload)> {
         StreamValues::Device(values) => (dtype, Payload::device(values.clone())),
         StreamValues::U64(value) => (dtype, Payload::owned(value.to_le_bytes().to_vec())),
         StreamValues::Copied(_, span) => (dtype, of_span(span.clone())),
-        StreamValues::Stored(stored) => match (stored.plain_span(), stored.paired_heads(), stored.span()) {
-            (Some(span), ..) => (dtype, of_span(span)),
-            (None, Some(heads), Some(SourceSpan { source, begin, bytes })) => {
-                let rows = tensor.shape.first().map_or(1, |&rows| rows as u64);
-                (dtype, Payload::paired_rows(source, begin, bytes, rows, heads as u64))
+        StreamValues::Stored(stored) => match stored.row_order().zip(stored.span()) {
+            Some((order, SourceSpan { source, begin, bytes })) => {
+                let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
+                (dtype, Payload::reordered(source, begin, bytes, &shape, order))
             }
-            _ => ("F32".to_string(), widened(stored, &tensor.name)?),
+            None => ("F32".to_string(), widened(stored, &tensor.name)?),
         },
     })
 }

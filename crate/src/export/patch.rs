@@ -11,10 +11,10 @@ use super::source::{ExportSource, Weights};
 use crate::bundle::{Bundle, FileStream, Pieces, Segment, StreamTensor, StreamValues, gguf_files, open_bundle, summed_gguf};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
-use crate::families::{HEAD, Layout, embedding, from_gguf, to_gguf};
+use crate::families::{HEAD, embedding, from_gguf, to_gguf};
 use crate::formats::{ByteSource, FileTensor, GgufFile, GgufValue, SourceSpan, TensorType, Warning};
 use crate::gpu::transfer::{Part, RUN_BYTES, read_parts};
-use crate::state::{Base, BaseFile, SourceFormat};
+use crate::state::{Base, BaseFile, Reordering, SourceFormat};
 
 const FILE_TYPE: &str = "general.file_type";
 /// Prefix of the keys that distinguish the parts of a split file.
@@ -53,8 +53,8 @@ pub(super) async fn patch(
     let family = file.get("general.architecture").and_then(GgufValue::text).unwrap_or_default();
     let (mut outputs, mut refusals, mut other_types) = (Vec::new(), Vec::new(), Vec::new());
     for (stored, &home) in file.tensors.iter().zip(&homes) {
-        let place = from_gguf(&stored.name, family, config).and_then(|(name, layout)| Some((*tensors.get(tied(&name, config))?, layout)));
-        let Some((tensor, layout)) = place.filter(|(tensor, _)| !untouched.contains(tensor.name.as_str())) else {
+        let place = from_gguf(&stored.name, family, config).and_then(|(name, order)| Some((*tensors.get(tied(&name, config))?, order)));
+        let Some((tensor, order)) = place.filter(|(tensor, _)| !untouched.contains(tensor.name.as_str())) else {
             let matrix = types.of_matrix(&stored.name, config).filter(|_| !is_plain(&stored.name, &stored.shape));
             let wanted = matrix.map(|matrix| matrix.for_width(stored.shape.last().copied().unwrap_or(1)).ggml());
             if wanted.is_some_and(|wanted| wanted.dtype() != stored.dtype) {
@@ -63,7 +63,7 @@ pub(super) async fn patch(
             outputs.push(copy(stored, &files[home])?);
             continue;
         };
-        match replacement(stored, tensor, layout, types.of_matrix(&stored.name, config), requantise) {
+        match replacement(stored, tensor, order, types.of_matrix(&stored.name, config), requantise) {
             Ok(output) => outputs.push(output),
             Err(refusal) => refusals.push(*refusal),
         }
@@ -126,7 +126,7 @@ fn new_head(
     requantise: bool,
 ) -> std::result::Result<(FileTensor, Segment), Box<Refusal>> {
     let unnamed = || Refusal::new(word!("export.gguf.arch")).of("gguf").subject(HEAD).expected(format!("a tensor of {family}"));
-    let (name, layout) = to_gguf(HEAD, family, config).ok_or_else(|| Box::new(unnamed()))?;
+    let (name, order) = to_gguf(HEAD, family, config).ok_or_else(|| Box::new(unnamed()))?;
     let is_table =
         |stored: &&FileTensor| from_gguf(&stored.name, family, config).is_some_and(|(name, _)| name == embedding(config.architecture));
     let table = file.tensors.iter().find(is_table).map_or("F32", |stored| stored.dtype.as_str());
@@ -135,8 +135,8 @@ fn new_head(
     let as_table = matches!(&head.values, StreamValues::Stored(values) if values.dtype() == table);
     match types.of_matrix(&stored.name, config) {
         // The bytes of the table, even in a type that cannot be written.
-        None if as_table => encoded(head, Place { name: stored.name, shape: stored.shape, layout }, Wanted::AsStored, requantise),
-        matrix => replacement(&stored, head, layout, matrix, requantise),
+        None if as_table => encoded(head, Place { name: stored.name, shape: stored.shape, order }, Wanted::AsStored, requantise),
+        matrix => replacement(&stored, head, order, matrix, requantise),
     }
 }
 
@@ -242,14 +242,14 @@ fn copy(stored: &FileTensor, source: &Rc<dyn ByteSource>) -> Result<(FileTensor,
 fn replacement(
     stored: &FileTensor,
     tensor: &StreamTensor,
-    layout: Layout,
+    order: Reordering,
     matrix: Option<TensorType>,
     requantise: bool,
 ) -> std::result::Result<(FileTensor, Segment), Box<Refusal>> {
     let FileTensor { name, shape, .. } = stored.clone();
     let matrix = matrix.filter(|_| !is_plain(&name, &shape));
     let wanted = Wanted::One(matrix.unwrap_or_else(|| replaced(stored)));
-    encoded(tensor, Place { name, shape, layout }, wanted, requantise)
+    encoded(tensor, Place { name, shape, order }, wanted, requantise)
 }
 
 /// Returns the metadata of the base for a single whole file.

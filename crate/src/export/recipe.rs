@@ -5,9 +5,10 @@ use super::gguf_types::{GgufTypes, Place, Wanted, encoded, file_type, is_plain, 
 use super::source::{ExportSource, Weights};
 use crate::bundle::{FileStream, Segment, StreamTensor, tokenizer_keys};
 use crate::error::{Error, Refusal, Result, word};
-use crate::families::{Layout, to_gguf};
+use crate::families::to_gguf;
 use crate::formats::{FileTensor, GgufValue, TensorType};
 use crate::model::planned_parameters;
+use crate::state::Reordering;
 
 /// Key of a GGUF file with the license of the model.
 pub(super) const LICENSE: &str = "general.license";
@@ -78,9 +79,9 @@ pub(super) fn has_none_of(weights: &Weights, family: &str, types: GgufTypes) -> 
         GgufTypes::Q4KM => TensorType::Q4K,
     };
     let can_have = |tensor: &StreamTensor| {
-        let Some((name, layout)) = to_gguf(&tensor.name, family, &weights.config) else { return false };
+        let Some((name, order)) = to_gguf(&tensor.name, family, &weights.config) else { return false };
         let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
-        let width = if layout == Layout::Transposed { shape.first() } else { shape.last() };
+        let width = if order == Reordering::Transposed { shape.first() } else { shape.last() };
         !is_plain(&name, &shape) && width.is_some_and(|width| one.for_width(*width) == one)
     };
     !weights.tensors.iter().any(can_have)
@@ -96,9 +97,9 @@ fn outputs(weights: &Weights, family: &str, types: GgufTypes, requantise: bool) 
     tensors.sort_by_cached_key(|tensor| planned.iter().position(|name| *name == tensor.name).unwrap_or(planned.len()));
     for tensor in tensors {
         let unnamed = || Refusal::new(word!("export.gguf.arch")).of("gguf").subject(&tensor.name).expected(format!("a tensor of {family}"));
-        let (name, layout) = to_gguf(&tensor.name, family, config).ok_or_else(unnamed)?;
+        let (name, order) = to_gguf(&tensor.name, family, config).ok_or_else(unnamed)?;
         let mut shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
-        if layout == Layout::Transposed {
+        if order == Reordering::Transposed {
             shape.reverse();
         }
         let wanted = match types.of_matrix(&name, config) {
@@ -106,7 +107,7 @@ fn outputs(weights: &Weights, family: &str, types: GgufTypes, requantise: bool) 
             Some(one) => Wanted::One(one),
             None => Wanted::AsStored,
         };
-        match encoded(tensor, Place { name, shape, layout }, wanted, requantise) {
+        match encoded(tensor, Place { name, shape, order }, wanted, requantise) {
             Ok(output) => outputs.push(output),
             Err(refusal) => refusals.push(*refusal),
         }

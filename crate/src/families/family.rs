@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::gguf_values::Keys as GgufKeys;
 use super::hf_keys::{Keys, Taken};
-use super::layout::Layout;
 use crate::config::{ModelConfig, Norm, PeftNames, Stack, TensorNames};
 use crate::error::Result;
 use crate::formats::GgufValue;
+use crate::state::Reordering;
 
 /// Name of the head, if it is not the input embedding.
 pub(crate) const HEAD: &str = "lm_head.weight";
@@ -55,8 +55,8 @@ pub(super) struct Family {
     pub(super) gguf_keys: fn(&ModelConfig) -> Vec<(&'static str, GgufValue)>,
     /// Effects of keys below the architecture that differ from those in `gguf_keys.rs`.
     pub(super) gguf_effects: &'static [(&'static str, Effect)],
-    /// Returns the layout of `blk.<n>.<part>.<end>` in a GGUF file of this architecture.
-    pub(super) layout: fn(&str, &str, &str, &ModelConfig) -> Layout,
+    /// Returns the order of the elements of `blk.<n>.<part>.<end>` in a GGUF file of this architecture.
+    pub(super) order: fn(&str, &str, &str, &ModelConfig) -> Reordering,
     /// Returns the full name of a tensor of a folder; `None` for buffers that hold nothing trained.
     pub(super) full_name: fn(&str) -> Option<Cow<'_, str>>,
 }

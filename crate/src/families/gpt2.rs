@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::family::{Effect, Family, HEAD};
 use super::gguf_values::{Keys as GgufKeys, missing};
 use super::hf_keys::{Keys, Taken, head_dim};
-use super::layout::Layout;
 use super::refusal::unsupported;
 use crate::config::{
     Activation, Architecture, Attention, Layer, Mlp, ModelConfig, Norm, NormKind, PeftNames, Placement, QkNorm, RopeScaling, Slot, Stack,
@@ -15,6 +14,7 @@ use crate::config::{
 };
 use crate::error::{Refusal, Result, word};
 use crate::formats::GgufValue;
+use crate::state::Reordering;
 
 /// Context of a configuration that states none (transformers).
 const PUBLISHED_CONTEXT: usize = 1024;
@@ -56,7 +56,7 @@ pub(super) const GPT2: Family = Family {
         ("rope.scaling.yarn_attn_factor", Effect::Nothing),
         ("rope.scaling.yarn_log_multiplier", Effect::Nothing),
     ],
-    layout,
+    order,
     full_name,
 };
 
@@ -180,10 +180,10 @@ fn read_gguf(keys: &GgufKeys<'_>, tied: bool) -> Result<ModelConfig> {
     })
 }
 
-fn layout(part: &str, end: &str, _gguf_architecture: &str, _config: &ModelConfig) -> Layout {
+fn order(part: &str, end: &str, _gguf_architecture: &str, _config: &ModelConfig) -> Reordering {
     match part {
-        "attn_qkv" | "attn_output" | "ffn_up" | "ffn_down" if end == "weight" => Layout::Transposed,
-        _ => Layout::Same,
+        "attn_qkv" | "attn_output" | "ffn_up" | "ffn_down" if end == "weight" => Reordering::Transposed,
+        _ => Reordering::Same,
     }
 }
 

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::family::{Family, HEAD};
 use super::gguf_values::Keys as GgufKeys;
-use super::layout::Layout;
 use super::rotary::{self, Published};
 use crate::config::{Architecture, Attention, Layer, ModelConfig, Placement, QkNorm, Slot, Stack, TensorNames};
 use crate::error::Result;
+use crate::state::Reordering;
 
 /// Dimensions of a head of Qwen3 whose configuration states none (transformers).
 const QWEN3_HEAD_DIM: usize = 128;
@@ -29,7 +29,7 @@ pub(super) const LLAMA: Family = Family {
     gguf_word,
     gguf_keys: rotary::gguf_keys,
     gguf_effects: &[],
-    layout,
+    order,
     full_name: rotary::full_name,
 };
 
@@ -110,10 +110,10 @@ fn gguf_word(config: &ModelConfig) -> Option<&'static str> {
 }
 
 /// Only GGUF's architecture `llama` has rows in pairs; Qwen's files have them as in Hugging Face.
-fn layout(part: &str, _end: &str, gguf_architecture: &str, config: &ModelConfig) -> Layout {
+fn order(part: &str, _end: &str, gguf_architecture: &str, config: &ModelConfig) -> Reordering {
     match part {
-        "attn_q" if gguf_architecture == "llama" => Layout::PairedRows(config.num_attention_heads),
-        "attn_k" if gguf_architecture == "llama" => Layout::PairedRows(config.num_key_value_heads),
-        _ => Layout::Same,
+        "attn_q" if gguf_architecture == "llama" => Reordering::PairedRows(config.num_attention_heads),
+        "attn_k" if gguf_architecture == "llama" => Reordering::PairedRows(config.num_key_value_heads),
+        _ => Reordering::Same,
     }
 }

@@ -10,7 +10,6 @@ mod gpt2;
 mod hf_config;
 mod hf_config_edit;
 mod hf_keys;
-mod layout;
 mod llama;
 mod mixture;
 pub(crate) mod names;
@@ -34,8 +33,6 @@ pub use hf_config_edit::edited_config;
 pub(crate) use hf_config_edit::{edited, object};
 pub use mixture::q4_k_m;
 pub use names::peft_names;
-pub(crate) use names::{
-    HEAD, Layout, ROPE_FREQS, embedding, factor_names, from_gguf, gguf_keys, gguf_word, is_gguf_word, to_gguf,
-};
+pub(crate) use names::{HEAD, ROPE_FREQS, embedding, factor_names, from_gguf, gguf_keys, gguf_word, is_gguf_word, to_gguf};
 pub use table::{gguf_architectures, model_types};
 pub use targets::Targets;

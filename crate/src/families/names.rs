@@ -3,10 +3,10 @@
 use super::table::{FAMILIES, family};
 use crate::config::{Architecture, ModelConfig, NormKind, PeftNames, Slot};
 use crate::formats::GgufValue;
+use crate::state::Reordering;
 
 pub(crate) use super::family::HEAD;
 pub(crate) use super::gguf_values::ROPE_FREQS;
-pub(crate) use super::layout::Layout;
 
 /// Returns PEFT's names of the factors A and B of a module, without the prefix `base_model.model.`.
 pub(crate) fn factor_names(module: &str) -> [String; 2] {
@@ -68,29 +68,29 @@ fn translated_outer(name: &str, config: &ModelConfig, from: &[(Slot, &'static st
     translated(&weight, from, to).filter(|_| biased).map(|found| found.replace(".weight", ".bias"))
 }
 
-/// Returns Hugging Face's name of a tensor of a GGUF file, and its layout; `None` for tensors that Hugging Face files do not have.
-pub(crate) fn from_gguf(name: &str, gguf_architecture: &str, config: &ModelConfig) -> Option<(String, Layout)> {
+/// Returns Hugging Face's name of a tensor of a GGUF file, and the order of its elements; `None` for tensors that Hugging Face files do not have.
+pub(crate) fn from_gguf(name: &str, gguf_architecture: &str, config: &ModelConfig) -> Option<(String, Reordering)> {
     let family = family(config.architecture);
     if let Some(outer) = translated_outer(name, config, &OUTER, family.names.outer) {
-        return Some((outer, Layout::Same));
+        return Some((outer, Reordering::Same));
     }
     let (number, rest) = name.strip_prefix("blk.")?.split_once('.')?;
     let number: usize = number.parse().ok()?;
     let (part, end) = rest.rsplit_once('.')?;
     let inner = translated(part, &PARTS, family.names.parts)?;
-    Some((format!("{}{number}.{inner}.{end}", family.names.blocks), (family.layout)(part, end, gguf_architecture, config)))
+    Some((format!("{}{number}.{inner}.{end}", family.names.blocks), (family.order)(part, end, gguf_architecture, config)))
 }
 
-/// Returns the name of a parameter in a GGUF file, and its layout there: the reverse of [`from_gguf`].
-pub(crate) fn to_gguf(name: &str, gguf_architecture: &str, config: &ModelConfig) -> Option<(String, Layout)> {
+/// Returns the name of a parameter in a GGUF file, and the order of its elements there: the reverse of [`from_gguf`].
+pub(crate) fn to_gguf(name: &str, gguf_architecture: &str, config: &ModelConfig) -> Option<(String, Reordering)> {
     let family = family(config.architecture);
     if let Some(outer) = translated_outer(name, config, family.names.outer, &OUTER) {
-        return Some((outer, Layout::Same));
+        return Some((outer, Reordering::Same));
     }
     let (number, rest) = name.strip_prefix(family.names.blocks)?.split_once('.')?;
     let (inner, end) = rest.rsplit_once('.')?;
     let part = translated(inner, family.names.parts, &PARTS)?;
-    Some((format!("blk.{number}.{part}.{end}"), (family.layout)(part, end, gguf_architecture, config)))
+    Some((format!("blk.{number}.{part}.{end}"), (family.order)(part, end, gguf_architecture, config)))
 }
 
 /// Returns Hugging Face's full name of a tensor of a folder; `None` for buffers that hold nothing trained.

@@ -1,9 +1,9 @@
 //! OLMo 2 (arXiv:2501.00656): norms after attention and MLP, and norms over all queries and all keys.
 
 use super::family::{Family, HEAD};
-use super::layout::Layout;
 use super::rotary::{self, Published};
 use crate::config::{Architecture, Attention, Layer, ModelConfig, Placement, QkNorm, Slot, Stack, TensorNames};
+use crate::state::Reordering;
 
 /// Word of Hugging Face and of GGUF.
 const WORD: &str = "olmo2";
@@ -33,7 +33,7 @@ pub(super) const OLMO2: Family = Family {
     gguf_word: |_| Some(WORD),
     gguf_keys: rotary::gguf_keys,
     gguf_effects: &[],
-    layout: |_, _, _, _| Layout::Same,
+    order: |_, _, _, _| Reordering::Same,
     full_name: rotary::full_name,
 };
 

@@ -9,11 +9,11 @@ use crate::bundle::{OpenOptions, PortableTokenizerBinding, gguf_files, open_bund
 use crate::checkpoint::{Checkpoint, Manifest};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
-use crate::families::{HEAD, Layout, ROPE_FREQS, from_gguf};
+use crate::families::{HEAD, ROPE_FREQS, from_gguf};
 use crate::formats::{ByteSource, Digest, FileTensor, GgufValue, Hasher, base_name};
 use crate::state::{
-    BaseFile, Identity, Input, MANIFEST_FILE, ModelStateTensorManifest, NamePolicy, OpenedFile, OpenedState, Payload, SourceWord,
-    StateManifest, StateTensorEntry, StatedDigests, byte_len,
+    BaseFile, Identity, Input, MANIFEST_FILE, ModelStateTensorManifest, NamePolicy, OpenedFile, OpenedState, Payload, Reordering,
+    SourceWord, StateManifest, StateTensorEntry, StatedDigests, byte_len,
 };
 
 /// Files of one artifact, which its tensors share.
@@ -160,23 +160,21 @@ fn placed(
     if tensor.name == ROPE_FREQS {
         return None;
     }
-    let Some((key, layout)) = from_gguf(&tensor.name, family, config) else { return own() };
+    let Some((key, order)) = from_gguf(&tensor.name, family, config) else { return own() };
     if !kept.contains(&key) {
         return None;
     }
-    match (layout, tensor.shape.as_slice()) {
-        (Layout::PairedRows(heads), [rows, ..]) => {
-            let heads = u64::try_from(heads).ok()?;
-            Some((key, tensor.shape.clone(), Payload::paired_rows(Rc::clone(source), tensor.begin, bytes, *rows, heads)))
-        }
-        (Layout::Transposed, &[rows, columns]) => match byte_len(&tensor.dtype, &[1]) {
-            Some(width) => {
-                let payload = Payload::transposed(Rc::clone(source), tensor.begin, rows, columns, width);
-                Some((key, vec![columns, rows], payload))
+    match (order, tensor.shape.as_slice()) {
+        // Blocks cannot be transposed.
+        (Reordering::Transposed, [_, _]) if byte_len(&tensor.dtype, &[1]).is_none() => own(),
+        (order, stored) => {
+            let mut shape = stored.to_vec();
+            if order == Reordering::Transposed {
+                shape.reverse();
             }
-            None => own(),
-        },
-        _ => Some((key, tensor.shape.clone(), as_stored())),
+            let payload = Payload::reordered(Rc::clone(source), tensor.begin, bytes, &shape, order);
+            Some((key, shape, payload))
+        }
     }
 }
 

@@ -20,6 +20,7 @@ mod payload;
 mod plan;
 pub(crate) mod receipt;
 mod receipt_parts;
+mod reordering;
 mod request;
 mod select;
 mod source_word;
@@ -56,6 +57,8 @@ pub use receipt::{
     CheckResult, DataRecord, Evaluation, EvaluationRecord, LossRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptCheck,
     ReceiptFile, ReceiptGroups, ReceiptTensors, ReceiptWarning, Tool, TrainingRecord,
 };
+pub use reordering::Reordering;
+pub(crate) use reordering::{PairedRows, RowsPiece, TransposedPart};
 pub use request::{
     GroupPolicy, NamePolicy, NonFinitePolicy, PortableModelImportRequest, PortableTensorImportSelection, PortableTensorKeyRemap,
     TensorMaterializationPolicy, VerifyPolicy,

@@ -7,8 +7,9 @@ use std::rc::Rc;
 
 use burn::tensor::Tensor;
 
+use super::reordering::Reordering;
 use crate::error::{Refusal, Result, word};
-use crate::formats::{ByteSource, Digest, Hasher, MemorySource, PairedRows, SourceSpan, Transposed, base_name};
+use crate::formats::{ByteSource, Digest, Hasher, MemorySource, SourceSpan, base_name};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 
 /// Stored bytes: in memory, in a file, or on the device. They are read on demand by pieces of at most 8 MiB. Clones share them, and their
@@ -96,24 +97,16 @@ impl Payload {
         Self::new(Place::Span(SourceSpan { source, begin, bytes }))
     }
 
-    /// Creates the payload of a matrix of `rows` rows in `source`, `bytes` bytes from `begin` on, whose rows are stored as llama.cpp expects
-    /// those of queries and keys: each of the `heads` heads alternates between its two halves. The payload has one half after the other, as in
-    /// Hugging Face's files. A matrix whose rows do not divide into pairs of each head is left as it is.
-    pub fn paired_rows(source: Rc<dyn ByteSource>, begin: u64, bytes: u64, rows: u64, heads: u64) -> Self {
-        if heads == 0 || rows == 0 || !rows.is_multiple_of(2 * heads) || !bytes.is_multiple_of(rows) || bytes == 0 {
-            return Self::of_source(source, begin, bytes);
+    /// Creates the payload of `bytes` bytes of `source`, from `begin` on, in Hugging Face's order, where the file has them in another one. A
+    /// tensor of this shape (Hugging Face's) that cannot have the order `stored` is left as it is.
+    pub fn reordered(source: Rc<dyn ByteSource>, begin: u64, bytes: u64, shape: &[u64], stored: Reordering) -> Self {
+        match stored.ordered(Rc::clone(&source), begin, bytes, shape) {
+            None => Self::of_source(source, begin, bytes),
+            Some(ordered) => Self::new(Place::Ordered {
+                stored: SourceSpan { source, begin, bytes },
+                ordered: SourceSpan { source: ordered.into(), begin: 0, bytes },
+            }),
         }
-        let stored = SourceSpan { source: Rc::clone(&source), begin, bytes };
-        let source = Rc::new(PairedRows { source, begin, row: bytes / rows, rows, head_rows: rows / heads });
-        Self::new(Place::Ordered { stored, ordered: SourceSpan { source, begin: 0, bytes } })
-    }
-
-    /// Creates the transpose of a dense matrix of `rows` rows and `columns` columns of elements of `width` bytes, which begins at `begin`.
-    pub(crate) fn transposed(source: Rc<dyn ByteSource>, begin: u64, rows: u64, columns: u64, width: u64) -> Self {
-        let transposed = Rc::new(Transposed { source: Rc::clone(&source), begin, rows, columns, width });
-        let bytes = transposed.len();
-        let stored = SourceSpan { source, begin, bytes };
-        Self::new(Place::Ordered { stored, ordered: SourceSpan { source: transposed, begin: 0, bytes } })
     }
 
     /// Creates the payload of a flat tensor on the device: F32, or packed BF16.

@@ -26,8 +26,8 @@ use tabtune::train::{Notice, Trainer, check_limits, memory_plan};
 use tabtune::word;
 
 use self::best::Best;
-use self::driver::Driver;
 use self::device_losses::Losses;
+use self::driver::Driver;
 use super::{Outcome, open_device, outgoing, tokenizer_of};
 use crate::args::{TrainArgs, Verify};
 use crate::data::{DataFiles, read_both, unused_on};

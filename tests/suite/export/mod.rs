@@ -10,7 +10,6 @@ mod recipe;
 mod stored;
 mod vocabulary;
 
-
 use burn::tensor::Tensor;
 use std::rc::Rc;
 use tabtune::Result;

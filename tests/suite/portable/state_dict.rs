@@ -6,7 +6,7 @@ use std::rc::Rc;
 use burn::tensor::{DType, Tensor, TensorData};
 use half::{bf16, f16};
 use tabtune::formats::{Digest, MemorySource};
-use tabtune::state::{Identity, ModelStateTensorManifest, Payload, PortableModelStateDict, SourceWord, StateTensorEntry};
+use tabtune::state::{Identity, ModelStateTensorManifest, Payload, PortableModelStateDict, Reordering, SourceWord, StateTensorEntry};
 use tabtune_tests::{block_on, cpu};
 
 use super::state_g::{plain, state_g, told, vectors};
@@ -145,9 +145,9 @@ fn paired_rows_are_put_into_hugging_faces_order() {
         let mut file = vec![0; 3];
         file.extend(&stored);
         let source = Rc::new(MemorySource::new("f", file));
-        let payload = Payload::paired_rows(source.clone(), 3, stored.len() as u64, rows as u64, heads as u64);
+        let payload = Payload::reordered(source.clone(), 3, stored.len() as u64, &[rows as u64, 1], Reordering::PairedRows(heads));
         assert!(block_on(payload.bytes()).unwrap()[..] == expected[..], "{heads} {head_rows} {row}");
-        let odd = Payload::paired_rows(source, 3, stored.len() as u64, rows as u64, rows as u64);
+        let odd = Payload::reordered(source, 3, stored.len() as u64, &[rows as u64, 1], Reordering::PairedRows(rows));
         assert!(block_on(odd.bytes()).unwrap()[..] == stored[..]);
     }
 }

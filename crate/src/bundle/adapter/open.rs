@@ -13,9 +13,9 @@ use crate::bundle::tokenizer_files::{TOKENIZER_FILES, carried, hf_tokenizer};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::names;
-use crate::families::names::{HEAD, Layout};
+use crate::families::names::HEAD;
 use crate::formats::{ByteSource, Encoding, FileTensor, SafetensorsFile, Warning, base_name, known_mark, sha256_of};
-use crate::state::{ReceiptFile, SourceFormat};
+use crate::state::{ReceiptFile, Reordering, SourceFormat};
 
 pub(crate) const CONFIG: &str = "adapter_config.json";
 pub(crate) const WEIGHTS: &str = "adapter_model.safetensors";
@@ -104,7 +104,9 @@ impl Bundle {
         let opened = Opened::of(&mut bundle, files)?;
         for tensor in &opened.file.tensors {
             let name = tensor.name.strip_prefix(PREFIX).unwrap_or(&tensor.name);
-            bundle.factors.insert(name.to_string(), Entry::new(name.to_string(), tensor.clone(), Layout::Same, 0, opened.weights.name())?);
+            bundle
+                .factors
+                .insert(name.to_string(), Entry::new(name.to_string(), tensor.clone(), Reordering::Same, 0, opened.weights.name())?);
         }
         opened.keep(&mut bundle);
         Ok(bundle)
@@ -199,6 +201,6 @@ fn untie(bundle: &mut Bundle, parts: &Parts<'_>) {
 
 /// Returns the base's tensor with the adapter's bytes, which keep their dtype.
 fn replaced(entry: Entry, tensor: &FileTensor, source: usize) -> Result<Entry> {
-    let own = Entry::new(entry.name.clone(), tensor.clone(), Layout::Same, source, "")?;
+    let own = Entry::new(entry.name.clone(), tensor.clone(), Reordering::Same, source, "")?;
     Ok(Entry { replaced: Some(Rc::new(entry)), ..own })
 }

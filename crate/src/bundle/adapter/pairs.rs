@@ -8,9 +8,10 @@ use super::scaling::Scaling;
 use crate::bundle::entry::Entry;
 use crate::bundle::tensors::Bundle;
 use crate::error::{Error, Refusal, Result, word};
-use crate::families::names::{HEAD, Layout, block_of};
+use crate::families::names::{HEAD, block_of};
 use crate::families::{half, is_original, names, plain};
 use crate::formats::{ByteSource, Encoding, FileTensor, SafetensorsFile, sha256_of};
+use crate::state::Reordering;
 
 /// Prefix that PEFT puts in front of every name.
 pub(crate) const PREFIX: &str = "base_model.model.";
@@ -167,7 +168,7 @@ impl<'a> Parts<'a> {
             }
             let own = name.strip_suffix(".weight").unwrap_or(&name);
             for (name, tensor) in names::factor_names(own).into_iter().zip(halves.tensors.into_iter().flatten()) {
-                entries.push(Entry::new(name, tensor.clone(), Layout::Same, source, self.artifact)?);
+                entries.push(Entry::new(name, tensor.clone(), Reordering::Same, source, self.artifact)?);
             }
         }
         if outside.is_empty() { Ok(entries) } else { Err(Error::Refused(outside)) }
@@ -185,7 +186,7 @@ pub(super) fn equal(source: &dyn ByteSource, a: &FileTensor, b: &FileTensor) -> 
 
 /// Returns whether the base has the matrix `name` as [in, out], like those of GPT-2's blocks.
 pub(super) fn conv1d(bundle: &Bundle, name: &str) -> bool {
-    names::to_gguf(name, "", &bundle.config).is_some_and(|(_, layout)| layout == Layout::Transposed)
+    names::to_gguf(name, "", &bundle.config).is_some_and(|(_, order)| order == Reordering::Transposed)
 }
 
 /// Returns the name of the tensor that a pair of `module` changes.

@@ -9,8 +9,8 @@ use tabtune::gpu::profile::Timing;
 use tabtune::interrupt::Interrupt;
 use tabtune::measure::{Effort, GpuReport, KernelRate, Measure, linear_of_step, measure_gpu};
 
-use super::torch::Torch;
 use super::gpu_steps;
+use super::torch::Torch;
 use crate::args::GpuArgs;
 use crate::commands::Outcome;
 use crate::error::{Result, RunError};
