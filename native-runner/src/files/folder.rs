@@ -93,7 +93,7 @@ pub fn open_listed(list: impl Fn() -> tabtune::Result<Vec<PathBuf>>) -> tabtune:
         let paths = list()?;
         let opened = paths.iter().map(|path| FileSource::open(path)).collect::<tabtune::Result<Vec<_>>>();
         let in_place = match &opened {
-            Ok(files) => files.iter().all(|source| is_at(&source.file, &source.path)),
+            Ok(files) => files.iter().all(|source| is_at(&source.file, source.path())),
             Err(_) => paths.iter().all(|path| path.exists()),
         };
         if attempt == ATTEMPTS || in_place && list()? == paths {

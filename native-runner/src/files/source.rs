@@ -11,9 +11,9 @@ use crate::error::unreadable;
 /// A file that the crate reads in ranges.
 #[derive(Debug)]
 pub struct FileSource {
-    name: String,
+    pub(super) name: String,
     path: PathBuf,
-    file: File,
+    pub(super) file: File,
     len: u64,
 }
 

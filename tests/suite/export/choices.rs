@@ -13,7 +13,7 @@ use tabtune::tokenizer::Tokenizer;
 use tabtune_tests::{block_on, family};
 
 use super::pieces::{config, fresh};
-use super::{Files, all_files, gguf_recipe, golden, goldens, of_files, of_model, source, written};
+use super::{Files, all_files, gguf_recipe, golden, of_files, of_model, source, written};
 
 fn folder(family: &str, more: &[(&str, &[u8])]) -> Files {
     let own = ["config.json", "model.safetensors"].map(|name| (name, golden(&format!("{family}/{name}"))));

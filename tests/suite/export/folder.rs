@@ -14,7 +14,7 @@ use tabtune::train::Trainer;
 use tabtune_tests::families::Family;
 use tabtune_tests::{block_on, families};
 
-use super::{all_files, golden, load, of_files, of_model, source, sources};
+use super::{all_files, load, of_files, of_model, source, sources};
 use crate::resume::{LETTERS, shape, start};
 use crate::tokenizer::byte_level;
 
