@@ -1,6 +1,6 @@
 // npm run bench [-- tiny|small|medium …] [--peers jax,tfjs,nanogpt,stock|none] [--before CHECKOUT] [--rounds N] [--write]
 // The same model, trained by tabtune and by other libraries in one Chromium, one window of steps after the other; stock only on request. CHECKOUT is
-// a folder with another commit, whose package is built. --write puts the table into README.md. The exit code is 1 if a loss differs from that of the
+// a folder with another commit, whose package is built. --write puts the figures into results/step-time.json. The exit code is 1 if a loss differs from that of the
 // others.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
@@ -166,40 +166,32 @@ function faults(subjects) {
   return list;
 }
 
-function table(size, subjects) {
+/** Returns one row of figures for each library. */
+function figures(size, subjects) {
   const { T, B } = spec.SIZES[size];
   const ours = subjects.find(({ name, failed }) => name === 'tabtune' && !failed);
-  const rows = subjects.map((s) => {
-    if (s.failed) return [s.name, s.failed];
+  const round = (value, digits) => Number(value.toFixed(digits));
+  return subjects.map((s) => {
+    if (s.failed) return { library: s.name, failed: s.failed };
     const step = median(s.windows) / 1000;
-    const range = `${(Math.min(...s.windows) / 1000).toFixed(2)}–${(Math.max(...s.windows) / 1000).toFixed(2)}`;
     const steps = [...s.losses.keys()];
     const [first, last] = [Math.min(...steps), Math.max(...steps)];
-    const ratio = ours ? step / (median(ours.windows) / 1000) : NaN;
-    const counted = [Math.round(s.dispatches), (s.gpuBytes / MB).toFixed(0), (s.peakHeap / MB).toFixed(0)];
-    const losses = `${s.losses.get(first).toFixed(4)} → ${s.losses.get(last).toFixed(4)} (${last})`;
-    return [
-      s.name,
-      (s.firstStepMs / 1000).toFixed(1),
-      `${step.toFixed(2)} (${range})`,
-      ((T * B) / step).toFixed(0),
-      ratio.toFixed(2),
-      ...counted,
-      losses,
-    ];
+    return {
+      library: s.name,
+      first_step_s: round(s.firstStepMs / 1000, 1),
+      step_s: round(step, 2),
+      fastest_step_s: round(Math.min(...s.windows) / 1000, 2),
+      slowest_step_s: round(Math.max(...s.windows) / 1000, 2),
+      tokens_per_s: round((T * B) / step, 0),
+      times_of_tabtune: ours ? round(step / (median(ours.windows) / 1000), 2) : null,
+      dispatches: Math.round(s.dispatches),
+      gpu_peak_mb: round(s.gpuBytes / MB, 0),
+      heap_peak_mb: round(s.peakHeap / MB, 0),
+      first_loss: round(s.losses.get(first), 4),
+      last_loss: round(s.losses.get(last), 4),
+      last_step: last,
+    };
   });
-  const head = [
-    'library',
-    'first step, s',
-    'step, s (range)',
-    'tokens/s',
-    'tabtune is faster ×',
-    'dispatches',
-    'GPU peak, MB',
-    'heap peak, MB',
-    'loss, first → last (step)',
-  ];
-  return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
 }
 
 async function adapterOf(browser, site) {
@@ -212,14 +204,11 @@ async function adapterOf(browser, site) {
   return text;
 }
 
-/** Puts the tables of the measured sizes between their marks in README.md; other sizes remain. */
-function record(size, text) {
-  const file = new URL('./README.md', import.meta.url);
-  const [begin, end] = [`<!-- ${size}: npm run bench -- ${size} --write -->`, `<!-- end of ${size} -->`];
-  const page = readFileSync(file, 'utf8');
-  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`README.md has no marks for ${size}`);
-  writeFileSync(file, `${page.slice(0, from + begin.length)}\n${text}\n${page.slice(to)}`);
+/** Puts the figures of a measured size into results/step-time.json; other sizes remain. */
+function record(size, where, rows) {
+  const file = new URL('./results/step-time.json', import.meta.url);
+  const known = { ...JSON.parse(readFileSync(file, 'utf8')), [size]: { where, rows } };
+  writeFileSync(file, `${JSON.stringify(known, null, 1)}\n`);
 }
 
 await checkSpec();
@@ -234,12 +223,13 @@ for (const size of sizes) {
     const subjects = await measure(size, browser, site);
     const where = `${await adapterOf(browser, site)}, Chromium ${browser.version}, ${cpus().length} cores of ${cpus()[0]?.model.trim()}, ${new Date().toISOString().slice(0, 10)}, ${rounds} rounds.`;
     const notes = subjects.filter(({ name }) => PEERS[name]?.other).map(({ name }) => ` ${name}: ${PEERS[name].other}.`);
-    const text = `${where}${notes.join('')}\n\n${table(size, subjects)}\n`;
-    console.log(`\n${size}: ${text}`);
+    const rows = figures(size, subjects);
+    console.log(`\n${size}: ${where}${notes.join('')}`);
+    console.table(rows);
     const wrong = faults(subjects);
     wrong.forEach((line) => console.log(`WRONG ${size}: ${line}`));
     failed ||= wrong.length > 0;
-    if (values.write && wrong.length === 0) record(size, text);
+    if (values.write && wrong.length === 0) record(size, `${where}${notes.join('')}`, rows);
   } finally {
     await browser.close();
   }
