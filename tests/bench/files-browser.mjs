@@ -2,7 +2,7 @@
 //   node tests/bench/files-browser.mjs [TYPES]     TYPES: values of Model.exportTo's `type`, separated by commas; all of them by default
 // A Llama of 51 million random parameters, 206 MB in f32, is opened; from it one GGUF file of each type is written to the origin's private files
 // (values encoded, each byte hashed twice for the receipt), read as f32 tensor by tensor, verified (each byte hashed again), and imported: opened for
-// training, with all weights on the GPU. Prints the table of README.md, by the faster of two rounds. MB are 10^6 bytes.
+// training, with all weights on the GPU. Prints the figures of results/files.json, by the faster of two rounds. MB are 10^6 bytes.
 import { Browser } from '../browser/chromium.mjs';
 import { serve } from '../browser/site.mjs';
 
