@@ -45,6 +45,17 @@ export class Tally {
     if (process.env.TORTURE_LOUD) console.log(`${fault}: ${all.length === 0 ? 'held' : all.join('; ')} (${Math.round(ms ?? 0)} ms)`);
   }
 
+  /** Returns a row for each fault. */
+  results() {
+    return [...this.rows.values()].map(({ fault, times, held, worst, note }) => [
+      fault,
+      times,
+      held,
+      worst ? Math.round(worst) : null,
+      note ?? '',
+    ]);
+  }
+
   /** Prints a line for each fault. */
   print() {
     for (const { fault, times, held, worst, note } of this.rows.values()) {

@@ -1,6 +1,6 @@
-// npm run chats [word …]: compares what tabtune learns from conversations with transformers, in every chat template of trl's wheel. Its table is
-// CHATS.md next to this file. Words restrict the test to templates whose names contain one of them; then no table is written. TABTUNE names the
-// program to test; by default the debug build is made and used. transformers is installed once, 310 MB below the cache folder.
+// npm run chats [word …]: compares what tabtune learns from conversations with transformers, in every chat template of trl's wheel. Its results
+// are results/chats.json. Words restrict the test to templates whose names contain one of them; then nothing is written. TABTUNE names the program to
+// test; by default the debug build is made and used. transformers is installed once, 310 MB below the cache folder.
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -9,16 +9,9 @@ import { promisify } from 'node:util';
 import { root } from '../../web/toolchain.mjs';
 import { python } from './chats/install.mjs';
 import { judged, ORDER } from './chats/judge.mjs';
-import { writtenInto } from './consumers/report.mjs';
+import { written } from './report.mjs';
 
 const DAY = '2024-07-26';
-const HEAD = `# Chats: what is learned of conversations, beside transformers
-
-\`npm run chats\` lets transformers render twenty conversations in every chat template of trl's wheel
-(\`chats/requirements.txt\`), and tabtune train one step on each. The digest of a training's examples, of their ids and of
-what counts in them, has to be that of the peer's, or that which a rule makes of them. Anything else, and a refusal of
-one of the two alone, ends the program with 1.
-`;
 process.chdir(root);
 const called = promisify(execFile);
 const binary = process.env.TABTUNE ?? (await (await import('./files.mjs')).native());
@@ -95,9 +88,8 @@ const cells = kinds.map((kind) => {
 console.log(`\n== ${rows.length} cases (${((Date.now() - started) / 1000).toFixed(0)} s)`);
 for (const row of [columns, ...cells]) console.log(row.join(' | '));
 const title = `${rows.length} cases in ${new Set(rows.map(({ template }) => template)).size} templates`;
-const day =
-  dated.length > 0 ? `The day of \`strftime_now\` is ${DAY}.` : 'There is no day for `strftime_now`: templates that ask are told so.';
-if (words.length === 0) writtenInto(join(root, 'tests', 'torture', 'CHATS.md'), HEAD, ['rows'], 'rows', title, day, columns, cells);
+const day = dated.length > 0 ? `The day of \`strftime_now\` is ${DAY}.` : 'Templates that ask `strftime_now` for the day get none.';
+if (words.length === 0) written('chats', ['rows'], 'rows', { title, words: day, columns, rows: cells });
 for (const { template, name, kind, detail } of faults) console.log(`FAILED ${template}, ${name}: ${kind}${detail ? `: ${detail}` : ''}`);
 console.log(`${faults.length} failures`);
 process.exitCode = faults.length === 0 ? 0 : 1;

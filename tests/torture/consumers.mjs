@@ -1,4 +1,4 @@
-// npm run consumers [part …]: checks that other programs read what tabtune writes. Its table is CONSUMERS.md next to this file.
+// npm run consumers [part …]: checks that other programs read what tabtune writes. Its results are results/consumers.json.
 //   --short     compares the checksums of the small files with the proved ones, without any other program
 // TABTUNE names the program to test; by default the debug build is made and used.
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -9,13 +9,13 @@ import { characters } from './consumers/characters.mjs';
 import { conversations } from './consumers/conversations.mjs';
 import { folders } from './consumers/folders.mjs';
 import { Tabtune } from './consumers/programs.mjs';
-import { written } from './consumers/report.mjs';
 import { generated } from './consumers/generated.mjs';
 import { receipts } from './consumers/receipts.mjs';
 import { checkSums, small } from './consumers/small.mjs';
 import { smollm } from './consumers/smollm.mjs';
 import { tokenizers } from './consumers/tokenizers.mjs';
 import { vocabularies } from './consumers/vocabularies.mjs';
+import { written } from './report.mjs';
 
 const PARTS = { small, folders, characters, conversations, smollm, generated, receipts, vocabularies, tokenizers };
 const asked = process.argv.slice(2).filter((word) => word !== '--short');
@@ -47,10 +47,10 @@ if (process.argv.includes('--short')) {
   for (const name of asked.length > 0 ? asked : Object.keys(PARTS)) {
     await inFolder(async (work) => {
       const [started, before] = [Date.now(), failures.length];
-      const { title, words, columns, rows, prove } = await PARTS[name]({ tabtune, work, fail });
-      console.log(`\n== ${name}: ${title} (${((Date.now() - started) / 1000).toFixed(0)} s)`);
-      for (const row of [columns, ...rows]) console.log(row.join(' | '));
-      written(Object.keys(PARTS), name, title, words, columns, rows);
+      const { prove, ...result } = await PARTS[name]({ tabtune, work, fail });
+      console.log(`\n== ${name}: ${result.title} (${((Date.now() - started) / 1000).toFixed(0)} s)`);
+      for (const row of [result.columns, ...result.rows]) console.log(row.join(' | '));
+      written('consumers', Object.keys(PARTS), name, result);
       if (failures.length === before) prove?.();
     });
   }

@@ -1,10 +1,11 @@
-// The full form of the torture tests, at most an hour per part: `npm run torture`. Its table is README.md next to this file; a part's rows replace
-// its old ones.
+// The full form of the torture tests, at most an hour per part: `npm run torture`. Its results are results/torture.json.
 import assert from 'node:assert/strict';
 import { test } from '@playwright/test';
 import { Arena, Tally } from './arena.mjs';
 import { PARTS } from './parts.mjs';
 import { written } from './report.mjs';
+
+const COLUMNS = ['fault', 'times', 'held', 'worst, ms', 'figures'];
 
 for (const [name, part] of Object.entries(PARTS)) {
   /** @type {(arena: Arena, tally: Tally, form: any) => Promise<unknown>} */
@@ -14,7 +15,8 @@ for (const [name, part] of Object.entries(PARTS)) {
     const arena = await Arena.start();
     try {
       await work(arena, tally, part.full).catch((error) => tally.add(`${name}: the part itself`, [error.stack]));
-      written(name, tally, await arena.machine().catch(() => ({ browser: arena.browser.version, adapter: 'unknown' })));
+      const machine = await arena.machine().catch(() => ({ browser: arena.browser.version, adapter: 'unknown' }));
+      written('torture', Object.keys(PARTS), name, { ...machine, columns: COLUMNS, rows: tally.results() });
     } finally {
       await arena.end();
     }

@@ -1,5 +1,5 @@
-// npm run joints [tokenizer …]: compares the ids of prompts with their completions with Hugging Face's tokenizers, in real vocabularies. Its table is
-// JOINTS.md next to this file. Words restrict the test to the tokenizers of these names; then no table is written. TABTUNE names the program to test.
+// npm run joints [tokenizer …]: compares the ids of prompts with their completions with Hugging Face's tokenizers, in real vocabularies. Its results
+// are results/joints.json. Words restrict the test to the tokenizers of these names; then nothing is written. TABTUNE names the program to test.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,17 +7,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { root } from '../../web/toolchain.mjs';
 import { python } from './chats/install.mjs';
-import { writtenInto } from './consumers/report.mjs';
 import { TOKENIZERS, installed } from './joints/install.mjs';
+import { written } from './report.mjs';
 
-const HEAD = `# Joints: the ids of a prompt with its completion, beside Hugging Face's tokenizers
-
-\`npm run joints\` takes real tokenizers out of packages (\`joints/install.mjs\`), joins ends of prompts with beginnings of
-completions (\`joints/pairs.py\`: spaces, line ends, emoji and their parts, digits, accents), and compares the ids and the
-learned marks that \`tabtune data\` shows with what the library \`tokenizers\` makes of the joined text. Before it stands
-the beginning of a text where the tokenizer's files ask for one, after it one end token. A difference ends the program
-with 1.
-`;
 process.chdir(root);
 const called = promisify(execFile);
 const binary = process.env.TABTUNE ?? (await (await import('./files.mjs')).native());
@@ -92,8 +84,7 @@ const columns = ['tokenizer', 'package', 'kind', 'tokens', 'pairs', 'equal', 'a 
 console.log(`== ${((Date.now() - started) / 1000).toFixed(0)} s`);
 for (const row of [columns, ...rows]) console.log(row.join(' | '));
 const title = `${rows.length} tokenizers, ${rows.reduce((sum, row) => sum + Number(row[4]), 0)} pairs`;
-const told = 'A vocabulary without a token for what it does not know refuses such texts, in both.';
-if (words.length === 0) writtenInto(join(root, 'tests', 'torture', 'JOINTS.md'), HEAD, ['pairs'], 'pairs', title, told, columns, rows);
+if (words.length === 0) written('joints', ['pairs'], 'pairs', { title, columns, rows });
 for (const failure of failures.slice(0, 40)) console.log(`FAILED ${failure}`);
 console.log(`${failures.length} failures`);
 process.exitCode = failures.length === 0 ? 0 : 1;

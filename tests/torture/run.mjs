@@ -1,10 +1,10 @@
 // npm run torture [part …]: the full form of these parts, or of all (full.test.mjs).
-//   --short     the counts of npm test, and no table
-// npm run torture lora [part …]: adapters; its table is LORA.md.
+//   --short     the counts of npm test, and nothing is written
+// npm run torture lora [part …]: adapters; its results are results/lora.json.
 import { root, run } from '../../web/toolchain.mjs';
 import { PARTS } from './parts.mjs';
 
-// Most parts of adapters need no browser: they have a separate program and table.
+// Most parts of adapters need no browser: they have a separate program.
 if (process.argv[2] === 'lora') process.exit(await (await import('./lora/run.mjs')).lora(process.argv.slice(3)));
 const asked = process.argv.slice(2).filter((word) => word !== '--short');
 const unknown = asked.filter((name) => !(name in PARTS));

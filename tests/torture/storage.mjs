@@ -158,7 +158,7 @@ async function deleted(arena, tally, truth) {
       await s.current().dispose();
       return { losses, saved };
     });
-    tally.add('a trainer whose database was deleted goes on', [
+    tally.add('a trainer whose database was deleted trains further', [
       ...differences('loss', live.losses, [truth.losses[4]]),
       ...(live.saved.ok || live.saved.code?.startsWith('STORAGE') ? [] : [`save: ${live.saved.code}`]),
     ]);

@@ -87,7 +87,7 @@ export async function folders({ tabtune, work, fail }) {
     title: 'folders of safetensors',
     words: `For each folder: its files, the tensors in which Python's safetensors finds the names, dtypes, shapes and bytes of the model (rounded to nearest where the dtype is another);
 how far the logits of transformers 4.44.2, computed in F32, are off over a text from those of the values that the folder holds (allowed ${figure(ALLOWED)}), the largest of them, and at
-how many of the model's end ids its \`generate\` stops, which goes on past them when it is told of none; and how far tabtune's own log-probabilities of the folder are off, in parts of
+how many of the model's end ids its \`generate\` stops, which passes them when it is given none; and how far tabtune's own log-probabilities of the folder are off, in parts of
 the largest logit (and at how many positions). transformers 4.44 has no Qwen3, and no Llama whose heads have a width of their own.`,
     columns: ['model', 'way', 'files', 'tensors', 'logits off by', 'largest logit', 'ends', 'tabtune off by'],
     rows,

@@ -55,7 +55,7 @@ function operations(work) {
     'convert, JSON': convert('gpt2', 'out.state_dict.json', '--format', 'json'),
     'export, folder with optimizer': exported('out', '--optimizer', '--manifest'),
     'export, patch as-base': exported('out.gguf', '--format', 'gguf', '--base', base),
-    'export, GGUF q8_0 anew': exported('out.gguf', '--format', 'gguf', '--type', 'q8_0'),
+    'export, new GGUF q8_0': exported('out.gguf', '--format', 'gguf', '--type', 'q8_0'),
     'export, JSON in base64': exported('out.state_dict.json', '--format', 'json', '--manifest', '--encoding', 'base64'),
     'delta derive': { inputs: [from, moved], to: 'delta.safetensors', command: ['delta', 'derive', '--base', from, '--target', moved] },
     'delta apply': moving('apply', from),

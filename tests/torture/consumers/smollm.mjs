@@ -1,4 +1,4 @@
-// SmolLM2-135M, trained from its published Q4_1 file, written over that file and anew: run by llama.cpp.
+// SmolLM2-135M, trained from its published Q4_1 file, written over that file and as a new file: run by llama.cpp.
 import { join } from 'node:path';
 import { root } from '../../../web/toolchain.mjs';
 import { installNode, installPython, installSmollm, smollm as base } from './install.mjs';
@@ -10,7 +10,7 @@ const TEXT = join(root, 'web', 'demo', 'assets', 'pride-and-prejudice.txt');
 const STEPS = 50;
 const PROMPT = 'The capital of France is';
 /** Name → type, and true if the published file is the base. */
-const WAYS = { 'as-base': ['as-base', true], f16: ['f16', true], q8_0: ['q8_0', true], 'q4_k_m, anew': ['q4_k_m', false] };
+const WAYS = { 'as-base': ['as-base', true], f16: ['f16', true], q8_0: ['q8_0', true], 'q4_k_m, new file': ['q4_k_m', false] };
 /** Metadata keys that a patch may change. */
 const CHANGED = ['general.file_type'];
 
@@ -102,16 +102,16 @@ export async function smollm({ tabtune, work, fail }) {
   }
   return {
     title: `SmolLM2-135M-Instruct after ${STEPS} steps from its Q4_1 file`,
-    words: `The published file with the trained tensors in its place in three types, and a file made anew as q4_k_m. A patch keeps every key of the base but the file's type. The columns are those of the
-small models; *beside itself* is how far llama.cpp's log-probabilities move when only its cache of keys and values is rounded to F16: a flipped rounding of 8 bits flips others
-in the layers above. Blocks are allowed that besides a hundredth of the largest logit.`,
+    words: `The published file with the trained tensors in its place in three types, and a new file in q4_k_m. A patch keeps every key of the base but the file's type. The columns are those of the
+small models; *off from itself* is how far llama.cpp's log-probabilities move when only its cache of keys and values is rounded to F16: a flipped rounding of 8 bits flips others
+in the layers above. Blocks are allowed that in addition to a hundredth of the largest logit.`,
     columns: [
       'way',
       'tensors',
       'llama.cpp off by',
       'of what is allowed',
       'best tokens',
-      'beside itself',
+      'off from itself',
       'texts',
       'headers',
       'tabtune off by',

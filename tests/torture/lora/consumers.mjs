@@ -30,7 +30,7 @@ const adapters = (model) => {
 const WORDS = `For each base, which tabtune wrote: how far llama.cpp's
 log-probabilities of the five best tokens are off with \`--format gguf-adapter\`, that as a share of what is usual (F32 1e-4, where it is the bound; F16 2e-3; Q8_0 ${allowed('q8_0', 1)} of the
 largest logit), how often the best token is the same, over the prompt and ${POSITIONS} best tokens after it, which it must be where it is ahead by more than twice what is usual, and how far
-its probabilities are off (allowed 1e-3); the same of the model merged into an F16 GGUF. Beside Q8_0 it is listed and not judged. Expected is float64: the base that gguf-py reads plus scale · B A of the PEFT folder. Then how many roundings the values of the merged file and folder
+its probabilities are off (allowed 1e-3); the same of the model merged into an F16 GGUF. With a Q8_0 base it is listed and not judged. Expected is float64: the base that gguf-py reads plus scale · B A of the PEFT folder. Then how many roundings the values of the merged file and folder
 are from that sum (allowed 1), and how much the adapter moves the best token's log-probability. Every export was made twice, with equal bytes.`;
 const COLUMNS = [
   'model',
@@ -109,7 +109,7 @@ export async function llamacpp({ tabtune, work, fail }) {
     }
   }
   return {
-    title: 'adapters in llama.cpp, beside their base and merged into it',
+    title: 'adapters in llama.cpp, next to their base and merged into it',
     words: `Trained for 30 steps with r 4 on every matrix: one alpha; rsLoRA; ranks and alphas of their own. ${WORDS}`,
     columns: COLUMNS,
     rows: await compared(work, fail, cases),
@@ -254,7 +254,7 @@ export async function peft({ tabtune, work, fail }) {
   return {
     title: 'folders to and from Python PEFT',
     words: `Of folders that tabtune wrote, PEFT 0.17.1 takes every tensor with its value, and its model has no other; of folders that PEFT saved with random factors,
-\`train --adapter\` goes on from them. The loss of ${64} tokens is PEFT's in float64; tabtune's is that of the first step of a run (allowed ${LOSS_OFF} relative).`,
+\`train --adapter\` trains them further. The loss of ${64} tokens is PEFT's in float64; tabtune's is that of the first step of a run (allowed ${LOSS_OFF} relative).`,
     columns: ['model', 'adapter', 'written by', 'loss', 'off by'],
     rows,
   };

@@ -111,7 +111,7 @@ export async function quality({ tabtune, work, fail }) {
     }
   }
   return {
-    title: 'LoRA beside full fine-tunes',
+    title: 'LoRA compared with full fine-tunes',
     words: `${STEPS} steps of glass-en (0.85 million weights) on emma.txt, T = 128, B = 2, AdamW, the last ${percent(HELD_OUT)} of the text held out, on the device \`${DEVICE}\`; LoRA with
 alpha 32 on all matrices. The runs at rate ${REPEATED} were made again with \`--base-storage f32\`: every loss and every bit of the factors is equal. Losses in nats.`,
     columns: ['what is trained', 'rate', 'first loss', 'last loss', 'held-out loss after', 'seconds'],
@@ -167,7 +167,7 @@ export async function extraction({ tabtune, work, fail }) {
   const [[largest, { share: part }]] = Object.entries(uncovered).sort(([, a], [, b]) => b.share - a.share);
   return {
     title: 'a full fine-tune as factors',
-    words: `The full fine-tune of ${STEPS} steps at rate ${EXTRACTED}, extracted beside its F16 base (\`tabtune adapter extract\`), all matrices. An error is what the factors leave of the length of
+    words: `The full fine-tune of ${STEPS} steps at rate ${EXTRACTED}, extracted from its F16 base (\`tabtune adapter extract\`), all matrices. An error is what the factors leave of the length of
 the difference; the best possible are numpy's singular values in float64, of each of the ${names.length} tensors (allowed: 1 % above, and 1e-6 for factors in f32). Without factors is ${percent(share)} of the squared difference of all
 tensors, ${percent(part)} in \`${largest}\`. Losses of the held-out text, in nats: base ${nats(await loss(glass()))}, tuned ${nats(await loss(tuned))}.`,
     columns: ['rank', 'error of all', 'errors of tensors', 'farthest above the best', 'loss of base and factors', 'seconds'],
@@ -198,7 +198,7 @@ export async function smollm({ tabtune, work, fail }) {
   if (!(mean(starts.at(-1)) < mean(0))) fail(`the loss does not fall: ${losses.join(' ')}`);
   return {
     title: "SmolLM2's curve",
-    words: `SmolLM2-135M-Instruct beside its Q4_1 file as it is stored, ${losses.length} steps at T = 64, B = 1, LoRA r 8, alpha 16 on all matrices, rate 2e-4, emma.txt, on the device
+    words: `SmolLM2-135M-Instruct in its Q4_1 file as it is stored, ${losses.length} steps at T = 64, B = 1, LoRA r 8, alpha 16 on all matrices, rate 2e-4, emma.txt, on the device
 \`${DEVICE}\`, in ${((Date.now() - started) / 1000).toFixed(0)} s. Means of ${ROW} steps, in nats.`,
     columns: ['steps', 'loss'],
     rows: starts.map((at) => [`${at + 1} to ${at + ROW}`, nats(mean(at))]),

@@ -1,11 +1,11 @@
-// npm run torture lora [part …]: checks what adapters learn, and how well other programs use them. Its table is ../LORA.md; a part's section replaces
-// its old one. TABTUNE names the program to test; by default the debug build is made and used.
+// npm run torture lora [part …]: checks what adapters learn, and how well other programs use them. Its results are ../results/lora.json.
+// TABTUNE names the program to test; by default the debug build is made and used.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../../../web/toolchain.mjs';
 import { Tabtune } from '../consumers/programs.mjs';
-import { writtenInto } from '../consumers/report.mjs';
+import { written } from '../report.mjs';
 import { big } from './big.mjs';
 import { llamacpp, peft, smollm as real } from './consumers.mjs';
 import { extraction, quality, smollm } from './quality.mjs';
@@ -13,12 +13,6 @@ import { auto, tables } from './tables.mjs';
 import { browser } from './tab.mjs';
 
 const PARTS = { llamacpp, 'llamacpp-smollm': real, peft, tables, auto, quality, extraction, smollm, browser, big };
-const FILE = join(root, 'tests', 'torture', 'LORA.md');
-const HEAD = `# Adapters: what holds of LoRA in full
-
-\`npm run torture lora [part]\` trains adapters and compares them with what other programs and float64 make of them. A
-failure ends the program with 1.
-`;
 
 /** Runs the requested parts, or all of them. Returns the exit status. */
 export async function lora(asked) {
@@ -35,10 +29,10 @@ export async function lora(asked) {
     const work = mkdtempSync(join(tmpdir(), 'tabtune-lora-'));
     try {
       const started = Date.now();
-      const { title, words, columns, rows } = await PARTS[name]({ tabtune, work, fail: (words) => failures.push(`${name}: ${words}`) });
-      console.log(`\n== ${name}: ${title} (${((Date.now() - started) / 1000).toFixed(0)} s)`);
-      for (const row of [columns, ...rows]) console.log(row.join(' | '));
-      writtenInto(FILE, HEAD, Object.keys(PARTS), name, title, words, columns, rows);
+      const result = await PARTS[name]({ tabtune, work, fail: (words) => failures.push(`${name}: ${words}`) });
+      console.log(`\n== ${name}: ${result.title} (${((Date.now() - started) / 1000).toFixed(0)} s)`);
+      for (const row of [result.columns, ...result.rows]) console.log(row.join(' | '));
+      written('lora', Object.keys(PARTS), name, result);
     } finally {
       rmSync(work, { recursive: true });
     }

@@ -69,8 +69,8 @@ export async function tables({ tabtune, work, fail }) {
   });
   return {
     title: "PEFT's saved tables, larger vocabularies and names without a tensor, merged",
-    words: `Folders that PEFT saved with random factors, merged into F32 by tabtune. The logits of the merged folder, in float64, beside those of PEFT's model of base and
-adapter, as a share of the largest (allowed ${LARGEST_OFF}: the merged values are F32). A larger vocabulary has ${NEW_TOKENS} tokens more, which stand in the text.`,
+    words: `Folders that PEFT saved with random factors, merged into F32 by tabtune. The logits of the merged folder, in float64, compared with those of PEFT's model of base and
+adapter, as a share of the largest (allowed ${LARGEST_OFF}: the merged values are F32). A larger vocabulary has ${NEW_TOKENS} tokens more, which occur in the text.`,
     columns: ['model', 'adapter', 'largest logit', 'off by, of it'],
     rows,
   };
@@ -117,7 +117,7 @@ export async function auto({ tabtune, work, fail }) {
   return {
     title: 'the base that PEFT loads by itself',
     words:
-      'Of an adapter of a model that was trained from another, whose name stands in its config.json as transformers writes it: what `AutoPeftModelForCausalLM` loads.',
+      'Of an adapter of a model that was trained from another, whose name is in its config.json as transformers writes it: what `AutoPeftModelForCausalLM` loads.',
     columns: ['the base is', 'PEFT loads'],
     rows,
   };
