@@ -233,8 +233,6 @@ function readmeMd(document, { settings }) {
   const all = objects(settings);
   for (const [heading, of] of [
     ['### What a step computes', 'run'],
-    ['### Adapters', 'adapter'],
-    ['### Block-coordinate AdamW', 'blockCoordinate'],
     ['### Samples', 'sample'],
   ]) {
     document = withTable(
