@@ -230,21 +230,8 @@ function settingsMd(document, { settings }) {
 }
 
 function readmeMd(document, { settings }) {
-  const all = objects(settings);
-  for (const [heading, of] of [
-    ['### What a step computes', 'run'],
-    ['### Samples', 'sample'],
-  ]) {
-    document = withTable(
-      document,
-      heading,
-      tableOf(
-        all.find((object) => object.of === of),
-        { typescript: true },
-      ),
-    );
-  }
-  return document;
+  const sample = objects(settings).find(({ of }) => of === 'sample');
+  return withTable(document, '### Samples', tableOf(sample, { typescript: true }));
 }
 
 /** Returns the names of all settings. */
