@@ -176,15 +176,17 @@ const [TABLE, LOGITS] = [0.5, 0.1];
  * Returns mean and spread of a tensor. Each block adds less than the size of the embedding, so that rounding errors of readers do not grow from block
  * to block.
  */
-function spreadOf(name, shape, gpt2) {
+function spreadOf(name, shape, type) {
   const width = shape.at(-1);
   const last = LOGITS / (TABLE * Math.sqrt(width));
   if (/model\.norm|ln_f/.test(name)) return name.endsWith('.bias') ? [0, last / 5] : [last, last / 5];
   if (/wpe|c_proj\.bias/.test(name)) return [0, TABLE / 4];
+  // OLMo 2 scales what a block adds by these.
+  if (type === 'olmo2' && /post_(attention|feedforward)_layernorm/.test(name)) return [0.25 * TABLE, 0.05 * TABLE];
   if (shape.length === 1) return name.endsWith('.bias') ? [0, 0.1] : [1, 0.2];
   if (/embed_tokens|wte|lm_head/.test(name)) return [0, TABLE];
   const added = /o_proj|down_proj|c_proj/.test(name) ? 0.25 * TABLE : 1;
-  return [0, added / Math.sqrt(gpt2 ? shape[0] : width)];
+  return [0, added / Math.sqrt(type === 'gpt2' ? shape[0] : width)];
 }
 
 /** Returns a safetensors file of F32 tensors. */
@@ -214,7 +216,7 @@ function make(folder, { config, words, template, rows: beyond = 0 }, seed) {
   const tensors = new Map();
   for (const [name, shape] of gpt2 ? gpt2Shapes(config, rows) : llamaShapes(config, rows)) {
     const count = shape.reduce((product, size) => product * size, 1);
-    tensors.set(name, { shape, values: numbers(draw, count, ...spreadOf(name, shape, gpt2)) });
+    tensors.set(name, { shape, values: numbers(draw, count, ...spreadOf(name, shape, config.model_type)) });
   }
   const ends = words.ends.map((text) => ids[text]);
   const begin = words.bos && ids[words.bos];

@@ -76,6 +76,10 @@ def expected_metadata(folder, model, wanted):
     return out | expected_tokenizer(folder, config["vocab_size"])
 
 
+# By whether a pattern takes three digits at most, and whether a word that is a token skips the merges.
+PRE_OF = {(True, True): "llama-bpe", (True, False): "dbrx", (False, False): "qwen2"}
+
+
 def expected_tokenizer(folder, rows):
     document = read_json(folder, "tokenizer.json")
     tokens, types = [f"[PAD{i}]" for i in range(rows)], [UNUSED] * rows
@@ -88,7 +92,7 @@ def expected_tokenizer(folder, rows):
     said = read_json(folder, "generation_config.json").get("eos_token_id")
     ends = list(dict.fromkeys([ids[words["eos_token"]], *(said if isinstance(said, list) else [said])]))
     first = document["pre_tokenizer"].get("pretokenizers", [{"type": "ByteLevel"}])[0]
-    pre = {"ByteLevel": "gpt-2", "Digits": "smollm"}.get(first["type"]) or ("llama-bpe" if "{1,3}" in first["pattern"]["Regex"] else "qwen2")
+    pre = {"ByteLevel": "gpt-2", "Digits": "smollm"}.get(first["type"]) or PRE_OF["{1,3}" in first["pattern"]["Regex"], document["model"]["ignore_merges"]]
     out = {
         "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": pre, "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": types,
         "tokenizer.ggml.merges": document["model"]["merges"], "tokenizer.ggml.add_bos_token": document["post_processor"] is not None,
