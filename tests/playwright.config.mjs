@@ -1,4 +1,4 @@
-// Browser tests, run by Playwright Test in projects: npm test runs the first three, `npm run release-check` and `npm run torture` the others.
+// Browser tests, run by Playwright Test in projects: npm test runs the first three, `npm run release-check` and `npm run lab -- torture` the others.
 // The tests start their browsers themselves, since each needs a profile on disk, WebGPU's flags and its own site.
 import { join } from 'node:path';
 import { defineConfig } from '@playwright/test';

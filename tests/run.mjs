@@ -19,6 +19,8 @@ import { Slots } from './slots.mjs';
 /** Folder of kernel cases that the Rust tests write and the browser tests run again. */
 const casesDir = process.env.TABTUNE_CASES || join(cacheDir, 'cases');
 const COMPILE = 'compile Rust';
+/** TypeScript's own compiler: the one of node_modules/.bin is that of `old-typescript`. */
+const TSC = 'node_modules/typescript/bin/tsc';
 const scratch = mkdtempSync(join(tmpdir(), 'tabtune-test-'));
 /** One slot more than there are cores, because jobs sometimes wait for their device, a Rust test a quarter of its time. */
 const slots = new Slots(availableParallelism() + 1);
@@ -58,9 +60,10 @@ const parts = {
         ),
         check('licences', process.execPath, ['tests/licences.mjs']),
         check('unrolled shaders', process.execPath, ['shaders/blocks.mjs', '--check']),
-        check('prettier', 'npm', ['run', '--silent', 'format:check']),
-        check('tsc and eslint', 'npm', ['run', '--silent', 'web:check']),
-        check('tsc of the scripts', 'npm', ['run', '--silent', 'scripts:check']),
+        check('prettier', 'prettier', ['--check', '--log-level', 'warn', '--cache', '.']),
+        check('tsc', process.execPath, [TSC]),
+        check('tsc of the scripts', process.execPath, [TSC, '--project', 'tsconfig.scripts.json']),
+        check('eslint', process.execPath, ['tests/eslint.mjs']),
         clippy(),
       ])),
     );

@@ -34,7 +34,7 @@ const licencesOfOthers: Plugin = {
   },
 };
 
-/** The demo page, served by `npm start` and `npm run web:dev`, and built into `web/dist`. */
+/** The demo page, served by `npm start`, and built into `web/dist`. */
 export default defineConfig({
   root: at('./demo'),
   cacheDir: at('../node_modules/.vite'),

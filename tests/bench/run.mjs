@@ -1,4 +1,4 @@
-// npm run bench [-- tiny|small|medium …] [--peers jax,tfjs,nanogpt,stock|none] [--before CHECKOUT] [--rounds N] [--write]
+// npm run lab -- bench [-- tiny|small|medium …] [--peers jax,tfjs,nanogpt,stock|none] [--before CHECKOUT] [--rounds N] [--write]
 // The same model, trained by tabtune and by other libraries in one Chromium, one window of steps after the other; stock only on request. CHECKOUT is
 // a folder with another commit, whose package is built. --write puts the figures into results/step-time.json. The exit code is 1 if a loss differs from that of the
 // others.

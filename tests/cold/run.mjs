@@ -1,5 +1,5 @@
-// npm run cold -- start|test [--at COMMIT] [--busy] [--once] [--out FILE]: measures how long `npm start` or `npm test` takes on a clean clone with
-// every cache empty, and how long a second time.
+// npm run lab -- cold start|test [--at COMMIT] [--busy] [--once] [--out FILE]: measures how long `npm start` or `npm test` takes on a clean
+// clone with every cache empty, and how long a second time.
 //   --at COMMIT   measures that commit, not the last one
 //   --busy        keeps one core busy in the meantime, as other work on the machine would
 //   --once        leaves out the second run

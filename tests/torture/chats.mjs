@@ -1,4 +1,4 @@
-// npm run chats [word …]: compares what tabtune learns from conversations with transformers, in every chat template of trl's wheel. Its results
+// npm run lab -- chats [word …]: compares what tabtune learns from conversations with transformers, in every chat template of trl's wheel. Its results
 // are results/chats.json. Words restrict the test to templates whose names contain one of them; then nothing is written. TABTUNE names the program to
 // test; by default the debug build is made and used. transformers is installed once, 310 MB below the cache folder.
 import { execFile } from 'node:child_process';

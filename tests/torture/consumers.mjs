@@ -1,4 +1,4 @@
-// npm run consumers [part …]: checks that other programs read what tabtune writes. Its results are results/consumers.json.
+// npm run lab -- consumers [part …]: checks that other programs read what tabtune writes. Its results are results/consumers.json.
 //   --short     compares the checksums of the small files with the proved ones, without any other program
 // TABTUNE names the program to test; by default the debug build is made and used.
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// The full form of the torture tests, at most an hour per part: `npm run torture`. Its results are results/torture.json.
+// The full form of the torture tests, at most an hour per part: `npm run lab -- torture`. Its results are results/torture.json.
 import assert from 'node:assert/strict';
 import { test } from '@playwright/test';
 import { Arena, Tally } from './arena.mjs';

@@ -1,4 +1,4 @@
-// npm run joints [tokenizer …]: compares the ids of prompts with their completions with Hugging Face's tokenizers, in real vocabularies. Its results
+// npm run lab -- joints [tokenizer …]: compares the ids of prompts with their completions with Hugging Face's tokenizers, in real vocabularies. Its results
 // are results/joints.json. Words restrict the test to the tokenizers of these names; then nothing is written. TABTUNE names the program to test.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -1,6 +1,6 @@
-// npm run torture [part …]: the full form of these parts, or of all (full.test.mjs).
+// npm run lab -- torture [part …]: the full form of these parts, or of all (full.test.mjs).
 //   --short     the counts of npm test, and nothing is written
-// npm run torture lora [part …]: adapters; its results are results/lora.json.
+// npm run lab -- torture lora [part …]: adapters; its results are results/lora.json.
 import { root, run } from '../../web/toolchain.mjs';
 import { PARTS } from './parts.mjs';
 

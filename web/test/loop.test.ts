@@ -8,7 +8,7 @@ import { collect, trainerOf } from './runs.js';
 
 const OPTIONS = { steps: 100_000, autosave: false };
 
-/** Number of sequences; `npm run torture calls` plays 2,000 on the real core. */
+/** Number of sequences; `npm run lab -- torture calls` plays 2,000 on the real core. */
 const LOOPS = Number(process.env['LOOPS'] ?? 100);
 
 describe('calls in any order', () => {

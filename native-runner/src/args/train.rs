@@ -50,7 +50,7 @@ pub struct TrainArgs {
     /// Device to compute on.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
-    /// Treat a software adapter as a GPU, so that it runs the kernels of GPUs. `tests/same-bits.mjs` compares the two.
+    /// Treat a software adapter as a GPU, so that it runs the kernels of GPUs. `tests/lab/same-bits.mjs` compares the two.
     #[arg(long, hide = true)]
     pub as_gpu: bool,
     /// Checkpoint folder: new, empty, or that of an earlier checkpoint, which is replaced; other files in it are left alone. However the run

@@ -1,4 +1,4 @@
-// npm run torture lora [part …]: checks what adapters learn, and how well other programs use them. Its results are ../results/lora.json.
+// npm run lab -- torture lora [part …]: checks what adapters learn, and how well other programs use them. Its results are ../results/lora.json.
 // TABTUNE names the program to test; by default the debug build is made and used.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

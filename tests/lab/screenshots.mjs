@@ -1,12 +1,11 @@
-// npm run screenshots: pictures of the built demo in the middle of a run. The first is web/demo.png, which README.md shows; the others (dark, and as
-// narrow as a telephone) are for inspection after a change of the page; they are written to the folder that is printed.
-//   node tests/screenshots.mjs [FOLDER]
+// npm run lab -- screenshots [FOLDER]: pictures of the built demo in the middle of a run. The first is web/demo.png, which README.md shows; the
+// others (dark, and as narrow as a telephone) are for inspection after a change of the page; they are written to the folder that is printed.
 import { mkdirSync, mkdtempSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { root, run } from '../web/toolchain.mjs';
-import { Browser } from './browser/chromium.mjs';
-import { serve } from './browser/site.mjs';
+import { root, run } from '../../web/toolchain.mjs';
+import { Browser } from '../browser/chromium.mjs';
+import { serve } from '../browser/site.mjs';
 
 const PICTURE = join(root, 'web', 'demo.png');
 const PICTURE_BYTES = 300_000;
@@ -42,7 +41,7 @@ async function take(page, folder, name, size) {
 async function main() {
   const folder = process.argv[2] === undefined ? mkdtempSync(join(tmpdir(), 'tabtune-screenshots-')) : resolve(process.argv[2]);
   mkdirSync(folder, { recursive: true });
-  await run('npm', ['run', '--silent', 'web:demo']);
+  await run('vite', ['build', '--config', join('web', 'vite.config.ts')]);
   const site = await serve();
   const browser = await Browser.launch();
   try {

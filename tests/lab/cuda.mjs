@@ -1,11 +1,11 @@
-// npm run cuda: compiles native-runner/cuda, a separate workspace, and runs it: tabtune's kernels compared with Burn's own operations on CUDA.
-// Without a CUDA device it says so, and succeeds unless REQUIRE_CUDA=1. Arguments after `--` are passed to the program (`--help` lists them).
+// npm run lab -- cuda: compiles native-runner/cuda, a separate workspace, and runs it: tabtune's kernels compared with Burn's own operations on CUDA.
+// Without a CUDA device it says so, and succeeds unless REQUIRE_CUDA=1. Arguments are passed to the program (`--help` lists them).
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { setupCompiler } from '../web/setup.mjs';
-import { StageError, Stages } from '../web/stages.mjs';
-import { cacheDir, environment, ownTarget, root, run } from '../web/toolchain.mjs';
+import { setupCompiler } from '../../web/setup.mjs';
+import { StageError, Stages } from '../../web/stages.mjs';
+import { cacheDir, environment, ownTarget, root, run } from '../../web/toolchain.mjs';
 
 const STAGE = 'compile the CUDA witness';
 const ADVICE = 'mend what the compiler says above and run this again; what was compiled is kept. Nothing of CUDA is needed to compile it.';
