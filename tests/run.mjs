@@ -58,7 +58,7 @@ const parts = {
         ...['web/bindgen', 'native-runner/cuda'].map((folder) =>
           check(`cargo fmt of ${folder}`, 'cargo', ['fmt', '--all', '--manifest-path', `${folder}/Cargo.toml`, '--check']),
         ),
-        check('licences', process.execPath, ['tests/licences.mjs']),
+        check('licences', process.execPath, ['web/licences.mjs', '--check']),
         check('unrolled shaders', process.execPath, ['shaders/blocks.mjs', '--check']),
         check('prettier', 'prettier', ['--check', '--log-level', 'warn', '--cache', '.']),
         check('tsc', process.execPath, [TSC]),

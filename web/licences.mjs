@@ -1,9 +1,11 @@
 // The licences of what the npm package and the demo page contain of others, as one text: of the crates in the core, by Cargo.lock, and of the
 // npm packages that the sources import, by package-lock.json.
-//   node web/licences.mjs          prints that of the demo page
+//   node web/licences.mjs                 prints that of the demo page
+//   node web/licences.mjs --check         are the licences of all that is compiled, and of the tools from npm, among those that are accepted?
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { environment, filesOf, root } from './toolchain.mjs';
 
 /**
@@ -15,104 +17,149 @@ import { environment, filesOf, root } from './toolchain.mjs';
 export const PACKAGE = ['web/src'];
 export const PAGE = ['web/src', 'web/demo'];
 
+/** Accepted licences: those that only require their text, and MPL-2.0, which applies only to a package's own files. */
+const TAKEN =
+  '0BSD, Apache-2.0, Apache-2.0 WITH LLVM-exception, BSD-2-Clause, BSD-3-Clause, BSL-1.0, CC0-1.0, ISC, MIT, MPL-2.0, Unicode-3.0, Unlicense, Zlib';
+/** Licences that are accepted for tools as well, which are not published. */
+const TAKEN_OF_TOOLS = `${TAKEN}, BlueOak-1.0.0, CC-BY-4.0`;
+const MANIFESTS = ['Cargo.toml', 'native-runner/cuda/Cargo.toml'];
+
 const TARGET = 'wasm32-unknown-unknown';
 /** Names of files with a licence or a notice. */
 const LICENCE_FILE = /^(un)?licen[cs]e|^copy(ing|right)|^notice/i;
-/** Parts that no lock file lists. */
-const BESIDES = [
-  { name: 'Rust, its standard library', licence: 'MIT OR Apache-2.0', source: 'https://github.com/rust-lang/rust', texts: [] },
-  {
-    name: 'gguf-py, code books of the IQ types',
-    licence: 'MIT',
-    source: 'https://github.com/ggml-org/llama.cpp',
-    files: ['crate/src/formats/blocks/LICENSE.gguf'],
-  },
-];
-
 const HEAD = `tabtune contains software of others. Each line below names a package, its licence, and the number of the text of that licence.
 Where a package comes without a text, the texts of other packages under the same licence say its terms.
 
 `;
 
-const json = (path) => JSON.parse(readFileSync(path, 'utf8'));
+/** @param {string} path */
+const textOf = (path) => readFileSync(join(root, path), 'utf8');
 
-/** @param {string[]} args */
-function cargo(args) {
-  /** @type {import('node:child_process').ExecFileSyncOptionsWithStringEncoding} */
-  const options = { cwd: root, env: environment, encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'inherit'] };
-  return execFileSync('cargo', [...args, '--manifest-path', join('web', 'core', 'Cargo.toml'), '--locked'], options);
-}
+/** Parts that no lock file lists. @returns {Licensed[]} */
+const besides = () => [
+  { name: 'Rust, its standard library', licence: 'MIT OR Apache-2.0', source: 'https://github.com/rust-lang/rust', texts: [] },
+  {
+    name: 'gguf-py, code books of the IQ types',
+    licence: 'MIT',
+    source: 'https://github.com/ggml-org/llama.cpp',
+    texts: [textOf('crate/src/formats/blocks/LICENSE.gguf')],
+  },
+];
 
-/** The texts of the files with a licence in a folder. */
-function textsIn(folder) {
-  const files = readdirSync(folder)
-    .filter((name) => LICENCE_FILE.test(name))
-    .map((name) => join(folder, name));
-  return files.filter((path) => statSync(path).isFile()).map((path) => readFileSync(path, 'utf8'));
-}
+/** @param {string} command @param {string[]} args */
+const outputOf = (command, ...args) =>
+  execFileSync(command, args, { cwd: root, env: environment, encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'inherit'] });
+
+/** Returns the crates of a package or workspace that are compiled, as rows of this format. @param {string} manifest @param {string} format @param {string[]} more */
+const treeOf = (manifest, format, ...more) =>
+  outputOf('cargo', 'tree', '--manifest-path', manifest, '--locked', '--prefix', 'none', '--format', format, ...more).split('\n');
+
+/** The texts of the files with a licence in a folder. @param {string} folder */
+const textsIn = (folder) =>
+  (existsSync(folder) ? readdirSync(folder) : [])
+    .filter((name) => LICENCE_FILE.test(name) && statSync(join(folder, name)).isFile())
+    .map((name) => readFileSync(join(folder, name), 'utf8'));
 
 /** The crates that are compiled into the core, without our own. @returns {Licensed[]} */
-export function crates() {
-  const tree = cargo(['tree', '--edges', 'normal', '--target', TARGET, '--prefix', 'none', '--format', '{p}']);
-  const compiled = new Set(tree.split('\n').map((line) => line.split(' ').slice(0, 2).join(' ')));
-  const { packages } = JSON.parse(cargo(['metadata', '--format-version', '1', '--filter-platform', TARGET]));
+function crates() {
+  const manifest = 'web/core/Cargo.toml';
+  const tree = treeOf(manifest, '{p}', '--edges', 'normal', '--target', TARGET);
+  const compiled = new Set(tree.map((line) => line.split(' ').slice(0, 2).join(' ')));
+  const metadata = ['metadata', '--manifest-path', manifest, '--locked', '--format-version', '1', '--filter-platform', TARGET];
+  /** @type {(Record<'name' | 'version' | 'license' | 'repository' | 'source' | 'manifest_path', string> & { authors: string[] })[]} */
+  const packages = JSON.parse(outputOf('cargo', ...metadata)).packages;
   return packages
     .filter(({ name, version, source }) => source !== null && compiled.has(`${name} v${version}`))
-    .map(({ name, version, license, repository, authors, manifest_path: manifest }) => ({
+    .map(({ name, version, license, repository, authors, manifest_path: file }) => ({
       name: `${name} ${version}`,
       licence: license,
       source: repository ?? undefined,
       authors: authors.map((author) => author.replace(/ *<.*>$/, '')),
-      texts: textsIn(dirname(manifest)),
+      texts: textsIn(dirname(file)),
     }));
 }
 
+/**
+ * The packages of package-lock.json by their paths.
+ * @returns {Map<string, { version: string, license: string, dependencies?: Record<string, string> }>}
+ */
+const lockedPackages = () => new Map(Object.entries(JSON.parse(textOf('package-lock.json')).packages));
+
 /** The npm packages that TypeScript below `folders` imports, and those that these depend on. @param {string[]} folders @returns {Licensed[]} */
 export function npmPackages(folders) {
-  const { packages } = json(join(root, 'package-lock.json'));
-  const entry = (name) => packages[`node_modules/${name}`];
+  const packages = lockedPackages();
   const sources = folders.flatMap((folder) => filesOf(join(root, folder))).filter((path) => path.endsWith('.ts'));
-  const imported = sources.flatMap((path) =>
-    [...readFileSync(path, 'utf8').matchAll(/(?:\bfrom |\bimport\(|\bimport )'((?:@[\w.-]+\/)?[\w.-]+)/g)].map(([, name]) => name),
-  );
-  const names = new Set(imported.filter(entry));
-  for (const name of names) Object.keys(entry(name).dependencies ?? {}).forEach((each) => names.add(each));
-  return [...names].sort().map((name) => {
-    const folder = join(root, 'node_modules', name);
-    const { repository } = existsSync(folder) ? json(join(folder, 'package.json')) : {};
-    const texts = existsSync(folder) ? textsIn(folder) : [];
-    return { name: `${name} ${entry(name).version}`, licence: entry(name).license, source: repository?.url ?? repository, texts };
+  const imports = sources.flatMap((path) => [
+    ...readFileSync(path, 'utf8').matchAll(/(?:\bfrom |\bimport\(|\bimport )'((?:@[\w.-]+\/)?[\w.-]+)/g),
+  ]);
+  const folderOf = (/** @type {string | undefined} */ name) => `node_modules/${name}`;
+  const found = new Set(imports.map(([, name]) => folderOf(name)).filter((folder) => packages.has(folder)));
+  for (const folder of found) Object.keys(packages.get(folder)?.dependencies ?? {}).forEach((each) => found.add(folderOf(each)));
+  return [...found].sort().map((folder) => {
+    const { version = '', license = '' } = packages.get(folder) ?? {};
+    const { repository } = existsSync(join(root, folder)) ? JSON.parse(textOf(join(folder, 'package.json'))) : {};
+    const name = `${folder.slice(folderOf('').length)} ${version}`;
+    return { name, licence: license, source: repository?.url ?? repository, texts: textsIn(join(root, folder)) };
   });
 }
 
 /** One text of packages and their licences, in which each wording is there once. @param {Licensed[]} packages */
 export function listed(packages) {
-  const numbers = new Map();
-  const wordings = [];
-  const numberOf = (text) => {
+  /** @type {Map<string, { number: number, text: string }>} */
+  const wordings = new Map();
+  const numberOf = (/** @type {string} */ text) => {
     const key = text.replaceAll(/\s+/g, ' ').trim();
-    if (!numbers.has(key)) numbers.set(key, wordings.push(text.replaceAll('\r\n', '\n').trim()));
-    return numbers.get(key);
+    const found = wordings.get(key) ?? { number: wordings.size + 1, text: text.replaceAll('\r\n', '\n').trim() };
+    wordings.set(key, found);
+    return found.number;
   };
   const lines = packages.map(({ name, licence, source, authors = [], texts }) => {
-    const found = [...new Set(texts.map(numberOf))];
-    const where =
-      found.length > 0
-        ? `text ${found.join(', ')}`
-        : `no text in the package${authors.length > 0 ? `; authors: ${authors.join(', ')}` : ''}`;
+    const by = authors.length > 0 ? `; authors: ${authors.join(', ')}` : '';
+    const where = texts.length > 0 ? `text ${[...new Set(texts.map(numberOf))].join(', ')}` : `no text in the package${by}`;
     return `${name}: ${licence}; ${where}${source ? `; ${source}` : ''}`;
   });
   const rule = '-'.repeat(80);
-  return `${lines.join('\n')}\n${wordings.map((text, index) => `\n${rule}\nText ${index + 1}\n${rule}\n\n${text}\n`).join('')}`;
+  const texts = [...wordings.values()].map(({ number, text }) => `\n${rule}\nText ${number}\n${rule}\n\n${text}\n`);
+  return `${lines.join('\n')}\n${texts.join('')}`;
 }
 
 /** The licences of what is made of the sources in `folders` and of the core. @param {string[]} folders */
-export function notices(folders) {
-  const besides = BESIDES.map(({ files = [], ...each }) => ({
-    texts: files.map((path) => readFileSync(join(root, path), 'utf8')),
-    ...each,
-  }));
-  return HEAD + listed([...npmPackages(folders), ...besides, ...crates()]);
+export const notices = (folders) => HEAD + listed([...npmPackages(folders), ...besides(), ...crates()]);
+
+/**
+ * Reports the packages whose licence is not taken: every part of an SPDX expression has to leave a choice. Old packages write a slash for OR.
+ * @param {string} where @param {(readonly [name: string, licence: string])[]} packages
+ */
+function judge(where, packages, taken = TAKEN) {
+  const accepted = taken.split(', ');
+  const isTaken = (/** @type {string} */ part) => part.split(/\bOR\b/).some((name) => accepted.includes(name.trim()));
+  const parts = (licence = '') =>
+    licence
+      .replaceAll('/', ' OR ')
+      .replaceAll(/[()]/g, '')
+      .split(/\bAND\b/);
+  const wrong = packages.filter(([, licence]) => !parts(licence).every(isTaken));
+  for (const [name, licence] of wrong) console.error(`${where}: ${name}: expected a licence of ${taken}, found ${licence || 'none'}`);
+  console.log(`${where}: licences of ${packages.length} packages, ${wrong.length} not taken`);
+  if (wrong.length > 0) process.exitCode = 1;
 }
 
-if (process.argv[1]?.endsWith(join('web', 'licences.mjs'))) process.stdout.write(notices(PAGE));
+function check() {
+  const host = /^host: (.*)$/m.exec(outputOf('rustc', '-vV'))?.[1] ?? '';
+  for (const manifest of MANIFESTS) {
+    const rows = treeOf(manifest, '{p}|{l}|', '--workspace', '--edges', 'normal,build', '--target', host, '--target', TARGET);
+    const licences = new Map(rows.filter(Boolean).map((row) => /** @type {[string, string]} */ (row.split('|'))));
+    judge(manifest, [...licences]);
+  }
+  const tools = [...lockedPackages()].filter(([path]) => path !== '').map(([path, { license }]) => /** @type {const} */ ([path, license]));
+  judge('package-lock.json', tools, TAKEN_OF_TOOLS);
+  judge(
+    'npm packages in package and page',
+    npmPackages(PAGE).map(({ name, licence }) => [name, licence]),
+  );
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  if (process.argv.includes('--check')) check();
+  else process.stdout.write(notices(PAGE));
+}
