@@ -21,7 +21,7 @@ export async function compileNative(onLine) {
   const told = [];
   const take = (line) => {
     if (!line.startsWith('{')) {
-      if (!/^ +(Blocking|Downloaded|Downloading|Compiling|Finished|Updating) /.test(line)) told.push(line);
+      if (!/^ *(Blocking|Building|Downloaded|Downloading|Compiling|Finished|Updating) /.test(line)) told.push(line);
       return onLine(line);
     }
     const { reason, target, profile, executable, manifest_path: manifest } = JSON.parse(line);

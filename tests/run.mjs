@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { STAGES, buildWasm, coreIsThere } from '../web/build-wasm.mjs';
 import { setup, setupCompiler, setupStages } from '../web/setup.mjs';
 import { StageError, Stages } from '../web/stages.mjs';
-import { cacheDir, environment, root, run } from '../web/toolchain.mjs';
+import { cacheDir, root, run } from '../web/toolchain.mjs';
 import { groupsOf, runGroup } from './browser-groups.mjs';
 import { add, settle } from './counts.mjs';
 import { Progress, remember } from './durations.mjs';
@@ -148,18 +148,13 @@ const parts = {
 /** Environment of browser tests on a core. */
 const testing = (kind) => ({ TABTUNE_CORE: kind, TABTUNE_CASES: casesDir, TABTUNE: program });
 
-/** True if this run compiles the dependencies. */
-const first = !existsSync(join(environment.CARGO_TARGET_DIR, 'debug', 'deps'));
-
 /** Returns the results of a part, which fails as a whole if it could not be run. */
 async function runPart(name, stages, needed) {
   const advice = `the lines above say what failed. node tests/run.mjs ${name} repeats this part alone.`;
   const started = Date.now();
   const seconds = () => ((Date.now() - started) / 1000).toFixed(0);
   try {
-    const result = await stages.run(name, { key: `test ${name}${first ? ', first' : ''}`, advice }, (onLine) =>
-      parts[name]({ ...needed, onLine }),
-    );
+    const result = await stages.run(name, advice, (onLine) => parts[name]({ ...needed, onLine }));
     if (result.failed > 0) console.log(`${name}: ${result.failed} failed. What to do: ${advice}`);
     return { name, seconds: seconds(), ...result };
   } catch (error) {
@@ -188,9 +183,7 @@ async function main() {
   const core = module && Promise.all([module, ready]).then(() => buildPackage('quick'));
   const advice = 'mend what the compiler says above and run this again: what was compiled is kept.';
   const native = compiles
-    ? Promise.allSettled([module]).then(() =>
-        stages.run(COMPILE, { key: `${COMPILE}${first ? ', first' : ''}`, advice }, (onLine) => slots.run(() => compileNative(onLine))),
-      )
+    ? Promise.allSettled([module]).then(() => stages.run(COMPILE, advice, (onLine) => slots.run(() => compileNative(onLine))))
     : undefined;
   const released = releases
     ? Promise.all([slots.run(() => buildWasm('release', stages, ready)), ready]).then(() => buildPackage('release'))

@@ -1,13 +1,14 @@
 // Locations of the tools of this repository, and how they are called. Nothing here installs anything: setup.mjs does.
-import { spawn } from 'node:child_process';
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { execFile, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { createInterface } from 'node:readline';
 
-export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+export const root = dirname(import.meta.dirname);
 export const cacheDir = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'tabtune');
 export const toolsDir = join(cacheDir, 'tools');
+const windows = process.platform === 'win32';
 
 /** The environment of every command: one shared target directory, and our own tools before the machine's. */
 export const environment = {
@@ -15,6 +16,11 @@ export const environment = {
   CARGO_TARGET_DIR: process.env.CARGO_TARGET_DIR || join(cacheDir, 'target'),
   PATH: [join(toolsDir, 'bin'), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
 };
+/** Lets cargo say how many of its crates are compiled, though it writes to no terminal. */
+const PROGRESS = { CARGO_TERM_PROGRESS_WHEN: 'always', CARGO_TERM_PROGRESS_WIDTH: '80' };
+
+/** Returns the path of a program among the compiled ones. @param {string} target @param {string} name */
+export const programIn = (target, name) => join(target, 'debug', windows ? `${name}.exe` : name);
 
 /**
  * Makes cargo compile our packages again if another checkout was the last to do so: it takes the packages of two checkouts for the same, and compares
@@ -23,10 +29,10 @@ export const environment = {
 export function ownTarget(target = environment.CARGO_TARGET_DIR, checkout = root) {
   const mark = join(target, 'checkout');
   if (existsSync(mark) && readFileSync(mark, 'utf8') === checkout) return;
-  const inside = (folder) => (existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name, '.fingerprint')) : []);
-  for (const prints of [target, join(target, 'wasm32-unknown-unknown')].flatMap(inside).filter((place) => existsSync(place))) {
-    for (const name of readdirSync(prints).filter((each) => each.startsWith('tabtune'))) rmSync(join(prints, name), { recursive: true });
-  }
+  const inside = (/** @type {string} */ folder) => (existsSync(folder) ? readdirSync(folder) : []).map((name) => join(folder, name));
+  const profiles = [target, join(target, 'wasm32-unknown-unknown')].flatMap(inside);
+  const prints = profiles.flatMap((profile) => inside(join(profile, '.fingerprint')));
+  for (const print of prints) if (/[\\/]tabtune[^\\/]*$/.test(print)) rmSync(print, { recursive: true });
   mkdirSync(target, { recursive: true });
   writeFileSync(mark, checkout);
 }
@@ -40,68 +46,39 @@ export function filesOf(path) {
     .flatMap((name) => filesOf(join(path, name)));
 }
 
-/** Returns the version of wasm-bindgen in Cargo.lock; the tool that makes its JavaScript must have the same version. */
-export function wasmBindgenVersion() {
-  const lock = readFileSync(join(root, 'Cargo.lock'), 'utf8');
-  const found = /name = "wasm-bindgen"\nversion = "([^"]+)"/.exec(lock);
-  if (!found) throw new Error('Cargo.lock names no wasm-bindgen');
-  return found[1];
-}
-
 /** Returns the full path of a command on the PATH of `environment`, or undefined. @param {string} name */
-export function findCommand(name) {
-  const names = process.platform === 'win32' ? [`${name}.exe`, `${name}.cmd`] : [name];
-  for (const folder of environment.PATH.split(delimiter)) {
-    for (const candidate of names.map((each) => join(folder, each))) {
-      try {
-        accessSync(candidate, constants.X_OK);
-        return candidate;
-      } catch {
-        continue;
-      }
-    }
-  }
-  return undefined;
-}
+export const findCommand = (name) =>
+  environment.PATH.split(delimiter)
+    .flatMap((folder) => (windows ? ['.exe', '.cmd'] : ['']).map((ending) => join(folder, name + ending)))
+    .find((path) => existsSync(path));
 
 /** Returns a Chromium with WebGPU: the CHROMIUM variable first, then an installed one. */
 export function findChromium() {
   const asked = process.env.CHROMIUM;
-  if (asked) {
-    if (!existsSync(asked)) throw new Error(`CHROMIUM names ${asked}, which is not there`);
-    return asked;
-  }
-  const known = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'].map(findCommand);
+  if (asked && !existsSync(asked)) throw new Error(`CHROMIUM names ${asked}, which is not there`);
   const mac = '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome';
-  return known.find(Boolean) ?? (existsSync(mac) ? mac : undefined);
-}
-
-/** Calls `take` with each line of a stream; text after the last line break follows when the stream ends. */
-function eachLine(stream, take) {
-  let rest = '';
-  stream.setEncoding('utf8').on('data', (text) => {
-    const lines = (rest + text).split('\n');
-    rest = lines.pop() ?? '';
-    lines.forEach(take);
-  });
-  stream.on('end', () => rest && take(rest));
+  const known = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'].map(findCommand);
+  return asked || known.find(Boolean) || (existsSync(mac) ? mac : undefined);
 }
 
 /**
  * Runs a command in the repository. Resolves with the exit code, or rejects if it is not zero. Its output is shown, and `onLine` is called with each
  * line of stdout; with `quiet` nothing is shown, and `onLine` also receives the lines of stderr. After `timeout` ms the command is ended.
  * @param {string} command @param {readonly string[]} args
- * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, allowFailure?: boolean, onLine?: (line: string) => void, quiet?: boolean, timeout?: number }} options
+ * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, allowFailure?: boolean, onLine?: (line: string) => void, quiet?: boolean, timeout?: number }} [options]
  * @returns {Promise<number>}
  */
 export function run(command, args, { cwd = root, env = {}, allowFailure = false, onLine, quiet = false, timeout } = {}) {
   return new Promise((resolve, reject) => {
-    /** @type {import('node:child_process').StdioOptions} */
-    const stdio = ['ignore', onLine ? 'pipe' : 'inherit', quiet ? 'pipe' : 'inherit'];
-    const shell = process.platform === 'win32';
-    const child = spawn(command, args, { cwd, env: { ...environment, ...env }, stdio, shell, timeout });
-    if (child.stdout) eachLine(child.stdout, onLine);
-    if (child.stderr) eachLine(child.stderr, onLine);
+    const child = spawn(command, args, {
+      cwd,
+      env: { ...environment, ...(quiet ? PROGRESS : {}), ...env },
+      stdio: ['ignore', onLine ? 'pipe' : 'inherit', quiet ? 'pipe' : 'inherit'],
+      shell: windows,
+      timeout,
+    });
+    for (const input of [child.stdout, child.stderr])
+      if (input && onLine) createInterface({ input, crlfDelay: Infinity }).on('line', onLine);
     if (!quiet) child.stdout?.on('data', (text) => process.stdout.write(text));
     child.on('error', reject);
     child.on('close', (code, signal) => {
@@ -115,12 +92,8 @@ export function run(command, args, { cwd = root, env = {}, allowFailure = false,
  * Returns the output of a command, trimmed; undefined if it cannot be run or fails.
  * @param {string} command @param {readonly string[]} args @returns {Promise<string | undefined>}
  */
-export function read(command, args) {
-  return new Promise((resolve) => {
-    const child = spawn(command, args, { cwd: root, env: environment, stdio: ['ignore', 'pipe', 'ignore'] });
-    let output = '';
-    child.stdout.setEncoding('utf8').on('data', (text) => (output += text));
-    child.on('error', () => resolve(undefined));
-    child.on('close', (code) => resolve(code === 0 ? output.trim() : undefined));
+export const read = (command, args) =>
+  new Promise((resolve) => {
+    const options = { cwd: root, env: environment, maxBuffer: 1 << 28 };
+    execFile(command, args, options, (error, output) => resolve(error ? undefined : output.trim()));
   });
-}

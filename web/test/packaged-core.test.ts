@@ -60,6 +60,6 @@ describe('core of a package', () => {
   });
   it('that_cannot_be_had_is_an_error_that_says_why', () => {
     vi.stubEnv('TABTUNE_PACKAGE', join(place, 'nowhere.tgz'));
-    expect(() => takePackagedCore('abc', taken)).toThrow(/TABTUNE_PACKAGE: npm pack .*nowhere\.tgz/);
+    expect(() => takePackagedCore('abc', taken)).toThrow(/TABTUNE_PACKAGE: npm install .*nowhere\.tgz/);
   });
 });
