@@ -1,0 +1,117 @@
+// The native packages: compiled once for lint, tests and the program; and their tests in several processes, each with its own devices: a device
+// compiles shaders in one thread, which takes most of the time with an empty shader cache. A process for every test (as cargo-nextest starts them)
+// would open the devices a thousand times.
+import { basename, dirname } from 'node:path';
+import { environment, programIn, read, run } from '../web/toolchain.mjs';
+import { add, settle } from './counts.mjs';
+
+/** @typedef {{ path: string, folder: string }} Binary @typedef {{ key: string, binary: Binary, tests: string[] }} Group */
+
+/**
+ * Environment that lets Clippy compile our packages while it checks them, so that the tests run the same binaries: a separate `cargo clippy` would go
+ * through all dependencies a second time.
+ */
+const COMPILED_BY_CLIPPY = { RUSTC_WORKSPACE_WRAPPER: 'clippy-driver' };
+/** Groups of tests that take longest, the slowest at the end: they start first. */
+const SLOWEST = [
+  ...['ops::joint', 'ops::linear', 'ops::packed', 'resume', 'cli::ends', 'data::large', 'fuzz', 'cli::registers', 'optim::kernels'],
+  ...['adapter::packed_widths', 'adapter::inference', 'generate::templates', 'witness', 'fuzz::opening', 'cli::lost_device'],
+  ...['adapter::packed', 'cli::runs', 'ops::budget', 'memory'],
+];
+/** Number of tests in a binary above which they run in groups. */
+const LARGE = 20;
+/**
+ * Environment of a group: the groups already share the cores. If several tests waited for one device, CubeCL's clients would keep a core busy while
+ * they wait: a tenth of the time. It would also look up the backtrace of each of its errors, most of which it handles itself. llvmpipe computes in
+ * the thread that submits: handing small kernels to threads of its own takes longer than they do.
+ */
+const LIGHTLY = { RUST_TEST_THREADS: '1', RUST_LIB_BACKTRACE: '0', LP_NUM_THREADS: '0' };
+/** Time limit of a group of tests, after which it is considered hanging. */
+const HANGING_MILLIS = 25 * 60 * 1000;
+const RESULT = /^test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored;/;
+
+/** Path of the native program, which the tests receive in `TABTUNE`. */
+export const program = programIn(environment.CARGO_TARGET_DIR, 'tabtune');
+
+/**
+ * Compiles every native target of every package once for lint, tests and the program; returns the test binaries, and the warnings of the compiler and
+ * Clippy.
+ * @param {(line: string) => void} onLine @returns {Promise<{ binaries: Binary[], warnings: string[] }>}
+ */
+export async function compileNative(onLine) {
+  /** @type {Binary[]} */
+  const binaries = [];
+  /** @type {string[]} */
+  const said = [];
+  const take = (/** @type {string} */ line) => {
+    if (!line.startsWith('{')) {
+      if (!/^ *(Blocking|Building|Downloaded|Downloading|Compiling|Finished|Updating) /.test(line)) said.push(line);
+      return onLine(line);
+    }
+    const { reason, profile, executable, manifest_path: manifest } = JSON.parse(line);
+    if (reason === 'compiler-artifact' && profile.test && executable) binaries.push({ path: executable, folder: dirname(manifest) });
+  };
+  const args = ['build', '--workspace', '--bins', '--tests', '--locked', '--message-format', 'json-render-diagnostics'];
+  await run('cargo', args, { quiet: true, onLine: take, env: COMPILED_BY_CLIPPY });
+  return { binaries, warnings: said.some((line) => /^warning\b/.test(line)) ? said : [] };
+}
+
+/** Runs the examples of the documentation. */
+export async function docTests() {
+  let result = { passed: 0, failed: 0 };
+  const onLine = (/** @type {string} */ line) => {
+    const [passed = 0, failed = 0] = RESULT.exec(line)?.slice(1).map(Number) ?? [];
+    result = add(result, { passed, failed });
+  };
+  const env = { ...COMPILED_BY_CLIPPY, REQUIRE_GPU: '1' };
+  const code = await run('cargo', ['test', '--workspace', '--doc', '--locked', '--quiet'], { allowFailure: true, onLine, env });
+  return settle(result, code);
+}
+
+/** Returns the tests of these binaries in groups, by the module path in their names, `ops::linear`; the slowest first. @param {Binary[]} binaries */
+export async function groupsOf(binaries) {
+  /** @type {Map<string, Group>} */
+  const groups = new Map();
+  for (const binary of binaries) {
+    const listed = await read(binary.path, ['--list', '--format', 'terse']);
+    if (listed === undefined) throw new Error(`${binary.path} --list failed`);
+    const names = [...listed.matchAll(/^(.+): test$/gm)].map(([, name = '']) => name);
+    for (const name of names) {
+      const key = names.length > LARGE ? name.split('::').slice(0, -1).slice(0, 2).join('::') : basename(binary.folder);
+      const group = groups.get(`${binary.path} ${key}`) ?? { key, binary, tests: [] };
+      group.tests.push(name);
+      groups.set(`${binary.path} ${key}`, group);
+    }
+  }
+  return [...groups.values()].sort((a, b) => SLOWEST.indexOf(b.key) - SLOWEST.indexOf(a.key));
+}
+
+/**
+ * Runs a group; its output is shown when it has ended: all of it if a test failed, otherwise the line with the counts. A process that died without a
+ * failed test of its own, or that ran other tests than requested, counts as one failure.
+ * @param {Group} group @param {Record<string, string>} env @returns {Promise<import('./counts.mjs').Result>}
+ */
+export async function runGroup({ binary, key, tests }, env, again = false) {
+  const started = Date.now();
+  /** @type {string[]} */
+  const output = [];
+  const code = await run(binary.path, ['--exact', ...tests], {
+    allowFailure: true,
+    quiet: true,
+    onLine: (line) => output.push(line),
+    cwd: binary.folder,
+    env: { ...env, ...LIGHTLY },
+    timeout: HANGING_MILLIS,
+  });
+  const [passed = 0, failed = 0, ignored = 0] = output.map((line) => RESULT.exec(line)?.slice(1).map(Number)).find(Boolean) ?? [];
+  const all = passed + failed + ignored === tests.length;
+  if (code !== 0 && all && failed === 0 && !again) {
+    // A graphics driver may break down while its process ends: this is reported, and must not happen twice.
+    console.log(`rust ${key}: every test passed, and the process then ended with ${code}; once more`);
+    return runGroup({ binary, key, tests }, env, true);
+  }
+  const result = settle({ passed, failed }, all ? code : 1);
+  if (result.failed > 0) output.forEach((line) => console.log(line));
+  console.log(`rust ${key}: ${result.passed} passed, ${result.failed} failed (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+  return result;
+}
