@@ -4,10 +4,11 @@ import { build } from 'esbuild';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { built } from './core-kind.mjs';
 import { PACKAGE, notices } from './licences.mjs';
+import { root } from './toolchain.mjs';
 
 /**
  * Maximum gzip size of the package's JavaScript, page and worker together, without the code for Parquet files: our own code, and including the
@@ -16,9 +17,8 @@ import { PACKAGE, notices } from './licences.mjs';
 const OWN_BUDGET = 78_000;
 const JS_BUDGET = 90_000;
 
-const at = (path) => fileURLToPath(new URL(path, import.meta.url));
-const dist = at(`../${built.package}`);
-const core = at(`../${built.core}`);
+const at = (/** @type {string} */ path) => join(import.meta.dirname, path);
+const [dist, core] = [join(root, built.package), join(root, built.core)];
 const wasm = `${core}/tabtune_bg.wasm`;
 if (!existsSync(wasm)) {
   console.error(`${wasm} is missing: run node web/build-wasm.mjs${built.kind === 'quick' ? ' quick' : ''} first`);
@@ -30,6 +30,7 @@ mkdirSync(dist);
 /**
  * The Parquet reader remains a separate file, at an address that bundlers copy: bundlers that make one script of a worker refuse a part that is
  * loaded later.
+ * @type {import('esbuild').Plugin}
  */
 const parquetApart = {
   name: 'parquet-apart',
@@ -44,9 +45,9 @@ const parquetApart = {
 
 const options = /** @satisfies {import('esbuild').BuildOptions} */ ({
   entryPoints: [
-    { in: at('./src/index.ts'), out: 'index' },
-    { in: at('./src/worker/worker.ts'), out: 'worker' },
-    { in: at('./src/worker/parquet.ts'), out: 'parquet' },
+    { in: at('src/index.ts'), out: 'index' },
+    { in: at('src/worker/worker.ts'), out: 'worker' },
+    { in: at('src/worker/parquet.ts'), out: 'parquet' },
   ],
   outdir: dist,
   plugins: [parquetApart],
@@ -57,17 +58,15 @@ const options = /** @satisfies {import('esbuild').BuildOptions} */ ({
   sourcemap: true,
   legalComments: 'eof',
   define: {
-    __TABTUNE_VERSION__: JSON.stringify(JSON.parse(readFileSync(at('../package.json'), 'utf8')).version),
+    __TABTUNE_VERSION__: JSON.stringify(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version),
     __TABTUNE_WASM_HASH__: JSON.stringify(createHash('sha256').update(readFileSync(wasm)).digest('hex')),
   },
 });
 await build({ ...options, alias: { 'tabtune-wasm': `${core}/tabtune.js` } });
 // Makes bundlers leave the import itself alone; comments that say so do not survive esbuild.
 const worker = readFileSync(`${dist}/worker.js`, 'utf8');
-writeFileSync(
-  `${dist}/worker.js`,
-  worker.replace(/import\((?=new URL\("\.\/parquet\.js")/, 'import(/* @vite-ignore *//* webpackIgnore: true */'),
-);
+const ignored = worker.replace(/import\((?=new URL\("\.\/parquet\.js")/, 'import(/* @vite-ignore *//* webpackIgnore: true */');
+writeFileSync(`${dist}/worker.js`, ignored);
 copyFileSync(wasm, `${dist}/tabtune_bg.wasm`);
 // Files that allow a checkout of the same sources to serve this core without compiling it: packaged-core.mjs.
 mkdirSync(`${dist}/core`);
@@ -75,27 +74,23 @@ for (const name of ['build.json', 'tabtune.d.ts', 'tabtune.js', 'tabtune_bg.wasm
   copyFileSync(`${core}/${name}`, `${dist}/core/${name}`);
 if (built.kind === 'quick') process.exit(0);
 
-const types = spawnSync(process.execPath, [at('../node_modules/typescript/bin/tsc'), '--project', at('./tsconfig.package.json')], {
-  stdio: 'inherit',
-});
-if (types.status !== 0) process.exit(1);
+const tsc = [join(root, 'node_modules/typescript/bin/tsc'), '--project', at('tsconfig.package.json')];
+if (spawnSync(process.execPath, tsc, { stdio: 'inherit' }).status !== 0) process.exit(1);
 // The worker exports nothing: it is imported to run.
 writeFileSync(`${dist}/worker.d.ts`, 'export {};\n');
 writeFileSync(`${dist}/licences.txt`, notices(PACKAGE));
 
-const sum = (sizes) => sizes.reduce((total, bytes) => total + bytes, 0);
-const sizes = ['index.js', 'worker.js'].map((name) => [name, gzipSync(readFileSync(`${dist}/${name}`)).length]);
-for (const [name, bytes] of sizes) console.log(`${name}: ${bytes} bytes gzip`);
-const all = sum(sizes.map(([, bytes]) => bytes));
+/** @param {Uint8Array[]} files */
+const zipped = (...files) => files.reduce((total, bytes) => total + gzipSync(bytes).length, 0);
 const { outputFiles } = await build({ ...options, external: ['tabtune-wasm'], packages: 'external', sourcemap: false, write: false });
-const own = sum(outputFiles.map(({ contents }) => gzipSync(contents).length));
-for (const [what, bytes, budget] of [
-  ['package JavaScript of our own', own, OWN_BUDGET],
-  ['package JavaScript', all, JS_BUDGET],
-]) {
+/** @type {[what: string, bytes: number, budget: number][]} */
+const sizes = [
+  ['package JavaScript of our own', zipped(...outputFiles.map(({ contents }) => contents)), OWN_BUDGET],
+  ['package JavaScript', zipped(...['index.js', 'worker.js'].map((name) => readFileSync(`${dist}/${name}`))), JS_BUDGET],
+];
+for (const [what, bytes, budget] of sizes) {
   console.log(`${what}: ${bytes} of ${budget} bytes gzip`);
-  if (bytes > budget) {
-    console.error(`${what} is above its budget`);
-    process.exit(1);
-  }
+  if (bytes <= budget) continue;
+  console.error(`${what} is above its budget`);
+  process.exitCode = 1;
 }

@@ -2,43 +2,48 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { codesTs, errorsMd, exportsTs, inTable, pageCodesTs, quoted, row, sidesOfCodes, workerCodesTs } from './generated-sentences.mjs';
+import { environment, programIn, read, root, run } from './toolchain.mjs';
 
-import { withSection, withTable } from './document-tables.mjs';
-import { exportsTs } from './generated-exports.mjs';
-import { codesTs, errorsMd, inTable, pageCodesTs, row, sidesOfCodes, workerCodesTs } from './generated-sentences.mjs';
-import { environment, read, root, run } from './toolchain.mjs';
+/**
+ * @typedef {any} Schema JSON that `tabtune-dev` prints, or a part of it
+ * @typedef {string | (string | boolean)[]} Kind of a value, or its allowed words
+ * @typedef {{ key: string, kind: Kind | undefined, required: boolean, doc: string, value: any }} Key of an object with settings; `value` is the default
+ * @typedef {{ of: string, tag?: string, name: string, doc: string, keys: Key[] }} Settings with their name in TypeScript and the tag of their `type`
+ */
 
 const GENERATED = 'web/src/protocol/generated';
 export const SCHEMA = `${GENERATED}/schema.json`;
 const HEADER = '// Made by npm run generate; not for editing.\n';
+const SETTINGS_HEAD = `${HEADER}/** Settings by their names in TypeScript. A default ends its line. */\n`;
 
-const camel = (key) => key.replace(/_([a-z0-9])/g, (_, c) => c.toUpperCase());
+const camel = (/** @type {string} */ key) => key.replace(/_([a-z0-9])/g, (_, c) => c.toUpperCase());
 /** Returns Rust's documentation for TypeScript: names in camelCase except for quoted ones, which are data; lines joined, no links. */
-const camelDoc = (text) =>
+const camelDoc = (/** @type {string} */ text) =>
   text
     .replaceAll('\n', ' ')
     .replace(/\[(`[^`]+`)\]/g, '$1')
     .replace(/(?<!")\b[a-z0-9]+(_[a-z0-9]+)+\b/g, camel);
-const quoted = (word) => (typeof word === 'string' ? `'${word}'` : String(word));
+const word = (/** @type {unknown} */ value) => (typeof value === 'string' ? quoted(value) : String(value));
+const small = (/** @type {any} */ value) => typeof value === 'number' && value !== 0 && Math.abs(value) < 1e-3;
+const shown = (/** @type {any} */ value) =>
+  typeof value === 'string' ? quoted(value) : small(value) ? value.toExponential() : JSON.stringify(value);
 
-/** Returns a property merged with the target of its `$ref`, and with a flag if it may be null. */
+/** Returns a property merged with the target of its `$ref`, and with a flag if it may be null. @param {Schema} property @param {Schema} defs */
 function resolved(property, defs) {
   const [inner, none] = property.anyOf ?? [property];
   const target = inner.$ref ? defs[inner.$ref.slice('#/$defs/'.length)] : inner;
   const types = [target.type].flat();
-  return {
-    ...target,
-    ...property,
-    type: types[0],
-    nullable: none !== undefined || types.includes('null'),
-    oneOf: target.oneOf,
-    anyOf: target.anyOf,
-    items: target.items,
-  };
+  const { oneOf, anyOf, items } = target;
+  return { ...target, ...property, type: types[0], nullable: none !== undefined || types.includes('null'), oneOf, anyOf, items };
 }
-const words = ({ oneOf }) => oneOf.flatMap((variant) => [variant.const, variant.alias]).filter((word) => word !== undefined);
+/** @param {Schema} property @returns {(string | boolean)[]} */
+const wordsOf = ({ oneOf }) =>
+  oneOf
+    .flatMap((/** @type {Schema} */ variant) => [variant.const, variant.alias])
+    .filter((/** @type {unknown} */ each) => each !== undefined);
 
-/** Kinds that are neither plain values nor lists of allowed words, with their TypeScript type. */
+/** Kinds that are neither plain values nor lists of allowed words, with their TypeScript type. @type {Record<string, string>} */
 const LONG_KINDS = {
   count: 'number',
   integer: 'number',
@@ -49,114 +54,103 @@ const LONG_KINDS = {
   'number or auto': "number | 'auto'",
   'number or null': 'number | null',
 };
+const typeOf = (/** @type {Kind} */ kind) => (Array.isArray(kind) ? kind.map(word).join(' | ') : (LONG_KINDS[kind] ?? kind));
 
-/** Returns the kind of a value that TypeScript checks; `undefined` for values with keys of their own. */
+/** Returns the kind of a value that TypeScript checks; `undefined` for values with keys of their own. @param {Schema} property @returns {Kind | undefined} */
 function kindOf(property) {
-  if (property.type === 'array') return { string: 'list', number: 'numbers' }[property.items.type];
-  if (property.properties || property.oneOf?.[0].properties) return undefined;
+  const { type, items, oneOf, anyOf } = property;
+  if (type === 'array') return { string: 'list', number: 'numbers' }[/** @type {string} */ (items.type)];
+  if (property.properties || oneOf?.[0].properties) return undefined;
   if (property.enum) return property.enum;
-  if (property.oneOf?.[0].type === 'number') return `number or ${property.oneOf[1].const}`;
-  if (property.oneOf) return words(property);
-  if (property.anyOf) return property.anyOf[0].type === 'string' ? 'names' : 'counts';
+  if (oneOf) return oneOf[0].type === 'number' ? `number or ${oneOf[1].const}` : wordsOf(property);
+  if (anyOf) return anyOf[0].type === 'string' ? 'names' : 'counts';
   if (property.additionalProperties) return 'table';
-  if (property.type === 'integer') return property.minimum === 0 ? 'count' : 'integer';
+  if (type === 'integer') return property.minimum === 0 ? 'count' : 'integer';
   // A value whose default is null is left out instead.
-  if (property.type === 'number' && property.nullable && property.default !== null) return 'number or null';
-  return property.type;
+  return type === 'number' && property.nullable && property.default !== null ? 'number or null' : type;
 }
 
-/** Returns the default as shown in a document; for an object, its type. */
-const standardOf = (value, typescript) => (value?.type ? value.type : typescript ? shown(value) : JSON.stringify(value));
-const typeOf = (kind) => (Array.isArray(kind) ? kind.map(quoted).join(' | ') : (LONG_KINDS[kind] ?? kind));
-const shown = (value) =>
-  typeof value === 'string'
-    ? quoted(value)
-    : typeof value === 'number' && value !== 0 && Math.abs(value) < 1e-3
-      ? value.toExponential()
-      : JSON.stringify(value);
-
-/** Returns the keys of an object, with kind, documentation and default; a value with keys of its own has no kind. */
+/** Returns the keys of an object, with kind, documentation and default; a value with keys of its own has no kind. @param {Schema} object @param {Schema} defs */
 function keysOf(object, defs) {
-  return Object.entries(object.properties).flatMap(([key, given]) => {
+  const properties = Object.entries(object.properties).filter(([key]) => key !== 'type');
+  return properties.map(([key, given]) => {
     const property = resolved(given, defs);
-    const kind = kindOf(property);
-    if (key === 'type') return [];
     const required = object.required?.includes(key) ?? false;
-    return [{ key, kind, required, doc: property.description, value: property.default }];
+    return { key, kind: kindOf(property), required, doc: property.description, value: property.default };
   });
 }
-const plain = (keys) => keys.filter(({ kind }) => kind !== undefined);
-const unionName = { optimizer: 'Options', schedule: 'Schedule' };
-const typeName = (of, variant) => variant[0].toUpperCase() + variant.slice(1) + unionName[of];
 
-/** Returns the objects with settings: their TypeScript name, the tag of their `type`, their documentation and keys. */
-function objects({ run: train, sample, score }) {
+/** Returns the keys that TypeScript checks itself. @param {Settings} settings */
+const plain = ({ keys }) => keys.flatMap(({ kind, ...key }) => (kind === undefined ? [] : [{ ...key, kind }]));
+
+/** Returns the objects with settings. @param {Schema} schema @returns {Settings[]} */
+function objects({ settings: { run: train, sample, score } }) {
   const defs = train.$defs;
-  const variants = (of, name) =>
-    defs[name].oneOf.map((variant) => ({
-      of,
-      tag: variant.properties.type.const,
-      name: typeName(of, variant.properties.type.const),
-      doc: variant.description,
-      keys: keysOf(variant, defs),
-    }));
+  const one = (/** @type {string} */ of, /** @type {string} */ name, /** @type {Schema} */ object, doc = object.description) => ({
+    of,
+    name,
+    doc,
+    keys: keysOf(object, object.$defs ?? defs),
+  });
+  const variants = (/** @type {string} */ of, /** @type {string} */ ending, /** @type {Schema} */ { oneOf }) =>
+    oneOf.map((/** @type {Schema} */ variant) => {
+      const tag = variant.properties.type.const;
+      return { ...one(of, tag[0].toUpperCase() + tag.slice(1) + ending, variant), tag };
+    });
   return [
-    { of: 'run', name: 'RunSettings', doc: 'What a step computes, without what has keys of its own.', keys: keysOf(train, defs) },
-    { of: 'adapter', name: 'AdapterSettings', doc: defs.AdapterConfig.description, keys: keysOf(defs.AdapterConfig, defs) },
-    {
-      of: 'blockCoordinate',
-      name: 'BlockCoordinateSettings',
-      doc: defs.BlockCoordinateConfig.description,
-      keys: keysOf(defs.BlockCoordinateConfig, defs),
-    },
-    { of: 'columns', name: 'ColumnSettings', doc: defs.Columns.description, keys: keysOf(defs.Columns, defs) },
-    { of: 'group', name: 'GroupSettings', doc: defs.GroupConfig.description, keys: keysOf(defs.GroupConfig, defs) },
-    { of: 'sample', name: 'SampleOptions', doc: sample.description, keys: keysOf(sample, sample.$defs) },
-    { of: 'score', name: 'ScoreSettings', doc: score.description, keys: keysOf(score, score.$defs) },
-    ...variants('optimizer', 'OptimizerConfig'),
-    ...variants('schedule', 'ScheduleConfig'),
+    one('run', 'RunSettings', train, 'What a step computes, without what has keys of its own.'),
+    one('adapter', 'AdapterSettings', defs.AdapterConfig),
+    one('blockCoordinate', 'BlockCoordinateSettings', defs.BlockCoordinateConfig),
+    one('columns', 'ColumnSettings', defs.Columns),
+    one('group', 'GroupSettings', defs.GroupConfig),
+    one('sample', 'SampleOptions', sample),
+    one('score', 'ScoreSettings', score),
+    ...variants('optimizer', 'Options', defs.OptimizerConfig),
+    ...variants('schedule', 'Schedule', defs.ScheduleConfig),
   ];
 }
 
-function interfaceOf({ name, tag, doc, keys }) {
-  const fields = plain(keys).map(({ key, kind, required, doc: said, value }) => {
+/** @param {Settings} settings */
+function interfaceOf(settings) {
+  const fields = plain(settings).map(({ key, kind, required, doc, value }) => {
     const ending = value === undefined || value === null ? '' : ` ${shown(value)}`;
-    return `  /** ${camelDoc(said)}${ending} */\n  ${camel(key)}${required ? `: ${typeOf(kind)}` : `?: ${typeOf(kind)} | undefined`};\n`;
+    return `  /** ${camelDoc(doc)}${ending} */\n  ${camel(key)}${required ? `: ${typeOf(kind)}` : `?: ${typeOf(kind)} | undefined`};\n`;
   });
-  return `/** ${camelDoc(doc)} */\nexport interface ${name} {\n${tag ? `  type: ${quoted(tag)};\n` : ''}${fields.join('')}}\n`;
+  const tag = settings.tag ? `  type: ${quoted(settings.tag)};\n` : '';
+  return `/** ${camelDoc(settings.doc)} */\nexport interface ${settings.name} {\n${tag}${fields.join('')}}\n`;
 }
 
-const SETTINGS_HEAD = '/** Settings by their names in TypeScript. A default ends its line. */\n';
+/** Returns the settings without a `type`. @param {Settings[]} all */
+const settingsTs = (all) =>
+  SETTINGS_HEAD +
+  all
+    .filter(({ tag }) => !tag)
+    .map(interfaceOf)
+    .join('\n');
 
-/** Returns the settings without a `type`. */
-function settingsTs(schema) {
-  const all = objects(schema.settings).filter(({ tag }) => tag === undefined);
-  return `${HEADER}${SETTINGS_HEAD}${all.map(interfaceOf).join('\n')}`;
-}
-
-/** Returns the update rules and schedules, which are chosen by a `type`. */
-function rulesTs(schema) {
-  const all = objects(schema.settings).filter(({ tag }) => tag !== undefined);
-  const union = (of) =>
+/** Returns the update rules and schedules, which are chosen by a `type`. @param {Settings[]} all */
+function rulesTs(all) {
+  const union = (/** @type {string} */ of) =>
     all
-      .filter((object) => object.of === of)
+      .filter((each) => each.of === of)
       .map(({ name }) => name)
       .join(' | ');
   const unions = `export type OptimizerOptions = ${union('optimizer')};\n\nexport type ScheduleOptions = ${union('schedule')};\n`;
-  return `${HEADER}${SETTINGS_HEAD}${[...all.map(interfaceOf), unions].join('\n')}`;
+  return SETTINGS_HEAD + [...all.filter(({ tag }) => tag).map(interfaceOf), unions].join('\n');
 }
 
-function kindsTs(schema) {
-  const all = objects(schema.settings);
-  const kind = (given) => (Array.isArray(given) ? `[${given.map(quoted).join(', ')}]` : quoted(given));
-  const table = ({ keys }) =>
-    `{ ${plain(keys)
-      .map((each) => `${camel(each.key)}: ${kind(each.kind)}`)
+/** @param {Settings[]} all */
+function kindsTs(all) {
+  const kind = (/** @type {Kind} */ given) => (Array.isArray(given) ? `[${given.map(word).join(', ')}]` : quoted(given));
+  const table = (/** @type {Settings} */ each) =>
+    `{ ${plain(each)
+      .map((key) => `${camel(key.key)}: ${kind(key.kind)}`)
       .join(', ')} }`;
-  const one = (of, name) => `export const ${name}: Kinds = ${table(all.find((object) => object.of === of))};\n`;
-  const byTag = (of, name) => {
-    const rows = all.filter((object) => object.of === of).map((object) => `  ${object.tag}: ${table(object)},\n`);
-    return `export const ${name}: Record<string, Kinds> = {\n${rows.join('')}};\n`;
+  const constant = (/** @type {string} */ of) => of.replace(/[A-Z]/g, '_$&').toUpperCase();
+  const ones = all.filter(({ tag }) => !tag).map((each) => `export const ${constant(each.of)}: Kinds = ${table(each)};\n`);
+  const byTag = (/** @type {string} */ of) => {
+    const rows = all.filter((each) => each.of === of).map((each) => `  ${each.tag}: ${table(each)},\n`);
+    return `export const ${constant(of)}S: Record<string, Kinds> = {\n${rows.join('')}};\n`;
   };
   return `${HEADER}/**
  * Keys of settings and the kinds of their values: a \`count\` is an integer of at least 0, \`counts\` and \`names\` are one value or a list, a \`list\` has texts, a \`table\`
@@ -165,99 +159,101 @@ function kindsTs(schema) {
 export type Kind = 'count' | 'counts' | 'integer' | 'number' | 'number or auto' | 'number or null' | 'boolean' | 'string' | 'names' | 'list' | 'numbers' | 'table' | readonly (string | boolean)[];
 export type Kinds = Readonly<Record<string, Kind>>;
 
-${one('run', 'RUN')}${one('adapter', 'ADAPTER')}${one('blockCoordinate', 'BLOCK_COORDINATE')}${one('columns', 'COLUMNS')}${one('group', 'GROUP')}${one('sample', 'SAMPLE')}${one('score', 'SCORE')}${byTag('optimizer', 'OPTIMIZERS')}${byTag('schedule', 'SCHEDULES')}`;
+${ones.join('')}${byTag('optimizer')}${byTag('schedule')}`;
 }
 
-/** Returns the parser of a reported property. */
+/** Returns the parser of a reported property. @param {Schema} given @param {Schema} defs @param {string} indent @returns {string} */
 function parserOf(given, defs, indent) {
   const property = resolved(given, defs);
-  if (property.oneOf) return `oneOf(${words(property).map(quoted).join(', ')})`;
+  if (property.oneOf) return `oneOf(${wordsOf(property).map(word).join(', ')})`;
   if (property.type === 'array') return `listOf(${parserOf(property.items, defs, indent)})`;
   if (property.type === 'object') return `record(${fieldsOf(property, defs, `${indent}  `)})`;
-  return { integer: 'count', number: 'number', boolean: 'flag', string: 'text' }[property.type];
+  return { integer: 'count', number: 'number', boolean: 'flag', string: 'text' }[/** @type {string} */ (property.type)] ?? '';
 }
 
+/** @param {Schema} object @param {Schema} defs @returns {string} */
 function fieldsOf({ properties, required }, defs, indent = '') {
-  const field = ([key, given]) => {
+  const fields = Object.entries(properties).map(([key, given]) => {
     const parser = parserOf(given, defs, indent);
     const doc = given.description ? `${indent}  /** ${camelDoc(given.description)} */\n` : '';
     return `${doc}${indent}  ${camel(key)}: ${required.includes(key) ? parser : `optional(${parser})`},\n`;
-  };
-  return `{\n${Object.entries(properties).map(field).join('')}${indent}}`;
+  });
+  return `{\n${fields.join('')}${indent}}`;
 }
 
+/** @param {Schema} schema */
 function reportsTs({ reports }) {
   const parsers = Object.entries(reports).map(
     ([name, report]) =>
       `export const ${name}Fields = ${fieldsOf(report, report.$defs)};\n/** ${camelDoc(report.description)} */\nexport const ${name} = record(${name}Fields);\n`,
   );
-  const used = ['count', 'flag', 'listOf', 'number', 'oneOf', 'optional', 'record', 'text'].filter((name) =>
-    parsers.some((text) => new RegExp(`\\b${name}\\(|: ${name},`).test(text)),
-  );
+  const all = ['count', 'flag', 'listOf', 'number', 'oneOf', 'optional', 'record', 'text'];
+  const used = all.filter((name) => new RegExp(`\\b${name}\\(|: ${name},`).test(parsers.join('')));
   return `${HEADER}/** Reports of the core, under the names that it gives them for TypeScript. */\nimport { ${used.join(', ')} } from '../parse.js';\n\n${parsers.join('\n')}`;
 }
 
-/** Returns rows of settings under Rust's names, or TypeScript's. */
-function tableOf({ keys }, { typescript }) {
-  const cells = ({ key, kind, required, doc, value }) => {
-    const allowed = Array.isArray(kind) ? ` (${kind.map((word) => `\`${JSON.stringify(word)}\``).join(', ')})` : '';
-    const text = typescript ? camelDoc(doc) : doc;
-    const standard = required ? 'required' : value === undefined || value === null ? '' : `\`${standardOf(value, typescript)}\``;
+/** Returns rows of settings under Rust's names, or TypeScript's. @param {Key[]} keys @param {boolean} typescript */
+function tableOf(keys, typescript) {
+  const cells = keys.map(({ key, kind, required, doc, value }) => {
+    const allowed = Array.isArray(kind) ? ` (${kind.map((each) => `\`${JSON.stringify(each)}\``).join(', ')})` : '';
+    const standard = value?.type ?? (typescript ? shown(value) : JSON.stringify(value));
     return row([
       `\`${typescript ? camel(key).replace(/^schedule$/, 'lrScheduler') : key}\``,
-      standard,
-      inTable(text) + allowed.replaceAll('"', typescript ? "'" : '"'),
+      required ? 'required' : value === undefined || value === null ? '' : `\`${standard}\``,
+      inTable(typescript ? camelDoc(doc) : doc) + allowed.replaceAll('"', typescript ? "'" : '"'),
     ]);
-  };
-  return [row(['key', 'default', 'meaning']), '|---|---|---|', ...keys.map(cells)].join('\n');
+  });
+  return [row(['key', 'default', 'meaning']), '|---|---|---|', ...cells];
 }
 
-function settingsMd(document, { settings }) {
-  const all = objects(settings);
-  const one = (word) => all.find(({ of }) => of === word);
-  const under = (heading, object) => (document = withTable(document, heading, tableOf(object, { typescript: false })));
-  under('## Run', one('run'));
-  under('## Adapter', one('adapter'));
-  under('## Block-coordinate AdamW', one('blockCoordinate'));
-  under('## Groups', one('group'));
-  for (const object of all.filter(({ tag }) => tag && tag !== 'linear')) {
-    const heading = `### ${object.tag === 'cosine' ? 'cosine, linear' : object.tag}`;
-    if (!document.split('\n').includes(heading))
-      document = withSection(document, object.of === 'optimizer' ? '## Optimizers' : '## Schedules', heading);
-    under(heading, object);
-  }
-  return document;
+/** Returns a document whose section of this heading has a new table; the rest of it is written by hand. @param {string} document @param {string} heading @param {string[]} table */
+function withTable(document, heading, table) {
+  const lines = document.split('\n');
+  const start = lines.indexOf(heading);
+  const begin = lines.findIndex((line, at) => at > start && line.startsWith('|'));
+  const next = lines.findIndex((line, at) => at > start && line.startsWith('#'));
+  if (start === -1 || begin === -1 || (next !== -1 && next < begin)) throw new Error(`expected the heading ${heading} with a table`);
+  const end = lines.findIndex((line, at) => at > begin && !line.startsWith('|'));
+  return [...lines.slice(0, begin), ...table, ...lines.slice(end)].join('\n');
 }
 
-function readmeMd(document, { settings }) {
-  const sample = objects(settings).find(({ of }) => of === 'sample');
-  return withTable(document, '### Samples', tableOf(sample, { typescript: true }));
-}
+/** Headings of the tables in crate/SETTINGS.md and in web/README.md, by the settings; other headings of the first are tags. @type {Record<string, string>} */
+const IN_SETTINGS = {
+  ...{ run: '## Run', adapter: '## Adapter', blockCoordinate: '## Block-coordinate AdamW', group: '## Groups' },
+  ...{ cosine: '### cosine, linear', linear: '' },
+};
+/** @type {Record<string, string>} */
+const IN_README = { sample: '### Samples' };
 
-/** Returns the names of all settings. */
-const settingKeys = ({ settings }) => objects(settings).flatMap(({ keys }) => keys.map(({ key }) => key));
-
-/** Returns the text of every generated file, from the schema and the current documents. @returns {Record<string, string>} */
-export function generated(schema, document = (path) => readFileSync(join(root, path), 'utf8')) {
+/** Returns the text of every generated file, from the schema and the current documents. @param {Schema} schema @returns {Record<string, string>} */
+export function generated(schema, document = (/** @type {string} */ path) => readFileSync(join(root, path), 'utf8')) {
   const sides = sidesOfCodes();
+  const all = objects(schema);
+  let [settingsMd, readmeMd] = [document('crate/SETTINGS.md'), document('web/README.md')];
+  for (const { of, tag, keys } of all) {
+    const heading = IN_SETTINGS[tag ?? of] ?? (tag && `### ${tag}`);
+    if (heading) settingsMd = withTable(settingsMd, heading, tableOf(keys, false));
+    if (IN_README[of]) readmeMd = withTable(readmeMd, IN_README[of], tableOf(keys, true));
+  }
+  const names = all.flatMap(({ keys }) => keys.map(({ key }) => key));
   return {
-    [`${GENERATED}/codes.ts`]: codesTs(schema, sides, HEADER),
-    [`${GENERATED}/page-codes.ts`]: pageCodesTs(schema, sides, HEADER),
-    [`${GENERATED}/worker-codes.ts`]: workerCodesTs(schema, sides, settingKeys(schema), HEADER),
+    [`${GENERATED}/codes.ts`]: HEADER + codesTs(schema, sides),
+    [`${GENERATED}/page-codes.ts`]: HEADER + pageCodesTs(schema, sides),
+    [`${GENERATED}/worker-codes.ts`]: HEADER + workerCodesTs(schema, sides, names),
     'web/ERRORS.md': errorsMd(schema),
-    [`${GENERATED}/exports.ts`]: exportsTs(schema, HEADER),
-    [`${GENERATED}/settings.ts`]: settingsTs(schema),
-    [`${GENERATED}/rules.ts`]: rulesTs(schema),
-    [`${GENERATED}/kinds.ts`]: kindsTs(schema),
+    [`${GENERATED}/exports.ts`]: HEADER + exportsTs(schema),
+    [`${GENERATED}/settings.ts`]: settingsTs(all),
+    [`${GENERATED}/rules.ts`]: rulesTs(all),
+    [`${GENERATED}/kinds.ts`]: kindsTs(all),
     [`${GENERATED}/reports.ts`]: reportsTs(schema),
-    'crate/SETTINGS.md': settingsMd(document('crate/SETTINGS.md'), schema),
-    'web/README.md': readmeMd(document('web/README.md'), schema),
+    'crate/SETTINGS.md': settingsMd,
+    'web/README.md': readmeMd,
   };
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   await run('cargo', ['build', '--workspace', '--bins', '--locked']);
-  const printed = await read(join(environment.CARGO_TARGET_DIR, 'debug', 'tabtune-dev'), ['schema']);
+  const printed = await read(programIn(environment.CARGO_TARGET_DIR, 'tabtune-dev'), ['schema']);
   if (printed === undefined) throw new Error('tabtune-dev printed no schema');
   writeFileSync(join(root, SCHEMA), `${printed}\n`);
   for (const [path, text] of Object.entries(generated(JSON.parse(printed)))) writeFileSync(join(root, path), text);

@@ -1,33 +1,38 @@
-// The table of error codes in TypeScript and as a document.
+// The table of error codes in TypeScript and as a document, and the formats of exports.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-
 import { root } from './toolchain.mjs';
 
-const quoted = (word) => `'${word}'`;
-/** Returns a row of a table of a document. */
+/**
+ * @typedef {{ word: string, class: string, raiser: string, sentence: string, hint: string }} Code
+ * @typedef {{ codes: Code[], classes: string[] }} Codes
+ * @typedef {'both' | 'page' | 'worker'} Side
+ * @typedef {(code: Code) => Side} Sides
+ * @typedef {{ word: string, about: string, ending: string, adapter: boolean, options: string[] }} Format
+ */
+
+/** @param {string} text */
+export const quoted = (text) => (text.includes("'") ? JSON.stringify(text) : `'${text}'`);
+/** Returns a row of a table of a document. @param {string[]} cells */
 export const row = (cells) => `| ${cells.join(' | ')} |`;
-/** Returns text for a cell of a table. */
+/** Returns text for a cell of a table. @param {string} text */
 export const inTable = (text) => text.replaceAll('\n', ' ').replaceAll('|', '\\|').replace(/\.$/, '');
 
-/** Returns the row of a code: `first`, the sentence, and what to do where the table says it. */
+/** Returns the row of a code: `first`, the sentence, and what to do where the table says it. @param {Code} code @param {string[]} first */
 const rowOf = ({ word, sentence, hint }, ...first) =>
-  `  ${quotedText(word)}: [${[...first, sentence, ...(hint === '' ? [] : [hint])].map(quotedText).join(', ')}],\n`;
-const quotedText = (text) => (text.includes("'") ? JSON.stringify(text) : `'${text}'`);
+  `  ${quoted(word)}: [${[...first, sentence, ...(hint === '' ? [] : [hint])].map(quoted).join(', ')}],\n`;
 
-/** Returns the TypeScript of these folders of the package. */
-const sourcesIn = (...folders) =>
-  folders
-    .flatMap((folder) =>
-      readdirSync(join(root, 'web/src', folder), { recursive: true, encoding: 'utf8' })
-        .filter((name) => name.endsWith('.ts') && !name.startsWith('generated'))
-        .map((name) => readFileSync(join(root, 'web/src', folder, name), 'utf8')),
-    )
+/** Returns the TypeScript of a folder of the package. @param {string} folder */
+const sourcesIn = (folder) =>
+  readdirSync(join(root, 'web/src', folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && !name.startsWith('generated'))
+    .map((name) => readFileSync(join(root, 'web/src', folder, name), 'utf8'))
     .join('');
 
 /**
  * Returns a function that says which of the package's scripts needs a code: the worker speaks for the core too, and the page also compares codes that it
  * does not raise.
+ * @returns {Sides}
  */
 export function sidesOfCodes() {
   const [page, worker, both] = [sourcesIn('page'), sourcesIn('worker'), sourcesIn('protocol')];
@@ -39,19 +44,15 @@ export function sidesOfCodes() {
   };
 }
 
-const SATISFIES = 'as const satisfies Readonly<Record<string, CodeRow>>';
-/** Returns the rows of the codes that one script alone needs, or both of them; `sides` says which. */
-const rowsOf = ({ codes }, sides, of) =>
-  codes
-    .filter((code) => code.raiser !== 'core' && sides(code) === of)
-    .map((code) => rowOf(code, code.class))
-    .join('');
+/** Returns the table of the codes that one script alone needs, or both of them; `sides` says which. @param {string} name @param {Codes} codes @param {Sides} sides @param {Side} of */
+function tableOf(name, { codes }, sides, of) {
+  const rows = codes.filter((code) => code.raiser !== 'core' && sides(code) === of).map((code) => rowOf(code, code.class));
+  return `export const ${name} = {\n${rows.join('')}} as const satisfies Readonly<Record<string, CodeRow>>;\n`;
+}
 
-/** Returns the module with the classes of failures, and with the codes that both scripts of the package raise. */
-export function codesTs(schema, sides, header) {
-  const list = schema.classes.map((each) => `  ${quoted(each)},\n`);
-  return `${header}/** Every class of failure. The names are never changed; \`detail.code\` has the exact reason. */
-export const ERROR_CODES = [\n${list.join('')}] as const;
+/** Returns the module with the classes of failures, and with the codes that both scripts of the package raise. @param {Codes} schema @param {Sides} sides */
+export const codesTs = (schema, sides) => `/** Every class of failure. The names are never changed; \`detail.code\` has the exact reason. */
+export const ERROR_CODES = [\n${schema.classes.map((each) => `  ${quoted(each)},\n`).join('')}] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /** Sentence of a code with places for its values, and what to do; how it is filled is written in crate/src/error/sentence.rs. */
@@ -60,48 +61,47 @@ export type Row = readonly [sentence: string, hint?: string];
 export type CodeRow = readonly [of: ErrorCode | 'WARNING' | undefined, ...Row];
 
 /** The dotted words that both the page and the worker raise. */
-export const CODES = {\n${rowsOf(schema, sides, 'both')}} ${SATISFIES};
-`;
-}
+${tableOf('CODES', schema, sides, 'both')}`;
 
-/** Returns the module with the codes that the page alone raises. */
-export const pageCodesTs = (schema, sides, header) => `${header}import type { CodeRow } from './codes.js';
+/** Returns the module with the codes that the page alone raises. @param {Codes} schema @param {Sides} sides */
+export const pageCodesTs = (schema, sides) => `import type { CodeRow } from './codes.js';
 
 /** The dotted words that the page alone raises. */
-export const PAGE_CODES = {\n${rowsOf(schema, sides, 'page')}} ${SATISFIES};
-`;
+${tableOf('PAGE_CODES', schema, sides, 'page')}`;
 
-/** Returns the module with the codes of the worker: those that it alone raises, the core's, and the settings that the core's may name. */
-export function workerCodesTs(schema, sides, keys, header) {
-  // Settings have another case in TypeScript.
-  const names = [...new Set(keys)].filter((key) => key.includes('_')).sort();
-  const rows = schema.codes.filter(({ raiser }) => raiser === 'core').map((code) => rowOf(code));
-  return `${header}import type { CodeRow, Row } from './codes.js';
+/**
+ * Returns the module with the codes of the worker: those that it alone raises, the core's, and the settings that the core's may name, which have another
+ * case in TypeScript.
+ * @param {Codes} schema @param {Sides} sides @param {string[]} keys
+ */
+export const workerCodesTs = (schema, sides, keys) => `import type { CodeRow, Row } from './codes.js';
 
 /** The dotted words that the worker's TypeScript alone raises. */
-export const WORKER_CODES = {\n${rowsOf(schema, sides, 'worker')}} ${SATISFIES};
-
+${tableOf('WORKER_CODES', schema, sides, 'worker')}
 /** Sentences of the codes that the core alone raises. */
-export const CORE_SENTENCES: Readonly<Record<string, Row>> = {\n${rows.join('')}};
+export const CORE_SENTENCES: Readonly<Record<string, Row>> = {
+${schema.codes
+  .filter(({ raiser }) => raiser === 'core')
+  .map((code) => rowOf(code))
+  .join('')}};
 
 /** Settings whose names have several words, as the core writes them. */
-export const SETTINGS = '${names.join(' ')}';
+export const SETTINGS = '${[...new Set(keys)]
+  .filter((key) => key.includes('_'))
+  .sort()
+  .join(' ')}';
 `;
-}
 
-/** Returns the document of all codes. */
+/** Returns the document of all codes. @param {Codes} schema */
 export function errorsMd({ codes }) {
-  const said = (text) =>
+  const said = (/** @type {string} */ text) =>
     inTable(text)
       .replaceAll('<', '&lt;')
-      .replace(/(?<!\.)$/, text.endsWith('}') ? '' : '.');
+      .replace(/(?<!\.)$/, text === '' || text.endsWith('}') ? '' : '.');
   const rows = codes.map(({ word, class: of, sentence, hint }) =>
-    row([`\`${word}\``, of === 'WARNING' ? 'warning' : `\`${of}\``, said(sentence), hint === '' ? '' : said(hint)]),
+    row([`\`${word}\``, of === 'WARNING' ? 'warning' : `\`${of}\``, said(sentence), said(hint)]),
   );
-  return `${ERRORS_HEAD}\n${[row(['code', 'class', 'sentence', 'what to do']), '|---|---|---|---|', ...rows].join('\n')}\n`;
-}
-
-const ERRORS_HEAD = `<!-- Made by npm run generate; not for editing. -->
+  return `<!-- Made by npm run generate; not for editing. -->
 # Errors and warnings
 
 Every dotted code, its class and its sentence, which \`TabtuneError.message\`, the \`message\` of a warning and the
@@ -109,4 +109,31 @@ terminal have. A code is in \`detail.code\` of an error, in \`code\` of a warnin
 terminal; it is never renamed. Places in braces are filled with values of the occurrence; text in brackets is left out
 where it has none, and of several texts the first that has its values is taken. The code that finds a fault may give
 other advice than the table.
+
+${[row(['code', 'class', 'sentence', 'what to do']), '|---|---|---|---|', ...rows].join('\n')}
 `;
+}
+
+/** Returns the module with the formats of exports. @param {{ exports: Format[] }} schema */
+export function exportsTs({ exports }) {
+  const camel = (/** @type {string} */ key) => key.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
+  const rows = exports.map(({ word, about, ending, adapter, options }) => {
+    const own = options.map((key) => quoted(camel(key))).join(', ');
+    return `  ${/-/.test(word) ? quoted(word) : word}: { about: ${quoted(about)}, ending: ${quoted(ending)}, adapter: ${adapter}, options: [${own}] },\n`;
+  });
+  const all = [...new Set(exports.flatMap(({ options }) => options.map(camel)))].sort();
+  return `/** Words of the formats of exports. */
+export const EXPORT_WORDS = [${exports.map(({ word }) => quoted(word)).join(', ')}] as const;
+export type ExportFormat = (typeof EXPORT_WORDS)[number];
+
+/** Options of exports that only some formats have. */
+export type OwnExportOption = ${all.map(quoted).join(' | ')};
+
+/**
+ * Formats of exports: a description, the ending of the one file (empty for a folder), whether it is the format of a trained adapter alone, and the
+ * options that it has and not all formats have.
+ */
+export const EXPORT_FORMATS: Readonly<Record<ExportFormat, { about: string; ending: string; adapter: boolean; options: readonly OwnExportOption[] }>> = {
+${rows.join('')}};
+`;
+}
