@@ -52,7 +52,7 @@ function main(args) {
 
 try {
   process.exitCode = main(process.argv.slice(2));
-} catch (error) {
+} catch (/** @type {any} */ error) {
   console.error(`blocks: ${error.message}`);
   process.exitCode = 1;
 }

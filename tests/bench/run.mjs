@@ -128,7 +128,7 @@ async function measure(size, browser, site) {
       console.log(
         `${size} ${name}: first step ${(first.firstStepMs / 1000).toFixed(2)} s, loss ${first.losses[0].toFixed(6)}, ${first.params} parameters`,
       );
-    } catch (error) {
+    } catch (/** @type {any} */ error) {
       console.log(`${size} ${name}: ${error.message}\n${record.errors.join('\n')}`);
       subjects.push(Object.assign(subject, { failed: error.message.split('\n')[0] }));
     }

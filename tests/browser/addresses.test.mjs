@@ -134,7 +134,7 @@ test('downloads are the file or are refused, and a Request is sent as it is', as
           try {
             const report = await digest(data);
             return [report.digest === truth ? 'loaded' : 'other bytes', ...report.warnings.map(({ code }) => code)].join(', ');
-          } catch (thrown) {
+          } catch (/** @type {any} */ thrown) {
             return thrown instanceof tabtune.TabtuneError ? (thrown.detail.code ?? thrown.code) : `raw: ${thrown}`;
           }
         };

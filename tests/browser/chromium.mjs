@@ -39,8 +39,7 @@ function processes() {
 export class Browser {
   #profile;
   #ownsProfile;
-  /** @type {import('playwright-core').BrowserContext} */
-  #context;
+  #context = /** @type {import('playwright-core').BrowserContext} */ (/** @type {unknown} */ (undefined));
   #flags;
 
   /**

@@ -96,7 +96,7 @@ if (process.argv[1]?.endsWith('lora.mjs')) {
         const { ok, worst, measure, storage, digest } = stored;
         const same = digest === decoded.digest;
         Object.assign(line, { ok: ok && decoded.ok && same, error: worst, bound: 1, measure, storage, digest, same });
-      } catch (error) {
+      } catch (/** @type {any} */ error) {
         // A case that needs a feature and is refused by its name was not to be computed.
         Object.assign(line, test.feature ? { skipped: error.message.split('\n')[0] } : { ok: false, message: error.message });
       }

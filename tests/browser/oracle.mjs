@@ -102,7 +102,7 @@ try {
         test,
         await page.evaluate(runCase, { test, files: filesOf(test.model), adapter: test.lora && filesOf(test.lora), text }),
       );
-    } catch (error) {
+    } catch (/** @type {any} */ error) {
       result = { ok: false, message: error.message };
     }
     await page.close();

@@ -121,7 +121,7 @@ test('packed: the program compiles against the types of the package', () => {
       libraries,
       'main.ts',
     ]);
-  } catch (thrown) {
+  } catch (/** @type {any} */ thrown) {
     assert.fail(thrown.stdout);
   } finally {
     rmSync(join(app, 'main.ts'));

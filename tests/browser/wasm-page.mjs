@@ -148,7 +148,7 @@ export async function together(count, config) {
       const { completedSteps, reports } = await session.step();
       losses.push(...reports.map(({ loss }) => loss));
       most = Math.max(most, completedSteps - losses.length);
-    } catch ({ kind, tensor, step }) {
+    } catch (/** @type {any} */ { kind, tensor, step }) {
       refused = { kind, tensor, step };
     }
   }

@@ -168,7 +168,7 @@ try {
   console.log(`\n${text}`);
   if (values.out) writeFileSync(values.out, `${text}\n`);
   process.exitCode = good ? 0 : 1;
-} catch (error) {
+} catch (/** @type {any} */ error) {
   console.error(`cold: ${error.message}`);
   process.exitCode = 1;
 } finally {

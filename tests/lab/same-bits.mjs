@@ -213,7 +213,7 @@ async function main(ref, ...words) {
 
 try {
   process.exitCode = await main(...process.argv.slice(2));
-} catch (error) {
+} catch (/** @type {any} */ error) {
   console.error(`same-bits: ${error.message}`);
   process.exitCode = 1;
 }

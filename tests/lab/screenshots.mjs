@@ -67,7 +67,7 @@ async function main() {
 
 try {
   await main();
-} catch (error) {
+} catch (/** @type {any} */ error) {
   console.error(`screenshots: ${error.message}`);
   process.exitCode = 1;
 }

@@ -130,10 +130,8 @@ export const FOLDERS = { '/dist/': process.env.TABTUNE_DIST || built.package, '/
 /** @typedef {{ flags?: string[], profile?: string, folders?: Record<string, string> }} ArenaOptions */
 
 export class Arena {
-  /** @type {Awaited<ReturnType<typeof serve>>} */
-  site;
-  /** @type {Browser} */
-  browser;
+  site = /** @type {Awaited<ReturnType<typeof serve>>} */ (/** @type {unknown} */ (undefined));
+  browser = /** @type {Browser} */ (/** @type {unknown} */ (undefined));
 
   /**
    * Starts an arena; `folders` are served in addition to the package and the page's module.

@@ -2,6 +2,7 @@
 
 /** Numbers of mulberry32 from a seed. */
 export class Chance {
+  /** @param {number} seed */
   constructor(seed) {
     this.seed = seed;
   }
@@ -14,6 +15,7 @@ export class Chance {
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
   }
 
+  /** @param {number} n */
   below(n) {
     return Math.floor(this.next() * n);
   }

@@ -41,7 +41,7 @@ async function trained({ template, row, length }, folder) {
   ];
   try {
     await called(binary, ['train', '--model', model, '--data', data, '--out', out, '--json', ...settings], { maxBuffer: 64 << 20 });
-  } catch (error) {
+  } catch (/** @type {any} */ error) {
     if (error.signal || !(error.code > 0 && error.code < 100)) throw new Error(`tabtune broke off: ${error.message}`, { cause: error });
     return { refusal: error.stderr.trim() || error.stdout.trim() };
   }

@@ -99,7 +99,7 @@ export async function crossing(_, tally, { short }) {
           ...(returned.failed ? [returned.failed] : differences('back in the browser', returned, { from: 3, losses: made.losses })),
         );
         tally.add(fault, wrong);
-      } catch (error) {
+      } catch (/** @type {any} */ error) {
         tally.add(fault, [error.message.slice(0, 400)]);
       }
     }

@@ -61,7 +61,7 @@ async function lose(arena, tally, truth, fault, work, argument, outside) {
         ),
       );
       tally.add(fault, wrong, told.ms, SEEN_MS);
-    } catch (error) {
+    } catch (/** @type {any} */ error) {
       tally.add(fault, [...wrong, error.message.split('\n')[0]], 0);
     }
   });

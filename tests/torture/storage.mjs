@@ -181,7 +181,7 @@ function fill(folder, left) {
   };
   try {
     for (let bytes = free(); bytes > 0; bytes = free()) writeSync(file, Buffer.alloc(Math.min(bytes, MIB)));
-  } catch (error) {
+  } catch (/** @type {any} */ error) {
     // The browser used up the rest.
     if (error.code !== 'ENOSPC') throw error;
   } finally {

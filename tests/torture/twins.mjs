@@ -156,7 +156,7 @@ function args({ model, adapter }, { format = 'safetensors', type, dtype, encodin
 async function natively(binary, to, given) {
   try {
     await promisify(execFile)(binary, given);
-  } catch ({ stdout, stderr }) {
+  } catch (/** @type {any} */ { stdout, stderr }) {
     return { refused: JSON.parse((stdout || stderr).trim().split('\n').at(-1)).error.code };
   }
   const paths = statSync(to).isDirectory() ? readdirSync(to).map((name) => join(to, name)) : [to, `${to}.receipt.json`];

@@ -70,7 +70,7 @@ export class Tabtune {
         .split('\n')
         .filter(Boolean)
         .map((line) => JSON.parse(line));
-    } catch (error) {
+    } catch (/** @type {any} */ error) {
       throw new Error(`tabtune ${command} ${args.join(' ')}: ${error.stdout || error.message}`);
     }
   }

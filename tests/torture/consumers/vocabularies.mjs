@@ -17,7 +17,7 @@ async function own(tabtune, work, path, at) {
       json('tokenizer_config.json'),
     ];
     return { ids, ends: [ends].flat(), bos, begins: settings.add_bos_token };
-  } catch (error) {
+  } catch (/** @type {any} */ error) {
     return { refused: String(error.message) };
   }
 }

@@ -20,6 +20,7 @@ export function sequences(count, chance, disposes) {
   return [...seen.values()];
 }
 
+/** @param {Promise<unknown>} promise */
 const within = (promise, millis = LIMIT_MILLIS) =>
   Promise.race([promise, new Promise((done) => setTimeout(() => done('no outcome'), millis))]);
 /** Lets everything happen that has become possible. */
@@ -35,7 +36,7 @@ export async function play(trainer, sequence, generation, lossOf) {
   /** @type {string[]} */
   const wrong = [];
   let steps = 0;
-  const watch = ({ detail }) => {
+  const watch = (/** @type {any} */ { detail }) => {
     steps += 1;
     const must = lossOf(detail.step);
     // A fast machine makes more steps than the unbroken run has.
@@ -48,7 +49,7 @@ export async function play(trainer, sequence, generation, lossOf) {
       for await (const event of trainer.run({ signal: controller.signal })) void event;
       return 'ok';
     } catch (thrown) {
-      return thrown.code ?? String(thrown);
+      return /** @type {any} */ (thrown).code ?? String(thrown);
     }
   })();
   const run = { state: 'running', over: false, ends: /** @type {string[]} */ ([]) };
@@ -62,6 +63,7 @@ export async function play(trainer, sequence, generation, lossOf) {
   let stops = 0;
   const pending = [];
 
+  /** @type {Record<string, () => any>} */
   const calls = {
     pause: () => trainer.pause(),
     resume: () => trainer.resume(),
@@ -77,8 +79,8 @@ export async function play(trainer, sequence, generation, lossOf) {
     load: () => trainer.checkpoints.load(generation),
     dispose: () => trainer.dispose(),
   };
-  const isAlone = (call) => call === 'step' || call === 'load';
-  const expected = (call) => {
+  const isAlone = (/** @type {string} */ call) => call === 'step' || call === 'load';
+  const expected = (/** @type {string} */ call) => {
     if (call === 'pause' || call === 'resume' || call === 'abort' || call === 'dispose') return 'ok';
     if (disposed) return 'ABORTED';
     return isAlone(call) && (run.state === 'running' || alone > 0) ? 'BUSY' : 'ok';
@@ -90,7 +92,7 @@ export async function play(trainer, sequence, generation, lossOf) {
     if (goesAlone) alone += 1;
     const before = stops;
     if (call === 'stop' && !disposed) stops += 1;
-    const outcome = Promise.resolve(calls[call]()).then(
+    const outcome = Promise.resolve(calls[call]?.()).then(
       (value) => ({ is: 'ok', value }),
       (thrown) => ({ is: thrown.code ?? String(thrown), value: undefined }),
     );

@@ -149,10 +149,14 @@ if (typeof GPUAdapter !== 'undefined') {
     counts.mostBytes = Math.max(counts.mostBytes, counts.bytes);
     return buffer;
   });
-  wrap(GPUBuffer, 'destroy', function (original) {
-    gone(keys.get(this));
-    return original();
-  });
+  wrap(
+    GPUBuffer,
+    'destroy',
+    /** @this {GPUBuffer} */ function (original) {
+      gone(keys.get(this));
+      return original();
+    },
+  );
 }
 
 for (const name of ['instantiate', 'instantiateStreaming']) {
@@ -178,14 +182,18 @@ wrap(SubtleCrypto, 'digest', (original, algorithm, bytes) => {
   counts.hashed += bytes.byteLength;
   return original(algorithm, bytes);
 });
-wrap(IDBObjectStore, 'put', function (original, ...given) {
-  if (this.name === 'chunks') {
-    counts.puts++;
-    counts.stored += given[0]?.byteLength ?? 0;
-    passed('put');
-  }
-  return original(...given);
-});
+wrap(
+  IDBObjectStore,
+  'put',
+  /** @this {IDBObjectStore} */ function (original, ...given) {
+    if (this.name === 'chunks') {
+      counts.puts++;
+      counts.stored += given[0]?.byteLength ?? 0;
+      passed('put');
+    }
+    return original(...given);
+  },
+);
 wrap(IDBFactory, 'open', (original, ...given) => {
   const request = original(...given);
   request.addEventListener('success', () => databases.add(request.result));

@@ -43,7 +43,7 @@ export async function settled(promise) {
   const started = now();
   try {
     return { ok: true, value: await promise, ms: now() - started };
-  } catch (error) {
+  } catch (/** @type {any} */ error) {
     return {
       ok: false,
       name: error.name,
