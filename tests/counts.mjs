@@ -25,17 +25,20 @@ export const reported = (path, code, read) =>
   existsSync(path) ? settle(read(JSON.parse(readFileSync(path, 'utf8'))), code) : { passed: 0, failed: 1 };
 
 /**
- * Runs jobs in their order, so many at a time, and returns their results.
+ * Runs jobs in their order, so many at a time, and returns their results; `ended` is called with the number of those that have ended.
  * @template T
- * @param {number} count @param {(() => Promise<T>)[]} jobs @returns {Promise<T[]>}
+ * @param {number} limit @param {(() => Promise<T>)[]} jobs @param {(count: number) => void} [ended] @returns {Promise<T[]>}
  */
-export async function atOnce(count, jobs) {
+export async function atOnce(limit, jobs, ended) {
   /** @type {T[]} */
   const results = [];
-  const queue = jobs.entries();
+  const queue = jobs.values();
   const work = async () => {
-    for (const [index, job] of queue) results[index] = await job();
+    for (const job of queue) {
+      results.push(await job());
+      ended?.(results.length);
+    }
   };
-  await Promise.all(Array.from({ length: count }, work));
+  await Promise.all(Array.from({ length: limit }, work));
   return results;
 }

@@ -2,7 +2,7 @@
 // compiles shaders in one thread, which takes most of the time with an empty shader cache. A process for every test (as cargo-nextest starts them)
 // would open the devices a thousand times.
 import { basename, dirname } from 'node:path';
-import { environment, programIn, read, run } from '../web/toolchain.mjs';
+import { environment, line, programIn, read, run } from '../web/toolchain.mjs';
 import { add, settle } from './counts.mjs';
 
 /** @typedef {{ path: string, folder: string }} Binary @typedef {{ key: string, binary: Binary, tests: string[] }} Group */
@@ -13,11 +13,9 @@ import { add, settle } from './counts.mjs';
  */
 const COMPILED_BY_CLIPPY = { RUSTC_WORKSPACE_WRAPPER: 'clippy-driver' };
 /** Groups of tests that take longest, the slowest at the end: they start first. */
-const SLOWEST = [
-  ...['ops::joint', 'ops::linear', 'ops::packed', 'resume', 'cli::ends', 'data::large', 'fuzz', 'cli::registers', 'optim::kernels'],
-  ...['adapter::packed_widths', 'adapter::inference', 'generate::templates', 'witness', 'fuzz::opening', 'cli::lost_device'],
-  ...['adapter::packed', 'cli::runs', 'ops::budget', 'memory'],
-];
+const SLOWEST = 'ops::joint ops::linear ops::packed resume cli::ends data::large fuzz cli::registers optim::kernels adapter::packed_widths'
+  .concat(' adapter::inference generate::templates witness fuzz::opening cli::lost_device adapter::packed cli::runs ops::budget memory')
+  .split(' ');
 /** Number of tests in a binary above which they run in groups. */
 const LARGE = 20;
 /**
@@ -51,39 +49,36 @@ export async function compileNative(onLine) {
     const { reason, profile, executable, manifest_path: manifest } = JSON.parse(line);
     if (reason === 'compiler-artifact' && profile.test && executable) binaries.push({ path: executable, folder: dirname(manifest) });
   };
-  const args = ['build', '--workspace', '--bins', '--tests', '--locked', '--message-format', 'json-render-diagnostics'];
-  await run('cargo', args, { quiet: true, onLine: take, env: COMPILED_BY_CLIPPY });
+  const command = line`cargo build --workspace --bins --tests --locked --message-format json-render-diagnostics`;
+  await run(...command, { quiet: true, onLine: take, env: COMPILED_BY_CLIPPY });
   return { binaries, warnings: said.some((line) => /^warning\b/.test(line)) ? said : [] };
 }
 
 /** Runs the examples of the documentation. */
 export async function docTests() {
   let result = { passed: 0, failed: 0 };
-  const onLine = (/** @type {string} */ line) => {
-    const [passed = 0, failed = 0] = RESULT.exec(line)?.slice(1).map(Number) ?? [];
+  const onLine = (/** @type {string} */ text) => {
+    const [passed = 0, failed = 0] = RESULT.exec(text)?.slice(1).map(Number) ?? [];
     result = add(result, { passed, failed });
   };
   const env = { ...COMPILED_BY_CLIPPY, REQUIRE_GPU: '1' };
-  const code = await run('cargo', ['test', '--workspace', '--doc', '--locked', '--quiet'], { allowFailure: true, onLine, env });
+  const code = await run(...line`cargo test --workspace --doc --locked --quiet`, { allowFailure: true, onLine, env });
   return settle(result, code);
 }
 
 /** Returns the tests of these binaries in groups, by the module path in their names, `ops::linear`; the slowest first. @param {Binary[]} binaries */
 export async function groupsOf(binaries) {
-  /** @type {Map<string, Group>} */
-  const groups = new Map();
+  /** @type {Group[]} */
+  const groups = [];
   for (const binary of binaries) {
     const listed = await read(binary.path, ['--list', '--format', 'terse']);
     if (listed === undefined) throw new Error(`${binary.path} --list failed`);
     const names = [...listed.matchAll(/^(.+): test$/gm)].map(([, name = '']) => name);
-    for (const name of names) {
-      const key = names.length > LARGE ? name.split('::').slice(0, -1).slice(0, 2).join('::') : basename(binary.folder);
-      const group = groups.get(`${binary.path} ${key}`) ?? { key, binary, tests: [] };
-      group.tests.push(name);
-      groups.set(`${binary.path} ${key}`, group);
-    }
+    const keyOf = (/** @type {string} */ name) =>
+      names.length > LARGE ? name.split('::').slice(0, -1).slice(0, 2).join('::') : basename(binary.folder);
+    for (const key of new Set(names.map(keyOf))) groups.push({ key, binary, tests: names.filter((name) => keyOf(name) === key) });
   }
-  return [...groups.values()].sort((a, b) => SLOWEST.indexOf(b.key) - SLOWEST.indexOf(a.key));
+  return groups.sort((a, b) => SLOWEST.indexOf(b.key) - SLOWEST.indexOf(a.key));
 }
 
 /**

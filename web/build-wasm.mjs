@@ -1,27 +1,24 @@
 // web/core → web/pkg (release) or web/pkg-quick (quick), two builds of which neither replaces the other.
-//   node web/build-wasm.mjs           release: wasm-pack, which calls cargo with link-time optimization and wasm-bindgen; then trap-unreached
-//                                     and wasm-opt -Oz; fails if the result is larger than allowed
-//   node web/build-wasm.mjs quick     only cargo and wasm-bindgen, for trying things out: larger, but built within seconds of a change; it
-//                                     also replays recorded trajectories, for the tests
+//   node web/build-wasm.mjs           release: small, with a limit of its size
+//   node web/build-wasm.mjs quick     for trying things out: larger, but built within seconds of a change; it also replays recorded
+//                                     trajectories, for the tests
 // Each build has its own dependencies: link-time optimization needs bitcode, the quick build machine code. Nothing is done if no input has changed,
 // or if the same inputs were built before: by another checkout, or into a package (`TABTUNE_PACKAGE`: its folder, or an argument for `npm install`).
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { FOLDERS } from './core-kind.mjs';
 import { takePackagedCore } from './packaged-core.mjs';
 import { installTool } from './setup.mjs';
 import { Stages, script } from './stages.mjs';
-import { cacheDir, environment, filesOf, ownTarget, read, root, run } from './toolchain.mjs';
+import { cacheDir, environment, filesOf, line, ownTarget, read, root, run } from './toolchain.mjs';
 
 /** @typedef {keyof typeof FOLDERS} Kind @typedef {(line: string) => void} OnLine */
-const MB = 1_000_000;
-/** Limits of the released core, in bytes of its download. @type {Record<string, number>} */
-const LIMITS = { gzip: 3.5 * MB, brotli: 2.54 * MB };
-const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', 'web/core', 'web/bindgen', 'web/build-wasm.mjs', 'web/quick.toml'];
-const PACKAGE = join('web', 'core');
+/** Limits of the released core, in MB of its download. @type {Record<string, number>} */
+const LIMITS = { gzip: 3.5, brotli: 2.54 };
+const INPUTS = 'Cargo.toml Cargo.lock crate shaders web/core web/bindgen web/build-wasm.mjs web/quick.toml'.split(' ');
 const TARGET = 'wasm32-unknown-unknown';
 /** It only calls cargo and wasm-bindgen. */
 const WASM_PACK = '0.15.1';
@@ -29,12 +26,10 @@ const WASM_PACK = '0.15.1';
  * Functions with similar names are placed next to each other, which makes the download smaller by a hundredth; then names and producers are dropped.
  * A second round finds what the first one laid open: a quarter of a hundredth. The features that rustc emits by default are enabled.
  */
-const WASM_OPT = [
-  ...['-Oz', '--reorder-functions-by-name', '-Oz', '--strip-debug', '--strip-producers'],
-  ...['bulk-memory', 'nontrapping-float-to-int', 'sign-ext', 'mutable-globals', 'reference-types', 'multivalue'].map(
-    (name) => `--enable-${name}`,
-  ),
-];
+const WASM_OPT = '-Oz --reorder-functions-by-name -Oz --strip-debug --strip-producers'
+  .concat(' --enable-bulk-memory --enable-nontrapping-float-to-int --enable-sign-ext --enable-mutable-globals')
+  .concat(' --enable-reference-types --enable-multivalue')
+  .split(' ');
 export const STAGES = { release: 'browser core', quick: 'quick browser core' };
 const STORED_BUILDS = 4;
 const ADVICE = 'mend what the compiler says above and run this again: what was compiled is kept. It needs 3 GB of disk and 4 GB of memory.';
@@ -77,27 +72,27 @@ function currentBuild(kind) {
 /** Returns whether a core of `kind` exists for the inputs of this checkout, so that nothing is compiled. @param {Kind} kind */
 export const coreIsThere = (kind) => currentBuild(kind) !== undefined;
 
-/** Compiles the quick core. A third of it would be names of functions, which every page would load. @param {string} folder @param {OnLine} onLine @param {Promise<unknown>} tools */
-async function compileQuick(folder, onLine, tools) {
-  const options = ['--locked', '--manifest-path', join(PACKAGE, 'Cargo.toml'), '--target', TARGET, '--config', join('web', 'quick.toml')];
-  await run('cargo', ['build', ...options, '--features', 'replay'], { quiet: true, onLine });
-  await tools;
-  const compiled = join(environment.CARGO_TARGET_DIR, TARGET, 'debug', 'tabtune_web.wasm');
-  const made = ['--target', 'web', '--remove-name-section', '--out-dir', folder, '--out-name', 'tabtune'];
-  await run('wasm-bindgen', [...made, compiled], { quiet: true, onLine });
-}
-
-/** Compiles the released core; trap-unreached and wasm-opt read the names of its functions, and wasm-opt drops them. @param {string} folder @param {OnLine} onLine @param {Promise<unknown>} tools */
-async function compileRelease(folder, onLine, tools) {
+/**
+ * Compiles a core into a folder. A third of the quick one would be names of functions, which every page would load; of the released one trap-unreached
+ * and wasm-opt read them, and wasm-opt drops them.
+ * @param {Kind} kind @param {string} folder @param {OnLine} onLine @param {Promise<unknown>} tools
+ */
+async function compile(kind, folder, onLine, tools) {
+  const call = (/** @type {ReturnType<typeof line>} */ [program, args]) => run(program, args, { quiet: true, onLine });
+  if (kind === 'quick') {
+    await call(line`cargo build --locked --manifest-path web/core/Cargo.toml --target ${TARGET} --config web/quick.toml --features replay`);
+    await tools;
+    const compiled = join(environment.CARGO_TARGET_DIR, TARGET, 'debug', 'tabtune_web.wasm');
+    return call(line`wasm-bindgen --target web --remove-name-section --out-dir ${folder} --out-name tabtune ${compiled}`);
+  }
   await tools;
   if ((await read('wasm-pack', ['--version'])) !== `wasm-pack ${WASM_PACK}`)
     await installTool('wasm-pack', WASM_PACK, ['wasm-pack', '--version', WASM_PACK], onLine);
-  const made = ['--no-pack', '--no-gitignore', '--out-dir', folder, '--out-name', 'tabtune'];
-  const options = ['--profile', 'wasm', '--mode', 'no-install', '--target', 'web', ...made, '--', '--locked'];
-  await run('wasm-pack', ['build', PACKAGE, ...options], { quiet: true, onLine });
+  const made = ['--out-dir', folder, '--out-name', 'tabtune'];
+  await call(line`wasm-pack build web/core --profile wasm --mode no-install --target web --no-pack --no-gitignore ${made} -- --locked`);
   const wasm = join(folder, 'tabtune_bg.wasm');
-  await run('trap-unreached', [wasm], { quiet: true, onLine });
-  await run('wasm-opt', [wasm, '-o', wasm, ...WASM_OPT], { quiet: true, onLine });
+  await call(line`trap-unreached ${wasm}`);
+  return call(line`wasm-opt ${wasm} -o ${wasm} ${WASM_OPT}`);
 }
 
 /** Lets the caller of wasm-bindgen's start function request the core's file, so that its bytes can be compared with those of the build. @param {string} glue */
@@ -124,13 +119,11 @@ function sizesOf(kind, wasm) {
   return { raw: wasm.length, gzip: gzipSync(wasm, { level: 9 }).length, brotli: brotliCompressSync(wasm, { params }).length };
 }
 
-/** Returns sizes in words; a size above its limit is an error. @param {Record<string, number>} sizes */
+/** Returns sizes in words; one above its limit is an error. @param {Record<string, number>} sizes */
 function checked(sizes) {
-  for (const [name, limit] of Object.entries(LIMITS))
-    if ((sizes[name] ?? 0) > limit) throw new Error(`tabtune_bg.wasm is ${sizes[name]} bytes as ${name}, the limit is ${limit}`);
-  return Object.entries(sizes)
-    .map(([name, bytes]) => `${name} ${(bytes / MB).toFixed(2)} MB`)
-    .join(', ');
+  const inMb = Object.entries(sizes).map(([name, bytes]) => ({ name, mb: bytes / 1e6, limit: LIMITS[name] ?? Infinity }));
+  for (const { name, mb, limit } of inMb) if (mb > limit) throw new Error(`tabtune_bg.wasm has ${mb} MB as ${name}, the limit is ${limit}`);
+  return inMb.map(({ name, mb }) => `${name} ${mb.toFixed(2)} MB`).join(', ');
 }
 
 /** Builds the folder of `kind` unless it is current. `tools` resolves once wasm-bindgen exists, which may be compiled in the meantime. @param {Kind} kind */
@@ -142,7 +135,7 @@ export async function buildWasm(kind, stages = new Stages([STAGES[kind]]), tools
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
     ownTarget();
-    await (kind === 'release' ? compileRelease(folder, onLine, tools) : compileQuick(folder, onLine, tools));
+    await compile(kind, folder, onLine, tools);
     passFetch(join(folder, 'tabtune.js'));
     const wasm = readFileSync(join(folder, 'tabtune_bg.wasm'));
     const sizes = sizesOf(kind, wasm);
@@ -151,9 +144,9 @@ export async function buildWasm(kind, stages = new Stages([STAGES[kind]]), tools
     writeFileSync(join(folder, 'build.json'), `${JSON.stringify(record, null, 2)}\n`);
     const stored = storeOf(kind, inputs);
     copyBuild(folder, stored);
-    const others = readdirSync(join(stored, '..')).map((name) => join(stored, '..', name));
-    const oldestLast = others.map((path) => ({ path, age: statSync(path).mtimeMs })).sort((a, b) => b.age - a.age);
-    for (const { path } of oldestLast.slice(STORED_BUILDS)) rmSync(path, { recursive: true, force: true });
+    const all = readdirSync(dirname(stored)).map((name) => join(dirname(stored), name));
+    const oldest = all.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs).slice(STORED_BUILDS);
+    for (const path of oldest) rmSync(path, { recursive: true, force: true });
   });
 }
 

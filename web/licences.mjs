@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { environment, filesOf, root } from './toolchain.mjs';
+import { environment, filesOf, line, root } from './toolchain.mjs';
 
 /**
  * A package of others with its licence, as an SPDX expression, and its texts.
@@ -22,7 +22,6 @@ const TAKEN =
   '0BSD, Apache-2.0, Apache-2.0 WITH LLVM-exception, BSD-2-Clause, BSD-3-Clause, BSL-1.0, CC0-1.0, ISC, MIT, MPL-2.0, Unicode-3.0, Unlicense, Zlib';
 /** Licences that are accepted for tools as well, which are not published. */
 const TAKEN_OF_TOOLS = `${TAKEN}, BlueOak-1.0.0, CC-BY-4.0`;
-const MANIFESTS = ['Cargo.toml', 'native-runner/cuda/Cargo.toml'];
 
 const TARGET = 'wasm32-unknown-unknown';
 /** Names of files with a licence or a notice. */
@@ -36,23 +35,17 @@ Where a package comes without a text, the texts of other packages under the same
 const textOf = (path) => readFileSync(join(root, path), 'utf8');
 
 /** Parts that no lock file lists. @returns {Licensed[]} */
-const besides = () => [
-  { name: 'Rust, its standard library', licence: 'MIT OR Apache-2.0', source: 'https://github.com/rust-lang/rust', texts: [] },
-  {
-    name: 'gguf-py, code books of the IQ types',
-    licence: 'MIT',
-    source: 'https://github.com/ggml-org/llama.cpp',
-    texts: [textOf('crate/src/formats/blocks/LICENSE.gguf')],
-  },
-];
+const besides = () => {
+  const books = { name: 'gguf-py, code books of the IQ types', licence: 'MIT', source: 'https://github.com/ggml-org/llama.cpp' };
+  return [
+    { name: 'Rust, its standard library', licence: 'MIT OR Apache-2.0', source: 'https://github.com/rust-lang/rust', texts: [] },
+    { ...books, texts: [textOf('crate/src/formats/blocks/LICENSE.gguf')] },
+  ];
+};
 
-/** @param {string} command @param {string[]} args */
-const outputOf = (command, ...args) =>
-  execFileSync(command, args, { cwd: root, env: environment, encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'inherit'] });
-
-/** Returns the crates of a package or workspace that are compiled, as rows of this format. @param {string} manifest @param {string} format @param {string[]} more */
-const treeOf = (manifest, format, ...more) =>
-  outputOf('cargo', 'tree', '--manifest-path', manifest, '--locked', '--prefix', 'none', '--format', format, ...more).split('\n');
+/** Returns the output of a command. @param {ReturnType<typeof line>} command */
+const outputOf = ([program, args]) =>
+  execFileSync(program, args, { cwd: root, env: environment, encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'inherit'] });
 
 /** The texts of the files with a licence in a folder. @param {string} folder */
 const textsIn = (folder) =>
@@ -63,11 +56,11 @@ const textsIn = (folder) =>
 /** The crates that are compiled into the core, without our own. @returns {Licensed[]} */
 function crates() {
   const manifest = 'web/core/Cargo.toml';
-  const tree = treeOf(manifest, '{p}', '--edges', 'normal', '--target', TARGET);
-  const compiled = new Set(tree.map((line) => line.split(' ').slice(0, 2).join(' ')));
-  const metadata = ['metadata', '--manifest-path', manifest, '--locked', '--format-version', '1', '--filter-platform', TARGET];
+  const tree = outputOf(line`cargo tree --manifest-path ${manifest} --locked --prefix none --format {p} --edges normal --target ${TARGET}`);
+  const compiled = new Set(tree.split('\n').map((row) => row.split(' ').slice(0, 2).join(' ')));
+  const metadata = outputOf(line`cargo metadata --manifest-path ${manifest} --locked --format-version 1 --filter-platform ${TARGET}`);
   /** @type {(Record<'name' | 'version' | 'license' | 'repository' | 'source' | 'manifest_path', string> & { authors: string[] })[]} */
-  const packages = JSON.parse(outputOf('cargo', ...metadata)).packages;
+  const packages = JSON.parse(metadata).packages;
   return packages
     .filter(({ name, version, source }) => source !== null && compiled.has(`${name} v${version}`))
     .map(({ name, version, license, repository, authors, manifest_path: file }) => ({
@@ -79,10 +72,7 @@ function crates() {
     }));
 }
 
-/**
- * The packages of package-lock.json by their paths.
- * @returns {Map<string, { version: string, license: string, dependencies?: Record<string, string> }>}
- */
+/** The packages of package-lock.json by paths. @returns {Map<string, { version: string, license: string, dependencies?: Record<string, string> }>} */
 const lockedPackages = () => new Map(Object.entries(JSON.parse(textOf('package-lock.json')).packages));
 
 /** The npm packages that TypeScript below `folders` imports, and those that these depend on. @param {string[]} folders @returns {Licensed[]} */
@@ -105,13 +95,12 @@ export function npmPackages(folders) {
 
 /** One text of packages and their licences, in which each wording is there once. @param {Licensed[]} packages */
 export function listed(packages) {
-  /** @type {Map<string, { number: number, text: string }>} */
+  /** Texts by their words, each as it was found first. @type {Map<string, string>} */
   const wordings = new Map();
   const numberOf = (/** @type {string} */ text) => {
-    const key = text.replaceAll(/\s+/g, ' ').trim();
-    const found = wordings.get(key) ?? { number: wordings.size + 1, text: text.replaceAll('\r\n', '\n').trim() };
-    wordings.set(key, found);
-    return found.number;
+    const words = text.replaceAll(/\s+/g, ' ').trim();
+    if (!wordings.has(words)) wordings.set(words, text.replaceAll('\r\n', '\n').trim());
+    return [...wordings.keys()].indexOf(words) + 1;
   };
   const lines = packages.map(({ name, licence, source, authors = [], texts }) => {
     const by = authors.length > 0 ? `; authors: ${authors.join(', ')}` : '';
@@ -119,7 +108,7 @@ export function listed(packages) {
     return `${name}: ${licence}; ${where}${source ? `; ${source}` : ''}`;
   });
   const rule = '-'.repeat(80);
-  const texts = [...wordings.values()].map(({ number, text }) => `\n${rule}\nText ${number}\n${rule}\n\n${text}\n`);
+  const texts = [...wordings.values()].map((text, index) => `\n${rule}\nText ${index + 1}\n${rule}\n\n${text}\n`);
   return `${lines.join('\n')}\n${texts.join('')}`;
 }
 
@@ -127,36 +116,37 @@ export function listed(packages) {
 export const notices = (folders) => HEAD + listed([...npmPackages(folders), ...besides(), ...crates()]);
 
 /**
- * Reports the packages whose licence is not taken: every part of an SPDX expression has to leave a choice. Old packages write a slash for OR.
- * @param {string} where @param {(readonly [name: string, licence: string])[]} packages
+ * Reports the packages, as rows `name|licence`, whose licence is not taken: every part of an SPDX expression has to leave a choice. Old packages write a
+ * slash for OR.
+ * @param {string} where @param {string[]} rows
  */
-function judge(where, packages, taken = TAKEN) {
-  const accepted = taken.split(', ');
-  const isTaken = (/** @type {string} */ part) => part.split(/\bOR\b/).some((name) => accepted.includes(name.trim()));
-  const parts = (licence = '') =>
-    licence
-      .replaceAll('/', ' OR ')
-      .replaceAll(/[()]/g, '')
-      .split(/\bAND\b/);
-  const wrong = packages.filter(([, licence]) => !parts(licence).every(isTaken));
+function judge(where, rows, taken = TAKEN) {
+  const isTaken = (/** @type {string} */ part) => part.split(/\bOR\b|\//).some((name) => taken.split(', ').includes(name.trim()));
+  const packages = [...new Map(rows.map((row) => /** @type {[string, string]} */ (row.split('|'))))];
+  const wrong = packages.filter(
+    ([, licence]) =>
+      !licence
+        .replaceAll(/[()]/g, '')
+        .split(/\bAND\b/)
+        .every(isTaken),
+  );
   for (const [name, licence] of wrong) console.error(`${where}: ${name}: expected a licence of ${taken}, found ${licence || 'none'}`);
   console.log(`${where}: licences of ${packages.length} packages, ${wrong.length} not taken`);
   if (wrong.length > 0) process.exitCode = 1;
 }
 
 function check() {
-  const host = /^host: (.*)$/m.exec(outputOf('rustc', '-vV'))?.[1] ?? '';
-  for (const manifest of MANIFESTS) {
-    const rows = treeOf(manifest, '{p}|{l}|', '--workspace', '--edges', 'normal,build', '--target', host, '--target', TARGET);
-    const licences = new Map(rows.filter(Boolean).map((row) => /** @type {[string, string]} */ (row.split('|'))));
-    judge(manifest, [...licences]);
+  const host = /^host: (.*)$/m.exec(outputOf(line`rustc -vV`))?.[1] ?? '';
+  const tree =
+    line`tree --workspace --locked --prefix none --format {p}|{l}| --edges normal,build --target ${host} --target ${TARGET}`.flat();
+  for (const manifest of ['Cargo.toml', 'native-runner/cuda/Cargo.toml']) {
+    const rows = outputOf(line`cargo ${tree} --manifest-path ${manifest}`).split('\n');
+    judge(manifest, rows.filter(Boolean));
   }
-  const tools = [...lockedPackages()].filter(([path]) => path !== '').map(([path, { license }]) => /** @type {const} */ ([path, license]));
+  const published = npmPackages(PAGE).map(({ name, licence }) => `${name}|${licence}`);
+  judge('npm packages in package and page', published);
+  const tools = [...lockedPackages()].filter(([path]) => path !== '').map(([path, { license }]) => `${path}|${license ?? ''}`);
   judge('package-lock.json', tools, TAKEN_OF_TOOLS);
-  judge(
-    'npm packages in package and page',
-    npmPackages(PAGE).map(({ name, licence }) => [name, licence]),
-  );
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {

@@ -4,21 +4,13 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { root } from './toolchain.mjs';
+import { line, root } from './toolchain.mjs';
 
 /** Installs the package that `TABTUNE_PACKAGE` names below a folder: a folder, a tarball or a version. @param {string} named @param {string} place */
 function installed(named, place) {
-  const args = [
-    'install',
-    '--prefix',
-    place,
-    '--no-save',
-    '--ignore-scripts',
-    '--no-fund',
-    '--no-audit',
-    existsSync(named) ? resolve(named) : named,
-  ];
-  const { status, error, stderr } = spawnSync('npm', args, { cwd: root, encoding: 'utf8' });
+  const [npm, args] =
+    line`npm install --prefix ${place} --no-save --ignore-scripts --no-fund --no-audit ${existsSync(named) ? resolve(named) : named}`;
+  const { status, error, stderr } = spawnSync(npm, args, { cwd: root, encoding: 'utf8' });
   if (status !== 0) throw new Error(`TABTUNE_PACKAGE: npm ${args.join(' ')}: ${error?.message ?? stderr.trim()}`);
 }
 
@@ -33,7 +25,6 @@ export function takePackagedCore(inputs, folder) {
   try {
     if (named) installed(named, place);
     const dist = join(named ? place : root, 'node_modules', 'tabtune', 'dist');
-    // The files that accompany the module, which the package contains for this purpose.
     const record = join(dist, 'core', 'build.json');
     const recorded = existsSync(record) ? JSON.parse(readFileSync(record, 'utf8')) : undefined;
     if (recorded?.inputs !== inputs) {

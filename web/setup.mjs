@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Stages, script } from './stages.mjs';
-import { cacheDir, filesOf, findChromium, findCommand, ownTarget, read, root, run, toolsDir } from './toolchain.mjs';
+import { cacheDir, filesOf, findChromium, findCommand, line, ownTarget, read, root, run, toolsDir } from './toolchain.mjs';
 
 const [NODE, RUST] = ['20.19', '1.95'];
 const TARGET = 'wasm32-unknown-unknown';
@@ -38,7 +38,7 @@ export async function setupCompiler() {
   const sysroot = await read('rustc', ['--print', 'sysroot']);
   if (sysroot === undefined || !existsSync(join(sysroot, 'lib', 'rustlib', TARGET))) {
     if (!findCommand('rustup')) throw new Error(`The Rust target ${TARGET} is missing and there is no rustup to add it`);
-    await run('rustup', ['target', 'add', TARGET]);
+    await run(...line`rustup target add ${TARGET}`);
   }
   ownTarget();
 }
@@ -51,7 +51,7 @@ export async function setupCompiler() {
 export async function installTool(name, version, from, onLine) {
   mkdirSync(toolsDir, { recursive: true });
   const env = { CARGO_TARGET_DIR: join(cacheDir, 'tools-target'), CARGO_PROFILE_DEV_DEBUG: '0' };
-  await run('cargo', ['install', ...from, '--locked', '--root', toolsDir, '--force', '--debug'], { quiet: true, onLine, env });
+  await run(...line`cargo install ${from} --locked --root ${toolsDir} --force --debug`, { quiet: true, onLine, env });
   const found = await versionOf(name);
   if (found !== version) throw new Error(`${name}: expected version ${version}, found ${found ?? 'none'}`);
 }
@@ -75,7 +75,7 @@ function installPackages(stages) {
   const advice = 'check that the npm registry can be reached (npm ping), and run this again.';
   const stamp = join(root, 'node_modules', '.tabtune-lock');
   return oncePer(stages, 'npm packages', [join(root, 'package-lock.json')], stamp, advice, (onLine) =>
-    run('npm', ['ci', '--no-fund', '--no-audit'], { quiet: true, onLine }),
+    run(...line`npm ci --no-fund --no-audit`, { quiet: true, onLine }),
   );
 }
 
@@ -102,8 +102,8 @@ async function installSystemPackages(stages) {
   await stages.run('browser and driver', byHand, async (onLine) => {
     if (!apt || process.getuid?.() !== 0) throw new Error(`the tests need ${missing.join(', ')}`);
     const options = { env: { DEBIAN_FRONTEND: 'noninteractive' }, quiet: true, onLine };
-    await run(apt, ['update', '-q'], { ...options, allowFailure: true });
-    await run(apt, ['install', '-y', '-q', '--no-install-recommends', ...missing], options);
+    await run(...line`${apt} update -q`, { ...options, allowFailure: true });
+    await run(...line`${apt} install -y -q --no-install-recommends ${missing}`, options);
   });
 }
 

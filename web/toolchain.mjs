@@ -62,6 +62,15 @@ export function findChromium() {
 }
 
 /**
+ * Splits a command at its spaces into a program and its arguments. A value in it is one argument, a list several.
+ * @param {TemplateStringsArray} texts @param {(string | string[])[]} values @returns {[program: string, args: string[]]}
+ */
+export function line(texts, ...values) {
+  const [program = '', ...args] = texts.flatMap((text, index) => [...text.split(/\s+/), ...[values[index] ?? []].flat()]).filter(Boolean);
+  return [program, args];
+}
+
+/**
  * Runs a command in the repository. Resolves with the exit code, or rejects if it is not zero. Its output is shown, and `onLine` is called with each
  * line of stdout; with `quiet` nothing is shown, and `onLine` also receives the lines of stderr. After `timeout` ms the command is ended.
  * @param {string} command @param {readonly string[]} args
