@@ -3,27 +3,28 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 
-/** @type {Record<string, [script: string, about: string]>} */
-const LAB = {
-  torture: ['torture/run.mjs', 'Breaks browser, GPU, disk and tabs on purpose and counts what survived; `lora` tests adapters.'],
-  consumers: ['torture/consumers.mjs', 'Lets llama.cpp, gguf-py, safetensors and transformers read what tabtune writes.'],
-  chats: ['torture/chats.mjs', "Compares what is learned from conversations with transformers, in every template of trl's wheel."],
-  joints: ['torture/joints.mjs', "Compares the ids of prompts with their completions with Hugging Face's tokenizers."],
-  cold: ['cold/run.mjs', 'Measures `start` or `test` on a clean clone with every cache empty.'],
-  'same-bits': ['lab/same-bits.mjs', "Compares the bits of this checkout's native runner with those of another commit's."],
-  cuda: ['lab/cuda.mjs', "Compares our kernels with Burn's own operations on CUDA."],
-  bench: ['bench/run.mjs', 'Compares a training step with jax-js, TensorFlow.js and nanogpt in one browser.'],
-  screenshots: ['lab/screenshots.mjs', "Takes README's picture of the demo again, and others to look at."],
-};
+/** Name, script and purpose of each. */
+const LAB = `
+torture      torture/run.mjs        Breaks browser, GPU, disk and tabs on purpose and counts what survived; "lora" tests adapters.
+consumers    torture/consumers.mjs  Lets llama.cpp, gguf-py, safetensors and transformers read what tabtune writes.
+chats        torture/chats.mjs      Compares what is learned from conversations with transformers, in every template of trl's wheel.
+joints       torture/joints.mjs     Compares the ids of prompts with their completions with Hugging Face's tokenizers.
+cold         cold/run.mjs           Measures "start" or "test" on a clean clone with every cache empty.
+same-bits    lab/same-bits.mjs      Compares the bits of this checkout's native runner with those of another commit's.
+cuda         lab/cuda.mjs           Compares our kernels with Burn's own operations on CUDA.
+bench        bench/run.mjs          Compares a training step with jax-js, TensorFlow.js and nanogpt in one browser.
+screenshots  lab/screenshots.mjs    Takes README's picture of the demo again, and others to look at.
+`;
 
-const [name = '', ...args] = process.argv.slice(2);
-const found = Object.hasOwn(LAB, name) ? LAB[name]?.[0] : undefined;
-if (found) {
-  const child = spawn(process.execPath, [join(import.meta.dirname, found), ...args], { stdio: 'inherit' });
+const [name, ...args] = process.argv.slice(2);
+const script = LAB.split('\n')
+  .map((row) => row.split(/ {2,}/))
+  .find(([first]) => first === name)?.[1];
+if (script) {
+  const child = spawn(process.execPath, [join(import.meta.dirname, script), ...args], { stdio: 'inherit' });
   child.on('close', (code) => (process.exitCode = code ?? 1));
 } else {
-  console.log('npm run lab -- NAME [argument …]; the first lines of a script say what its arguments are');
-  for (const [each, [script, about]] of Object.entries(LAB)) console.log(`  ${each.padEnd(12)} ${about} (tests/${script})`);
-  if (name !== '') console.error(`lab: expected one of ${Object.keys(LAB).join(', ')}, found ${name}`);
-  process.exitCode = name === '' ? 0 : 1;
+  console.log(`npm run lab -- NAME [argument …]; the first lines of a script in tests/ say what its arguments are\n${LAB}`);
+  if (name) console.error(`lab: there is no ${name}`);
+  process.exitCode = name ? 1 : 0;
 }

@@ -27,7 +27,6 @@ const CHECKS = {
   'cargo fmt': line`cargo fmt --all --check`,
   'cargo fmt of web/bindgen': line`cargo fmt --all --check --manifest-path web/bindgen/Cargo.toml`,
   'cargo fmt of native-runner/cuda': line`cargo fmt --all --check --manifest-path native-runner/cuda/Cargo.toml`,
-  licences: line`node web/licences.mjs --check`,
   'unrolled shaders': line`node shaders/blocks.mjs --check`,
   prettier: line`prettier --check --log-level warn --cache .`,
   tsc: line`node ${TSC}`,

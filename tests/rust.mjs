@@ -13,9 +13,9 @@ import { add, settle } from './counts.mjs';
  */
 const COMPILED_BY_CLIPPY = { RUSTC_WORKSPACE_WRAPPER: 'clippy-driver' };
 /** Groups of tests that take longest, the slowest at the end: they start first. */
-const SLOWEST = 'ops::joint ops::linear ops::packed resume cli::ends data::large fuzz cli::registers optim::kernels adapter::packed_widths'
-  .concat(' adapter::inference generate::templates witness fuzz::opening cli::lost_device adapter::packed cli::runs ops::budget memory')
-  .split(' ');
+const SLOWEST = line`ops::joint ops::linear ops::packed resume cli::ends data::large fuzz cli::registers optim::kernels
+  adapter::packed_widths adapter::inference generate::templates witness fuzz::opening cli::lost_device adapter::packed
+  cli::runs ops::budget memory`.flat();
 /** Number of tests in a binary above which they run in groups. */
 const LARGE = 20;
 /**

@@ -18,7 +18,7 @@ import { cacheDir, environment, filesOf, line, ownTarget, read, root, run } from
 /** @typedef {keyof typeof FOLDERS} Kind @typedef {(line: string) => void} OnLine */
 /** Limits of the released core, in MB of its download. @type {Record<string, number>} */
 const LIMITS = { gzip: 3.5, brotli: 2.54 };
-const INPUTS = 'Cargo.toml Cargo.lock crate shaders web/core web/bindgen web/build-wasm.mjs web/quick.toml'.split(' ');
+const INPUTS = line`Cargo.toml Cargo.lock crate shaders web/core web/bindgen web/build-wasm.mjs web/quick.toml`.flat();
 const TARGET = 'wasm32-unknown-unknown';
 /** It only calls cargo and wasm-bindgen. */
 const WASM_PACK = '0.15.1';
@@ -26,10 +26,9 @@ const WASM_PACK = '0.15.1';
  * Functions with similar names are placed next to each other, which makes the download smaller by a hundredth; then names and producers are dropped.
  * A second round finds what the first one laid open: a quarter of a hundredth. The features that rustc emits by default are enabled.
  */
-const WASM_OPT = '-Oz --reorder-functions-by-name -Oz --strip-debug --strip-producers'
-  .concat(' --enable-bulk-memory --enable-nontrapping-float-to-int --enable-sign-ext --enable-mutable-globals')
-  .concat(' --enable-reference-types --enable-multivalue')
-  .split(' ');
+const WASM_OPT = line`-Oz --reorder-functions-by-name -Oz --strip-debug --strip-producers --enable-bulk-memory
+  --enable-nontrapping-float-to-int --enable-sign-ext --enable-mutable-globals --enable-reference-types
+  --enable-multivalue`.flat();
 export const STAGES = { release: 'browser core', quick: 'quick browser core' };
 const STORED_BUILDS = 4;
 const ADVICE = 'mend what the compiler says above and run this again: what was compiled is kept. It needs 3 GB of disk and 4 GB of memory.';
@@ -37,8 +36,12 @@ const ADVICE = 'mend what the compiler says above and run this again: what was c
 /** Returns the digest of everything that a core is made of; documents are no part of it. @param {Kind} kind */
 function inputDigest(kind) {
   const hash = createHash('sha256').update(kind);
-  for (const file of INPUTS.flatMap((name) => filesOf(join(root, name))).filter((path) => !path.endsWith('.md')))
-    hash.update(file.slice(root.length)).update('\0').update(readFileSync(file)).update('\0');
+  const files = INPUTS.flatMap((name) => filesOf(join(root, name))).filter((path) => !path.endsWith('.md'));
+  for (const file of files)
+    hash
+      .update(`${file.slice(root.length)}\0`)
+      .update(readFileSync(file))
+      .update('\0');
   return hash.digest('hex');
 }
 
@@ -78,18 +81,20 @@ export const coreIsThere = (kind) => currentBuild(kind) !== undefined;
  * @param {Kind} kind @param {string} folder @param {OnLine} onLine @param {Promise<unknown>} tools
  */
 async function compile(kind, folder, onLine, tools) {
-  const call = (/** @type {ReturnType<typeof line>} */ [program, args]) => run(program, args, { quiet: true, onLine });
+  const call = (/** @type {ReturnType<typeof line>} */ command) => run(...command, { quiet: true, onLine });
+  const made = ['--target', 'web', '--out-dir', folder, '--out-name', 'tabtune'];
   if (kind === 'quick') {
-    await call(line`cargo build --locked --manifest-path web/core/Cargo.toml --target ${TARGET} --config web/quick.toml --features replay`);
+    const options = ['--target', TARGET, '--config', 'web/quick.toml', '--features', 'replay'];
+    await call(line`cargo build --locked --manifest-path web/core/Cargo.toml ${options}`);
     await tools;
     const compiled = join(environment.CARGO_TARGET_DIR, TARGET, 'debug', 'tabtune_web.wasm');
-    return call(line`wasm-bindgen --target web --remove-name-section --out-dir ${folder} --out-name tabtune ${compiled}`);
+    return call(line`wasm-bindgen ${made} --remove-name-section ${compiled}`);
   }
   await tools;
   if ((await read('wasm-pack', ['--version'])) !== `wasm-pack ${WASM_PACK}`)
     await installTool('wasm-pack', WASM_PACK, ['wasm-pack', '--version', WASM_PACK], onLine);
-  const made = ['--out-dir', folder, '--out-name', 'tabtune'];
-  await call(line`wasm-pack build web/core --profile wasm --mode no-install --target web --no-pack --no-gitignore ${made} -- --locked`);
+  const options = ['--profile', 'wasm', '--mode', 'no-install', '--no-pack', '--no-gitignore'];
+  await call(line`wasm-pack build web/core ${options} ${made} -- --locked`);
   const wasm = join(folder, 'tabtune_bg.wasm');
   await call(line`trap-unreached ${wasm}`);
   return call(line`wasm-opt ${wasm} -o ${wasm} ${WASM_OPT}`);

@@ -1,7 +1,6 @@
 // The licences of what the npm package and the demo page contain of others, as one text: of the crates in the core, by Cargo.lock, and of the
 // npm packages that the sources import, by package-lock.json.
-//   node web/licences.mjs                 prints that of the demo page
-//   node web/licences.mjs --check         are the licences of all that is compiled, and of the tools from npm, among those that are accepted?
+//   node web/licences.mjs          prints that of the demo page
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -16,12 +15,6 @@ import { environment, filesOf, line, root } from './toolchain.mjs';
 /** Where the imports of the npm package and of the demo page are. */
 export const PACKAGE = ['web/src'];
 export const PAGE = ['web/src', 'web/demo'];
-
-/** Accepted licences: those that only require their text, and MPL-2.0, which applies only to a package's own files. */
-const TAKEN =
-  '0BSD, Apache-2.0, Apache-2.0 WITH LLVM-exception, BSD-2-Clause, BSD-3-Clause, BSL-1.0, CC0-1.0, ISC, MIT, MPL-2.0, Unicode-3.0, Unlicense, Zlib';
-/** Licences that are accepted for tools as well, which are not published. */
-const TAKEN_OF_TOOLS = `${TAKEN}, BlueOak-1.0.0, CC-BY-4.0`;
 
 const TARGET = 'wasm32-unknown-unknown';
 /** Names of files with a licence or a notice. */
@@ -115,41 +108,4 @@ export function listed(packages) {
 /** The licences of what is made of the sources in `folders` and of the core. @param {string[]} folders */
 export const notices = (folders) => HEAD + listed([...npmPackages(folders), ...besides(), ...crates()]);
 
-/**
- * Reports the packages, as rows `name|licence`, whose licence is not taken: every part of an SPDX expression has to leave a choice. Old packages write a
- * slash for OR.
- * @param {string} where @param {string[]} rows
- */
-function judge(where, rows, taken = TAKEN) {
-  const isTaken = (/** @type {string} */ part) => part.split(/\bOR\b|\//).some((name) => taken.split(', ').includes(name.trim()));
-  const packages = [...new Map(rows.map((row) => /** @type {[string, string]} */ (row.split('|'))))];
-  const wrong = packages.filter(
-    ([, licence]) =>
-      !licence
-        .replaceAll(/[()]/g, '')
-        .split(/\bAND\b/)
-        .every(isTaken),
-  );
-  for (const [name, licence] of wrong) console.error(`${where}: ${name}: expected a licence of ${taken}, found ${licence || 'none'}`);
-  console.log(`${where}: licences of ${packages.length} packages, ${wrong.length} not taken`);
-  if (wrong.length > 0) process.exitCode = 1;
-}
-
-function check() {
-  const host = /^host: (.*)$/m.exec(outputOf(line`rustc -vV`))?.[1] ?? '';
-  const tree =
-    line`tree --workspace --locked --prefix none --format {p}|{l}| --edges normal,build --target ${host} --target ${TARGET}`.flat();
-  for (const manifest of ['Cargo.toml', 'native-runner/cuda/Cargo.toml']) {
-    const rows = outputOf(line`cargo ${tree} --manifest-path ${manifest}`).split('\n');
-    judge(manifest, rows.filter(Boolean));
-  }
-  const published = npmPackages(PAGE).map(({ name, licence }) => `${name}|${licence}`);
-  judge('npm packages in package and page', published);
-  const tools = [...lockedPackages()].filter(([path]) => path !== '').map(([path, { license }]) => `${path}|${license ?? ''}`);
-  judge('package-lock.json', tools, TAKEN_OF_TOOLS);
-}
-
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  if (process.argv.includes('--check')) check();
-  else process.stdout.write(notices(PAGE));
-}
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) process.stdout.write(notices(PAGE));

@@ -1,6 +1,42 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { listed, npmPackages, PACKAGE, PAGE } from '../licences.mjs';
+import { environment, line, root } from '../toolchain.mjs';
+
+/** Accepted licences: those that only require their text, and MPL-2.0, which applies only to a package's own files. */
+const TAKEN = ['0BSD', 'Apache-2.0', 'Apache-2.0 WITH LLVM-exception', 'BSD-2-Clause', 'BSD-3-Clause', 'BSL-1.0', 'CC0-1.0', 'ISC'].concat([
+  'MIT',
+  'MPL-2.0',
+  'Unicode-3.0',
+  'Unlicense',
+  'Zlib',
+]);
+/** Licences that are accepted for tools as well, which are not published. */
+const TAKEN_OF_TOOLS = [...TAKEN, 'BlueOak-1.0.0', 'CC-BY-4.0'];
+
+/** Time limit where the registry is empty at first. */
+const DOWNLOAD_MILLIS = 600_000;
+
+/** True if every part of an SPDX expression leaves a choice that is accepted. Old packages write a slash for OR. */
+function isTaken(licence: string, taken: string[]): boolean {
+  const parts = licence.replaceAll(/[()]/g, '').split(/\bAND\b/);
+  return parts.every((part) => part.split(/\bOR\b|\//).some((name) => taken.includes(name.trim())));
+}
+
+/** Returns the crates of a workspace that are compiled for this machine and for browsers, as `name|licence`. */
+function cratesOf(manifest: string): string[] {
+  const output = ([program, args]: [string, string[]]): string =>
+    execFileSync(program, args, { cwd: root, env: environment, encoding: 'utf8', maxBuffer: 1 << 28 });
+  const host = /^host: (.*)$/m.exec(output(line`rustc -vV`))?.[1] ?? '';
+  const targets = ['--target', host, '--target', 'wasm32-unknown-unknown'];
+  const tree = line`cargo tree --manifest-path ${manifest} --workspace --locked --prefix none --edges normal,build --format {p}|{l}| ${targets}`;
+  return output(tree)
+    .split('\n')
+    .filter((row) => row !== '');
+}
 
 const apache = 'Apache License\n\n   Version 2.0';
 
@@ -29,5 +65,22 @@ describe('licences', () => {
     expect(names(PACKAGE)).toEqual(['fzstd', 'hyparquet', 'idb']);
     expect(names(PAGE)).toEqual(['fzstd', 'hyparquet', 'idb', 'uplot']);
     expect(npmPackages(PAGE).filter(({ texts }) => texts.length === 0)).toEqual([]);
+  });
+  it.each(['Cargo.toml', 'native-runner/cuda/Cargo.toml'])(
+    'of_the_crates_of_%s_are_accepted',
+    (manifest) => {
+      const crates = cratesOf(manifest);
+      expect(crates.length).toBeGreaterThan(100);
+      expect(crates.filter((row) => !isTaken(row.split('|')[1] ?? '', TAKEN))).toEqual([]);
+    },
+    DOWNLOAD_MILLIS,
+  );
+  it('of_npm_packages_are_accepted', () => {
+    const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { license?: string }>;
+    };
+    const tools = Object.entries(packages).filter(([path]) => path !== '');
+    expect(tools.filter(([, { license = '' }]) => !isTaken(license, TAKEN_OF_TOOLS))).toEqual([]);
+    expect(npmPackages(PAGE).filter(({ licence }) => !isTaken(licence, TAKEN))).toEqual([]);
   });
 });
