@@ -44,7 +44,7 @@ export async function setupCompiler() {
 }
 
 /**
- * Compiles a tool for this machine into the cache, unless this version of it is there: no prebuilt binary is downloaded. It runs for seconds, so hardly
+ * Compiles a tool for this machine into the cache: no prebuilt binary is downloaded, and this has to be its version. It runs for seconds, so hardly
  * anything is optimized.
  * @param {string} name @param {string} version @param {string[]} from @param {OnLine} onLine
  */
