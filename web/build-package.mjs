@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { built } from './core-kind.mjs';
 import { PACKAGE, notices } from './licences.mjs';
-import { root } from './toolchain.mjs';
+import { line, root } from './toolchain.mjs';
 
 /**
  * Maximum gzip size of the package's JavaScript, page and worker together, without the code for Parquet files: our own code, and including the
@@ -17,13 +17,10 @@ import { root } from './toolchain.mjs';
 const OWN_BUDGET = 78_000;
 const JS_BUDGET = 90_000;
 
-const at = (/** @type {string} */ path) => join(import.meta.dirname, path);
+const at = (/** @type {string} */ path) => join(root, 'web', 'src', path);
 const [dist, core] = [join(root, built.package), join(root, built.core)];
 const wasm = `${core}/tabtune_bg.wasm`;
-if (!existsSync(wasm)) {
-  console.error(`${wasm} is missing: run node web/build-wasm.mjs${built.kind === 'quick' ? ' quick' : ''} first`);
-  process.exit(1);
-}
+if (!existsSync(wasm)) throw new Error(`${wasm} is missing: run node web/build-wasm.mjs ${built.kind} first`);
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
 
@@ -37,17 +34,20 @@ const parquetApart = {
   setup: ({ onLoad }) =>
     onLoad({ filter: /worker[\\/]data\.ts$/ }, ({ path }) => {
       const source = readFileSync(path, 'utf8');
-      const contents = source.replace("import('./parquet.js')", "import(new URL('./parquet.js', import.meta.url).href)");
+      const apart = "import(new URL('./parquet.js', import.meta.url).href)";
+      const contents = source.replace("import('./parquet.js')", apart);
       if (contents === source) throw new Error(`${path} does not import parquet.js`);
       return { contents, loader: 'ts' };
     }),
 };
 
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const hash = createHash('sha256').update(readFileSync(wasm)).digest('hex');
 const options = /** @satisfies {import('esbuild').BuildOptions} */ ({
   entryPoints: [
-    { in: at('src/index.ts'), out: 'index' },
-    { in: at('src/worker/worker.ts'), out: 'worker' },
-    { in: at('src/worker/parquet.ts'), out: 'parquet' },
+    { in: at('index.ts'), out: 'index' },
+    { in: at('worker/worker.ts'), out: 'worker' },
+    { in: at('worker/parquet.ts'), out: 'parquet' },
   ],
   outdir: dist,
   plugins: [parquetApart],
@@ -57,16 +57,13 @@ const options = /** @satisfies {import('esbuild').BuildOptions} */ ({
   minify: true,
   sourcemap: true,
   legalComments: 'eof',
-  define: {
-    __TABTUNE_VERSION__: JSON.stringify(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version),
-    __TABTUNE_WASM_HASH__: JSON.stringify(createHash('sha256').update(readFileSync(wasm)).digest('hex')),
-  },
+  define: { __TABTUNE_VERSION__: JSON.stringify(version), __TABTUNE_WASM_HASH__: JSON.stringify(hash) },
 });
 await build({ ...options, alias: { 'tabtune-wasm': `${core}/tabtune.js` } });
 // Makes bundlers leave the import itself alone; comments that say so do not survive esbuild.
 const worker = readFileSync(`${dist}/worker.js`, 'utf8');
-const ignored = worker.replace(/import\((?=new URL\("\.\/parquet\.js")/, 'import(/* @vite-ignore *//* webpackIgnore: true */');
-writeFileSync(`${dist}/worker.js`, ignored);
+const marked = 'import(/* @vite-ignore *//* webpackIgnore: true */';
+writeFileSync(`${dist}/worker.js`, worker.replace(/import\((?=new URL\("\.\/parquet\.js")/, marked));
 copyFileSync(wasm, `${dist}/tabtune_bg.wasm`);
 // Files that allow a checkout of the same sources to serve this core without compiling it: packaged-core.mjs.
 mkdirSync(`${dist}/core`);
@@ -74,23 +71,23 @@ for (const name of ['build.json', 'tabtune.d.ts', 'tabtune.js', 'tabtune_bg.wasm
   copyFileSync(`${core}/${name}`, `${dist}/core/${name}`);
 if (built.kind === 'quick') process.exit(0);
 
-const tsc = [join(root, 'node_modules/typescript/bin/tsc'), '--project', at('tsconfig.package.json')];
-if (spawnSync(process.execPath, tsc, { stdio: 'inherit' }).status !== 0) process.exit(1);
+const types = line`node node_modules/typescript/bin/tsc --project web/tsconfig.package.json`;
+if (spawnSync(...types, { cwd: root, stdio: 'inherit' }).status !== 0) process.exit(1);
 // The worker exports nothing: it is imported to run.
 writeFileSync(`${dist}/worker.d.ts`, 'export {};\n');
 writeFileSync(`${dist}/licences.txt`, notices(PACKAGE));
 
-/** @param {Uint8Array[]} files */
-const zipped = (...files) => files.reduce((total, bytes) => total + gzipSync(bytes).length, 0);
-const { outputFiles } = await build({ ...options, external: ['tabtune-wasm'], packages: 'external', sourcemap: false, write: false });
-/** @type {[what: string, bytes: number, budget: number][]} */
-const sizes = [
-  ['package JavaScript of our own', zipped(...outputFiles.map(({ contents }) => contents)), OWN_BUDGET],
-  ['package JavaScript', zipped(...['index.js', 'worker.js'].map((name) => readFileSync(`${dist}/${name}`))), JS_BUDGET],
-];
-for (const [what, bytes, budget] of sizes) {
+/** Prints the size of files and compares it with a budget. @param {string} what @param {number} budget @param {Uint8Array[]} files */
+function weigh(what, budget, files) {
+  const bytes = files.reduce((total, each) => total + gzipSync(each).length, 0);
   console.log(`${what}: ${bytes} of ${budget} bytes gzip`);
-  if (bytes <= budget) continue;
+  if (bytes <= budget) return;
   console.error(`${what} is above its budget`);
   process.exitCode = 1;
 }
+const unbundled = { external: ['tabtune-wasm'], packages: /** @type {const} */ ('external') };
+const { outputFiles } = await build({ ...options, ...unbundled, sourcemap: false, write: false });
+const own = outputFiles.map(({ contents }) => contents);
+weigh('package JavaScript of our own', OWN_BUDGET, own);
+const whole = ['index.js', 'worker.js'].map((name) => readFileSync(`${dist}/${name}`));
+weigh('package JavaScript', JS_BUDGET, whole);

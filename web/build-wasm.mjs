@@ -117,18 +117,26 @@ function passFetch(glue) {
   writeFileSync(glue, text);
 }
 
-/** Returns download sizes for a page, in bytes. Compressing well takes long, and only a release is published. @param {Kind} kind @param {Buffer} wasm @returns {Record<string, number>} */
+/**
+ * Returns download sizes for a page, in bytes. Compressing well takes long, and only a release is published.
+ * @param {Kind} kind @param {Buffer} wasm @returns {Record<string, number>}
+ */
 function sizesOf(kind, wasm) {
-  if (kind === 'quick') return { raw: wasm.length };
-  const params = { [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS, [constants.BROTLI_PARAM_SIZE_HINT]: wasm.length };
-  return { raw: wasm.length, gzip: gzipSync(wasm, { level: 9 }).length, brotli: brotliCompressSync(wasm, { params }).length };
+  const raw = wasm.length;
+  if (kind === 'quick') return { raw };
+  const { BROTLI_PARAM_LGWIN: window, BROTLI_MAX_WINDOW_BITS: bits, BROTLI_PARAM_SIZE_HINT: hint } = constants;
+  const brotli = brotliCompressSync(wasm, { params: { [window]: bits, [hint]: raw } }).length;
+  return { raw, gzip: gzipSync(wasm, { level: 9 }).length, brotli };
 }
 
 /** Returns sizes in words; one above its limit is an error. @param {Record<string, number>} sizes */
 function checked(sizes) {
-  const inMb = Object.entries(sizes).map(([name, bytes]) => ({ name, mb: bytes / 1e6, limit: LIMITS[name] ?? Infinity }));
-  for (const { name, mb, limit } of inMb) if (mb > limit) throw new Error(`tabtune_bg.wasm has ${mb} MB as ${name}, the limit is ${limit}`);
-  return inMb.map(({ name, mb }) => `${name} ${mb.toFixed(2)} MB`).join(', ');
+  const words = Object.entries(sizes).map(([name, bytes]) => {
+    const [mb, limit = Infinity] = [bytes / 1e6, LIMITS[name]];
+    if (mb > limit) throw new Error(`tabtune_bg.wasm has ${mb} MB as ${name}, the limit is ${limit}`);
+    return `${name} ${mb.toFixed(2)} MB`;
+  });
+  return words.join(', ');
 }
 
 /** Builds the folder of `kind` unless it is current. `tools` resolves once wasm-bindgen exists, which may be compiled in the meantime. @param {Kind} kind */
