@@ -37,11 +37,10 @@ const ADVICE = 'mend what the compiler says above and run this again: what was c
 function inputDigest(kind) {
   const hash = createHash('sha256').update(kind);
   const files = INPUTS.flatMap((name) => filesOf(join(root, name))).filter((path) => !path.endsWith('.md'));
-  for (const file of files)
-    hash
-      .update(`${file.slice(root.length)}\0`)
-      .update(readFileSync(file))
-      .update('\0');
+  for (const file of files) {
+    const bytes = readFileSync(file);
+    hash.update(`${file.slice(root.length)}\0${bytes.length}\0`).update(bytes);
+  }
   return hash.digest('hex');
 }
 

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { codesTs, errorsMd, exportsTs, inTable, pageCodesTs, quoted, row, sidesOfCodes, workerCodesTs } from './generated-sentences.mjs';
+import { codesTable, codesTs, exportsTs, inTable, pageCodesTs, quoted, row, sidesOfCodes, workerCodesTs } from './generated-sentences.mjs';
 import { environment, programIn, read, root, run } from './toolchain.mjs';
 
 /**
@@ -120,23 +120,22 @@ function interfaceOf(settings) {
   return `/** ${camelDoc(settings.doc)} */\nexport interface ${settings.name} {\n${tag}${fields.join('')}}\n`;
 }
 
+/** Returns settings of one kind. @param {Settings[]} all @param {string} of */
+const those = (all, of) => all.filter((each) => each.of === of);
+
 /** Returns the settings without a `type`. @param {Settings[]} all */
-const settingsTs = (all) =>
-  SETTINGS_HEAD +
-  all
-    .filter(({ tag }) => !tag)
-    .map(interfaceOf)
-    .join('\n');
+function settingsTs(all) {
+  const plainOnes = all.filter(({ tag }) => !tag);
+  return SETTINGS_HEAD + plainOnes.map(interfaceOf).join('\n');
+}
 
 /** Returns the update rules and schedules, which are chosen by a `type`. @param {Settings[]} all */
 function rulesTs(all) {
-  const union = (/** @type {string} */ of) =>
-    all
-      .filter((each) => each.of === of)
-      .map(({ name }) => name)
-      .join(' | ');
-  const unions = `export type OptimizerOptions = ${union('optimizer')};\n\nexport type ScheduleOptions = ${union('schedule')};\n`;
-  return SETTINGS_HEAD + [...all.filter(({ tag }) => tag).map(interfaceOf), unions].join('\n');
+  const rules = [...those(all, 'optimizer'), ...those(all, 'schedule')].map(interfaceOf);
+  const names = (/** @type {string} */ of) => those(all, of).map(({ name }) => name);
+  const optimizers = `export type OptimizerOptions = ${names('optimizer').join(' | ')};\n`;
+  const schedules = `export type ScheduleOptions = ${names('schedule').join(' | ')};\n`;
+  return SETTINGS_HEAD + [...rules, optimizers, schedules].join('\n');
 }
 
 /** @param {Settings[]} all */
@@ -149,7 +148,7 @@ function kindsTs(all) {
   const constant = (/** @type {string} */ of) => of.replace(/[A-Z]/g, '_$&').toUpperCase();
   const ones = all.filter(({ tag }) => !tag).map((each) => `export const ${constant(each.of)}: Kinds = ${table(each)};\n`);
   const byTag = (/** @type {string} */ of) => {
-    const rows = all.filter((each) => each.of === of).map((each) => `  ${each.tag}: ${table(each)},\n`);
+    const rows = those(all, of).map((each) => `  ${each.tag}: ${table(each)},\n`);
     return `export const ${constant(of)}S: Record<string, Kinds> = {\n${rows.join('')}};\n`;
   };
   return `${HEADER}/**
@@ -240,7 +239,7 @@ export function generated(schema, document = (/** @type {string} */ path) => rea
     [`${GENERATED}/codes.ts`]: HEADER + codesTs(schema, sides),
     [`${GENERATED}/page-codes.ts`]: HEADER + pageCodesTs(schema, sides),
     [`${GENERATED}/worker-codes.ts`]: HEADER + workerCodesTs(schema, sides, names),
-    'web/ERRORS.md': errorsMd(schema),
+    'web/ERRORS.md': withTable(document('web/ERRORS.md'), '# Errors and warnings', codesTable(schema)),
     [`${GENERATED}/exports.ts`]: HEADER + exportsTs(schema),
     [`${GENERATED}/settings.ts`]: settingsTs(all),
     [`${GENERATED}/rules.ts`]: rulesTs(all),

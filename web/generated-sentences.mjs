@@ -92,26 +92,18 @@ export const SETTINGS = '${[...new Set(keys)]
   .join(' ')}';
 `;
 
-/** Returns the document of all codes. @param {Codes} schema */
-export function errorsMd({ codes }) {
-  const said = (/** @type {string} */ text) =>
-    inTable(text)
+/** Returns the table of all codes for a document. @param {Codes} schema */
+export function codesTable({ codes }) {
+  const said = (/** @type {string} */ text) => {
+    const ending = text === '' || text.endsWith('}') ? '' : '.';
+    return inTable(text)
       .replaceAll('<', '&lt;')
-      .replace(/(?<!\.)$/, text === '' || text.endsWith('}') ? '' : '.');
+      .replace(/(?<!\.)$/, ending);
+  };
   const rows = codes.map(({ word, class: of, sentence, hint }) =>
     row([`\`${word}\``, of === 'WARNING' ? 'warning' : `\`${of}\``, said(sentence), said(hint)]),
   );
-  return `<!-- Made by npm run generate; not for editing. -->
-# Errors and warnings
-
-Every dotted code, its class and its sentence, which \`TabtuneError.message\`, the \`message\` of a warning and the
-terminal have. A code is in \`detail.code\` of an error, in \`code\` of a warning, and at the end of a line in the
-terminal; it is never renamed. Places in braces are filled with values of the occurrence; text in brackets is left out
-where it has none, and of several texts the first that has its values is taken. The code that finds a fault may give
-other advice than the table.
-
-${[row(['code', 'class', 'sentence', 'what to do']), '|---|---|---|---|', ...rows].join('\n')}
-`;
+  return [row(['code', 'class', 'sentence', 'what to do']), '|---|---|---|---|', ...rows];
 }
 
 /** Returns the module with the formats of exports. @param {{ exports: Format[] }} schema */
