@@ -1,4 +1,4 @@
-// npm run lab -- same-bits -- REF [word …]: checks that the runner of this checkout computes exactly the bits of the runner at REF, a commit, on this
+// npm run lab -- same-bits REF [word …]: checks that the runner of this checkout computes exactly the bits of the runner at REF, a commit, on this
 // machine: on the CPU, on the GPU device, and, if that is a software adapter, on it with the kernels for GPUs. Compared for every update rule and
 // every family, f32 and bf16: the losses of 50 steps, the SHA-256 of both safetensors files of the last checkpoint, and its checkpoint.json except for its origin; and
 // a run saved by REF in the middle and continued by this checkout. Words restrict the cases to names that contain all of them. Building both is
@@ -186,7 +186,7 @@ async function compared(old, present, { name, config, options, settings }, folde
 }
 
 async function main(ref, ...words) {
-  if (ref === undefined) throw new Error('expected a commit: npm run lab -- same-bits -- REF [word …]');
+  if (ref === undefined) throw new Error('expected a commit: npm run lab -- same-bits REF [word …]');
   const old = await runnerAt(ref);
   const present = join(cacheDir, 'same-bits', 'present');
   await built(root, present, false);
