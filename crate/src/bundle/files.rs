@@ -69,11 +69,14 @@ pub(super) fn document(files: &Files, name: &str, limit: u64) -> Result<Option<V
     find(files, name).and_then(|at| files.get(at)).map(|file| read_document(file.as_ref(), limit)).transpose()
 }
 
+/// How a model is used whose tokenizer was refused.
+pub(super) const WITHOUT_TOKENIZER: &str = "The model is used without a tokenizer.";
+
 /// Turns the refusal of a tokenizer into a warning, because the tensors stay usable; a file that cannot be read remains an error.
 pub(super) fn or_refused<T>(result: Result<Option<T>>, refused: &mut Option<Error>, warnings: &mut Vec<Warning>) -> Result<Option<T>> {
     match result {
         Err(error) if of_tokenizer(&error) => {
-            warnings.push(Warning::of_error(&error, "tokenizer"));
+            warnings.push(Warning::of_error(&error, "tokenizer", WITHOUT_TOKENIZER));
             *refused = Some(error);
             Ok(None)
         }

@@ -1,6 +1,6 @@
 //! Opens a GGUF file, or the parts of a split one, as a bundle.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::entry::Entry;
 use super::files::{Files, MAX_DOCUMENT_BYTES, adapter, document, find, or_refused, unused};
@@ -9,13 +9,14 @@ use super::gguf_tokenizer_check::check_tokenizer;
 use super::options::{OpenOptions, Taken};
 use super::pieces::dequantise;
 use super::same_numbers::same_numbers;
-use super::tensors::Bundle;
+use super::tensors::{Bundle, by_name};
 use super::tokenizer_files::{GENERATION, TOKENIZER_FILES, carried, hf_tokenizer, more_templates};
+use super::tokenizer_part::TokenizerPart;
 use crate::error::{Refusal, Result, word};
 use crate::families::{check_keys, config_from_gguf, names};
 use crate::formats::{ByteSource, GgufFile, GgufValue, Warning, base_name, join_parts};
 use crate::state::{Base, BaseFile, CARRIED_FILES, Reordering, SourceFormat};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{TOKENIZER_FILE, Tokenizer};
 
 /// Opens the GGUF file at the position `gguf`, or joins its parts, and returns it with the index in `files` of the source of each tensor, and
 /// the files as those of a base.
@@ -102,13 +103,14 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     let mut tokenizer = or_refused(own(), &mut refused, &mut warnings)?;
     warnings.append(&mut of_ids);
     let (mut generation, mut of_tokenizer, mut documents) = (None, name.as_str(), (Vec::new(), Vec::new()));
-    if tokenizer.is_none() && find(&files, TOKENIZER_FILES[0]).is_some() {
+    if tokenizer.is_none() && find(&files, TOKENIZER_FILE).is_some() {
         tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
-        of_tokenizer = TOKENIZER_FILES[0];
+        of_tokenizer = TOKENIZER_FILE;
         // The metadata state what ends a turn, whatever is wrong with the vocabulary.
         if let Some(tokenizer) = &mut tokenizer {
             tokenizer.add_eos(&end_ids(&file));
-            warnings.iter_mut().for_each(|warning| warning.serve(TOKENIZER_FILES[0]));
+            let instead = format!("The tokenizer of {} is used instead.", TOKENIZER_FILE);
+            warnings.iter_mut().for_each(|warning| warning.set_consequence(&instead));
         }
         generation = document(&files, GENERATION, MAX_DOCUMENT_BYTES)?;
         documents = carried(&files, tokenizer.as_ref())?;
@@ -119,13 +121,25 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     warnings.append(&mut documents.1);
     let title = file.get("general.name").and_then(GgufValue::text).unwrap_or_default();
     let base = Base::new(title, SourceFormat::Gguf, sums);
-    let mut bundle = Bundle::new(config, SourceFormat::Gguf, files, entries, warnings)?;
-    bundle.base = base;
-    bundle.selection = taken.report;
-    bundle.origin = file.metadata.iter().filter(|(key, _)| tells_origin(key)).cloned().collect();
-    bundle.set_tokenizer(tokenizer, refused, of_tokenizer);
-    bundle.warnings.extend(default.filter(|_| of_tokenizer == name && bundle.tokenizer.is_some()));
-    bundle.tokenizer_documents = documents.0;
-    bundle.add_generation_config(generation);
-    Ok(bundle)
+    let entries = by_name(entries, &files)?;
+    let mut part = TokenizerPart::of(tokenizer, refused, of_tokenizer, config.vocab_size, &mut warnings);
+    warnings.extend(default.filter(|_| of_tokenizer == name && part.tokenizer.is_some()));
+    part.add_generation_config(generation, &mut warnings);
+    Ok(Bundle {
+        config,
+        tokenizer: part.tokenizer,
+        tokenizer_refused: part.refused,
+        source_format: SourceFormat::Gguf,
+        base,
+        selection: taken.report,
+        config_json: None,
+        generation_config_json: part.generation_config_json,
+        tokenizer_documents: documents.0,
+        origin: file.metadata.iter().filter(|(key, _)| tells_origin(key)).cloned().collect(),
+        warnings,
+        files,
+        entries,
+        adapter: None,
+        factors: BTreeMap::new(),
+    })
 }

@@ -1,6 +1,6 @@
 //! Opens the files of a Hugging Face folder as a bundle.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 use super::entry::Entry;
@@ -9,13 +9,15 @@ use super::index::open_index;
 use super::options::{OpenOptions, Taken};
 use super::prefixes::settle_prefix;
 use super::same_numbers::same_numbers;
-use super::tensors::Bundle;
-use super::tokenizer_files::{GENERATION, TOKENIZER_FILES, carried, hf_tokenizer};
+use super::tensors::{Bundle, by_name};
+use super::tokenizer_files::{GENERATION, carried, hf_tokenizer};
+use super::tokenizer_part::TokenizerPart;
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::{check, config_of_weights, names};
 use crate::formats::{ByteSource, SafetensorsFile, Warning, base_name, describe_flaw, foreign, key_twice};
 use crate::state::{Base, BaseFile, Reordering, SourceFormat};
+use crate::tokenizer::{SPECIALS_FILE, TOKENIZER_FILE};
 
 /// File that lists the shards and the tensors in them.
 pub(super) const INDEX: &str = "model.safetensors.index.json";
@@ -68,24 +70,37 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
         .and_then(|found| found.check_chat_template().err());
     warnings.extend(broken.map(|error| Warning::new(word!("tokenizer.template"), &reason_of(error))));
     let generation_config_json = document(&files, GENERATION, MAX_DOCUMENT_BYTES)?;
-    let specials = document(&files, TOKENIZER_FILES[3], MAX_DOCUMENT_BYTES)?;
+    let specials = document(&files, SPECIALS_FILE, MAX_DOCUMENT_BYTES)?;
     let sums = shards.iter().map(|(at, shard)| BaseFile::new(&files[*at], shard.header_sha256)).collect();
     // `_name_or_path` is where its maker had another model: a path of a stranger, or this model's parent.
     let base = Base::new("", SourceFormat::HfFolder, sums);
-    let mut bundle = Bundle::new(config, SourceFormat::HfFolder, files, entries, warnings)?;
-    bundle.base = base;
-    bundle.selection = taken.report;
-    bundle.set_tokenizer(tokenizer, refused, TOKENIZER_FILES[0]);
-    let told;
-    (bundle.tokenizer_documents, told) = carried(&bundle.files, bundle.tokenizer.as_ref())?;
-    bundle.warnings.extend(told);
+    let rows = config.vocab_size;
+    let entries = by_name(entries, &files)?;
+    let mut part = TokenizerPart::of(tokenizer, refused, TOKENIZER_FILE, rows, &mut warnings);
+    let (documents, told) = carried(&files, part.tokenizer.as_ref())?;
+    warnings.extend(told);
     let generation: serde_json::Value =
         generation_config_json.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
-    bundle.warnings.extend(special_ids([&value, &generation], bundle.config.vocab_size));
-    bundle.config_json = Some(config_json);
-    bundle.add_generation_config(generation_config_json);
-    bundle.add_other_ends(&value, specials.as_deref());
-    Ok(bundle)
+    warnings.extend(special_ids([&value, &generation], rows));
+    part.add_generation_config(generation_config_json, &mut warnings);
+    part.add_other_ends(&value, specials.as_deref(), &mut warnings);
+    Ok(Bundle {
+        config,
+        tokenizer: part.tokenizer,
+        tokenizer_refused: part.refused,
+        source_format: SourceFormat::HfFolder,
+        base,
+        selection: taken.report,
+        config_json: Some(config_json),
+        generation_config_json: part.generation_config_json,
+        tokenizer_documents: documents,
+        origin: Vec::new(),
+        warnings,
+        files,
+        entries,
+        adapter: None,
+        factors: BTreeMap::new(),
+    })
 }
 
 /// Returns the reason why a chat template cannot be used.

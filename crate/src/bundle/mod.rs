@@ -5,7 +5,6 @@ mod assets;
 mod check_tensors;
 mod checksums;
 mod encoded_tensor;
-mod end_tokens;
 mod entry;
 mod file_digests;
 mod files;
@@ -35,6 +34,7 @@ mod tensor_hasher;
 mod tensors;
 mod tokenizer_binding;
 mod tokenizer_files;
+mod tokenizer_part;
 mod verify;
 
 pub(crate) use adapter::adapter_tensors;

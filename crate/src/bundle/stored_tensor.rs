@@ -59,7 +59,7 @@ impl Bundle {
             entries.push(Entry::new(tensor.state_key, stored, Reordering::Same, files.len(), "")?);
             files.push(Box::new(span.source));
         }
-        Self::new(config, SourceFormat::HfFolder, files, entries, Vec::new())
+        Self::of_entries(config, SourceFormat::HfFolder, files, entries)
     }
 }
 

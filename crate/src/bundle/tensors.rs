@@ -10,7 +10,7 @@ use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::formats::{ByteSource, GgufValue, Warning, base_name};
 use crate::state::{Base, SelectionReport, SourceFormat};
-use crate::tokenizer::{Tokenizer, listed_briefly};
+use crate::tokenizer::Tokenizer;
 
 /// Maximum number of names in the list of one finding.
 pub(super) const MAX_NAMES: usize = 8;
@@ -21,7 +21,7 @@ pub struct Bundle {
     pub config: ModelConfig,
     /// Tokenizer, if the files have one.
     pub tokenizer: Option<Tokenizer>,
-    tokenizer_refused: Option<Error>,
+    pub(super) tokenizer_refused: Option<Error>,
     /// Format of the files that the model came from.
     #[doc(hidden)]
     pub source_format: SourceFormat,
@@ -59,21 +59,16 @@ impl fmt::Debug for Bundle {
 }
 
 impl Bundle {
-    pub(super) fn new(
+    /// Returns a model of these tensors without anything else, in files of this format.
+    ///
+    /// # Errors
+    /// `model.tensor.name-twice` for two tensors of one name.
+    pub(super) fn of_entries(
         config: ModelConfig,
         source_format: SourceFormat,
         files: Vec<Box<dyn ByteSource>>,
         entries: Vec<Entry>,
-        warnings: Vec<Warning>,
     ) -> Result<Self> {
-        let mut map = BTreeMap::new();
-        for entry in entries {
-            let artifact = files.get(entry.source).map_or("", |file| file.name());
-            let refusal = Refusal::new(word!("model.tensor.name-twice")).of(artifact).subject(&entry.name);
-            if map.insert(entry.name.clone(), entry).is_some() {
-                return Err(refusal.into());
-            }
-        }
         Ok(Self {
             config,
             tokenizer: None,
@@ -85,34 +80,12 @@ impl Bundle {
             generation_config_json: None,
             tokenizer_documents: Vec::new(),
             origin: Vec::new(),
-            warnings,
+            warnings: Vec::new(),
+            entries: by_name(entries, &files)?,
             files,
-            entries: map,
             adapter: None,
             factors: BTreeMap::new(),
         })
-    }
-
-    /// Sets the tokenizer of the file `artifact`, or the reason why it was refused. Added tokens beyond the rows of the embedding are disabled,
-    /// with a warning; a vocabulary with more tokens than rows is refused here.
-    pub(super) fn set_tokenizer(&mut self, tokenizer: Option<Tokenizer>, refused: Option<Error>, artifact: &str) {
-        (self.tokenizer, self.tokenizer_refused) = (tokenizer, refused);
-        let rows = self.config.vocab_size;
-        let Some(tokenizer) = self.tokenizer.as_mut() else { return };
-        let found = tokenizer.vocab_size();
-        let beyond = if found > rows { tokenizer.limit(rows) } else { Some(Vec::new()) };
-        if let Some(beyond) = beyond {
-            if !beyond.is_empty() {
-                self.warnings.push(Warning::new(word!("tokenizer.tokens.beyond"), &listed_briefly(&beyond)));
-            }
-            self.warnings.extend(tokenizer.notes());
-            return;
-        }
-        let refusal = Refusal::new(word!("tokenizer.size.mismatch")).stage("bind").of(artifact);
-        let hint = "the tokenizer is of another model, or the weights are";
-        let error = refusal.expected(format!("at most {rows} tokens, added ones aside")).found(found).hint(hint).into();
-        self.warnings.push(Warning::of_error(&error, "tokenizer"));
-        (self.tokenizer, self.tokenizer_refused) = (None, Some(error));
     }
 
     /// Returns the tokenizer.
@@ -233,6 +206,22 @@ impl Bundle {
     pub fn read_f32(&self, name: &str) -> Result<Vec<f32>> {
         self.pieces(name, PIECE_ELEMENTS)?.collect()
     }
+}
+
+/// Returns tensors of these files by their names.
+///
+/// # Errors
+/// `model.tensor.name-twice`.
+pub(super) fn by_name(entries: Vec<Entry>, files: &[Box<dyn ByteSource>]) -> Result<BTreeMap<String, Entry>> {
+    let mut map = BTreeMap::new();
+    for entry in entries {
+        let artifact = files.get(entry.source).map_or("", |file| file.name());
+        let refusal = Refusal::new(word!("model.tensor.name-twice")).of(artifact).subject(&entry.name);
+        if map.insert(entry.name.clone(), entry).is_some() {
+            return Err(refusal.into());
+        }
+    }
+    Ok(map)
 }
 
 /// Returns the error that explains why a text cannot be converted to ids.

@@ -78,6 +78,11 @@ fn flaw_of(name: &str, bytes: &[u8]) -> Option<Flaw> {
     }
 }
 
+/// Creates a warning about the document `name`, in whose place there is something else that is not passed on.
+pub(super) fn not_carried(name: &str, flaw: &Flaw) -> Warning {
+    Warning::of_found(word!("tokenizer.file.other"), name, &flaw.found, flaw.hint)
+}
+
 /// Returns the documents of a tokenizer that `tokenizer` does not hold itself, by name, and warnings about files in their places that are no
 /// documents.
 pub(super) fn carried(files: &Files, tokenizer: Option<&Tokenizer>) -> Result<(Documents, Vec<Warning>)> {
@@ -92,7 +97,7 @@ pub(super) fn carried(files: &Files, tokenizer: Option<&Tokenizer>) -> Result<(D
         }
         let bytes = read_document(file, MAX_DOCUMENT_BYTES)?;
         match flaw_of(&name, &bytes) {
-            Some(flaw) => warnings.push(Warning::not_carried(&name, &flaw)),
+            Some(flaw) => warnings.push(not_carried(&name, &flaw)),
             None => documents.push((name, bytes)),
         }
     }

@@ -9,12 +9,15 @@ mod refusal;
 mod sentence;
 mod shown;
 mod variants;
+mod warning;
 mod words;
 
 pub(crate) use refusal::base_name;
 pub use refusal::{Fault, Refusal};
 pub(crate) use shown::unusual;
 pub use variants::Error;
+pub use warning::Warning;
+pub(crate) use warning::{MAX_LISTED, add_refusal, add_warning};
 
 #[cfg(not(target_family = "wasm"))]
 #[doc(hidden)]

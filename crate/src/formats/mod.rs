@@ -10,9 +10,9 @@ pub(crate) mod json;
 mod mark;
 pub(crate) mod safetensors;
 mod source;
-mod warning;
 
-pub(crate) use crate::error::base_name;
+pub use crate::error::Warning;
+pub(crate) use crate::error::{MAX_LISTED, add_refusal, add_warning, base_name};
 pub use blocks::{Encoder, TensorType};
 pub(crate) use blocks::{Encoding, Planes, count_non_finite, unreadable};
 pub use checksum::{Digest, Hasher};
@@ -31,5 +31,3 @@ pub(crate) use safetensors::dtype_bits;
 pub use safetensors::{SafetensorsFile, SafetensorsHeader, SafetensorsMetadata, safetensors_header};
 pub use source::{ByteSink, ByteSource, MemorySource, truncated};
 pub(crate) use source::{SourceSpan, for_each_chunk, sha256_of};
-pub use warning::Warning;
-pub(crate) use warning::{MAX_LISTED, add_refusal, add_warning};

@@ -9,13 +9,14 @@ use super::pairs::{PREFIX, Parts};
 use crate::bundle::entry::Entry;
 use crate::bundle::files::or_refused;
 use crate::bundle::tensors::Bundle;
-use crate::bundle::tokenizer_files::{TOKENIZER_FILES, carried, hf_tokenizer};
+use crate::bundle::tokenizer_files::{carried, hf_tokenizer};
+use crate::bundle::tokenizer_part::TokenizerPart;
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
-use crate::families::names;
-use crate::families::names::HEAD;
+use crate::families::names::{self, HEAD};
 use crate::formats::{ByteSource, Encoding, FileTensor, SafetensorsFile, Warning, base_name, known_mark, sha256_of};
 use crate::state::{ReceiptFile, Reordering, SourceFormat};
+use crate::tokenizer::TOKENIZER_FILE;
 
 pub(crate) const CONFIG: &str = "adapter_config.json";
 pub(crate) const WEIGHTS: &str = "adapter_model.safetensors";
@@ -56,7 +57,8 @@ pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn B
         bundle.config.vocab_size = rows;
         bundle.warnings.extend(of_tokenizer);
         if own.is_some() || refused.is_some() {
-            bundle.set_tokenizer(own, refused, TOKENIZER_FILES[0]);
+            let part = TokenizerPart::of(own, refused, TOKENIZER_FILE, rows, &mut bundle.warnings);
+            (bundle.tokenizer, bundle.tokenizer_refused) = (part.tokenizer, part.refused);
             bundle.tokenizer_documents = documents;
             bundle.warnings.extend(told_of_documents);
         }
@@ -100,7 +102,7 @@ impl Bundle {
     /// # Errors
     /// The errors of the files by themselves; they are not compared with a base.
     pub(crate) fn of_adapter(config: ModelConfig, files: Vec<Box<dyn ByteSource>>) -> Result<Self> {
-        let mut bundle = Self::new(config, SourceFormat::HfFolder, Vec::new(), Vec::new(), Vec::new())?;
+        let mut bundle = Self::of_entries(config, SourceFormat::HfFolder, Vec::new(), Vec::new())?;
         let opened = Opened::of(&mut bundle, files)?;
         for tensor in &opened.file.tensors {
             let name = tensor.name.strip_prefix(PREFIX).unwrap_or(&tensor.name);

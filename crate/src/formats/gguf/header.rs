@@ -9,7 +9,7 @@ use crate::error::{Result, Word, word};
 use crate::formats::checksum::Digest;
 use crate::formats::gguf::layout;
 use crate::formats::source::ByteSource;
-use crate::formats::warning::Warning;
+use crate::error::Warning;
 use crate::formats::{FileTensor, base_name, or_mismatch};
 
 const MAX_COUNT: u64 = 100_000;

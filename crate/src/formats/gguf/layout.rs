@@ -4,7 +4,7 @@ use super::cursor::refuse;
 use crate::error::{Refusal, Result, Word, word};
 use crate::formats::FileTensor;
 use crate::formats::source::{ByteSource, for_each_chunk};
-use crate::formats::warning::Warning;
+use crate::error::Warning;
 
 /// Returns the offset at which the next tensor must begin; `None` after a tensor of unknown size, when any later offset is allowed.
 fn next_offset(record: &FileTensor, alignment: u64) -> Option<u64> {

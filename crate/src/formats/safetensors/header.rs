@@ -6,7 +6,7 @@ use super::dtype::dtype_bits;
 use crate::error::{Error, Refusal, Result, Word, unusual, word};
 use crate::formats::checksum::{Digest, Hasher};
 use crate::formats::source::{ByteSource, for_each_chunk};
-use crate::formats::warning::{Warning, add_warning};
+use crate::error::{Warning, add_warning};
 use crate::formats::{FileTensor, Json, JsonFault, json, or_mismatch};
 
 const MAX_HEADER_BYTES: u64 = 100_000_000;

@@ -1,7 +1,8 @@
 //! Warnings about files, and limits on the length of lists of warnings and refusals.
 
-use super::mark::Flaw;
-use crate::error::{Error, Refusal, Word, shown, word};
+use std::borrow::Cow;
+
+use super::{Error, Refusal, Word, shown, word};
 
 /// Something worth knowing about a file that was not refused.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -13,57 +14,53 @@ pub struct Warning {
     /// Message of the error for which a part of the model was refused, if the model opened without it.
     #[serde(skip)]
     refused: Option<Box<str>>,
-    /// Name of the file that is used instead of the refused part.
+    /// Sentence that says how the model is used without the refused part.
     #[serde(skip)]
-    served_by: Option<&'static str>,
-    /// Thing that was found in the place of a document.
+    consequence: Cow<'static, str>,
+    /// Thing that was found in the place of a document, and what to do about it.
     #[serde(skip)]
-    flaw: Option<Box<Flaw>>,
+    found: Option<Box<(String, &'static str)>>,
 }
 
 impl Warning {
     /// Creates a warning about `subject`, text of a file.
     #[doc(hidden)]
     pub fn new(code: Word, subject: &str) -> Self {
-        let warning = Self { code: code.text(), subject: shown(subject), refused: None, served_by: None, flaw: None };
+        let warning = Self { code: code.text(), subject: shown(subject), refused: None, consequence: "".into(), found: None };
         warning.told().keep();
         warning
     }
 
-    /// Creates a warning from the refusal of `part`, without which the model opened.
-    pub(crate) fn of_error(error: &Error, part: &str) -> Self {
+    /// Creates a warning from the refusal of `part`, without which the model opened; `consequence` is a sentence.
+    pub(crate) fn of_error(error: &Error, part: &str, consequence: &'static str) -> Self {
         let subject = if let Error::Refused(list) = error { list.first().and_then(|first| first.subject.clone()) } else { None };
         let subject = subject.unwrap_or_else(|| part.to_string());
-        Self { code: error.code(), subject, refused: Some(error.to_string().into()), served_by: None, flaw: None }
+        Self { code: error.code(), subject, refused: Some(error.to_string().into()), consequence: consequence.into(), found: None }
     }
 
-    /// Creates a warning about the document `name`, in whose place there is something else that is not passed on.
-    pub(crate) fn not_carried(name: &str, flaw: &Flaw) -> Self {
-        let warning = Self { flaw: Some(Box::new(flaw.clone())), ..Self::new(word!("tokenizer.file.other"), name) };
+    /// Creates a warning about `subject`, in whose place `found` was found, with what to do about it.
+    pub(crate) fn of_found(code: Word, subject: &str, found: &str, hint: &'static str) -> Self {
+        let warning = Self { found: Some(Box::new((found.to_string(), hint))), ..Self::new(code, subject) };
         warning.told().keep();
         warning
     }
 
-    /// Records that the file `name` is used instead, if this warning is about a part that was refused.
-    pub(crate) fn serve(&mut self, name: &'static str) {
-        self.served_by = self.refused.as_ref().map(|_| name);
+    /// Replaces the sentence that says how the model is used, if this warning is about a part that was refused.
+    pub(crate) fn set_consequence(&mut self, consequence: &str) {
+        if self.refused.is_some() {
+            self.consequence = consequence.to_string().into();
+        }
     }
 
     /// Returns the warning as a sentence.
     pub fn message(&self) -> String {
-        if let Some(refused) = &self.refused {
-            return match self.served_by {
-                Some(name) => format!("{refused} The tokenizer of {name} is used instead."),
-                None => format!("{refused} The model is used without a tokenizer."),
-            };
-        }
-        self.told().to_string()
+        self.refused.as_ref().map_or_else(|| self.told().to_string(), |refused| format!("{refused} {}", self.consequence))
     }
 
     /// Returns the values of its sentence.
     fn told(&self) -> Refusal {
         let told = |found| Refusal { code: self.code, ..Refusal::told(word!("bundle.unused"), [&self.subject, "", found]) };
-        self.flaw.as_ref().map_or_else(|| told(""), |flaw| told(&flaw.found).hint(flaw.hint))
+        self.found.as_ref().map_or_else(|| told(""), |found| told(&found.0).hint(found.1))
     }
 }
 
