@@ -15,15 +15,47 @@ const REMAINDERS = Uint32Array.from({ length: 256 }, (_, byte) => {
   return remainder;
 });
 
-/** Returns numbers as little-endian bytes; `widths` has a digit for each. */
-const packed = (widths: string, ...values: number[]): number[] =>
-  values.flatMap((value, at) => Array.from({ length: Number(widths[at]) }, (_, byte) => (value >>> (8 * byte)) & 255));
+/** Widths in bytes of the fields of a header, in their order. */
+type Layout = Readonly<Record<string, 2 | 4>>;
+
+/** What the descriptor after a file and its entry in the directory both say. */
+const CONTENT = { checksum: 4, storedSize: 4, size: 4 } as const;
+const DESCRIPTOR = { signature: 4, ...CONTENT } as const;
+const READING = { neededVersion: 2, flags: 2, method: 2, time: 2, date: 2, ...CONTENT, nameLength: 2, extraLength: 2 } as const;
+const LOCAL_HEADER = { signature: 4, ...READING } as const;
+const DIRECTORY_ENTRY = {
+  signature: 4,
+  writerVersion: 2,
+  ...READING,
+  commentLength: 2,
+  disk: 2,
+  internalAttributes: 2,
+  externalAttributes: 4,
+  offset: 4,
+} as const;
+const DIRECTORY_END = {
+  signature: 4,
+  disk: 2,
+  directoryDisk: 2,
+  entriesOnDisk: 2,
+  entries: 2,
+  directorySize: 4,
+  directoryOffset: 4,
+  commentLength: 2,
+} as const;
+
+/** The bytes of a header, little-endian; a field without a value is 0. */
+const packed = <L extends Layout>(layout: L, values: { [Field in keyof L]?: number }): number[] =>
+  Object.entries(layout).flatMap(([field, width]) =>
+    Array.from({ length: width }, (_, byte) => ((values[field] ?? 0) >>> (8 * byte)) & 255),
+  );
+
+type Content = Record<keyof typeof CONTENT, number>;
 
 interface Entry {
   name: number[];
   offset: number;
-  /** CRC-32, stored and real size. */
-  facts: number[];
+  content: Content;
 }
 
 /** Writes the opened files into `out`, one after the other; `out` stays open. The archive must be smaller than 4 GiB. */
@@ -46,7 +78,8 @@ export class Zip {
     const offset = this.#offset;
     let sum = -1;
     let size = 0;
-    await this.#write([...packed('42222244422', 0x04034b50, VERSION, FLAGS, 0, 0, DATE, 0, 0, 0, name.length, 0), ...name]);
+    const header = { signature: 0x04034b50, neededVersion: VERSION, flags: FLAGS, date: DATE, nameLength: name.length };
+    await this.#write([...packed(LOCAL_HEADER, header), ...name]);
     return {
       write: async (bytes) => {
         for (const byte of new Uint8Array(bytes)) sum = (REMAINDERS[(sum ^ byte) & 255] ?? 0) ^ (sum >>> 8);
@@ -54,9 +87,9 @@ export class Zip {
         await this.#write(bytes);
       },
       close: async () => {
-        const facts = [~sum, size, size];
-        this.#entries.push({ name, offset, facts });
-        await this.#write(packed('4444', 0x08074b50, ...facts));
+        const content = { checksum: ~sum, storedSize: size, size };
+        this.#entries.push({ name, offset, content });
+        await this.#write(packed(DESCRIPTOR, { signature: 0x08074b50, ...content }));
       },
       abort: async () => undefined,
     };
@@ -65,12 +98,26 @@ export class Zip {
   async end(): Promise<void> {
     const start = this.#offset;
     const { length } = this.#entries;
-    for (const { name, offset, facts } of this.#entries) {
-      await this.#write([
-        ...packed('42222224442222244', 0x02014b50, VERSION, VERSION, FLAGS, 0, 0, DATE, ...facts, name.length, 0, 0, 0, 0, 0, offset),
-        ...name,
-      ]);
+    for (const { name, offset, content } of this.#entries) {
+      const header = {
+        signature: 0x02014b50,
+        writerVersion: VERSION,
+        neededVersion: VERSION,
+        flags: FLAGS,
+        date: DATE,
+        ...content,
+        nameLength: name.length,
+        offset,
+      };
+      await this.#write([...packed(DIRECTORY_ENTRY, header), ...name]);
     }
-    await this.#write(packed('42222442', 0x06054b50, 0, 0, length, length, this.#offset - start, start, 0));
+    const end = {
+      signature: 0x06054b50,
+      entriesOnDisk: length,
+      entries: length,
+      directorySize: this.#offset - start,
+      directoryOffset: start,
+    };
+    await this.#write(packed(DIRECTORY_END, end));
   }
 }
