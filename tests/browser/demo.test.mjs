@@ -135,7 +135,14 @@ test('a reload brings back curve, samples and form; the run goes on, also after 
   ])
     await page.fill(id, value);
   await page.click('#start');
+  const written = page.waitForFunction(
+    () => /^Writing a sample after step 4 …/.test(document.querySelector('#work:not([hidden])')?.textContent ?? ''),
+    undefined,
+    { timeout: 180_000 },
+  );
   await untilStep(page, 5);
+  await written;
+  assert.doesNotMatch(await page.textContent('#work'), /after step 4 /);
   await stop(page);
   const before = await shown(page);
   assert.ok(before.samples >= 1 && before.summary.startsWith('From '), JSON.stringify(before));

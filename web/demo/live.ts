@@ -11,6 +11,8 @@ import type { KernelPanel } from './panels/kernels.js';
 import type { Samples } from './panels/samples.js';
 import type { Warnings } from './panels/warnings.js';
 import type { View } from './view.js';
+import { Waiting } from './waiting.js';
+import type { Intervals } from './waiting.js';
 import { keepAwake } from './wake.js';
 import { faultOf, isFinal } from './words.js';
 
@@ -39,12 +41,14 @@ export class LiveRun {
   #saved: number;
   #lost = false;
   readonly #leaving = new AbortController();
+  readonly #waiting: Waiting;
 
   constructor(
     readonly trainer: Trainer,
     private readonly shown: Shown,
   ) {
     this.#saved = trainer.completedSteps;
+    this.#waiting = new Waiting((work, elapsed) => shown.controls.showWork(work, elapsed));
     // An idle trainer also has events, for example a lost GPU.
     for (const type of TYPES)
       trainer.addEventListener(type, (event) => event instanceof TrainerMessage && this.#show(event.detail), {
@@ -55,6 +59,10 @@ export class LiveRun {
   /** True if its worker or GPU is lost for good; the saved checkpoints are not. */
   get lost(): boolean {
     return this.#lost;
+  }
+
+  set intervals(intervals: Intervals) {
+    this.#waiting.intervals = intervals;
   }
 
   get going(): boolean {
@@ -77,6 +85,7 @@ export class LiveRun {
       if (!this.#leaving.signal.aborted) this.#fail(thrown);
     } finally {
       awake();
+      this.#waiting.end();
       figures.finish();
       view.summarise();
       document.title = TITLE;
@@ -86,6 +95,7 @@ export class LiveRun {
 
   #show(event: TrainerEvent): void {
     const { controls, view, checkpoints, warnings } = this.shown;
+    this.#waiting.follow(event);
     switch (event.type) {
       case 'step':
         byId('main', HTMLElement).dataset['step'] = String(event.step);
@@ -150,6 +160,7 @@ export class LiveRun {
   /** Ends the run; unsaved steps are lost. */
   async close(): Promise<void> {
     this.#leaving.abort();
+    this.#waiting.end();
     this.shown.kernels.use(undefined);
     this.shown.samples.use(undefined);
     await this.trainer.dispose();

@@ -1,6 +1,6 @@
 /** From the start button to the exported model: one run at a time, and none is discarded without asking. */
 import { escaped, TabtuneError, Trainer } from 'tabtune';
-import type { CheckpointInfo, DataInput, DriveOptions, Progress, SessionInfo } from 'tabtune';
+import type { CheckpointInfo, DataInput, Progress, SessionInfo } from 'tabtune';
 
 import { ask, askForFiles, askToEnd } from './ask.js';
 import type { Charts } from './charts.js';
@@ -12,6 +12,8 @@ import type { Shown } from './live.js';
 import type { ExportPanel } from './panels/export-as.js';
 import type { Setup } from './panels/setup.js';
 import { driveOptions } from './settings.js';
+import { intervalsOf } from './waiting.js';
+import type { Intervals } from './waiting.js';
 import { faultOf, isFinal, progressOf } from './words.js';
 import { workerUrl } from './worker.js';
 
@@ -20,6 +22,13 @@ export interface Panels extends Shown {
   exporting: ExportPanel;
   setup: Setup;
 }
+
+interface Opened {
+  trainer: Trainer;
+  /** Unknown for a run that is resumed with its own options. */
+  intervals?: Intervals;
+}
+type Open = (signal: AbortSignal) => Promise<Opened>;
 
 export class Run {
   #live: LiveRun | undefined;
@@ -42,15 +51,20 @@ export class Run {
     const { setup } = this.panels;
     return this.#begin('Starting a run …', async (signal) => {
       await setup.settle();
-      const options = { ...setup.options, ...driveOptions(), data: setup.data, label: setup.label };
-      const create = (more: Partial<DriveOptions>): Promise<Trainer> =>
-        setup.handOver((model) => Trainer.create({ model, ...options, ...more, signal, onProgress: this.#onProgress }));
+      const drive = driveOptions();
+      const options = { ...setup.options, ...drive, data: setup.data, label: setup.label };
+      const create = async ({ evalEvery, sampleEvery }: Intervals): Promise<Opened> => {
+        const trainer = await setup.handOver((model) =>
+          Trainer.create({ model, ...options, evalEvery, sampleEvery, signal, onProgress: this.#onProgress }),
+        );
+        return { trainer, intervals: { evalEvery, sampleEvery } };
+      };
       try {
-        return await create({});
+        return await create(drive);
       } catch (thrown) {
         if (!(thrown instanceof TabtuneError) || thrown.detail.code !== 'data.no-validation') throw thrown;
         this.panels.controls.say('The text is too short to keep a part of it for evaluations: there will be none.');
-        return create({ evalEvery: 0 });
+        return create({ ...drive, evalEvery: 0 });
       }
     });
   }
@@ -60,13 +74,15 @@ export class Run {
     const { run, label } = info;
     const data = info.hasData ? undefined : await this.#dataFor(info);
     if (!info.hasData && data === undefined) return;
-    return this.#begin('Opening the checkpoint …', (signal) => {
+    return this.#begin('Opening the checkpoint …', async (signal) => {
       // Two models need not be open at once.
       this.panels.setup.leave();
       byId('run-title', HTMLElement).textContent = escaped(label) || 'A run without a name';
       byId('run-story', HTMLElement).textContent =
         'It continues where it was saved, with its own text and settings; the form below is for the next run.';
-      return this.#withBase((base) => Trainer.resume({ workerUrl, run, generation, data, ...base, signal, onProgress: this.#onProgress }));
+      const open = (base: { base?: File[] }): Promise<Trainer> =>
+        Trainer.resume({ workerUrl, run, generation, data, ...base, signal, onProgress: this.#onProgress });
+      return { trainer: await this.#withBase(open) };
     });
   }
 
@@ -116,7 +132,7 @@ export class Run {
     else this.panels.controls.say('There is no checkpoint to resume from.');
   }
 
-  async #begin(words: string, open: (signal: AbortSignal) => Promise<Trainer>): Promise<void> {
+  async #begin(words: string, open: Open): Promise<void> {
     if (!(await this.#mayLeave())) return;
     this.#starting?.controller.abort();
     await this.#starting?.over;
@@ -134,12 +150,12 @@ export class Run {
     await live?.drive();
   }
 
-  async #open(words: string, open: (signal: AbortSignal) => Promise<Trainer>, signal: AbortSignal): Promise<LiveRun> {
+  async #open(words: string, open: Open, signal: AbortSignal): Promise<LiveRun> {
     const { controls, charts, kernels, samples, view, warnings } = this.panels;
     await this.#close();
     controls.show('starting', words);
     warnings.clear();
-    const trainer = await open(signal);
+    const { trainer, intervals } = await open(signal);
     const live = new LiveRun(trainer, this.panels);
     this.#live = live;
     const info = await trainer.inspect();
@@ -157,7 +173,9 @@ export class Run {
       return [];
     });
     charts.plan({ rates, stride });
-    view.restore(await trainer.history(), totalSteps, { run: trainer.runId, adapter: device, settings: config });
+    const history = await trainer.history();
+    live.intervals = intervals ?? intervalsOf(history);
+    view.restore(history, totalSteps, { run: trainer.runId, adapter: device, settings: config });
     byId('main', HTMLElement).dataset['step'] = String(completedSteps);
     kernels.clear();
     samples.use(trainer);

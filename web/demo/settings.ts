@@ -4,6 +4,7 @@ import type { DriveOptions, ModelShape, OptimizerOptions, ScheduleOptions, Train
 
 import { byId } from './dom.js';
 import { chosenPrompt } from './prompt.js';
+import type { Intervals } from './waiting.js';
 
 /** Shape of the model that is trained from random weights: large enough to find words, small enough to do so while one watches. */
 const SCRATCH: ModelShape = { hiddenSize: 128, numHiddenLayers: 3, numAttentionHeads: 4 };
@@ -175,7 +176,7 @@ export function trainOptions(trained: Trained): TrainOptions & { steps: number; 
   };
 }
 
-export function driveOptions(): DriveOptions {
+export function driveOptions(): DriveOptions & Intervals {
   const steps = numberOf('s-steps');
   return {
     logEvery: 4,

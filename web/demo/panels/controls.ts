@@ -28,6 +28,9 @@ export class Controls {
   readonly #main = byId('main', HTMLElement);
   readonly #status = byId('status', HTMLElement);
   readonly #spoken = byId('spoken', HTMLElement);
+  readonly #work = byId('work', HTMLElement);
+  readonly #workName = byId('work-name', HTMLElement);
+  readonly #workTime = byId('work-time', HTMLElement);
   #state: PageState = 'setup';
   #goOn: string | undefined;
   #lastSpoken = -Infinity;
@@ -72,6 +75,14 @@ export class Controls {
     if (this.#status.textContent === safe) return;
     this.#status.textContent = safe;
     this.#timer ??= setTimeout(() => this.#speak(), Math.max(0, this.#lastSpoken + SPOKEN_EVERY_MILLIS - performance.now()));
+  }
+
+  /** Shows long work between two steps, and how long it has taken, which screen readers do not read out every second. */
+  showWork(work: string, elapsed: string): void {
+    this.#work.hidden = work === '';
+    // The same text set again would be announced again.
+    if (this.#workName.textContent !== work) this.#workName.textContent = work;
+    this.#workTime.textContent = elapsed;
   }
 
   #speak(): void {
