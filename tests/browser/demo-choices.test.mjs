@@ -57,6 +57,35 @@ test('demo trains an adapter, and asks for its base by name when the run goes on
   await page.close();
 });
 
+test('the heading names the chosen files, even refused ones, and while a run is open those of the run', async () => {
+  const { page, record } = await at.open('/demo/', { script: () => localStorage.clear() });
+  await page.waitForSelector('#start:enabled', { timeout: 180_000 });
+  const text = (name, words) => ({ name, mimeType: 'text/plain', buffer: Buffer.from(words) });
+  const titleIs = (wanted) =>
+    page
+      .waitForFunction((title) => document.querySelector('#run-title').textContent === title, wanted, { timeout: 30_000 })
+      .catch(async () => assert.equal(await page.textContent('#run-title'), wanted));
+  const story = await page.textContent('#run-story');
+  await page.setInputFiles('#data-file', text('refused.jsonl', '{"neither": 1}\n'));
+  await titleIs('A small new Llama reads refused.jsonl');
+  await page.setInputFiles('#data-file', text('mine.txt', 'It is a truth. '.repeat(100)));
+  await titleIs('A small new Llama reads mine.txt');
+  await page.waitForFunction((old) => document.querySelector('#run-story').textContent !== old, story, { timeout: 30_000 });
+  await page.check('input[name="data"][value="austen"]');
+  await titleIs('A small new Llama reads Austen');
+  await page.waitForFunction((old) => document.querySelector('#run-story').textContent === old, story, { timeout: 30_000 });
+  for (const [id, value] of Object.entries({ steps: 1, batch: 1, length: 8, sample: 0 })) await page.fill(`#s-${id}`, String(value));
+  await page.click('#start');
+  await stateIs(page, 'done');
+  await page.setInputFiles('#model-files', MODEL);
+  await page.waitForFunction(() => document.querySelector('#t-all').textContent !== '', undefined, { timeout: 60_000 });
+  assert.equal(await page.textContent('#run-title'), 'A small new Llama reads Austen');
+  await page.click('#again');
+  await titleIs('tiny.gguf reads Austen');
+  assert.deepEqual(record.errors, []);
+  await page.close();
+});
+
 /** Runs in the page: counts workers that were not ended. */
 function counting() {
   const live = new Set();

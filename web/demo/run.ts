@@ -140,6 +140,7 @@ export class Run {
     const opened = this.#open(words, open, controller.signal).catch(async (thrown: unknown) => {
       await this.#close();
       // The form is still there, for another try.
+      this.panels.setup.comeBack();
       this.panels.controls.show('setup', controller.signal.aborted ? 'The start was called off.' : faultOf(thrown));
       return undefined;
     });
@@ -255,7 +256,7 @@ export class Run {
     const { controls, view, setup, warnings } = this.panels;
     view.clear(0);
     warnings.clear();
-    setup.refresh(0);
+    setup.comeBack();
     byId('run-base', HTMLElement).hidden = true;
     controls.offer(undefined);
     controls.show('setup', 'Ready.');

@@ -37,6 +37,9 @@ export class Setup {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #showing: Promise<void> = Promise.resolve();
   #round = 0;
+  /** True while a run is open, whose heading does not follow the form. */
+  #runOpen = false;
+  readonly #austenStory = [...byId('run-story', HTMLElement).childNodes];
   readonly #lesson = new DataPanel();
   readonly #fault = byId('setup-fault', HTMLElement);
 
@@ -74,8 +77,14 @@ export class Setup {
       : 'Pride and Prejudice';
   }
 
+  /** Name of the file with the weights: of a folder's files, the first may be any. */
+  get #modelName(): string {
+    const weights = this.#modelFiles.find(({ name }) => /\.(gguf|safetensors)$/i.test(name));
+    return (weights ?? this.#modelFiles[0])?.name ?? 'model';
+  }
+
   get label(): string {
-    const model = chosen('model') === 'files' ? (this.#modelFiles[0]?.name ?? 'model') : 'small Llama';
+    const model = chosen('model') === 'files' ? this.#modelName : 'small Llama';
     return `${model} on ${this.dataLabel}`;
   }
 
@@ -112,20 +121,26 @@ export class Setup {
     }
   }
 
-  /** Shows the heading for the current choice; it remains while the run continues. */
-  #headline(info: ModelInfo): void {
-    const files = chosen('model') === 'files';
-    const reader = files ? `${escaped(this.#modelFiles[0]?.name ?? '')} reads` : `${grouped(info.parameters)} random numbers read`;
+  /** Shows the heading of the current choice, even of files that are refused later, unless a run is open. */
+  #headline(): void {
+    if (this.#runOpen) return;
+    const reader = chosen('model') === 'files' ? escaped(this.#modelName) : 'A small new Llama';
     const text = chosen('data') === 'file' ? escaped(this.dataLabel) : 'Austen';
-    byId('run-title', HTMLElement).textContent = `${reader} ${text}`;
+    byId('run-title', HTMLElement).textContent = `${reader} reads ${text}`;
+  }
+
+  /** Shows what is trained, below the heading. */
+  #story(info: ModelInfo): void {
+    if (this.#runOpen) return;
     const what =
       this.trained === 'adapter'
         ? `An adapter is trained on top of its ${parameters(info.parameters)} parameters, which do not change`
         : `All ${parameters(info.parameters)} parameters are trained`;
-    if (files) byId('run-story', HTMLElement).textContent = `${what}, on your GPU; everything stays on this device.`;
+    const story = byId('run-story', HTMLElement);
+    if (chosen('model') === 'files') story.textContent = `${what}, on your GPU; everything stays on this device.`;
     else if (chosen('data') === 'file')
-      byId('run-story', HTMLElement).textContent =
-        'A small Llama with random weights reads your text letter by letter. Watch it find words.';
+      story.textContent = 'A small Llama with random weights reads your text letter by letter. Watch it find words.';
+    else story.replaceChildren(...this.#austenStory);
   }
 
   /** Opens the chosen model; returns the same object until the choice changes. */
@@ -187,12 +202,12 @@ export class Setup {
     this.#model = undefined;
     // Nothing more can be asked of the model for the form.
     this.#round += 1;
+    this.#runOpen = true;
     try {
       return await start(model);
     } catch (thrown) {
       if (this.#model) model.dispose();
       else this.#model = held;
-      this.refresh(0);
       throw thrown;
     }
   }
@@ -200,7 +215,14 @@ export class Setup {
   /** Closes the open model and discards results that are still awaited, because another run takes over the page. */
   leave(): void {
     this.#round += 1;
+    this.#runOpen = true;
     this.release();
+  }
+
+  /** Shows the choice for the next run, because no run is open any more. */
+  comeBack(): void {
+    this.#runOpen = false;
+    this.refresh(0);
   }
 
   /** Closes the open model, if any. */
@@ -229,6 +251,7 @@ export class Setup {
   async #show(): Promise<void> {
     const round = ++this.#round;
     let data: DataInput | undefined;
+    this.#headline();
     try {
       data = this.data;
       byId('data-facts', HTMLElement).textContent =
@@ -249,7 +272,7 @@ export class Setup {
       if (!looked) await this.#teach(data, model);
       if (round !== this.#round) return;
       const { options } = this;
-      this.#headline(info);
+      this.#story(info);
       const stride = strideOf(options.steps);
       const [estimate, rates] = [await Trainer.estimate(model, options), await model.previewSchedule(options, options.steps, stride)];
       if (round !== this.#round) return;
