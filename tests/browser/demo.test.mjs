@@ -64,13 +64,13 @@ test('demo measures its kernels while it trains, and goes on', async () => {
   await page.waitForSelector('#kernels tr', { timeout: 180_000 });
   const rows = await page.$$eval('#kernels tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
   const shown = Number(await page.getAttribute('#main', 'data-step'));
-  assert.match(await page.textContent('#kernels-facts'), /launches and [\d.]+ ms a step, mean of 3/);
+  assert.match(await page.textContent('#kernels-facts'), /launches and [\d.]+ ms per step, mean of 3/);
   const [, launches, ms, share] = rows.find(([kernel]) => kernel === 'adamw_wide');
   // One launch for each parameter tensor of the built-in model's two blocks.
   assert.ok(Number(launches) === 20 && Number(ms) >= 0 && share.endsWith('%'), `${rows}`);
   assert.ok(Number(rows[0][2]) > 0, `${rows}`);
   await untilStep(page, shown + 2);
-  assert.match(await page.textContent('#status'), /^(Going on after|Checkpoint of) step \d+/);
+  assert.match(await page.textContent('#status'), /^(Continuing after|Checkpoint of) step \d+/);
   await stop(page);
   assert.equal(await page.isDisabled('#measure'), true);
   assert.deepEqual(record.errors, []);
@@ -196,7 +196,7 @@ test('going on with another run asks before the one that goes on is ended', asyn
     await page.waitForSelector('#ask[open]', { timeout: 10_000 });
   };
   await go();
-  assert.match(await page.textContent('#ask-words'), /A run is going on, and it would end here/);
+  assert.match(await page.textContent('#ask-words'), /A run is in progress, and it would end here/);
   await page.keyboard.press('Escape');
   await untilStep(page, begun + 2);
   assert.equal(await page.textContent('#run-title'), title);
@@ -254,7 +254,7 @@ test('the policy binds the worker too: it cannot ask another address, and the Ab
     await page.waitForSelector('#start:enabled', { timeout: 180_000 });
     await page.click('#about-open');
     await page.waitForFunction(() => document.querySelector('#policy').textContent !== '', undefined, { timeout: 10_000 });
-    assert.match(await page.textContent('#policy'), /^The browser sees to it: .* both talk to this address only/);
+    assert.match(await page.textContent('#policy'), /^The browser enforces this: .* both talk to this address only/);
     const asked = (url) =>
       fetch(url).then(
         ({ status }) => status,

@@ -91,7 +91,7 @@ test('an address that is trusted already is used as it is', async () => {
   }`;
   const { refused, parameters } = await inside(opened, scenario);
   assert.deepEqual(refused.slice(0, 2), ['UNSUPPORTED_BROWSER', 'worker.blocked']);
-  assert.match(refused[2], /no policy called tabtune/);
+  assert.match(refused[2], /no policy named tabtune/);
   assert.ok(parameters > 0);
 });
 

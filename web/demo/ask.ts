@@ -45,7 +45,7 @@ export function askForFiles(title: string, words: string): Promise<File[] | unde
 
 /** Asks before a running run, or steps that are in no checkpoint, are discarded. */
 export function askToEnd(going: boolean, unsaved: number): Promise<'save' | 'discard' | undefined> {
-  const begin = going ? 'A run is going on, and it would end here. ' : '';
+  const begin = going ? 'A run is in progress, and it would end here. ' : '';
   if (unsaved === 0) return ask('End this run?', `${begin}All its steps are saved.`, { discard: 'End it' });
   const steps = unsaved === 1 ? 'The last step is' : `The last ${grouped(unsaved)} steps are`;
   return ask('End this run?', `${begin}${steps} not saved yet.`, {

@@ -78,7 +78,7 @@ export class LiveRun {
   async drive(): Promise<void> {
     const { controls, figures, view } = this.shown;
     const awake = keepAwake();
-    controls.show('running', controls.state === 'starting' ? undefined : `Going on after step ${grouped(this.trainer.completedSteps)}.`);
+    controls.show('running', controls.state === 'starting' ? undefined : `Continuing after step ${grouped(this.trainer.completedSteps)}.`);
     try {
       for await (const _ of this.trainer.run());
     } catch (thrown) {
@@ -129,10 +129,10 @@ export class LiveRun {
     if (state === 'running') {
       const again = controls.state === 'paused' || controls.state === 'recovering';
       controls.show('running');
-      if (again) controls.say(`Going on after step ${grouped(step)}.`);
+      if (again) controls.say(`Continuing after step ${grouped(step)}.`);
     } else if (state === 'recovering') {
       view.cut(step);
-      controls.show('recovering', `The GPU or the worker was lost. Going on after step ${grouped(step)} …`);
+      controls.show('recovering', `The GPU or the worker was lost. Continuing after step ${grouped(step)} …`);
     } else if (state === 'paused' || state === 'stopped' || state === 'done') controls.show(state, RESTING[state](grouped(step)));
   }
 

@@ -86,7 +86,7 @@ async function lastRun(): Promise<string> {
   // The next run's plan replaces the last run's curves as soon as something is chosen for it.
   byId('setup', HTMLElement).addEventListener('input', () => controls.state === 'setup' && view.clear(0), { once: true });
   run.offer(last);
-  return ` Here is what you did last: ${label}, step ${grouped(step)} of ${grouped(totalSteps)}, saved ${when(savedAt)}.`;
+  return ` Your last run: ${label}, step ${grouped(step)} of ${grouped(totalSteps)}, saved ${when(savedAt)}.`;
 }
 
 async function begin(): Promise<void> {
@@ -114,7 +114,7 @@ async function begin(): Promise<void> {
   const ready =
     adapter?.software === true
       ? 'Ready, in software.'
-      : `Ready: ${[adapter?.vendor, adapter?.architecture].filter(Boolean).join(' ') || 'a GPU is here'}.`;
+      : `Ready: ${[adapter?.vendor, adapter?.architecture].filter(Boolean).join(' ') || 'a GPU was found'}.`;
   controls.say(`${ready}${last}`);
   await setup.show();
   if (new URLSearchParams(location.search).has('run')) await run.start();

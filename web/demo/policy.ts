@@ -21,6 +21,6 @@ export function confines(header: string | null): boolean {
 export async function sayPolicy(workerUrl: string): Promise<void> {
   const answer = await fetch(workerUrl, { method: 'HEAD' }).catch(() => undefined);
   byId('policy', HTMLElement).textContent = confines(answer?.headers.get('content-security-policy') ?? null)
-    ? 'The browser sees to it: the Content-Security-Policy of this page and of the worker that trains lets both talk to this address only.'
-    : 'The browser keeps the page itself to its own address. This server sends no such policy with the worker that trains: there it is the program that asks no other address, not the browser.';
+    ? 'The browser enforces this: the Content-Security-Policy of this page and of the worker that trains lets both talk to this address only.'
+    : 'The browser keeps the page itself to its own address. This server sends no such policy with the worker that trains: the program in it contacts no other address, but the browser does not enforce that.';
 }

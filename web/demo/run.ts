@@ -100,7 +100,7 @@ export class Run {
           : 'These are not the bytes of the model that this adapter was trained on.';
         const files = await askForFiles(
           'Which model?',
-          `${words} Choose it again; every byte of it is compared before the run continues; its name does not count.`,
+          `${words} Choose it again; every byte of it is compared before the run continues; its name does not matter.`,
         );
         if (files === undefined) throw thrown;
         given = { base: files };
@@ -112,7 +112,7 @@ export class Run {
   async #dataFor({ dataName }: CheckpointInfo): Promise<DataInput | undefined> {
     const { data, dataLabel } = this.panels.setup;
     const own = dataName === '' ? 'Its text is not kept with this run.' : `Its text, ${dataName}, is not kept with this run.`;
-    const answer = await ask('Which text?', `${own} It continues only with the same text. Chosen in the form below is ${dataLabel}.`, {
+    const answer = await ask('Which text?', `${own} It continues only with the same text. The form below has ${dataLabel}.`, {
       go: `Resume with ${dataLabel}`,
     });
     return answer === undefined ? undefined : data;
@@ -141,7 +141,7 @@ export class Run {
       await this.#close();
       // The form is still there, for another try.
       this.panels.setup.comeBack();
-      this.panels.controls.show('setup', controller.signal.aborted ? 'The start was called off.' : faultOf(thrown));
+      this.panels.controls.show('setup', controller.signal.aborted ? 'The start was cancelled.' : faultOf(thrown));
       return undefined;
     });
     const starting = { controller, over: opened };

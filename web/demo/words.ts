@@ -12,7 +12,7 @@ export const PHASES: Record<Progress['phase'], string> = {
   compile: 'Preparing the GPU',
   save: 'Saving',
   export: 'Writing',
-  import: 'Bringing in',
+  import: 'Importing',
   measure: 'Measuring',
   ready: 'Ready',
 };

@@ -118,7 +118,7 @@ const CONSTRUCTED: readonly (() => unknown)[] = [
     fault('source.truncated', {
       subject: 'the download of https://example.org/a.txt',
       expected: '20 bytes',
-      found: '5 (the network broke off)',
+      found: '5 (the connection was lost)',
     }),
   () => fault('data.room', { expected: 4_000_000_000, found: 1_000_000 }),
   () => finding('run.storage', { found: 'access to storage is denied for this document' }),

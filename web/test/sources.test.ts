@@ -263,6 +263,6 @@ describe('a source', () => {
     expect(() => blobSource(name, gone as unknown as Blob).read(0, 4)).toThrow(
       /^cannot read a\\u\{202e\}b\\u\{a\}x{59}…: it has changed\.$/,
     );
-    expect(() => bytesSource(name, new Uint8Array(3)).read(1, 3)).toThrow(/bytes 1 to 4 asked of 3/);
+    expect(() => bytesSource(name, new Uint8Array(3)).read(1, 3)).toThrow(/bytes 1 to 4 were requested, but it has 3/);
   });
 });

@@ -129,7 +129,7 @@ export class CheckpointPanel {
 
   async #fork({ run, generation, label, step }: CheckpointInfo): Promise<void> {
     await (await this.#shelf(run)).fork({ generation, label: `${label}, again from step ${step}` });
-    this.around.say(`Forked: a run of its own continues from step ${grouped(step)}.`);
+    this.around.say(`Forked: the new run continues from step ${grouped(step)}.`);
   }
 
   async #folder(run: string, info: CheckpointInfo | undefined): Promise<void> {
@@ -137,7 +137,7 @@ export class CheckpointPanel {
     if (!handle) return;
     this.around.say(`Writing into the folder ${escaped(handle.name)} …`);
     await (await this.#shelf(run)).exportFolder(handle, info?.generation);
-    this.around.say(`The folder ${escaped(handle.name)} holds the checkpoint. tabtune train --resume continues from it.`);
+    this.around.say(`The folder ${escaped(handle.name)} contains the checkpoint. tabtune train --resume continues from it.`);
   }
 
   async #remove(run: string, info: CheckpointInfo, live: boolean, all = false): Promise<void> {

@@ -116,7 +116,7 @@ export class DataPanel {
     const lines = [
       `${head}${of}${kinds === '' ? '' : ` (${kinds})`}.`,
       `${examples > 0 ? `${many(examples, 'example')}, ` : ''}${many(tokens.total, 'token')}, of which ${grouped(tokens.learned)} are learned (${percent(tokens.learned / Math.max(1, tokens.total))}).`,
-      `${many(windows, 'sequence')} of ${grouped(seqLen)} tokens an epoch, ${percent(packedFraction)} of them filled: ${many(stepsPerEpoch, 'step')}.`,
+      `${many(windows, 'sequence')} of ${grouped(seqLen)} tokens per epoch, ${percent(packedFraction)} of them filled: ${many(stepsPerEpoch, 'step')}.`,
     ];
     byId('lesson-facts', HTMLElement).replaceChildren(...lines.map((line) => make('p', line, 'facts')));
     this.#histogram(report);

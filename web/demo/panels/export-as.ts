@@ -12,7 +12,7 @@ import { faultOf, progressOf } from '../words.js';
 const isFolder = (format: ExportChoice['format']): boolean => EXPORT_FORMATS[format].ending === '';
 
 export const choiceName = ({ format, type }: ExportChoice): string =>
-  `${EXPORT_FORMATS[format].about}${type === undefined ? '' : `, ${type === 'as-base' ? 'types as they were' : escaped(type)}`}`;
+  `${EXPORT_FORMATS[format].about}${type === undefined ? '' : `, ${type === 'as-base' ? 'original types' : escaped(type)}`}`;
 /** Returns the reason why an export is not possible, or else what it needs and loses. */
 export const choiceFacts = ({ ok, reason, lossy, needs, bytes: size }: ExportChoice): string =>
   !ok
@@ -152,7 +152,7 @@ export class ExportPanel {
       else download(this.#name, await trainer.export(options));
       tell(`Exported: ${choiceName(this.#chosenOne ?? { format: 'safetensors', ok: true })}.`);
     } catch (thrown) {
-      tell(controller.signal.aborted ? 'The export was called off: what was written is not complete.' : faultOf(thrown));
+      tell(controller.signal.aborted ? 'The export was cancelled: what was written is not complete.' : faultOf(thrown));
     } finally {
       this.#writing = undefined;
       this.#chosen();
@@ -175,6 +175,10 @@ export class ExportPanel {
       converted === 0 ? '' : `${counted(converted, 'tensor')} in another type. `,
       ...listOf(receipt['warnings']).map((warning) => `${field(warning, 'subject')}: ${field(warning, 'code')}. `),
     ].join('');
-    box.replaceChildren(make('h3', 'Receipt'), list, make('p', `${notes}verifyFiles, or tabtune verify, checks what arrived.`, 'facts'));
+    box.replaceChildren(
+      make('h3', 'Receipt'),
+      list,
+      make('p', `${notes}To check the files later, call verifyFiles or run tabtune verify.`, 'facts'),
+    );
   }
 }

@@ -17,7 +17,7 @@ const KINDS: Readonly<Record<InspectReport['kind'], string>> = {
   optimizer: 'The state of an optimizer',
   state: 'Tensors, without the files of a model',
   checkpoint: 'A checkpoint of a run',
-  unknown: 'Nothing that is known here',
+  unknown: 'Files of an unknown kind',
 };
 /** Number of rows shown of long lists. */
 const ROWS = 200;
@@ -27,7 +27,7 @@ const NAME = 64;
 const cut = (text: string): string => escaped(text.length > NAME ? `${text.slice(0, NAME - 1)}…` : text);
 
 function fileLine({ file, format, ok, code, message, tensors, warnings }: FileReport): HTMLLIElement {
-  const state = warnings.length === 0 ? 'sound' : 'readable';
+  const state = warnings.length === 0 ? 'valid' : 'readable';
   const facts = ok ? (tensors === 0 ? state : `${counted(tensors, 'tensor')}, ${state}`) : escaped(message ?? code ?? 'refused');
   const item = make('li', '', ok ? '' : 'fault');
   item.append(make('strong', cut(file)), ` ${format === undefined ? '' : `(${escaped(format)}) `}${facts}`);
@@ -69,7 +69,7 @@ function table(caption: string, heads: readonly string[], rows: readonly (readon
 
 function training({ ok, reason, options }: InspectReport['trainable']): HTMLElement[] {
   const title = make('h3', 'Training');
-  if (!ok) return [title, make('p', `It cannot be trained here: ${escaped(reason ?? 'it is no model')}.`, 'facts')];
+  if (!ok) return [title, make('p', `It cannot be trained here: ${escaped(reason ?? 'it is not a model')}.`, 'facts')];
   return [
     title,
     table(
@@ -113,7 +113,7 @@ export class Inspector {
     const controller = new AbortController();
     this.#running = controller;
     this.#fault.hidden = true;
-    this.#report.replaceChildren(make('p', 'Looking at the headers …', 'facts'));
+    this.#report.replaceChildren(make('p', 'Reading the headers …', 'facts'));
     try {
       this.#show(await inspectFiles(files, { workerUrl, signal: controller.signal }));
     } catch (thrown) {
@@ -139,7 +139,7 @@ export class Inspector {
       ...section('Files', files.map(fileLine)),
       ...(kind === 'model' || kind === 'checkpoint' ? training(report.trainable) : []),
       ...section(
-        'It can become',
+        'It can be exported as',
         exports.map((choice) => make('li', `${choiceName(choice)}: ${choiceFacts(choice)}`, choice.ok ? '' : 'off')),
       ),
       ...tensorList(report),

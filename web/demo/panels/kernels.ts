@@ -51,7 +51,7 @@ export class KernelPanel {
     const launches = kernels.reduce((sum, row) => sum + row.launches, 0);
     const by = timing === 'device' ? 'the GPU’s timestamps' : 'the clock around each kernel';
     const short = unmeasured > 0 ? ` ${grouped(unmeasured)} of all launches were shorter than a tick of the GPU’s clock.` : '';
-    this.#facts.textContent = `${grouped(launches)} launches and ${ms.toFixed(1)} ms a step, mean of ${steps}, by ${by}.${short}`;
+    this.#facts.textContent = `${grouped(launches)} launches and ${ms.toFixed(1)} ms per step, mean of ${steps}, by ${by}.${short}`;
     this.#rows.replaceChildren(
       ...kernels.map(({ kernel, launches: each, ms: time, share }) => {
         const row = make('tr');

@@ -19,7 +19,7 @@ export async function checkSupport(): Promise<Support> {
   const notes = found.help === undefined ? [] : [found.help];
   if (found.adapter?.software === true)
     notes.push(
-      'There is no graphics card here, so the browser computes in software. Everything works, only slower; the built-in model is smaller for that.',
+      'There is no graphics card here, so the browser computes in software. Everything works, only slower; the built-in model is smaller for that reason.',
     );
   box.className = 'notice plain';
   box.setAttribute('role', 'note');

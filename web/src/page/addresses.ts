@@ -53,7 +53,7 @@ export function refusedWorker(thrown: unknown): Error {
     return fault(
       'worker.blocked',
       {
-        found: 'they demand trusted types, and allow no policy called tabtune',
+        found: 'they require trusted types, and allow no policy named tabtune',
         hint: 'name it in `trusted-types` of the Content-Security-Policy, or give workerUrl as a TrustedScriptURL',
       },
       {},

@@ -122,7 +122,7 @@ async function parts(input: DataInput, path: string, weight: number, passedOver:
 export function beginningOf(data: DataInput, bytes: number | undefined): { read: DataInput; partial: boolean } {
   if (bytes === undefined) return { read: data, partial: false };
   positiveInteger(bytes, 'bytes');
-  if (!isOf(data, 'Blob')) throw badOption('bytes', 'it with one File or Blob', data);
+  if (!isOf(data, 'Blob')) throw badOption('bytes', 'this only with one File or Blob', data);
   const partial = data.size > bytes;
   return { read: partial ? new File([data.slice(0, bytes)], isOf(data, 'File') ? data.name : '') : data, partial };
 }

@@ -77,7 +77,7 @@ async function ofReader(reader: RangeReader, { path, signal }: Reading): Promise
     reader.size,
     async (at, wanted) => {
       const bytes: unknown = await reader.read(at, wanted);
-      if (!isOf(bytes, 'Uint8Array')) throw badOption(`${path}.read`, 'it to return a Uint8Array', bytes);
+      if (!isOf(bytes, 'Uint8Array')) throw badOption(`${path}.read`, 'a function that returns a Uint8Array', bytes);
       if (bytes.byteLength !== wanted) throw badOption(`${path}.read`, `${wanted} bytes at ${at}`, bytes.byteLength);
       return bytes;
     },

@@ -50,7 +50,7 @@ export class Loading {
     if (!/(java|ecma)script/i.test(type)) return failed(`: it is served as ${escaped(type)}, not as JavaScript`);
     if (globalThis.crossOriginIsolated && !/require-corp|credentialless/.test(response.headers.get('cross-origin-embedder-policy') ?? '')) {
       return fault('worker.blocked', {
-        found: `the page is isolated (Cross-Origin-Embedder-Policy) and the script of the worker is not`,
+        found: `the page is isolated (Cross-Origin-Embedder-Policy), but the script of the worker is not`,
         hint: `serve ${script} with Cross-Origin-Embedder-Policy: require-corp`,
       });
     }

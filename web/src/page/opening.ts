@@ -53,8 +53,9 @@ export async function openModel(files: FilesInput, options: OpenOptions = {}): P
   const { worker, call } = split(rest, files, mergeAdapter, adapter);
   truth(allowNonFinite, 'allowNonFinite');
   truth(resizeVocabulary, 'resizeVocabulary');
-  if (adapter !== undefined && mergeAdapter !== undefined) throw badOption('adapter', 'it or mergeAdapter', 'both');
-  if (resizeVocabulary && mergeAdapter === undefined) throw badOption('resizeVocabulary', 'it together with mergeAdapter', 'it alone');
+  if (adapter !== undefined && mergeAdapter !== undefined) throw badOption('adapter', 'either this or mergeAdapter', 'both');
+  if (resizeVocabulary && mergeAdapter === undefined)
+    throw badOption('resizeVocabulary', 'this only together with mergeAdapter', 'no mergeAdapter');
   const apart = adapter !== undefined;
   const ask = {
     ...(await openingOf(files, request, adapter ?? mergeAdapter, apart ? 'adapter' : 'mergeAdapter', call.signal)),
@@ -99,7 +100,7 @@ export async function newModel(shape: ModelShape, data: DataInput, options: NewM
   const settings = trainSettings({ form, columns, onBadRow }).config;
   const { worker, call } = split(rest, data, given);
   const config = modelJson(shape);
-  if (given !== undefined && bytes !== undefined) throw badOption('bytes', 'it without a tokenizer', bytes);
+  if (given !== undefined && bytes !== undefined) throw badOption('bytes', 'this only without a tokenizer', bytes);
   const { read, partial } = beginningOf(data, bytes);
   const { spec } = await toData(read, undefined, call.signal);
   const ids = spec.files.find(({ name }) => name.endsWith('.tokens'));

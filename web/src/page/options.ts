@@ -173,7 +173,7 @@ function settings(train: object): Record<string, unknown> {
   if (chosen === undefined && warmupSteps === undefined) return rest;
   const schedule: Record<string, unknown> = own({ ...objectOf(chosen ?? {}, 'lrScheduler') });
   if (warmupSteps !== undefined) {
-    if (schedule['warmup_steps'] !== undefined) throw badOption('warmupSteps', 'it once, here or in lrScheduler', warmupSteps);
+    if (schedule['warmup_steps'] !== undefined) throw badOption('warmupSteps', 'this only once, here or in lrScheduler', warmupSteps);
     schedule['warmup_steps'] = warmupSteps;
   }
   return { ...rest, schedule };
@@ -186,7 +186,7 @@ export const adapterFiles = (settings: TrainOptions): FilesInput | undefined => 
 export function resumeSettings(changes: TrainOptions, override: readonly string[]): { config: string; override: string[] } {
   if (!Array.isArray(override)) throw badOption('override', 'a list of option names', override);
   const config = settings(objectOf(changes, 'settings'));
-  if (adapterFiles(changes) !== undefined) throw badOption('settings.adapter.from', 'it for a new run only', 'files');
+  if (adapterFiles(changes) !== undefined) throw badOption('settings.adapter.from', 'this only for a new run', 'files');
   const core = (name: unknown, index: number): string =>
     snake(String(words(name, `override[${index}]`)))
       .replace(/^lr_scheduler\b/, 'schedule')

@@ -20,5 +20,5 @@ export function proposals(config: unknown): string {
   if (!given.gradient_checkpointing) ways.push('gradientCheckpointing true');
   if (given.precision !== 'bf16') ways.push("a new run with precision 'bf16'");
   ways.push(`a seqLen below ${given.seq_len} in a new run`);
-  return `nothing was made smaller: resume it with ${ways.join(', or with ')}`;
+  return `the settings were not changed: resume it with ${ways.join(', or with ')}`;
 }

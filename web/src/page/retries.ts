@@ -57,10 +57,7 @@ export class Retries {
 const unreachable = (error: TabtuneError): TabtuneError =>
   fault(
     'worker.failed',
-    {
-      found: 'it does not start any more: the site has changed or cannot be reached',
-      hint: 'Reload the page; the last checkpoint is kept.',
-    },
+    { found: 'it no longer starts: the site has changed or cannot be reached', hint: 'Reload the page; the last checkpoint is kept.' },
     { step: error.detail.step },
     error,
   );

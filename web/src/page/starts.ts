@@ -98,7 +98,7 @@ export async function resumed(options: ResumeOptions): Promise<Started> {
   if (changes.override?.includes('data') === true && data === undefined)
     throw badOption('data', "other data, as override names 'data'", data);
   if (verify !== undefined) among('full', 'header')(verify, 'verify');
-  if (data === undefined && validationData !== undefined) throw badOption('validationData', 'it together with data', 'it alone');
+  if (data === undefined && validationData !== undefined) throw badOption('validationData', 'this only together with data', 'no data');
   const given = data === undefined ? undefined : await toData(data, validationData, signal);
   // The core refuses weights that differ from the run's.
   if (given?.weights) changes = changesWith(withWeights(settings ?? {}, given.weights));

@@ -41,7 +41,7 @@ export async function support(): Promise<Support> {
     return {
       ...nothing,
       code: 'NO_ADAPTER',
-      help: `The GPU could not be asked: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
+      help: `Requesting the GPU failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
     };
   }
 }
@@ -69,7 +69,7 @@ async function look(nothing: Support): Promise<Support> {
     return {
       ...found,
       code: 'NO_ADAPTER',
-      help: `The browser did not answer within ${ADAPTER_MILLIS / 1000} seconds when it was asked for a GPU: its process for the GPU may hang. Restart the browser.`,
+      help: `The browser did not answer within ${ADAPTER_MILLIS / 1000} seconds when it was asked for a GPU: its GPU process may hang. Restart the browser.`,
     };
   }
   if (adapter === null) return { ...found, code: 'NO_ADAPTER', help: helpWithoutAdapter(navigator.userAgent) };

@@ -45,7 +45,7 @@ export class RangedSource implements JsSource {
 
   #read(from: number, to: number): Uint8Array {
     if (to > this.size)
-      throw fault('source.read', { subject: quoted(this.name), found: `bytes ${from} to ${to} were asked for, and it has ${this.size}` });
+      throw fault('source.read', { subject: quoted(this.name), found: `bytes ${from} to ${to} were requested, but it has ${this.size}` });
     const bytes = new Uint8Array(to - from);
     for (let at = from; at < to;) {
       const index = Math.floor(at / PIECE_BYTES);
@@ -87,7 +87,7 @@ export class RangedSource implements JsSource {
     try {
       sent.send();
     } catch (thrown) {
-      throw fault('source.download', { subject: url, found: 'the network broke off' }, {}, thrown);
+      throw fault('source.download', { subject: url, found: 'the connection was lost' }, {}, thrown);
     }
     const { status } = sent;
     if (status !== 206 && status !== 200 && status !== 416) throw fault('source.download', { subject: url, found: `HTTP ${status}` });

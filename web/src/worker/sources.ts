@@ -24,7 +24,7 @@ export function blobSource(name: string, blob: Blob, origin?: JsSource['origin']
     ahead: () => ahead.fetch(),
     read(offset, length) {
       const end = offset + length;
-      if (end > blob.size) throw readError(name, `bytes ${offset} to ${end} asked of ${blob.size}`);
+      if (end > blob.size) throw readError(name, `bytes ${offset} to ${end} were requested, but it has ${blob.size}`);
       const fetched = ahead.read(offset, length);
       if (fetched !== undefined) return fetched;
       try {
@@ -41,7 +41,8 @@ export function bytesSource(name: string, bytes: Uint8Array): JsSource {
     name,
     size: bytes.byteLength,
     read(offset, length) {
-      if (offset + length > bytes.byteLength) throw readError(name, `bytes ${offset} to ${offset + length} asked of ${bytes.byteLength}`);
+      if (offset + length > bytes.byteLength)
+        throw readError(name, `bytes ${offset} to ${offset + length} were requested, but it has ${bytes.byteLength}`);
       return bytes.subarray(offset, offset + length);
     },
   };

@@ -72,7 +72,7 @@ export async function loadNewest(connection: Connection, asked: Asked): Promise<
   if (candidates.length === 0 && faults.length === 0) {
     warnings.push(
       corrupt(
-        `run ${quoted(run)} is not in the database any more: generation ${found.manifest.generation} comes from its second home`,
+        `run ${quoted(run)} is no longer in the database: generation ${found.manifest.generation} comes from its second copy`,
         'checkpoint.none',
       ),
     );
