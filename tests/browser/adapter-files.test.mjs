@@ -33,7 +33,7 @@ const arena = Arena.ofTests({ folders: { '/golden/': 'tests/golden/models' } });
 const inPage = (work, setting) =>
   arena.with((subject) => subject.do(`async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`, setting));
 
-test('an adapter of two models has the bytes of the terminal program, wherever it goes', async () => {
+test('an adapter extracted from two models has the same bytes as from the terminal program, for every target', async () => {
   const { sums, report, written, shape, rank, names } = await inPage(async (s) => {
     const base = new File([await (await fetch('/golden/llama3.gguf')).blob()], 'llama3.gguf');
     const bytes = new Uint8Array(await base.arrayBuffer());
@@ -90,7 +90,7 @@ test('an adapter of two models has the bytes of the terminal program, wherever i
   for (const phase of ['read', 'export']) assert.ok(names.includes(phase), names);
 });
 
-test('a model whose adapter is set to null is its base again, for every call after it', async () => {
+test('after its adapter is set to null, a model answers every call as its base', async () => {
   const found = await inPage(async (s, a, setting) => {
     const base = await a.base(setting);
     await a.start(base, setting);
@@ -134,7 +134,7 @@ test('a model whose adapter is set to null is its base again, for every call aft
   assert.deepEqual(found.again, found.plain);
 });
 
-test('a base that was given as a handle or a URL is found again in another page, and compared', async () => {
+test('a base given as a handle or a URL is found and verified in another page', async () => {
   const first = await inPage(async (s, a, setting) => {
     const root = await navigator.storage.getDirectory();
     const folder = await root.getDirectoryHandle('bases', { create: true });

@@ -28,7 +28,7 @@ const arena = Arena.ofTests();
 const inPage = (work, setting) =>
   arena.with((subject) => subject.do(`async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`, setting));
 
-test('a run that goes on in another process is the unbroken one, bit for bit, and asks for its base', async () => {
+test('a run resumed in another process has the bits of the uninterrupted one, and asks for its base', async () => {
   const whole = await inPage(async (s, a, setting) => {
     const base = await a.base(setting);
     await a.start(base, setting);
@@ -120,7 +120,7 @@ for (const type of ['q8_0', ...(process.env.TABTUNE_FULL === undefined ? [] : ['
   });
 }
 
-test('a run whose GPU is lost finds its base by itself', async () => {
+test('a run whose GPU is lost recovers its base without asking', async () => {
   const { whole, losses, heard, loaded } = await inPage(async (s, a, setting) => {
     const base = await a.base(setting);
     await a.start(base, setting);
@@ -143,7 +143,7 @@ test('a run whose GPU is lost finds its base by itself', async () => {
   assert.deepEqual(loaded, [2, whole[2]]);
 });
 
-test('the files of PEFT leave the tab and are trained on', async () => {
+test('PEFT files are exported, and training continues from them', async () => {
   const found = await inPage(async (s, a, setting) => {
     const base = await a.base(setting);
     await a.start(base, setting);
@@ -194,7 +194,7 @@ test('the files of PEFT leave the tab and are trained on', async () => {
   assert.deepEqual([parts.weights, parts.adapter, parts.grads], [0, found.info.bytes, found.info.bytes]);
 });
 
-test('an adapter leaves the tab as a file for llama.cpp, and merged into its base', async () => {
+test('an adapter is exported as a file for llama.cpp, and merged into its base', async () => {
   const found = await inPage(async (s, a, setting) => {
     const { modulesToSave: saved, ...adapter } = setting.options.adapter;
     const base = await a.base(setting);
@@ -224,7 +224,7 @@ test('an adapter leaves the tab as a file for llama.cpp, and merged into its bas
   assert.deepEqual(found.refused, ['BAD_OPTION', 'export.lora.unrepresentable']);
 });
 
-test('settings that cannot be are refused together, and the model stays', async () => {
+test('impossible settings are refused in one error, and the model stays usable', async () => {
   const found = await inPage(async (s, a, setting) => {
     const model = await s.tabtune.openModel(await a.base(setting), { worker: s.workers() });
     const { adapter: _, ...rest } = setting.options;

@@ -113,7 +113,7 @@ async function lossy() {
   return { url: `http://127.0.0.1:${port}`, close: () => server.close().closeAllConnections() };
 }
 
-test('downloads are the file or are refused, and a Request is sent as it is', async () => {
+test('downloads give the whole file or are refused, and a Request is sent unchanged', async () => {
   const [here, there, browser] = await Promise.all([lossy(), lossy(), Browser.launch()]);
   try {
     const { page } = await browser.open(`${here.url}/`);

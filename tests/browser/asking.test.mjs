@@ -11,7 +11,7 @@ const asked = (work) => inPage(`async (tabtune) => (${work})(tabtune, await impo
 
 const RUN = `{ batchSize: 5, seqLen: 16, learningRate: 1e-2, seed: 7, autosave: false, logEvery: 1 }`;
 
-test('a model answers token by token, takes tools, and gives scores and texts', async () => {
+test('a model answers token by token, accepts tools, scores and detokenizes', async () => {
   const found = await asked(`async (tabtune, { talking, user, assistant, whole }) => {
     const files = await talking(tabtune);
     const model = await tabtune.openModel(files);
@@ -60,7 +60,7 @@ test('a model answers token by token, takes tools, and gives scores and texts', 
   assert.equal(found.long[0], 'BAD_OPTION');
 });
 
-test('a run answers with its weights as they are, and ends its answers where it learned to', async () => {
+test('a trainer answers with its current weights, and stops at the end token that it learned', async () => {
   const found = await asked(`async (tabtune, { talking, user, whole, ROWS }) => {
     const start = async () => tabtune.Trainer.create({ model: await tabtune.openModel(await talking(tabtune)), data: { text: ROWS, name: 'rows.jsonl' }, steps: 60, ...${RUN} });
     const greedy = { maxTokens: 8, temperature: 0 };
@@ -105,7 +105,7 @@ test('a run answers with its weights as they are, and ends its answers where it 
   assert.deepEqual(found.texts, ['BAD_OPTION', 'data']);
 });
 
-test('the base answers beside an adapter, in training and beside an open model', async () => {
+test('the base can answer without its adapter, in a trainer and in an open model', async () => {
   const found = await asked(`async (tabtune, { talking, user, whole, ROWS }) => {
     const files = await talking(tabtune);
     const greedy = { maxTokens: 5, temperature: 0 };
@@ -136,7 +136,7 @@ test('the base answers beside an adapter, in training and beside an open model',
   assert.deepEqual(opened.slice(1), [alone, alone, 'base']);
 });
 
-test('a second turn computes only what is new, until the weights change', async () => {
+test('a second turn computes only its new tokens, until the weights change', async () => {
   const found = await asked(`async (tabtune, { core, user, assistant }) => {
     const { module, model, answered, text, data } = await core(tabtune);
     const turns = async (weights, between) => {
@@ -177,7 +177,7 @@ test('a second turn computes only what is new, until the weights change', async 
   );
 });
 
-test('a sample that fails at step 4 leaves a run that ends and is saved', async () => {
+test('a sample that fails at step 4 does not keep the run from ending and being saved', async () => {
   const found = await asked(`async (tabtune, { talking, ROWS }) => {
     const model = await tabtune.openModel(await talking(tabtune));
     const options = { ...${RUN}, optimizer: { type: 'adamw', weightDecay: 0 }, autosave: true, saveEverySecs: 0, steps: 4, sampleEvery: 4, samplePrompt: 'it', sample: { maxTokens: 4 } };

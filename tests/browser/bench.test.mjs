@@ -13,7 +13,7 @@ const TOKENS = '781595cf'; // checksum of ../shared/bench/spec.mjs for tiny
 
 const at = siteAndBrowser({ '/dist/': built.package, '/': '.' });
 
-test('the benchmark page trains the described model and goes on from call to call', async () => {
+test('the benchmark page trains the described model and continues from call to call', async () => {
   const { page, record } = await at.open('/tests/bench/tabtune.html');
   await page.waitForFunction(() => globalThis.__bench !== undefined);
   const call = (steps) =>

@@ -7,7 +7,7 @@ import { RUN, scenarios, SHAPE, TEXT } from './scenario.mjs';
 const { inPage } = scenarios();
 const OPTIONS = { shape: SHAPE, text: TEXT, options: RUN };
 
-test('a function of the caller that throws is reported, and nothing of the run is lost', async () => {
+test("a caller's function that throws is reported, and the run loses nothing", async () => {
   const seen = await inPage(
     scenario(`
       const reported = new Set();
@@ -40,7 +40,7 @@ test('a function of the caller that throws is reported, and nothing of the run i
   assert.equal(seen.workers, 0);
 });
 
-test('inputs are what they are, of whatever frame', async () => {
+test('inputs of another frame are recognised by their kind', async () => {
   const seen = await inPage(
     scenario(`
       const frame = document.body.appendChild(document.createElement('iframe'));
@@ -101,7 +101,7 @@ test('inputs are what they are, of whatever frame', async () => {
   assert.equal(seen.workers, 0);
 });
 
-test('data are kept from the moment they are given', async () => {
+test('data are read as they were when they were passed, even if the caller changes them', async () => {
   const seen = await inPage(
     scenario(`
       const { text, shape, options } = argument;

@@ -52,7 +52,7 @@ const NO_ANSWER = scenario(`
       return { steps: events.filter(({ type }) => type === 'step').length, warnings, took: performance.now() - begun, list, gpu, listed, workers: workers.size };
     `);
 
-test('a count is bounded where it is asked, and a question ends no trainer', async () => {
+test('counts are limited, and an invalid request does not end a trainer', async () => {
   const seen = await inPage(
     scenario(`
       const trainer = await create(tabtune, { ...argument, options: { ...argument.options, warmupSteps: 0, lrScheduler: { type: 'linear', totalSteps: 2 ** 53 - 1 }, steps: 2 ** 53 - 1 } });
@@ -76,7 +76,7 @@ test('a count is bounded where it is asked, and a question ends no trainer', asy
   assert.ok(Math.abs(middle / first - 0.5) < 1e-12, `${seen.strided}`);
 });
 
-test('an abort is heard at every stage, and one of before starts nothing', async () => {
+test('an abort takes effect at every stage, and an aborted signal starts nothing', async () => {
   const seen = await inPage(
     scenario(`
       const { text, shape, options } = argument;
@@ -121,7 +121,7 @@ test('an abort is heard at every stage, and one of before starts nothing', async
   assert.deepEqual([read, steps, paused], ['ABORTED', [1, 'paused'], ['ABORTED', 'paused']]);
 });
 
-test('what a call is given wrongly is an error of ours, and leaves no worker', async () => {
+test('invalid arguments throw a TabtuneError and leave no worker', async () => {
   const seen = await inPage(
     scenario(`
       const { text, shape, options } = argument;
@@ -197,7 +197,7 @@ test('what a call is given wrongly is an error of ours, and leaves no worker', a
   assert.deepEqual([seen.step, seen.absent[0], seen.workers], [1, 'CHECKPOINT_CORRUPT', 0]);
 });
 
-test('a prompt that no token writes costs the samples and not the run', async () => {
+test('a prompt that cannot be tokenized disables samples and not the run', async () => {
   const seen = await inPage(
     scenario(`
       const trainer = await create(tabtune, { ...argument, options: { ...argument.options, steps: 2, sampleEvery: 1, samplePrompt: '日本' } });
@@ -215,7 +215,7 @@ test('a prompt that no token writes costs the samples and not the run', async ()
   );
 });
 
-test('a storage and a GPU that do not answer are told, and stop nothing else', async () => {
+test('storage and a GPU that do not answer are reported, and stop nothing else', async () => {
   const seen = await hanging;
   assert.equal(seen.steps, 2);
   assert.ok(seen.warnings.includes('storage.blocked'), `${seen.warnings}`);

@@ -17,7 +17,7 @@ const { inPage } = scenarios({
 const MODEL = readFileSync(join(root, 'tests/golden/lora/tiny.gguf')).toString('base64');
 const RUN = { steps: 6, batchSize: 2, learningRate: 1e-3, autosave: false, keepData: false };
 
-test('data are shown by their contents, and a run learns what was shown', async () => {
+test('inspectData shows the contents of data, and a run learns what was shown', async () => {
   const found = await inPage(
     `async (tabtune, { weights, run }) => {
       const model = await tabtune.openModel(new File([Uint8Array.from(atob(weights), (c) => c.charCodeAt(0))], 'tiny.gguf'));
@@ -80,7 +80,7 @@ test('data are shown by their contents, and a run learns what was shown', async 
 
 const PARQUET = ['rows', 'chats'].map((name) => readFileSync(join(root, `tests/golden/${name}.parquet`)).toString('base64'));
 
-test('several files, parts of a mixture, data of their own to evaluate on, and Parquet', async () => {
+test('a run reads several files, weighted mixtures, validation data and Parquet', async () => {
   const found = await inPage(
     `async (tabtune, { weights, parquet, run }) => {
       const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -137,7 +137,7 @@ test('several files, parts of a mixture, data of their own to evaluate on, and P
   assert.ok(found.same);
 });
 
-test('tokens of large data are in a file, and give the steps of those in memory', async () => {
+test('tokens of large data are stored in a file, and give the same steps as in memory', async () => {
   const found = await inPage(
     `async (tabtune, { weights, run }) => {
       const bytes = Uint8Array.from(atob(weights), (c) => c.charCodeAt(0));
@@ -172,7 +172,7 @@ test('tokens of large data are in a file, and give the steps of those in memory'
   assert.deepEqual([found.opened, found.left], [[1, 0], 0]);
 });
 
-test('of a folder the texts are read, and what else is in it is told', async () => {
+test('the texts of a folder are read, and its other entries are reported as skipped', async () => {
   const found = await inPage(
     `async (tabtune, { weights }) => {
       const bytes = Uint8Array.from(atob(weights), (c) => c.charCodeAt(0));

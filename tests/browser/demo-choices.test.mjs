@@ -16,7 +16,7 @@ const at = siteAndBrowser();
 const stateIs = (page, state) =>
   page.waitForFunction((wanted) => document.querySelector('#main').dataset.state === wanted, state, { timeout: 120_000 });
 
-test('demo trains an adapter, and asks for its base by name when the run goes on', async () => {
+test('demo trains an adapter, and asks for its base by name when the run is resumed', async () => {
   const { page, record } = await at.open('/demo/');
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
   assert.equal(await page.isHidden('#trained'), true, 'a new model has no base');
@@ -135,7 +135,7 @@ test('a choice that changes while a start fails leaves no worker behind', async 
   await page.close();
 });
 
-test('a start that is called off, or goes on, leaves no word of a model that was handed over', async () => {
+test('neither a cancelled start nor a completed one shows that its model was handed to a trainer', async () => {
   const { page } = await at.open('/demo/');
   await page.waitForSelector('#start:enabled', { timeout: 60_000 });
   await page.evaluate(() => {

@@ -22,7 +22,7 @@ const CASES = JSON.parse(readFileSync(join(GOLDEN, 'data-words.json'), 'utf8')).
 const camel = (key) => key.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 const coded = ({ name, buffer }) => ({ name, base64: buffer.toString('base64') });
 
-test('every word of the account of data reaches the package before a run and the run itself', async () => {
+test('every data code is reported by inspectData and by the run', async () => {
   const cases = CASES.map(({ code, data, model, options }) => ({
     code,
     data: coded(data),
@@ -67,7 +67,7 @@ test('every word of the account of data reaches the package before a run and the
   }
 });
 
-test('the page shows every word that a choice of files can raise, with its rows', async () => {
+test('the page shows every data code that chosen files can raise, with its rows', async () => {
   const { page, record } = await open('/demo/');
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
   const can = CASES.filter(({ options }) => !('form' in options || 'columns' in options || 'on_bad_row' in options));
@@ -102,7 +102,7 @@ test('the page shows every word that a choice of files can raise, with its rows'
   await page.close();
 });
 
-test('the sequence length follows the rows, and comes back for a text', async () => {
+test('the sequence length follows the rows, and is restored for a text', async () => {
   const { page, record } = await open('/demo/');
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
   const lengthIs = (length) =>

@@ -32,7 +32,7 @@ async function drop(page, selector, data) {
   await devtools.detach();
 }
 
-test('the files of a dropped folder are read, and what is not read is said', async () => {
+test('the files of a dropped folder are read, and the folders in it are named as not read', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tabtune-drop-'));
   const { page, record } = await at.open('/demo/');
   try {
@@ -59,7 +59,7 @@ test('the files of a dropped folder are read, and what is not read is said', asy
   }
 });
 
-test('a text that is dropped into a field goes there, and is no data', async () => {
+test('text dropped into a field is inserted there, and is not used as data', async () => {
   const { page, record } = await at.open('/demo/');
   await ready(page);
   const text = { items: [{ mimeType: 'text/plain', data: 'dropped words' }] };
@@ -95,7 +95,7 @@ test('each field of files is emptied, so that the same file can be chosen again 
   await page.close();
 });
 
-test('a browser without navigator.storage says so in words', async () => {
+test('the page explains that a browser has no navigator.storage', async () => {
   const { page, record } = await at.open('/demo/', {
     script: () => Object.defineProperty(Navigator.prototype, 'storage', { get: () => undefined }),
   });
@@ -186,7 +186,7 @@ function inks() {
   };
 }
 
-test('while a run goes on the page fits narrow windows, prints in dark ink, and draws every pixel of its charts', async () => {
+test('during a run the page fits narrow windows, prints in dark ink, and draws sharp charts', async () => {
   const { page, record } = await at.open('/demo/');
   await ready(page);
   for (const [id, value] of Object.entries({ steps: 3_000_000, batch: 1, length: 8, sample: 0 }))

@@ -56,7 +56,7 @@ test('demo trains at once with ?run, offline, and stops when asked', async () =>
   await page.close();
 });
 
-test('demo measures its kernels while it trains, and goes on', async () => {
+test('demo measures its kernels while it trains, and continues training', async () => {
   const { page, record } = await at.open('/demo/?run');
   await untilStep(page, 1);
   await page.evaluate(() => document.querySelector('#measure').closest('details')?.setAttribute('open', ''));
@@ -124,7 +124,7 @@ test('demo suggests a rate for each rule until one is typed', async () => {
   await page.close();
 });
 
-test('a reload brings back curve, samples and form; the run goes on, also after a lost GPU, and its steps rise', async () => {
+test('a reload restores curve, samples and form, and the run continues, also after a lost GPU, without repeating steps', async () => {
   const { page, record } = await at.open('/demo/');
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });
   for (const [id, value] of [
@@ -168,7 +168,7 @@ test('a reload brings back curve, samples and form; the run goes on, also after 
   await page.close();
 });
 
-test('going on with another run asks before the one that goes on is ended', async () => {
+test('resuming another run asks before the current one is ended', async () => {
   const { page, record } = await at.open('/demo/');
   await page.waitForSelector('#goon:not([hidden])', { timeout: 180_000 });
   const runs = await page.locator('#checkpoints > li').count();
@@ -209,7 +209,7 @@ test('going on with another run asks before the one that goes on is ended', asyn
   await page.close();
 });
 
-test('demo without WebGPU says so in words; what is stored can be downloaded and deleted', async () => {
+test('demo without WebGPU explains that, and stored runs can be downloaded and deleted', async () => {
   const { page } = await at.open('/');
   await page.addInitScript(() => Object.defineProperty(Navigator.prototype, 'gpu', { get: () => undefined }));
   await page.goto(`${at.site.url}/demo/`);

@@ -94,7 +94,7 @@ for (const changes of [
   });
 }
 
-test('a core of other bytes is told as another build, and no core as no core', async () => {
+test('a core of another build and a missing core are reported as such', async () => {
   const opens = `async (tabtune, { shape, text }) => tabtune.newModel(shape, { text }).then(() => 'nothing', ({ code, detail, message }) => [code, detail.code, message])`;
   let browser;
   const changed = async (change) => {
@@ -115,7 +115,7 @@ test('a core of other bytes is told as another build, and no core as no core', a
   assert.deepEqual(none.slice(0, 2), ['WORKER_CRASHED', 'wasm.load']);
 });
 
-test('addresses are resolved as the links of their frame, and a frame without an origin is told', async () => {
+test('addresses are resolved against the base of their frame, and a frame without an origin is reported', async () => {
   const open = { 'access-control-allow-origin': '*', 'cross-origin-resource-policy': 'cross-origin' };
   const { page, site } = await pageOfCopy({ policy: null, ...open });
   const trains = `async (tabtune, { shape, text }) => {

@@ -40,7 +40,7 @@ const OPTION_NAMES = ['page', 'protocol/generated'].flatMap((room) =>
     .map(([, name]) => name),
 );
 
-test('options and methods that a library puts on prototypes change no call', async () => {
+test('properties that a library adds to prototypes change no call', async () => {
   // Keys of inputs too, which no one gave.
   const names = [...new Set([...OPTION_NAMES, 'kind', 'text', 'extend'])];
   assert.ok(names.length > 100 && names.includes('maxSteps') && names.includes('signal'), `${names}`);

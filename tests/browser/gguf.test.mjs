@@ -5,7 +5,7 @@ import { Arena, TINY } from '../torture/arena.mjs';
 
 const arena = Arena.ofTests({ folders: { '/models/': 'tests/golden/models' } });
 
-test('a_character_model_leaves_as_gguf_and_comes_back_with_its_weights', async () => {
+test('a_character_model_exported_as_gguf_opens_with_the_same_weights', async () => {
   const { trained, again, tokenizer, bytes, names } = await arena.with((subject) =>
     subject.do(async (s, setting) => {
       await s.create(setting);
@@ -30,7 +30,7 @@ test('a_character_model_leaves_as_gguf_and_comes_back_with_its_weights', async (
   assert.ok(bytes.f32 > bytes.f16 && bytes.f16 >= bytes.q8_0, JSON.stringify(bytes));
 });
 
-test('a_model_goes_back_into_the_gguf_that_it_came_from', async () => {
+test('a_model_opened_from_gguf_is_exported_into_the_same_file', async () => {
   const { untouched, trained, given, refused } = await arena.with((subject) =>
     subject.do(async (s, options) => {
       const base = new File([await (await fetch('/models/llama3.gguf')).blob()], 'llama3.gguf');

@@ -30,7 +30,7 @@ function callsOf(path) {
   return calls;
 }
 
-test('the worker declares the core as it is', () => {
+test("the worker's declarations match the exports of the core", () => {
   const declared = callsOf('web/src/worker/wasm-api.d.ts');
   assert.ok(Object.keys(declared).length > 20);
   const additional = built.kind === 'quick' ? OF_THE_QUICK_CORE : [];

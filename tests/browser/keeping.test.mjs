@@ -88,7 +88,7 @@ test('a refused import leaves no run, no piece and no history behind', async () 
   assert.deepEqual(after, before);
 });
 
-test('a checkpoint is not loaded into a trainer that runs, and the run goes on as unbroken', async () => {
+test('loading a checkpoint into a running trainer is refused, and the run continues unchanged', async () => {
   const { refused, losses } = await arena.with((subject) =>
     subject.do(async (s, setting) => {
       await s.create(setting);
@@ -107,7 +107,7 @@ test('a checkpoint is not loaded into a trainer that runs, and the run goes on a
   assert.deepEqual(losses, Object.fromEntries([1, 2, 3, 4, 5].map((step) => [step, truth[step]])));
 });
 
-test('dispose gives the GPU memory of a trainer back', async () => {
+test('dispose frees the GPU memory of a trainer', async () => {
   const MIB = 2 ** 20;
   await arena.with(async (subject) => {
     // A trainer of the same kind first, so that memory that the browser itself keeps exists before the measurement.

@@ -38,7 +38,7 @@ const arena = Arena.ofTests(() => {
 });
 test.afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test('files_are_told_as_what_they_are_and_what_is_refused_of_them_is_an_answer', async () => {
+test('inspection_reports_the_kind_of_files_and_their_refusals', async () => {
   const { whole, adapterless, cut, read } = await arena.with((subject) =>
     subject.do(async (s, names) => {
       const fetched = async (path) => (await fetch(path)).blob();
@@ -202,7 +202,7 @@ test('a_trained_model_goes_into_a_folder_a_file_and_a_stream_with_equal_bytes', 
   );
 });
 
-test('an_export_that_is_aborted_leaves_no_receipt_and_the_run_goes_on', async () => {
+test('an_aborted_export_leaves_no_receipt_and_the_run_continues', async () => {
   const { failed, names, aborted, next, retried } = await arena.with((subject) =>
     subject.do(async (s, setting) => {
       await s.create(setting);

@@ -56,7 +56,7 @@ for (const { optimizer, precision, schedule, decay } of [...whole, ...more]) {
   });
 }
 
-test('what APOLLO leaves to AdamW is named', async () => {
+test('the trainer lists the parameters that APOLLO leaves to AdamW', async () => {
   const config = { steps: 4, batch_size: 2, seq_len: 8, precision: 'f32' };
   const apollo = await inPage('fallbacks', { ...config, optimizer: { type: 'apollo', rank: 8 } });
   const layer = (name) => `model.layers.0.${name}.weight`;
@@ -71,7 +71,7 @@ test('what APOLLO leaves to AdamW is named', async () => {
   assert.deepEqual(await inPage('fallbacks', { ...config, optimizer: { type: 'adamw' } }), []);
 });
 
-test('reports that are read together are those of steps one by one, and one that is not finite changes nothing', async () => {
+test('reports that are read together equal those of single steps, and a step that is not finite changes nothing', async () => {
   const together = (count, config) =>
     opened.page.evaluate(async ([count, config]) => (await import('/browser/wasm-page.mjs')).together(count, config), [count, config]);
   const config = {

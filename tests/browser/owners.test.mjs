@@ -43,7 +43,7 @@ test('of two calls with one ready worker the second is refused, until the first 
   assert.deepEqual(record.errors, []);
 });
 
-test('a run keeps its owner and its losses through messages of others, pauses, a killed GPU and a reload', async () => {
+test('a run keeps its owner and its losses despite foreign messages, pauses, a killed GPU and a reload', async () => {
   const { page } = await at.open('/');
   const truth = await inside(page, unbroken(12));
   await inside(

@@ -141,12 +141,12 @@ test('packed: Vite trains while it serves', async () => {
   }
 });
 
-test('packed: what Vite builds trains', async () => {
+test('packed: a Vite build trains', async () => {
   await build({ configFile: false, root: app, base: './', logLevel: 'error', build: { outDir: 'vite' } });
   await trainsLikeTheOthers(`${site.url}/app/vite/index.html`);
 });
 
-test('packed: what webpack builds trains', async () => {
+test('packed: a webpack build trains', async () => {
   // Minification takes most of the time, and does not affect which files are found.
   /** @type {import('webpack').Configuration} */
   const settings = {
@@ -163,7 +163,7 @@ test('packed: what webpack builds trains', async () => {
   await trainsLikeTheOthers(`${site.url}/app/webpack/index.html`);
 });
 
-test('packed: what esbuild builds by the recipe trains', async () => {
+test('packed: an esbuild build by the recipe trains', async () => {
   const recipe = blocks('sh').find((block) => block.includes('esbuild'));
   assert.ok(recipe !== undefined);
   shell('sh', ['-ec', recipe.replace('npx ', '')]);
@@ -171,13 +171,13 @@ test('packed: what esbuild builds by the recipe trains', async () => {
   await trainsLikeTheOthers(`${site.url}/app/www/index.html`);
 });
 
-test('packed: the licences of what it contains of others', () => {
+test('packed: the licences of the packages that it contains', () => {
   assert.ok(packed.has('dist/licences.txt'));
   const text = readFileSync(join(app, 'node_modules', 'tabtune', 'dist', 'licences.txt'), 'utf8');
   for (const name of ['burn-core', 'wgpu', 'wasm-bindgen', 'idb']) assert.match(text, new RegExp(`^${name} .*; text \\d`, 'm'));
 });
 
-test('packed: links of its documents lead to files and headings of the package', () => {
+test('packed: links in its documents point to files and headings of the package', () => {
   const anchors = (text) =>
     [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
       heading
@@ -201,7 +201,7 @@ test('packed: links of its documents lead to files and headings of the package',
   assert.deepEqual(dead, []);
 });
 
-test('the table of models in README.md is what the planner says', async () => {
+test('the table of models in README.md matches the planner', async () => {
   const { page, record } = await browser.open(`${site.url}/`);
   assert.equal(written(readme), table(await planned(page)), 'run node tests/bench/fit.mjs --write');
   assert.deepEqual(record.errors, []);

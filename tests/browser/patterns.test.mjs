@@ -41,7 +41,7 @@ function lengths(ids) {
   return found;
 }
 
-test('expressions cut as in Oniguruma', async () => {
+test('regular expressions split text as in Oniguruma', async () => {
   const all = Object.values(rows).flat();
   const { page } = await at.open('/');
   const found = await page.evaluate(

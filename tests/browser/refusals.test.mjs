@@ -19,7 +19,7 @@ const folder = `
   const changed = (name, parts) => files.map((file) => (file.name === name ? new File(parts, name) : file));
   const named = (name) => files.find((file) => file.name === name);`;
 
-test('bad model files are refused by what is wrong with them', async () => {
+test('bad model files are refused with the code of their fault', async () => {
   const codes = await inPage(
     `async (tabtune, argument) => {
       ${code}
@@ -146,7 +146,7 @@ test('bad data and settings are refused by name, and the model can be used again
   });
 });
 
-test('a full disk refuses the checkpoint and leaves the run', async () => {
+test('a full disk fails the save and not the run', async () => {
   const result = await inPage(
     `async (tabtune, argument) => {
       ${code}
@@ -166,7 +166,7 @@ test('a full disk refuses the checkpoint and leaves the run', async () => {
   assert.deepEqual(result, { refused: 'TabtuneError QUOTA_EXCEEDED storage.quota', step: 3, exported: true, checkpoints: 0 });
 });
 
-test('skip passes over the batches of a step that is not finite, and the run goes on with the next', async () => {
+test("onNonFinite: 'skip' skips the batches of a step that is not finite, and the run continues with the next", async () => {
   // In sequential order a step takes 64 characters. The third step's characters include the only Z; a batch's last target is the next one's first
   // character, so that the text without them leaves every other batch unchanged.
   const text = TEXT.slice(0, 128) + 'e' + TEXT.slice(1, 20) + 'Z' + TEXT.slice(20, 63) + 'e' + TEXT.slice(200, 600);

@@ -97,7 +97,7 @@ test('a resume changes only what override names', async () => {
   assert.deepEqual([result.rate, result.totalSteps], [5e-3, 9]);
 });
 
-test('a longer run takes its cosine along, and a new learning rate ends one set by hand', async () => {
+test('extending a run stretches its cosine, and a new learning rate replaces one set by hand', async () => {
   const result = await inPage(
     `async (tabtune, argument) => {
       const trainer = await (${create})(tabtune, argument);
@@ -126,7 +126,7 @@ test('a longer run takes its cosine along, and a new learning rate ends one set 
   assert.equal(result.faster.last, 0);
 });
 
-test('export opens again with the same evaluation', async () => {
+test('an exported model opens with the same evaluation', async () => {
   const result = await inPage(
     `async (tabtune, argument) => {
       const trainer = await (${create})(tabtune, argument);

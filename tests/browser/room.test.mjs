@@ -54,7 +54,7 @@ test('checkpoints and runs can be deleted without room for a byte', async () => 
 });
 
 /** With TABTUNE_FULL=1, since its text takes ten seconds; storage-room.test.ts shows the same with a small one. */
-test('a run whose tokens find no room in a file holds the rest of them in memory', async () => {
+test('a run without room for a file of tokens keeps the rest of them in memory', async () => {
   test.skip(process.env.TABTUNE_FULL === undefined, 'runs with TABTUNE_FULL=1');
   // More than 8 MiB of text, whose tokens take four times as much.
   const scenario = `async (tabtune, { shape, text, options }) => {

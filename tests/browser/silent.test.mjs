@@ -94,7 +94,7 @@ test('a browser that refuses all storage trains the same, warns and exports', as
   assert.deepEqual(found, { ok: true, indexedDb: false, losses, exported, warnings, listed: 'STORAGE_FAILED' });
 });
 
-test('the demo page starts where nothing is answered, and says so', async () => {
+test('the demo page starts in a browser whose storage does not answer, and says so', async () => {
   const { page, record } = await pageWith(replaced('silent'), '/demo/');
   await page.getByText('runs cannot be saved here').waitFor({ timeout: 30_000 });
   await page.locator('#status', { hasText: 'Ready' }).waitFor({ timeout: 30_000 });

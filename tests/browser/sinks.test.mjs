@@ -48,12 +48,12 @@ for (const format of FORMATS) {
     }
   });
 
-  test(`a slow sink has all of ${format} when the receipt comes`, async () => {
+  test(`a slow sink has received all of ${format} when the export resolves`, async () => {
     const { whole, receipt, bytes, closed } = await into(format, sink({ write: 'await pause(20)', close: 'await pause(30)' }));
     assert.deepEqual([receipt, bytes, closed], ['export', whole, true]);
   });
 
-  test(`a sink that stalls holds ${format} until the signal ends it, and is aborted`, async () => {
+  test(`an export of ${format} to a sink that stalls waits until its signal aborts it`, async () => {
     const then = 'async ({ seen, pause }) => { await pause(300); return seen; }';
     const { receipt, name, then: later } = await into(format, sink({ write: 'await pause(200)' }), { abortAfter: 60, then });
     assert.deepEqual([receipt, name, later.closed, later.aborted], [undefined, 'AbortError', false, true]);
@@ -72,7 +72,7 @@ for (const format of FORMATS) {
   });
 }
 
-test('a GPU process that is killed during an export costs the export or nothing, and the trainer goes on', async () => {
+test('a GPU process killed during an export fails at most the export, and the trainer continues', async () => {
   const exporting = into('safetensors', sink({ write: 'await pause(40)' }), {
     then: 'async ({ seen, pause }) => { await pause(100); return seen; }',
   });

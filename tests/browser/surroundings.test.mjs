@@ -73,13 +73,13 @@ async function withoutGpu() {
   assert.deepEqual(record.errors, []);
 }
 
-test('a page with trusted types trains by the policy tabtune', async () => {
+test('a page that requires trusted types trains with the policy tabtune', async () => {
   const opened = await pageOf({ policy: `${POLICY}${DEMANDS}; trusted-types tabtune` });
   assert.equal(await inside(opened, TRAINS), 1);
   assert.deepEqual(opened.record.errors, []);
 });
 
-test('an address that is trusted already is used as it is', async () => {
+test('a TrustedScriptURL is used unchanged', async () => {
   const opened = await pageOf({ policy: `${POLICY}${DEMANDS}; trusted-types own` });
   const scenario = `async (tabtune, argument, failure) => {
     const refused = await failure(tabtune.newModel(argument.shape, { text: argument.text }));
@@ -95,17 +95,17 @@ test('an address that is trusted already is used as it is', async () => {
   assert.ok(parameters > 0);
 });
 
-test('a policy that names trusted types and demands none is no obstacle', async () => {
+test('a page that names trusted types without requiring them trains', async () => {
   assert.equal(await inside(await pageOf({ policy: `${POLICY}; trusted-types other` }), TRAINS), 1);
 });
 
-test('a worker that the policy forbids is told as that', async () => {
+test("a worker forbidden by the page's policy is reported as blocked", async () => {
   const refused = await inside(await pageOf({ policy: POLICY.replace("worker-src 'self'", "worker-src 'none'") }), OPENS);
   assert.deepEqual(refused.slice(0, 2), ['UNSUPPORTED_BROWSER', 'worker.blocked']);
   assert.match(refused[2], /worker-src/);
 });
 
-test('a worker without the isolation of its page, and one that is not there, are told as that', async () => {
+test('a worker without the isolation of its page and a missing worker are reported as such', async () => {
   const isolated = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
   const opened = await pageOf({
     ...isolated,
@@ -124,7 +124,7 @@ test('a worker without the isolation of its page, and one that is not there, are
   assert.match(told['nowhere.js'][2], /HTTP 404/);
 });
 
-test('plain http is told from every call, and in words on the page', async () => {
+test('every call on plain http reports that, and the page explains it', async () => {
   const opened = await pageOf({}, { host: PLAIN });
   const scenario = `async (tabtune, { shape, text }, failure) => {
     const file = new Blob(['GGUF']);
@@ -142,7 +142,7 @@ test('plain http is told from every call, and in words on the page', async () =>
   assert.deepEqual(record.errors, []);
 });
 
-test('a text of another script trains by the defaults of the page', async () => {
+test("a text in another script trains with the page's defaults", async () => {
   const site = await serve();
   sites.push(site);
   const { page, record } = await browser.open(`${site.url}/demo/`);
@@ -163,7 +163,7 @@ test('a text of another script trains by the defaults of the page', async () => 
   assert.deepEqual(record.errors, []);
 });
 
-test('what is disposed gives its base back, but for what a resume needs, and that once', async () => {
+test('dispose drops the files of a base, except those that a later resume needs once', async () => {
   const opened = await pageOf({});
   const scenario = `async (tabtune, { shape, text, options }) => {
     const first = await (${create})(tabtune, { shape: { ...shape, hiddenSize: 64 }, text, options });
@@ -205,4 +205,4 @@ test('what is disposed gives its base back, but for what a resume needs, and tha
   ]);
 });
 
-test('a page says what it can while a browser looks for its GPU, and then that there is none', () => hanging);
+test('the page shows what needs no GPU while the browser looks for one, and then that there is none', () => hanging);

@@ -27,7 +27,7 @@ test('recorded trajectories replay in the browser', async () => {
   assert.ok(reports.filter((report) => !report.skipped).length >= 18);
 });
 
-test('a changed value in a recorded trajectory is seen', async () => {
+test('a changed value in a recorded trajectory is detected', async () => {
   const report = await inPage('replayChanged', 'adamw_bf16_philox_expected.json');
   assert.equal(report.ok, false);
 });

@@ -92,7 +92,7 @@ describe('abort', () => {
     expect([next?.step, compiled]).toEqual([3, true]);
     fake.onCall = undefined;
   });
-  it('of_create_leaves_the_model_usable_and_of_resume_gives_the_lock_back', async () => {
+  it('of_create_leaves_the_model_usable_and_of_resume_releases_the_lock', async () => {
     using model = await newModel(SHAPE, TEXT, { worker: fakeWorker });
     const options = { model, data: TEXT, steps: 10, seqLen: 16 };
     fake.stepMillis = 40;
@@ -144,7 +144,7 @@ async function collectTokens(trainer: Trainer, signal: AbortSignal): Promise<voi
 }
 
 describe('inspect', () => {
-  it('gives_the_cores_report_of_each_file_and_no_gpu_is_asked', async () => {
+  it('gives_the_cores_report_of_each_file_without_a_gpu', async () => {
     const { files } = await inspectFiles([new File(['GGUF....'], 'a.gguf'), new File(['{}'], '__proto__')], { worker: fakeWorker });
     expect(files.map(({ file }) => file)).toEqual(['a.gguf', '__proto__']);
     expect(files[0]).toMatchObject({ format: 'gguf', ok: true, stage: 'ok', tensors: 1, inventory: [{ name: 'GGUF', shape: [8] }] });

@@ -17,11 +17,11 @@ const trained = async (options: Partial<CreateOptions> = {}): Promise<Trainer> =
   Trainer.create({ model: await model(), data: TEXT, steps: 10, seqLen: 16, logEvery: 1, adapter: { r: 4 }, ...options });
 
 describe('an adapter', () => {
-  it('is_asked_for_in_the_words_of_the_core', async () => {
+  it('is_requested_with_the_option_names_of_the_core', async () => {
     await using trainer = await trained({ baseStorage: 'bf16' });
     expect((await trainer.inspect()).config).toMatchObject({ adapter: { r: 4 }, base_storage: 'bf16' });
   });
-  it('stays_beside_a_model_that_is_opened_with_it', async () => {
+  it('stays_separate_from_a_model_that_is_opened_with_it', async () => {
     using apart = await model({ adapter: FACTORS });
     using merged = await model({ mergeAdapter: FACTORS });
     expect([apart.adapter?.r, merged.adapter]).toEqual([8, null]);
@@ -37,7 +37,7 @@ describe('an adapter', () => {
       detail: { path: 'adapter' },
     });
   });
-  it('gives_the_base_again_to_every_call_after_null_was_assigned', async () => {
+  it('set_to_null_leaves_the_base_for_every_later_call', async () => {
     using apart = await model({ adapter: FACTORS });
     const before = apart.info;
     apart.adapter = null;
@@ -60,7 +60,7 @@ describe('an adapter', () => {
     wrong.adapter = null;
     await expect(wrong.tokenize('a')).rejects.toMatchObject({ detail: { code: 'model.taken' } });
   });
-  it('that_cannot_go_says_so_to_every_call_until_it_can', async () => {
+  it('that_cannot_be_removed_makes_every_call_fail_until_it_can', async () => {
     using apart = await model({ adapter: FACTORS });
     fake.unreadable = true;
     apart.adapter = null;
@@ -70,7 +70,7 @@ describe('an adapter', () => {
     expect(await apart.tokenize('a')).toEqual([97]);
     expect(apart.contract).toMatchObject({ adapter: [] });
   });
-  it('that_is_trained_on_is_opened_beside_the_same_base', async () => {
+  it('that_is_trained_further_is_opened_with_the_same_base', async () => {
     await using trainer = await trained({ adapter: { from: FACTORS, dropout: 0.1 } });
     const { config, model: info } = await trainer.inspect();
     expect(config).toMatchObject({ adapter: { dropout: 0.1 } });
@@ -96,7 +96,7 @@ describe('its base', () => {
     expect(losses).toEqual([...whole.values()]);
     expect(fake.bases).toEqual(['model.gguf 1']);
   });
-  it('is_at_hand_when_another_generation_is_loaded', async () => {
+  it('is_available_when_another_generation_is_loaded', async () => {
     await using trainer = await trained();
     await trainer.step(1);
     await trainer.save();
@@ -125,7 +125,7 @@ describe('its base', () => {
       detail: { path: 'verify' },
     });
   });
-  it('goes_with_what_an_adapter_is_merged_into_when_it_leaves', async () => {
+  it('is_sent_with_an_export_that_merges_the_adapter', async () => {
     await using trainer = await trained();
     const given = async (options: ExportOptions): Promise<boolean> => {
       const files = await trainer.exportFiles(options);

@@ -47,7 +47,7 @@ describe.each<[string, () => Promise<(Model | Trainer) & AsyncDisposable>]>([
     expect([text.length, end]).toEqual([4, 'length']);
     expect(fake.asked).toEqual([{ messages: MESSAGES, tools, chat_template_kwargs: { enable_thinking: false } }]);
   });
-  it('an_answer_can_be_left', async () => {
+  it('a_caller_can_stop_reading_an_answer', async () => {
     await using asked = await open();
     for await (const token of asked.chat(MESSAGES, { maxTokens: 50 })) {
       expect(token.text).toHaveLength(1);
@@ -74,7 +74,7 @@ describe.each<[string, () => Promise<(Model | Trainer) & AsyncDisposable>]>([
       { ids: [97], options: {} },
     ]);
   });
-  it('what_is_told_about_a_text_reaches_its_listener_or_the_console', async () => {
+  it('warnings_about_a_text_reach_its_listener_or_the_console', async () => {
     await using asked = await open();
     const told: string[] = [];
     const onWarning = ({ code, message }: Finding): void => void told.push(`${message} [${code}]`);
@@ -91,7 +91,7 @@ describe.each<[string, () => Promise<(Model | Trainer) & AsyncDisposable>]>([
     expect((await asked.score('5 €')).warnings.map(({ code }) => code)).toEqual(['data.unknown']);
     expect(pathOf(() => asked.chat(euro, { onWarning: wrong(1) }))).toBe('onWarning');
   });
-  it('the_base_is_asked_where_it_is_wanted', async () => {
+  it('the_base_answers_if_the_option_asks_for_it', async () => {
     await using asked = await open();
     await whole(asked.chat(MESSAGES, { maxTokens: 2, base: true }));
     await asked.score('ab', { base: true });
@@ -104,7 +104,7 @@ describe.each<[string, () => Promise<(Model | Trainer) & AsyncDisposable>]>([
     await expect(asked.score([97, -1])).rejects.toMatchObject(refused('ids[1]'));
     await expect(asked.score([97], { tools: [] })).rejects.toMatchObject(refused('tools'));
   });
-  it('a_metric_of_ones_own_is_called_with_each_row', async () => {
+  it('a_custom_metric_is_called_with_each_row', async () => {
     await using asked = await open();
     const rows = { text: '{"a": 1}\n{"a": 2}\n{"a": 3}\n', name: 'rows.jsonl' };
     const seen: ScoredRow[] = [];
@@ -133,7 +133,7 @@ describe.each<[string, () => Promise<(Model | Trainer) & AsyncDisposable>]>([
     await expect(asked.evaluateRows(rows, wrong({ metric, lossAt: 'all' }))).rejects.toMatchObject(refused('lossAt'));
     await expect(asked.evaluateRows({ text: '\n' }, { metric })).rejects.toMatchObject(refused('data'));
   });
-  it('what_is_no_question_is_refused_by_its_path', async () => {
+  it('an_invalid_request_is_refused_with_the_path_of_the_fault', async () => {
     await using asked = await open();
     expect(pathOf(() => asked.chat(wrong('hi')))).toBe('messages');
     expect(pathOf(() => asked.chat([wrong('hi')]))).toBe('messages[0]');

@@ -7,7 +7,7 @@ import { gpu } from './fake-gpu.js';
 import { collect, stepsOf, trainerOf } from './runs.js';
 
 describe('checkpoints', () => {
-  it('resume_goes_on_from_the_saved_step_with_kept_data', async () => {
+  it('resume_continues_from_the_saved_step_with_stored_data', async () => {
     const first = await trainerOf({ label: 'mine' });
     await first.step(4);
     const saved = await first.save();

@@ -57,7 +57,7 @@ const named = (name: string): Uint8Array<ArrayBuffer> =>
   withHead(({ manifest }) => void Object.assign((manifest['files'] as object[])[0] ?? {}, { name }));
 
 describe('a .tabtune', () => {
-  it('brings_everything_back_under_the_same_id_where_it_is_free', async () => {
+  it('restores_everything_under_the_same_id_if_that_is_free', async () => {
     await store.remove(run);
     const info = await store.importFile(new Blob([file]));
     expect(info).toMatchObject({
@@ -78,7 +78,7 @@ describe('a .tabtune', () => {
     expect(await (await store.runData(run))?.text()).toBe('words to learn from');
     expect(origin.now.held.size).toBe(0);
   });
-  it('comes_in_under_a_new_id_where_the_run_exists_or_is_held', async () => {
+  it('is_imported_under_a_new_id_if_the_run_exists_or_is_locked', async () => {
     const again = await store.importFile(new Blob([file]));
     expect(again.run).not.toBe(run);
     expect(await modelOf(store, again.run)).toEqual([...bytesOf(2, 1000)]);
@@ -86,7 +86,7 @@ describe('a .tabtune', () => {
     origin.now.held.add(`tabtune:${run}`);
     expect((await store.importFile(new Blob([file]))).run).not.toBe(run);
   });
-  it('with_an_id_that_is_none_comes_in_under_a_new_one', async () => {
+  it('with_an_invalid_id_is_imported_under_a_new_one', async () => {
     for (const id of ['', '..', 'a/b', 'x'.repeat(65), '__proto__/']) {
       const info = await store.importFile(
         new Blob([
@@ -96,7 +96,7 @@ describe('a .tabtune', () => {
       expect(info.run).toMatch(/^[0-9a-f-]{36}$/);
     }
   });
-  it('has_a_name_to_save_under', async () => {
+  it('has_a_file_name', async () => {
     expect((await store.exportFile(run)).name).toBe('a-b- ..-step-2.tabtune');
   });
   const refusals: [string, string, () => Uint8Array<ArrayBuffer>][] = [
@@ -154,7 +154,7 @@ describe('a .tabtune', () => {
     await expect(importing).rejects.toMatchObject({ name: 'AbortError' });
     expect(await everything()).toEqual(before);
   });
-  it('finds_no_room', async () => {
+  it('without_enough_storage_is_refused', async () => {
     Object.assign(origin.now, { quota: 1000, usage: 0 });
     await expect(store.importFile(new Blob([file]))).rejects.toMatchObject({
       code: 'QUOTA_EXCEEDED',
@@ -172,7 +172,7 @@ describe('a .tabtune', () => {
 });
 
 describe('a fork', () => {
-  it('is_a_run_of_its_own_with_data_and_history', async () => {
+  it('is_an_independent_run_with_data_and_history', async () => {
     await store.save(requestOf(run, 4, { history: [stepEntry(3), stepEntry(4)] }));
     const info = await store.fork(run, 1, 'branch');
     expect(info).toMatchObject({ generation: 1, step: 2, label: 'branch', hasData: true, dataName: 'some.txt', kept: false });

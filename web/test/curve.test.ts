@@ -24,13 +24,13 @@ describe('curve', () => {
     for (let step = 10_001; step <= 12_000; step++) made.push(step, lossAt(step), 1e-3);
     expect(made.losses().map((column) => column.slice(0, 1000))).toEqual(before);
   });
-  it('a_cut_is_as_if_the_rest_had_never_been', () => {
+  it('a_cut_curve_equals_one_that_ended_there', () => {
     const made = curve(5000);
     made.evaluation(5000, 1);
     made.cut(1234);
     expect(made.losses()).toEqual(curve(1234).losses());
   });
-  it('a_step_that_comes_again_cuts_by_itself', () => {
+  it('a_repeated_step_cuts_the_curve', () => {
     const made = curve(50);
     made.push(21, lossAt(21), 1e-3);
     expect(made.losses()).toEqual(curve(21).losses());
@@ -44,7 +44,7 @@ describe('curve', () => {
     expect(plan).toEqual(steps.map((step) => step - 1));
     expect(used.filter((rate) => rate !== null).length).toBe(Math.ceil(steps.length / 2));
   });
-  it('validation_stands_at_its_step', () => {
+  it('validation_is_drawn_at_its_step', () => {
     const made = curve(20);
     made.evaluation(20, 0.5);
     made.push(21, 1, 1e-3);

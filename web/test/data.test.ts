@@ -13,14 +13,14 @@ const of = (...bytes: number[]): Parameters<typeof withStorage>[0] => ({
 const END = [0, 0, 0, 0, 255, 255, 255, 255];
 
 describe('data', () => {
-  it('that_are_packed_take_the_room_that_they_state', async () => {
+  it('that_are_compressed_need_the_size_that_they_state', async () => {
     await expect(withStorage(of(31, 139, 8, 0, ...END))).rejects.toMatchObject({
       detail: { code: 'source.too-large', need: 4 * (2 ** 32 - 1) },
     });
     for (const bytes of [[32, 139, 8, 0, ...END], [31, 139], []]) expect((await withStorage(of(...bytes))).storage).toBeUndefined();
   });
 
-  it('of_one_name_are_told_apart', async () => {
+  it('of_one_name_get_distinct_names', async () => {
     const file = (name: string): { text: string; name: string } => ({ text: 'a', name });
     const { spec, name } = await toData([file('a.txt'), file('b.txt'), file('a.txt')], [file('a.txt')]);
     expect(spec.files.map((given) => given.name)).toEqual(['1/a.txt', 'b.txt', '3/a.txt']);

@@ -37,7 +37,7 @@ describe('options of an export', () => {
       card: { name: 'n', license: 'mit', base_model: 'b', data: 'd', text: 't' },
     });
   });
-  it('take_over_what_the_model_was_opened_with', async () => {
+  it('default_to_those_that_the_model_was_opened_with', async () => {
     using model = await openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker, allowNonFinite: true });
     const written = async (options: ExportOptions): Promise<unknown> =>
       JSON.parse((await (await model.exportFiles(options))[0]?.blob.text()) ?? '');
@@ -73,7 +73,7 @@ describe('options of an export', () => {
 });
 
 describe('a model', () => {
-  it('has_what_the_core_tells_of_it', async () => {
+  it('has_the_details_that_the_core_reports', async () => {
     using model = await openModel(new File(['GGUF....'], 'a.gguf'), {
       worker: fakeWorker,
       request: {
@@ -141,7 +141,7 @@ describe('a model', () => {
     });
     expect(model.contract?.['adapter']).toEqual(['a.gguf', 'b.gguf', 'tool_use.jinja']);
   });
-  it('in_training_has_what_the_core_tells_of_its_weights', async () => {
+  it('in_training_has_the_details_that_the_core_reports_of_its_weights', async () => {
     await using trainer = await trainerOf();
     await trainer.step(2);
     const { exports, contract } = await trainer.details();
@@ -190,7 +190,7 @@ describe('an export', () => {
     await model.exportTo(asTarget(old), { format: 'gguf' });
     expect(content(file)).toBe('{"format":"gguf","allow_non_finite":false}');
   });
-  it('into_a_stream_comes_in_pieces_and_waits_for_each', async () => {
+  it('into_a_stream_is_written_in_pieces_and_waits_for_each', async () => {
     fake.exportBytes = 2 * PIECE + 5;
     using model = await opened();
     let writing = 0;
@@ -273,7 +273,7 @@ describe('an export', () => {
     expect((await model.exportFiles()).map(({ name }) => name)).toEqual(['config.json', 'model.safetensors', RECEIPT]);
     expect(fake.streams).toBe(0);
   });
-  it('that_cannot_begin_tells_who_reads_the_stream', async () => {
+  it('that_cannot_begin_errors_the_stream_for_its_reader', async () => {
     const model = await opened();
     const { seen, stream } = collected();
     await expect(model.exportTo(stream, { format: 'gguf', base: new URL('https://nowhere.invalid/b.gguf') })).rejects.toMatchObject({

@@ -12,7 +12,7 @@ describe('an adapter of two models', () => {
   const made = (more: object = {}): ReturnType<typeof extractAdapter> =>
     extractAdapter({ tuned: tuned as File, base: base as File, r: 3, worker: fakeWorker, ...more });
 
-  it('comes_back_as_files_with_its_report', async () => {
+  it('is_returned_as_files_with_its_report', async () => {
     const heard: unknown[] = [];
     const { files, receipt, report } = await made({
       targetModules: ['q_proj'],
@@ -24,7 +24,7 @@ describe('an adapter of two models', () => {
     expect(heard).toContainEqual(['export', 1]);
     expect(JSON.parse((await (await made()).files[0]?.blob.text()) ?? '')).toEqual({ r: 3, target_modules: 'all-linear' });
   });
-  it('goes_to_a_target_or_to_nobody', async () => {
+  it('is_written_to_a_target_or_refused', async () => {
     const place = new StoredFolder('picked', new Origin()) as unknown as ExportTarget & StoredFolder;
     expect((await made({ target: place })).files).toEqual([]);
     expect(await place.getFileHandle('tabtune.receipt.json')).toBeDefined();

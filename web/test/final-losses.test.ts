@@ -97,7 +97,7 @@ describe('losses that are final', () => {
     await expect(settled(evaluated)).rejects.toThrow('Reload the page; the last checkpoint is kept.');
     expect([tries, ready.state]).toEqual([8, 'failed']);
   });
-  it('an_adapter_that_comes_back_late_is_used', async () => {
+  it('an_adapter_that_returns_late_is_used', async () => {
     fakeTime();
     await using ready = await settled(trainerOf());
     const evaluated = ready.evaluate();
@@ -150,7 +150,7 @@ describe('losses that are final', () => {
     expect([trainer.state, trainer.completedSteps]).toEqual(['paused', 2]);
     expect((await trainer.step()).map(({ step }) => step)).toEqual([3]);
   });
-  it('a_worker_that_is_not_ours_is_not_replaced', async () => {
+  it('a_worker_of_the_caller_is_not_replaced', async () => {
     const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
     await using trainer = await Trainer.create({ model, data: TEXT, steps: 10, seqLen: 16, logEvery: 1 });
     loseIn('step', 3);

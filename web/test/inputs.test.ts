@@ -148,7 +148,7 @@ describe('a page in place of a file', () => {
     await trainer.dispose();
     files.dispose();
   });
-  it('is_one_also_where_the_caller_has_fetched_it_and_none_by_its_name', async () => {
+  it('is_detected_in_a_response_of_the_caller_and_not_by_its_name', async () => {
     const [given] = await inspectData(page(ADDRESS), { worker: fakeWorker });
     expect(given?.warnings).toEqual([served]);
     for (const name of ['a.html', 'A.HTM']) {

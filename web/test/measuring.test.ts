@@ -8,7 +8,7 @@ import { fake } from './fake-calls.js';
 import { gpu } from './fake-gpu.js';
 
 describe('measuring this GPU', () => {
-  it('tells_its_name_and_how_far_it_is', async () => {
+  it('reports_the_name_of_the_gpu_and_progress', async () => {
     const heard: unknown[] = [];
     const { adapter, timing, kernels, peakGflopPerSec } = await measureGpu({
       worker: fakeWorker,

@@ -19,7 +19,7 @@ const pathOf = (options: object): string | undefined => {
 };
 
 describe('options', () => {
-  it('camel_case_becomes_rusts_words', () => {
+  it('camel_case_becomes_the_names_of_rust', () => {
     const options = {
       steps: 20,
       batchSize: 2,
@@ -47,7 +47,7 @@ describe('options', () => {
     expect(config({ warmupSteps: 3 })).toEqual({ schedule: { warmup_steps: 3 } });
     expect(JSON.parse(trainSettings({}).driver.sample)).toEqual({});
   });
-  it('resume_settings_are_what_was_given_and_nothing_else', () => {
+  it('resume_settings_contain_only_the_given_ones', () => {
     expect(
       resumeSettings({ learningRate: 1e-4, warmupSteps: 2 }, [
         'learningRate',
@@ -77,7 +77,7 @@ describe('options', () => {
       ],
     });
   });
-  it('groups_may_be_the_preset_or_lie_over_the_runs_optimizer', () => {
+  it('groups_may_be_the_preset_or_extend_the_optimizer_of_the_run', () => {
     expect(config({ groups: 'no_decay' })).toMatchObject({ groups: 'no_decay' });
     const groups: GroupOptions[] = [
       { pattern: '*bias', optimizer: { weightDecay: 0, beta1: 0.8 } },
@@ -117,7 +117,7 @@ describe('options', () => {
     });
     expect(config({ adapter: null })).toEqual({ adapter: null });
   });
-  it('block_coordinates_become_rusts_words', () => {
+  it('block_coordinates_become_the_names_of_rust', () => {
     const blockCoordinate = { blocks: 2, interval: 10, order: 'descending', embedding: true, norm: false, head: false } as const;
     expect(config({ blockCoordinate })).toEqual({
       block_coordinate: { blocks: 2, interval: 10, order: 'descending', embedding: true, norm: false, head: false },
@@ -128,7 +128,7 @@ describe('options', () => {
       override: ['block_coordinate', 'block_coordinate.interval'],
     });
   });
-  it('everything_wrong_is_said_at_once', () => {
+  it('all_invalid_options_are_reported_in_one_error', () => {
     const options = {
       learningrate: 1,
       batchSize: 1.5,
@@ -217,7 +217,7 @@ describe('model shape', () => {
       rms_norm_eps: 1e-5,
     });
   });
-  it('gpt2_has_its_own_words', () => {
+  it('gpt2_has_its_own_keys', () => {
     const json: unknown = JSON.parse(modelJson({ architecture: 'gpt2', hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2 }));
     expect(json).toEqual({
       model_type: 'gpt2',

@@ -38,7 +38,7 @@ describe('a ready worker', () => {
     await expect(newModel(SHAPE, TEXT, { worker: () => port })).rejects.toMatchObject(TAKEN);
     expect(await first.tokenize('ab')).toEqual([97, 98]);
   });
-  it('that_a_trainer_gives_back_while_it_runs_serves_the_next_and_keeps_nothing', async () => {
+  it('released_by_a_running_trainer_serves_the_next_and_keeps_nothing', async () => {
     fake.stepMillis = 5;
     const worker = fakeWorker();
     const model = await newModel(SHAPE, TEXT, { worker });
@@ -52,7 +52,7 @@ describe('a ready worker', () => {
     await using other = await Trainer.create({ model: next, ...OPTIONS });
     expect(stepsOf(await collect(other.run()))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
   });
-  it('whose_core_has_ended_says_so_to_the_next', async () => {
+  it('whose_core_has_crashed_reports_that_to_the_next_owner', async () => {
     const worker = fakeWorker();
     const model = await newModel(SHAPE, TEXT, { worker });
     fake.onCall = ({ call }) => {
@@ -65,7 +65,7 @@ describe('a ready worker', () => {
 });
 
 describe('a model', () => {
-  it('goes_to_one_of_two_trainers_that_ask_at_once', async () => {
+  it('is_given_to_one_of_two_trainers_that_ask_at_once', async () => {
     const model = await newModel(SHAPE, TEXT, { worker: fakeWorker });
     const started = await Promise.allSettled([3, 7].map((steps) => Trainer.create({ model, ...OPTIONS, steps })));
     expect(started[1]).toMatchObject({ status: 'rejected', reason: HANDED });
@@ -75,7 +75,7 @@ describe('a model', () => {
     expect((await trainer.inspect()).run).toBe(trainer.runId);
     expect(stepsOf(await collect(trainer.run()))).toEqual([1, 2, 3]);
   });
-  it('that_is_being_handed_over_answers_when_that_is_over', async () => {
+  it('that_is_being_handed_over_answers_afterwards', async () => {
     fake.stepMillis = 40;
     const model = await newModel(SHAPE, TEXT, { worker: fakeWorker });
     const controller = new AbortController();
@@ -94,10 +94,10 @@ describe('a model', () => {
   });
 });
 
-describe('messages of others', () => {
+describe('foreign messages', () => {
   const OTHERS = ['hello', null, 7, { type: 'fatal' }, { type: 'events', events: 'none' }, { tabtune: 'another', type: 'fatal' }];
 
-  it('are_passed_over_by_the_page_and_by_the_worker', async () => {
+  it('are_ignored_by_the_page_and_by_the_worker', async () => {
     fake.stepMillis = 2;
     const worker = fakeWorker();
     const model = await newModel(SHAPE, TEXT, { worker });

@@ -32,7 +32,7 @@ afterEach(() => {
 });
 
 describe('core of a package', () => {
-  it('is_taken_from_a_tarball_of_the_same_inputs_and_from_its_folder', () => {
+  it('is_copied_from_a_tarball_of_the_same_inputs_and_from_its_folder', () => {
     const folder = packageWith('module');
     const [packed] = JSON.parse(
       execFileSync('npm', ['pack', '--json'], { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }),
@@ -45,7 +45,7 @@ describe('core of a package', () => {
       rmSync(taken, { recursive: true });
     }
   });
-  it('of_other_inputs_or_without_a_record_is_left_where_it_is', () => {
+  it('of_other_inputs_or_without_a_record_is_not_used', () => {
     vi.stubEnv('TABTUNE_PACKAGE', packageWith('module'));
     mkdirSync(taken);
     writeFileSync(join(taken, 'mine'), '');
@@ -58,7 +58,7 @@ describe('core of a package', () => {
     vi.stubEnv('TABTUNE_PACKAGE', packageWith('changed', 'module'));
     expect(() => takePackagedCore('abc', taken)).toThrow(/tabtune_bg\.wasm: expected the SHA-256 [0-9a-f]{64} of its build\.json, found/);
   });
-  it('that_cannot_be_had_is_an_error_that_says_why', () => {
+  it('that_is_unavailable_is_an_error_with_the_reason', () => {
     vi.stubEnv('TABTUNE_PACKAGE', join(place, 'nowhere.tgz'));
     expect(() => takePackagedCore('abc', taken)).toThrow(/TABTUNE_PACKAGE: npm install .*nowhere\.tgz/);
   });

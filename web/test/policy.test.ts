@@ -14,5 +14,5 @@ describe('policy', () => {
     "default-src 'none'; connect-src *",
     "connect-src *; connect-src 'self'",
   ])('this_does_not: %s', (header) => expect(confines(header)).toBe(false));
-  it('default_src_stands_in', () => expect(confines("default-src 'self'")).toBe(true));
+  it('default_src_is_the_fallback', () => expect(confines("default-src 'self'")).toBe(true));
 });

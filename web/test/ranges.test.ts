@@ -86,7 +86,7 @@ async function source(spec: Parameters<typeof rangedSource>[0] = { ...SPEC, part
 beforeEach(() => () => vi.unstubAllGlobals());
 
 describe('a ranged source', () => {
-  it('asks_for_whole_pieces_once_and_those_that_lie_together_at_once', async () => {
+  it('requests_whole_pieces_once_and_adjacent_ones_together', async () => {
     served(part);
     const file = await source();
     expect([file.size, asked]).toEqual([WHOLE.byteLength, [`bytes=0-${PIECE - 1}`]]);
@@ -108,7 +108,7 @@ describe('a ranged source', () => {
     expect(asked).toHaveLength(1);
     expect(() => file.read(3, 8)).toThrow(expect.objectContaining({ detail: { code: 'source.read' } }));
   });
-  it('is_none_where_the_server_has_no_ranges_or_hides_them', async () => {
+  it('is_not_used_if_the_server_has_no_ranges_or_hides_them', async () => {
     const answers: Answer[] = [
       whole,
       (from, to) => ({ ...part(from, to), headers: TAG }) as Reply,

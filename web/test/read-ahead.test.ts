@@ -28,7 +28,7 @@ test.each([[[1 << 20]], [[1, 65_536, 1 << 20, 3]], [[(2 << 20) - 1]]])('reads in
   expect(await missed(ahead, lengths), 'the second time, only the first read cannot be foreseen').toBe(lengths[0]);
 });
 
-test('a part beyond what was fetched is left to the caller, and the next ones are fetched again', async () => {
+test('a part beyond the fetched ones is left to the caller, and fetching resumes after it', async () => {
   const ahead = new ReadAhead(new Blob([bytes]));
   await ahead.fetch();
   expect(ahead.read(0, 6 << 20)).toBeUndefined();

@@ -11,7 +11,7 @@ const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
 const front = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
 
 describe('readme', () => {
-  it('example_stands_there_as_it_is_tested', () => {
+  it('example_is_the_tested_file', () => {
     const example = readFileSync(new URL('./example.ts', import.meta.url), 'utf8').trim();
     expect(readme).toContain(example);
   });

@@ -8,7 +8,7 @@ import { listened, lossesOf, loseIn, present, statesOf, unbroken, warningsOf } f
 import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
 
 describe('a lost gpu', () => {
-  it.each(['lost', 'panic'] as const)('%s_in_a_step_goes_on_from_the_newest_checkpoint_with_the_same_losses', async (how) => {
+  it.each(['lost', 'panic'] as const)('%s_in_a_step_continues_from_the_newest_checkpoint_with_the_same_losses', async (how) => {
     const whole = await unbroken();
     await using trainer = await trainerOf({ saveEvery: 4 });
     loseIn('step', 7, how);
@@ -33,7 +33,7 @@ describe('a lost gpu', () => {
     expect(recovering).toBe(lost + 1);
     expect(stepsOf(events.slice(0, lost))).toEqual([1, 2, 3, 4]);
   });
-  it('an_idle_trainer_hears_of_it_and_is_brought_back_where_it_stood', async () => {
+  it('an_idle_trainer_is_notified_and_restored_at_its_step', async () => {
     await using trainer = await trainerOf();
     const events = listened(trainer);
     await trainer.step(3);
@@ -84,7 +84,7 @@ describe('a lost gpu', () => {
     go();
     expect((await Promise.allSettled(calls)).map(({ status }) => status)).toEqual(calls.map(() => 'fulfilled'));
   });
-  it('only_a_sample_that_had_begun_rejects_and_says_that_all_else_goes_on', async () => {
+  it('only_a_sample_that_had_begun_rejects_with_recovered_true', async () => {
     await using trainer = await trainerOf();
     await trainer.step(2);
     loseIn('token', 2);
@@ -113,7 +113,7 @@ describe('a lost gpu', () => {
     expect(await model.tokenize('ab')).toEqual([97, 98]);
     expect(started).toHaveLength(2);
   });
-  it('without_a_checkpoint_the_run_is_begun_again_from_its_inputs', async () => {
+  it('without_a_checkpoint_the_run_restarts_from_its_inputs', async () => {
     const whole = await unbroken();
     await using trainer = await trainerOf({ autosave: false });
     loseIn('step', 7);
@@ -130,7 +130,7 @@ describe('a lost gpu', () => {
     expect(lossesOf(events)).toEqual(whole);
     expect(fake.overrides).toHaveLength(1);
   });
-  it('what_was_set_by_hand_is_in_force_again_at_the_same_steps', async () => {
+  it('manual_changes_are_repeated_at_the_same_steps', async () => {
     const set = async (trainer: Trainer): Promise<Map<number, number>> => {
       const events = listened(trainer);
       await trainer.step(2);
@@ -155,7 +155,7 @@ describe('a lost gpu', () => {
       expect((await trainer.step()).map(({ step }) => step)).toEqual([9]);
     }
   });
-  it('going_back_to_a_generation_forgets_what_was_set_after_it', async () => {
+  it('loading_a_generation_forgets_later_manual_changes', async () => {
     await using trainer = await trainerOf();
     await trainer.step(2);
     const { generation } = await trainer.save();
@@ -167,7 +167,7 @@ describe('a lost gpu', () => {
     expect(trainer.completedSteps).toBe(2);
     expect((await trainer.inspect()).manualLearningRate).toBeUndefined();
   });
-  it('the_changes_of_a_resume_are_made_again_until_a_checkpoint_has_them', async () => {
+  it('the_changes_of_a_resume_are_repeated_until_a_checkpoint_has_them', async () => {
     const first = await trainerOf();
     await first.save();
     await first.dispose();
@@ -185,7 +185,7 @@ describe('a lost gpu', () => {
     expect(fake.overrides).toEqual([['learning_rate'], ['learning_rate'], []]);
     expect((await trainer.inspect()).config).toMatchObject({ learning_rate: 0.5 });
   });
-  it('a_pause_asked_for_during_a_recovery_pauses_where_the_run_stood', async () => {
+  it('a_pause_requested_during_a_recovery_pauses_at_the_step_before_the_loss', async () => {
     await using trainer = await trainerOf();
     loseIn('step', 5);
     const seen: TrainerEvent[] = [];
@@ -203,7 +203,7 @@ describe('a lost gpu', () => {
     expect(statesOf(seen).map(([state]) => state)).toEqual(['running', 'recovering', 'paused', 'running', 'done']);
     expect(new Set(stepsOf(seen)).size).toBe(10);
   });
-  it('a_stop_asked_for_during_a_recovery_ends_the_run', async () => {
+  it('a_stop_requested_during_a_recovery_ends_the_run', async () => {
     await using trainer = await trainerOf();
     loseIn('step', 5);
     const seen: TrainerEvent[] = [];

@@ -33,7 +33,7 @@ describe('refusals', () => {
     expect(stepsOf(events)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     expect(fake.batches).toEqual([1, 2, 4, 7, 8, 9, 10, 11, 12, 13]);
   });
-  it('reports_that_are_read_together_are_those_of_steps_one_by_one', async () => {
+  it('reports_that_are_read_together_equal_those_of_single_steps', async () => {
     fake.badBatches = [3, 5, 6];
     const options: Partial<CreateOptions> = { onNonFinite: 'skip', evalEvery: 2, validationFraction: 0.1 };
     await using alone = await trainerOf(options);
@@ -49,7 +49,7 @@ describe('refusals', () => {
     // The batches of refused steps were started again.
     expect(new Set(fake.batches)).toEqual(new Set(batches));
   });
-  it('ten_skips_in_a_row_are_the_most', async () => {
+  it('at_most_ten_steps_in_a_row_are_skipped', async () => {
     const bad = Array.from({ length: 10 }, (_, i) => i + 3);
     const warnings = (events: TrainerEvent[]): number => events.filter((event) => event.type === 'warning').length;
     // Ten, a good one, and one more.
@@ -78,7 +78,7 @@ describe('refusals', () => {
     await using resumed = await resume({});
     expect((await resumed.step()).map((event) => event.step)).toEqual([1]);
   });
-  it('weights_of_data_are_taken_or_refused', async () => {
+  it('weights_of_data_are_used_or_refused', async () => {
     const file = (): File => new File([TEXT.text], 'a.jsonl');
     const data = [{ files: file(), weight: 2 }, file()];
     const refused = (path: string) => ({ code: 'BAD_OPTION', detail: { path } });

@@ -165,7 +165,7 @@ describe('a stream', () => {
     const model = await openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker });
     await expect(model.exportTo(stream)).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'target' } });
   });
-  it('is_given_back_closed_or_aborted', async () => {
+  it('is_closed_or_aborted_in_the_end', async () => {
     const whole = new WritableStream();
     const model = await openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker });
     await model.exportTo(whole, { format: 'json' });

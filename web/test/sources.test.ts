@@ -68,14 +68,14 @@ beforeEach(() => {
 });
 
 describe('a download', () => {
-  it('is_whole_and_tells_its_progress', async () => {
+  it('is_complete_and_reports_its_progress', async () => {
     served(cut(100));
     const seen: number[] = [];
     expect([...(await fetched(({ loaded, total, fraction }) => seen.push(loaded, total, fraction)))]).toEqual([...WHOLE]);
     expect(seen).toEqual([100, 100, 1]);
     expect(asked[0]?.get('x-key')).toBe('k');
   });
-  it('that_ends_early_goes_on_by_range', async () => {
+  it('that_ends_early_continues_by_range', async () => {
     served(cut(40), rest(8, 60), rest(28));
     expect([...(await fetched())]).toEqual([...WHOLE]);
     expect(asked.map((headers) => [headers.get('range'), headers.get('if-range'), headers.get('x-key')])).toEqual([
@@ -84,25 +84,25 @@ describe('a download', () => {
       ['bytes=28-', '"one"', 'k'],
     ]);
   });
-  it('that_breaks_off_goes_on_by_range', async () => {
+  it('that_is_interrupted_continues_by_range', async () => {
     served(() => reply(200, WHOLE.slice(0, 0), { 'content-length': '100', ...TAG }, true), rest(0));
     expect([...(await fetched())]).toEqual([...WHOLE]);
   });
-  it('goes_on_after_a_while_without_a_network', async () => {
+  it('continues_after_a_while_without_a_network', async () => {
     served(cut(40), () => Promise.reject(new TypeError('Failed to fetch')), rest(8));
     expect([...(await fetched())]).toEqual([...WHOLE]);
   });
-  it('goes_on_with_a_date_and_with_a_server_that_has_no_ranges', async () => {
+  it('continues_with_a_date_and_with_a_server_that_has_no_ranges', async () => {
     const date = { 'last-modified': 'Sun, 01 Nov 2026 00:00:00 GMT', etag: 'W/"weak"' };
     served(cut(40, date), cut(100, date));
     expect([...(await fetched())]).toEqual([...WHOLE]);
     expect(asked[1]?.get('if-range')).toBe(date['last-modified']);
   });
-  it('whose_range_is_hidden_goes_on_where_the_length_fits', async () => {
+  it('whose_range_is_hidden_continues_if_the_length_fits', async () => {
     served(cut(40), () => reply(206, WHOLE.slice(8), { 'content-length': '92', ...TAG }));
     expect([...(await fetched())]).toEqual([...WHOLE]);
   });
-  it('that_cannot_go_on_is_truncated', async () => {
+  it('that_cannot_continue_is_truncated', async () => {
     for (const answers of [
       [cut(40, {})],
       [cut(40), cut(40)],
@@ -209,7 +209,7 @@ describe('a download', () => {
       expect(asked).toHaveLength(1);
     }
   });
-  it('that_is_refused_is_said', async () => {
+  it('that_is_refused_is_reported', async () => {
     served(() => reply(404, WHOLE, {}));
     await expect(fetched()).rejects.toMatchObject(refused('source.download'));
     served();
@@ -249,7 +249,7 @@ describe('a source', () => {
       expect.objectContaining({ code: 'BAD_MODEL_FILE', detail: expect.objectContaining({ code: 'source.read' }) as object }),
     );
   });
-  it('that_cannot_be_read_any_more_is_said_with_its_name_cut_and_escaped', () => {
+  it('that_can_no_longer_be_read_is_reported_with_its_name_shortened_and_escaped', () => {
     const gone = {
       size: 8,
       slice: () => {

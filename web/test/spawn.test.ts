@@ -92,7 +92,7 @@ describe('the compiled core', () => {
 });
 
 describe('data', () => {
-  it('that_cannot_be_read_again_are_not_kept_and_the_run_goes_on', async () => {
+  it('that_cannot_be_read_again_are_not_kept_and_the_run_continues', async () => {
     await using trainer = await trainerOf({ autosave: false });
     await trainer.step(2);
     const gone = vi.spyOn(FileReaderSync.prototype, 'readAsArrayBuffer').mockImplementation(() => {

@@ -60,7 +60,7 @@ describe('a lost connection', () => {
       expect(opened).toHaveLength(1);
     }
   });
-  it('that_stays_lost_is_storage_failed', async () => {
+  it('that_remains_lost_is_storage_failed', async () => {
     await registered(store, run);
     // eslint-disable-next-line @typescript-eslint/unbound-method -- called on its object below
     const transaction = IDBDatabase.prototype.transaction;
@@ -79,7 +79,7 @@ describe('a lost connection', () => {
 
 describe('the database that makes Chromium start a new log', () => {
   const names = async (): Promise<unknown[]> => (await indexedDB.databases()).map(({ name }) => name);
-  it('is_there_for_a_moment_only', async () => {
+  it('exists_only_briefly', async () => {
     const made = vi.spyOn(IDBFactory.prototype, 'deleteDatabase');
     await registered(new CheckpointStore(), run);
     expect(made.mock.calls).toEqual([['tabtune-log']]);

@@ -143,7 +143,7 @@ describe('a folder', () => {
     expect(back).toMatchObject({ step: 12 });
     expect(await keysOf(back.run)).not.toEqual(NOTHING);
   });
-  it('that_takes_no_more_is_at_fault_and_not_the_storage', async () => {
+  it('that_is_full_is_reported_instead_of_the_storage', async () => {
     const { run } = await store.importFile(given(folderOf(small)));
     origin.now.onWrite = () => {
       throw new DOMException('the disk is full', 'QuotaExceededError');

@@ -21,7 +21,7 @@ const save = (step: number, history: HistoryEntry[]): Promise<unknown> =>
 const branchesOf = (entries: HistoryEntry[]): number[] => entries.map((entry) => (entry.type === 'step' ? entry.loss : NaN));
 
 describe('history', () => {
-  it('comes_back_equal_in_its_order', async () => {
+  it('is_restored_in_its_order', async () => {
     const evaluation: HistoryEntry = { type: 'eval', step: 2, loss: NaN, perplexity: Infinity, tokens: 5, accuracy: 0.25 };
     const sample: HistoryEntry = { type: 'sample', step: 3, prompt: 'a', text: 'NaN', end: 'length' };
     const [first, second] = [
@@ -65,7 +65,7 @@ describe('history', () => {
     await tamper((database) => database.put('history', { entries: 7 }, [run, 1]));
     expect((await store.history(run, 4)).map(({ step }) => step)).toEqual([3, 4]);
   });
-  it('goes_with_the_run', async () => {
+  it('is_removed_with_the_run', async () => {
     await save(2, steps(1, 2));
     await store.remove(run);
     expect(await store.history(run, 9)).toEqual([]);

@@ -43,7 +43,7 @@ describe('the second home', () => {
     const model = origin.now.files.at('tabtune', run, '1', 'model.safetensors');
     expect(model instanceof StoredFile && [...model.content]).toEqual([...bytesOf(3, 1000)]);
   });
-  it('holds_the_newest_alone_and_is_written_every_ten_minutes', async () => {
+  it('has_only_the_newest_and_is_written_every_ten_minutes', async () => {
     const now = vi.spyOn(performance, 'now').mockReturnValue(5000);
     expect(await store.mirror(run, false)).toBe(true);
     await store.save(requestOf(run, 4));
@@ -64,7 +64,7 @@ describe('the second home', () => {
     origin.now.quota = 2 * 1010;
     expect(await store.mirror(run, true)).toBe(true);
   });
-  it('is_not_half_there_after_a_full_disk', async () => {
+  it('is_not_left_incomplete_by_a_full_disk', async () => {
     await store.mirror(run, true);
     await store.save(requestOf(run, 4));
     origin.now.onWrite = (name) => {
@@ -73,7 +73,7 @@ describe('the second home', () => {
     expect(await store.mirror(run, true)).toBe(false);
     expect(folder()).toEqual(['1', 'data']);
   });
-  it('brings_a_run_back_when_the_database_is_gone', async () => {
+  it('restores_a_run_when_the_database_is_gone', async () => {
     await store.mirror(run, true);
     const fresh = forget();
     expect(await fresh.list()).toMatchObject([
@@ -99,7 +99,7 @@ describe('the second home', () => {
     expect((await fresh.load(run)).home).toBe('indexeddb');
     expect(await fresh.history(run, 4)).toHaveLength(4);
   });
-  it('is_used_after_all_generations_of_the_database_and_says_each_fall', async () => {
+  it('is_used_after_all_generations_of_the_database_with_a_warning_for_each', async () => {
     await store.mirror(run, true);
     await store.save(requestOf(run, 4));
     await flip(run, 1, 0);
@@ -135,7 +135,7 @@ describe('the second home', () => {
     if (model instanceof StoredFile) model.content[7] = (model.content[7] ?? 0) ^ 1;
     await expect(forget().load(run)).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT', detail: { code: 'checkpoint.chunk.hash' } });
   });
-  it('goes_with_the_run_and_with_its_generation', async () => {
+  it('is_removed_with_the_run_and_with_its_generation', async () => {
     await store.mirror(run, true);
     await store.save(requestOf(run, 4));
     await store.remove(run, 1);
@@ -145,7 +145,7 @@ describe('the second home', () => {
     expect(folder()).toEqual([]);
     expect(await store.list()).toEqual([]);
   });
-  it('that_broke_off_is_swept_and_never_listed', async () => {
+  it('that_is_incomplete_is_swept_and_never_listed', async () => {
     await store.mirror(run, true);
     const inner = origin.now.files.at('tabtune', run, '1');
     if (inner instanceof StoredFolder) inner.entries.delete('checkpoint.json');
@@ -154,7 +154,7 @@ describe('the second home', () => {
     await fresh.sweep();
     expect(folder()).toEqual([]);
   });
-  it('tells_number_and_history_of_the_next_generation_after_the_database_was_deleted', async () => {
+  it('gives_number_and_history_to_the_next_generation_after_the_database_was_deleted', async () => {
     await store.mirror(run, true);
     const fresh = forget();
     await fresh.registerRun({ run, label: 'mine', createdAt: 1, dataName: '', driver: '{}' });

@@ -38,7 +38,7 @@ describe('loading', () => {
     ],
   ];
   for (const [word, damage] of damages) {
-    it(`falls_back_and_says_${word}`, async () => {
+    it(`falls_back_with_the_warning_${word}`, async () => {
       await damage();
       const { manifest, files, warnings, home } = await store.load(run);
       expect([manifest.generation, home]).toEqual([1, 'indexeddb']);
@@ -64,7 +64,7 @@ describe('loading', () => {
     expect(await words()).toEqual(['checkpoint.chunk.missing']);
     spy.mockRestore();
   });
-  it('a_head_that_points_at_nothing_is_said', async () => {
+  it('a_head_that_points_at_nothing_is_reported', async () => {
     for (const head of [7, 'seven']) {
       await put('heads', head, run);
       expect(await words()).toEqual(['checkpoint.head']);
@@ -115,7 +115,7 @@ describe('sweep', () => {
     await store.sweep();
     expect((await keysOf(run)).chunks).toEqual(['0/0', '1/0', '1/1', '2/0', '2/1']);
   });
-  it('takes_runs_without_a_generation', async () => {
+  it('removes_runs_without_a_generation', async () => {
     const other = crypto.randomUUID();
     await registered(store, other);
     await put('chunks', new ArrayBuffer(4), [other, 0, 0]);
@@ -125,7 +125,7 @@ describe('sweep', () => {
     expect([await keysOf(other), await keysOf(staged)]).toEqual([NOTHING, NOTHING]);
     expect(await modelOf(store, run)).toEqual([...bytesOf(2, 1000)]);
   });
-  it('is_waited_for_by_a_start_which_another_tab_is_not', async () => {
+  it('delays_a_start_which_another_tab_does_not', async () => {
     const order: string[] = [];
     let removed = (): void => undefined;
     const sweep = sweptIfFree(run, () => new Promise((done) => (removed = done)));
@@ -138,7 +138,7 @@ describe('sweep', () => {
     expect(order).toEqual(['swept', 'start']);
     await expect(lockRun(run)).rejects.toMatchObject({ code: 'BUSY', detail: { code: 'run.locked' } });
   });
-  it('without_web_locks_takes_nothing', async () => {
+  it('without_web_locks_removes_nothing', async () => {
     await orphan(3);
     vi.stubGlobal('navigator', {});
     await store.sweep();

@@ -10,15 +10,15 @@ freshOrigin();
 const at = (...steps: number[]): Candidate[] => steps.map((step, index) => ({ generation: index + 1, step }));
 
 describe('retention', () => {
-  it('takes_the_one_whose_neighbours_are_the_fewest_steps_apart', () => {
+  it('removes_the_one_whose_neighbours_are_the_fewest_steps_apart', () => {
     expect(nextToGo(at(0, 100, 110, 120, 200))).toBe(3);
     expect(nextToGo(at(0, 100, 200, 290, 1000, 2000))).toBe(3);
   });
-  it('takes_the_first_last', () => {
+  it('removes_the_first_one_last', () => {
     expect(nextToGo(at(0, 500, 510))).toBe(1);
     expect(nextToGo(at(0, 500, 1000, 1100))).toBe(2);
   });
-  it('leaves_the_two_newest_the_kept_and_the_best', () => {
+  it('keeps_the_two_newest_the_marked_and_the_best', () => {
     expect(nextToGo(at(0, 1))).toBeUndefined();
     const all = at(0, 1, 2, 3, 4).map((each) => ({
       ...each,
@@ -33,7 +33,7 @@ describe('retention', () => {
     expect(beyondLimit(at(0, 1, 2), 1)).toEqual([1]);
     expect(beyondLimit(at(0, 1, 2), 0)).toEqual([1]);
   });
-  it('is_not_worn_out_by_many_saves_at_once', () => {
+  it('is_not_defeated_by_many_saves_in_a_row', () => {
     let left = at(0, 120_000, 240_000);
     for (let n = 0; n < 20; n++) {
       left = [...left, { generation: 4 + n, step: 300_000 + n * 100 }];
@@ -58,11 +58,11 @@ describe('retention in storage', () => {
   };
   const left = async (): Promise<string[]> => (await keysOf(run)).manifests ?? [];
 
-  it('takes_chunks_with_their_generation', async () => {
+  it('removes_chunks_with_their_generation', async () => {
     for (const seed of [1, 2, 3, 4]) await save(seed);
     expect(await keysOf(run)).toMatchObject({ manifests: ['3', '4'], chunks: ['3/0', '3/1', '4/0', '4/1'] });
   });
-  it('keeps_what_was_marked_the_start_of_a_decay_and_the_best', async () => {
+  it('keeps_the_marked_ones_the_start_of_a_decay_and_the_best', async () => {
     await save(1, { validationLoss: 1 });
     await save(2, { mark: 'decay' });
     await save(3);
@@ -81,7 +81,7 @@ describe('retention in storage', () => {
     expect(await left()).toEqual(['1', '2', '6', '7']);
     await expect(store.keep(run, 99, true)).rejects.toMatchObject({ detail: { code: 'checkpoint.none' } });
   });
-  it('never_takes_one_of_a_newer_format', async () => {
+  it('never_removes_one_of_a_newer_format', async () => {
     await save(1);
     await tamper(async (database) =>
       database.put('manifests', { ...((await database.get('manifests', [run, 1])) as object), format: 99 }, [run, 1]),

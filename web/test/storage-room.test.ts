@@ -71,7 +71,7 @@ describe('tokens', () => {
     if (storage === undefined) throw new Error('no storage');
     return storage;
   };
-  it.each([0, 1, 99, 100, 199, 250, 400])('of_which_a_file_takes_%s_bytes_go_on_in_memory', async (room) => {
+  it.each([0, 1, 99, 100, 199, 250, 400])('continue_in_memory_after_a_file_of_%s_bytes', async (room) => {
     const storage = await opened(room, 400);
     expect(pieces.map((piece) => storage.append(piece))).toEqual([0, 100, 200, 300]);
     for (const [from, length] of [
@@ -87,7 +87,7 @@ describe('tokens', () => {
     }
     await storage.close();
   });
-  it('for_which_there_is_no_memory_either_are_refused_with_the_room_that_they_need', async () => {
+  it('for_which_there_is_no_memory_either_are_refused_with_the_size_that_they_need', async () => {
     const storage = await opened(150, 250);
     for (const piece of pieces.slice(0, 3)) storage.append(piece);
     // The core makes its own error of what is thrown.

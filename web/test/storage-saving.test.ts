@@ -37,7 +37,7 @@ describe('a save', () => {
       await oldHeadStands();
     }
   });
-  it('asks_for_the_gpu_after_the_read_back_and_before_it_counts', async () => {
+  it('checks_the_gpu_after_the_read_back_and_before_it_becomes_the_head', async () => {
     const seen: unknown[] = [];
     const confirm = async (): Promise<void> => {
       seen.push(await keysOf(run));
@@ -125,7 +125,7 @@ describe('a save', () => {
       await oldHeadStands();
     }
   });
-  it('ends_as_vanished_when_the_run_or_a_chunk_went_away', async () => {
+  it('ends_as_vanished_when_the_run_or_a_chunk_was_removed', async () => {
     await store.save(requestOf(run, 1));
     const chunkGone = (): Promise<void> => tamper((database) => database.delete('chunks', [run, 2, 1]));
     await expect(store.save(requestOf(run, 2, { confirm: chunkGone }))).rejects.toMatchObject({
@@ -199,7 +199,7 @@ describe('a save', () => {
 });
 
 describe('room', () => {
-  it('is_looked_for_before_the_first_byte', async () => {
+  it('is_checked_before_the_first_byte', async () => {
     Object.assign(origin.now, { quota: 1500, usage: 600 });
     let asked = 0;
     const next = async (): Promise<undefined> => void (asked += 1);
@@ -209,7 +209,7 @@ describe('room', () => {
     });
     expect(asked).toBe(0);
   });
-  it('is_made_of_the_generations_that_may_go', async () => {
+  it('is_made_by_removing_old_generations', async () => {
     for (const seed of [1, 2, 3, 4])
       await store.save({ ...requestOf(run, seed), meta: { ...requestOf(run, seed).meta, saveTotalLimit: 4 } });
     Object.assign(origin.now, { quota: 3000, usage: 2500 });
@@ -237,7 +237,7 @@ describe('room', () => {
       await oldHeadStands();
     }
   });
-  it('that_runs_out_unforeseen_is_made_too', async () => {
+  it('that_runs_out_unexpectedly_is_made_too', async () => {
     for (const seed of [1, 2, 3]) await store.save({ ...requestOf(run, seed), meta: { ...requestOf(run, seed).meta, saveTotalLimit: 3 } });
     const full = quotaAt(0, 1);
     await store.save(requestOf(run, 4));

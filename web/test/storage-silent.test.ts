@@ -142,7 +142,7 @@ describe('a browser that does not answer', () => {
     await store.save(requestOf('a', 4));
     expect(asked).toBe(2);
   });
-  it('from_a_transaction_holds_up_only_that_one_and_is_used_again_once_it_does', async () => {
+  it('within_a_transaction_delays_only_that_one_and_is_used_again_later', async () => {
     replace([], silent);
     const store = new CheckpointStore();
     await registered(store, 'a');
@@ -169,7 +169,7 @@ describe('a browser that does not answer', () => {
     lock.release();
     await expect.poll(() => origin.now.held.has('tabtune:late')).toBe(false);
   });
-  it('about_its_files_does_not_let_a_run_seem_removed', async () => {
+  it('about_its_files_does_not_make_a_run_seem_removed', async () => {
     replace(['getDirectory'], silent);
     const store = new CheckpointStore();
     await registered(store, 'a');

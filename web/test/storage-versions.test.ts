@@ -37,7 +37,7 @@ describe('versions of the database', () => {
     // A tab of this version that is opened at this point finds a database of a newer one.
     await expect(new CheckpointStore().list()).rejects.toMatchObject({ code: 'STORAGE_BLOCKED', detail: { code: 'storage.closed' } });
   });
-  it('a_tab_that_does_not_close_is_said_to_block', async () => {
+  it('a_tab_that_does_not_close_is_reported_as_blocking', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout'] });
     const held = await openDB('tabtune', 1);
     const listing = new CheckpointStore().list();
@@ -50,7 +50,7 @@ describe('versions of the database', () => {
     vi.useRealTimers();
     held.close();
   });
-  it('a_database_deleted_while_open_ends_the_save_as_vanished_and_takes_the_next', async () => {
+  it('a_database_deleted_while_open_ends_the_save_as_vanished_and_accepts_the_next', async () => {
     const store = new CheckpointStore();
     const record = { run: RUN, label: 'l', createdAt: 1, dataName: '', driver: '{}' };
     await store.registerRun(record);

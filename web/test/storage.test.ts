@@ -58,7 +58,7 @@ describe('storage', () => {
     expect(await contents(store)).toEqual([...bytesOf(4, 1000)]);
     expect(await contents(store, 3)).toEqual([...bytesOf(3, 1000)]);
   });
-  it('a_flipped_bit_falls_back_and_says_so', async () => {
+  it('a_flipped_bit_falls_back_with_a_warning', async () => {
     const store = new CheckpointStore();
     await save(store, 1);
     await save(store, 2);
@@ -69,7 +69,7 @@ describe('storage', () => {
     await damage(1, 1);
     await expect(store.load(run)).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
   });
-  it('a_missing_chunk_is_found', async () => {
+  it('a_missing_chunk_is_detected', async () => {
     const store = new CheckpointStore();
     await save(store, 1);
     const database = await openDB('tabtune');
@@ -77,7 +77,7 @@ describe('storage', () => {
     database.close();
     await expect(store.load(run)).rejects.toMatchObject({ detail: { code: 'checkpoint.chunk.missing' } });
   });
-  it('a_save_that_breaks_off_leaves_the_old_head_and_no_chunks', async () => {
+  it('an_interrupted_save_leaves_the_old_head_and_no_chunks', async () => {
     const store = new CheckpointStore();
     await save(store, 1);
     const before = await chunkCount();
@@ -100,7 +100,7 @@ describe('storage', () => {
     expect(await chunkCount()).toBe(before - 1);
     expect(await contents(store)).toEqual([...bytesOf(1, 1000)]);
   });
-  it('remove_takes_one_generation_or_all', async () => {
+  it('remove_deletes_one_generation_or_all', async () => {
     const store = new CheckpointStore();
     await save(store, 1);
     await save(store, 2);

@@ -35,19 +35,19 @@ describe('automatic saves', () => {
     using runs = await openSavedRuns({ worker: fakeWorker });
     expect(await runs.list(trainer.runId)).toEqual([]);
   });
-  it('autosave_false_saves_nothing_and_says_so', async () => {
+  it('autosave_false_saves_nothing_and_warns', async () => {
     await using trainer = await trainerOf({ autosave: false });
     const events = await collect(trainer.run());
     expect([savedSteps(events), warningsOf(events)]).toEqual([[], ['run.unprotected']]);
     await expect(trainerOf({ autosave: false, saveEvery: 3 })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'saveEvery' } });
     await expect(trainerOf({ saveTotalLimit: 1 })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'saveTotalLimit' } });
   });
-  it('the_second_home_is_written_at_the_end', async () => {
+  it('the_second_copy_is_written_at_the_end', async () => {
     await using trainer = await trainerOf();
     await collect(trainer.run());
     expect(origin.now.files.at('tabtune', trainer.runId)).toBeDefined();
   });
-  it('a_database_that_is_gone_is_made_good_by_the_second_home', async () => {
+  it('a_deleted_database_is_restored_from_the_second_copy', async () => {
     const trainer = await trainerOf();
     await collect(trainer.run());
     await trainer.dispose();
@@ -60,7 +60,7 @@ describe('automatic saves', () => {
     );
     expect([second.completedSteps, told]).toMatchObject([10, { code: 'checkpoint.none' }]);
   });
-  it('times_of_saves', () => {
+  it('saves_are_made_at_the_chosen_steps', () => {
     let now = 0;
     const clock = new SaveClock({ autosave: true, saveEvery: 5, saveEverySecs: 120 }, 0, () => now);
     now = 119_999;
@@ -121,7 +121,7 @@ describe('automatic saves', () => {
     expect(listeners.size).toBe(0);
     due.mockRestore();
   });
-  it('before_a_decay_the_state_is_saved_and_stays', async () => {
+  it('the_state_before_a_decay_is_saved_and_kept', async () => {
     await using trainer = await trainerOf({ steps: 40, saveEvery: 1, saveTotalLimit: 2 });
     await trainer.step(3);
     await trainer.startDecay();
@@ -139,7 +139,7 @@ describe('automatic saves', () => {
 });
 
 describe('failures of storage', () => {
-  it('no_room_is_a_warning_and_the_run_goes_on', async () => {
+  it('a_full_storage_is_a_warning_and_the_run_continues', async () => {
     await using trainer = await trainerOf({ saveEvery: 3 });
     origin.now.quota = 10;
     const events = await collect(trainer.run());
@@ -161,7 +161,7 @@ describe('failures of storage', () => {
     await expect(trainer.save()).rejects.toMatchObject({ code: 'SHADER_FAILED' });
     expect(asked).toBe(0);
   });
-  it('a_save_that_is_hit_by_a_fault_is_never_the_head', async () => {
+  it('a_save_interrupted_by_a_fault_never_becomes_the_head', async () => {
     await using trainer = await trainerOf();
     await trainer.step(2);
     const { generation } = await trainer.save();
@@ -186,7 +186,7 @@ describe('history', () => {
   const eventsOf = (events: TrainerEvent[]) =>
     events.filter((event): event is HistoryEntry => event.type === 'step' || event.type === 'eval' || event.type === 'sample');
   const options = { evalEvery: 2, sampleEvery: 4, samplePrompt: 'It', sample: { maxTokens: 5 }, saveEvery: 3 };
-  it('comes_back_after_a_resume', async () => {
+  it('is_restored_by_a_resume', async () => {
     const first = await trainerOf(options);
     const told = eventsOf(await collect(first.run({ maxSteps: 7 })));
     expect(await first.history()).toEqual(told);
@@ -211,7 +211,7 @@ describe('history', () => {
     await trainer.checkpoints.load(older?.generation);
     expect((await trainer.history()).at(-1)?.step).toBe(older?.step);
   });
-  it('goes_with_a_fork', async () => {
+  it('is_copied_by_a_fork', async () => {
     await using trainer = await trainerOf(options);
     await collect(trainer.run({ maxSteps: 6 }));
     await trainer.save();

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 
 import { ownTarget } from '../toolchain.mjs';
 
-it('what_another_checkout_compiled_of_our_packages_is_forgotten_once', () => {
+it('packages_compiled_by_another_checkout_are_removed_once', () => {
   const target = mkdtempSync(join(tmpdir(), 'tabtune-target-'));
   try {
     const prints = ['debug', join('wasm32-unknown-unknown', 'wasm')].map((profile) => join(target, profile, '.fingerprint'));

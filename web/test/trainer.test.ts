@@ -9,7 +9,7 @@ import { channel, fakeWorker, received } from './channel.js';
 import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
 
 describe('trainer', () => {
-  it('a_model_of_another_copy_of_the_package_is_named_as_that', async () => {
+  it('a_model_of_another_copy_of_the_package_is_reported_as_such', async () => {
     vi.resetModules();
     const { newModel: newOther } = await import('../src/index.js');
     using model = await newOther(SHAPE, TEXT, { worker: fakeWorker });
@@ -42,19 +42,19 @@ describe('trainer', () => {
       detail: { path: 'data' },
     });
   });
-  it('inspect_names_what_apollo_leaves_to_adamw', async () => {
+  it('inspect_lists_the_parameters_that_apollo_leaves_to_adamw', async () => {
     await using trainer = await trainerOf({ optimizer: { type: 'apollo', rank: 2 } });
     expect((await trainer.inspect()).fallbacks).toEqual(['model.norm.weight']);
     await using other = await trainerOf();
     expect((await other.inspect()).fallbacks).toEqual([]);
   });
-  it('max_steps_bounds_a_run_and_the_next_goes_on', async () => {
+  it('max_steps_limits_a_run_and_the_next_one_continues', async () => {
     await using trainer = await trainerOf();
     expect(stepsOf(await collect(trainer.run({ maxSteps: 3 })))).toEqual([1, 2, 3]);
     expect((await trainer.step(2)).map((event) => event.step)).toEqual([4, 5]);
     expect(stepsOf(await collect(trainer.run({ maxSteps: 1 })))).toEqual([6]);
   });
-  it('pause_holds_the_iterator_and_resume_goes_on', async () => {
+  it('pause_stops_the_iterator_and_resume_continues_it', async () => {
     fake.stepMillis = 5;
     await using trainer = await trainerOf({ steps: 60 });
     const seen: number[] = [];
@@ -84,7 +84,7 @@ describe('trainer', () => {
     await trainer.resume();
     expect(stepsOf(await run)).toHaveLength(10);
   });
-  it('profile_makes_steps_and_tells_their_kernels_while_paused', async () => {
+  it('profile_makes_steps_and_reports_their_kernels_while_paused', async () => {
     fake.stepMillis = 5;
     await using trainer = await trainerOf();
     const run = collect(trainer.run());
@@ -99,7 +99,7 @@ describe('trainer', () => {
     await trainer.resume();
     expect(stepsOf(await run)).toHaveLength(10);
   });
-  it('leaving_the_loop_pauses', async () => {
+  it('breaking_out_of_the_loop_pauses', async () => {
     fake.stepMillis = 5;
     await using trainer = await trainerOf({ steps: 100 });
     for await (const event of trainer.run()) if (event.type === 'step' && event.step === 2) break;
@@ -139,7 +139,7 @@ describe('trainer', () => {
     expect(await begunAfter(() => trainer.stop())).toBeLessThanOrEqual(most);
     await run;
   });
-  it('abort_rejects_with_abort_error_and_leaves_a_state_to_go_on_from', async () => {
+  it('abort_rejects_with_abort_error_and_leaves_a_state_that_can_continue', async () => {
     fake.stepMillis = 2;
     await using trainer = await trainerOf({ steps: 1000 });
     const controller = new AbortController();
@@ -156,7 +156,7 @@ describe('trainer', () => {
     await expect(trainer.step()).rejects.toMatchObject({ code: 'BUSY' });
     expect(stepsOf(await first)).toHaveLength(10);
   });
-  it('samples_evaluations_and_saves_come_when_due', async () => {
+  it('samples_evaluations_and_saves_are_made_when_due', async () => {
     await using trainer = await trainerOf({
       steps: 4,
       evalEvery: 2,
@@ -169,7 +169,7 @@ describe('trainer', () => {
     // Before the first step; the best evaluation so far; the save that is due, and the best again, with its evaluation.
     expect(kinds).toEqual(['checkpoint', 'eval', 'checkpoint', 'checkpoint', 'eval', 'checkpoint', 'sample']);
   });
-  it('an_evaluation_or_a_sample_that_fails_is_a_warning_and_costs_no_step', async () => {
+  it('a_failed_evaluation_or_sample_is_a_warning_and_loses_no_step', async () => {
     await using trainer = await trainerOf({ steps: 4, evalEvery: 2, sampleEvery: 2, samplePrompt: 'It' });
     fake.onCall = ({ call }) =>
       call === 'evaluate' ? refuse('NON_FINITE', 'train.non-finite', 'the mean loss over 40 tokens is NaN') : undefined;
@@ -184,7 +184,7 @@ describe('trainer', () => {
     );
     expect([stepsOf(events).length, trainer.state]).toEqual([4, 'done']);
   });
-  it('a_sample_that_fails_is_told_and_the_next_one_comes', async () => {
+  it('a_failed_sample_is_reported_and_the_next_one_is_written', async () => {
     await using trainer = await trainerOf({ steps: 4, sampleEvery: 2, samplePrompt: 'It', sample: { maxTokens: 3 } });
     let samples = 0;
     fake.onCall = ({ call, at }) => {
@@ -223,7 +223,7 @@ describe('trainer', () => {
     // Before the first step, after the best evaluation; the last step also before its evaluation.
     expect(saved).toEqual([0, 2, 6, 6]);
   });
-  it('sample_streams_tokens_and_can_be_left', async () => {
+  it('sample_streams_tokens_and_can_be_stopped', async () => {
     await using trainer = await trainerOf();
     const tokens: string[] = [];
     for await (const token of trainer.sample('x', { maxTokens: 50 })) {
@@ -256,7 +256,7 @@ describe('trainer', () => {
 });
 
 describe('connection', () => {
-  it('a_dead_worker_rejects_all_that_wait', async () => {
+  it('a_dead_worker_rejects_all_waiting_calls', async () => {
     const { port } = channel();
     const waiting = newModel(SHAPE, TEXT, { worker: port });
     setTimeout(() => port.dispatchEvent(Object.assign(new Event('error'), { message: 'boom' })), 5);

@@ -65,7 +65,7 @@ it('settings_are_absent', () => {
   );
 });
 
-it('calls_go_on_without_them', async () => {
+it('calls_work_without_them', async () => {
   const fresh: None<Omit<NewModelOptions, 'worker'>> = {
     ...{ tokenizer: undefined, bytes: undefined, form: undefined, columns: undefined, onBadRow: undefined, ...WORKER },
   };

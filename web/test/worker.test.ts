@@ -26,12 +26,12 @@ describe('device', () => {
     });
     expect((await trainer.step()).map(({ step }) => step)).toEqual([4]);
   });
-  it('with_timestamp_query_it_is_asked_for', async () => {
+  it('timestamp_query_is_requested_where_it_exists', async () => {
     await using trainer = await trainerOf();
     expect((await trainer.profile()).timing).toBe('device');
     expect(gpu.requested).toEqual([['timestamp-query']]);
   });
-  it('a_device_that_could_not_be_had_is_asked_for_again', async () => {
+  it('a_device_that_could_not_be_opened_is_requested_again', async () => {
     using model = await newModel(SHAPE, TEXT, { worker: fakeWorker });
     const options = { model, data: TEXT, steps: 10, seqLen: 16 };
     gpu.absent = true;
@@ -83,13 +83,13 @@ describe('one run, one trainer', () => {
     await runs.remove(first.runId);
     expect(await runs.list(first.runId)).toEqual([]);
   });
-  it('without_locks_it_is_said', async () => {
+  it('without_locks_there_is_a_warning', async () => {
     vi.stubGlobal('navigator', {});
     await using trainer = await trainerOf();
     const [warning] = await collect(trainer.run({ maxSteps: 1 }));
     expect(warning).toMatchObject({ type: 'warning', code: 'run.unlocked' });
   });
-  it('loading_is_busy_during_a_run_and_saves_what_is_not_saved', async () => {
+  it('loading_is_busy_during_a_run_and_saves_unsaved_steps', async () => {
     fake.stepMillis = 5;
     await using trainer = await trainerOf();
     const run = collect(trainer.run());
@@ -134,7 +134,7 @@ describe('one run, one trainer', () => {
     });
     expect((await trainer.step()).map(({ step }) => step)).toEqual([3]);
   });
-  it('a_load_that_is_aborted_with_one_model_in_memory_comes_back_too', async () => {
+  it('a_load_aborted_with_one_model_in_memory_restores_the_state_too', async () => {
     Object.assign(fake, { gpuBytes: 8 * 2 ** 30, stepMillis: 40 });
     await using trainer = await trainerOf();
     await trainer.step(2);
@@ -144,7 +144,7 @@ describe('one run, one trainer', () => {
     fake.onCall = undefined;
     expect((await trainer.step()).map(({ step }) => step)).toEqual([3]);
   });
-  it('other_data_begin_their_order_anew_and_stay', async () => {
+  it('other_data_start_at_their_beginning_and_are_kept', async () => {
     const first = await trainerOf();
     await first.step(3);
     await first.save();
@@ -189,7 +189,7 @@ describe('protocol', () => {
       { type: 'error', id: 2, error: { code: 'PROTOCOL' } },
     ]);
   });
-  it('what_the_core_says_of_a_refusal_crosses', async () => {
+  it('the_details_of_a_refusal_cross_from_the_core', async () => {
     await expect(openModel(new File(['nonsense'], 'x.bin'), { worker: fakeWorker })).rejects.toMatchObject({
       code: 'BAD_MODEL_FILE',
       detail: {
