@@ -20,7 +20,7 @@ import { Warnings } from './panels/warnings.js';
 import { sayPolicy } from './policy.js';
 import { answered } from './patience.js';
 import { Run } from './run.js';
-import { heedTyping, offerOptimizers, useSoftwareDefaults } from './settings.js';
+import { offerOptimizers, rememberTyping, useSoftwareDefaults } from './settings.js';
 import { View } from './view.js';
 import { faultOf } from './words.js';
 import { workerUrl } from './worker.js';
@@ -95,7 +95,7 @@ async function begin(): Promise<void> {
   offerOptimizers();
   const restored = restoreForm();
   keepForm();
-  heedTyping();
+  rememberTyping();
   // The saved runs need no GPU, and a browser may look for one for a while.
   const listed = checkpoints.refresh();
   const { ok, adapter } = await checkSupport();

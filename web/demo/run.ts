@@ -161,7 +161,7 @@ export class Run {
     this.#live = live;
     const info = await trainer.inspect();
     const { totalSteps, completedSteps, device, model, config } = info;
-    this.#tellBase(info);
+    this.#showBase(info);
     live.total = totalSteps;
     const stride = strideOf(totalSteps);
     const rates = await trainer.previewSchedule(totalSteps, stride).catch((thrown: unknown) => {
@@ -188,7 +188,7 @@ export class Run {
   }
 
   /** Shows the base model of an adapter: its name and checksum appear with the run. */
-  #tellBase({ adapter, base }: SessionInfo): void {
+  #showBase({ adapter, base }: SessionInfo): void {
     byId('run-base', HTMLElement).hidden = adapter === null;
     if (!adapter || !base) return;
     const files = base.files.map(

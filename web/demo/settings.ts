@@ -63,7 +63,7 @@ export function suggestRate(trained: Trained): void {
 const typed = new Set<string>();
 
 /** Remembers the fields that the user types into: the browser may still be looking for a GPU, and its answer must not overwrite them. */
-export function heedTyping(): void {
+export function rememberTyping(): void {
   byId('setup', HTMLElement).addEventListener('input', ({ target }) => {
     if (target instanceof HTMLInputElement) typed.add(target.id);
   });

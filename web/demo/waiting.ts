@@ -42,12 +42,12 @@ export class Waiting {
 
   #begin(work: string): void {
     const since = performance.now();
-    const tell = (): void => {
+    const tick = (): void => {
       const secs = (performance.now() - since) / 1000;
       this.show(`${work} …`, secs < 1 ? '' : duration(secs));
-      this.#timer = setTimeout(tell, 1000);
+      this.#timer = setTimeout(tick, 1000);
     };
-    this.#timer = setTimeout(tell, SHOWN_AFTER_MILLIS);
+    this.#timer = setTimeout(tick, SHOWN_AFTER_MILLIS);
   }
 
   end(): void {

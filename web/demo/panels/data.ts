@@ -56,12 +56,12 @@ export class DataPanel {
     if (data !== this.#data) this.#columns.hidden = true;
     this.#data = data;
     const large = isLarge(data);
-    const of = large ? { bytes: LOOKED_AT } : {};
+    const part = large ? { bytes: LOOKED_AT } : {};
     let proposed: number | undefined;
     try {
       const { seqLen, ...free } = options;
       const inspect = (length: { seqLen?: number }): Promise<DataInspection> =>
-        inspectData(data, { ...free, ...length, columns: this.columns, model, show: SHOWN, ...of });
+        inspectData(data, { ...free, ...length, columns: this.columns, model, show: SHOWN, ...part });
       let inspection = await inspect(lengthFollows && data !== this.#stream ? {} : { seqLen });
       const isStream = inspection.report.lengths === null;
       if (isStream && data !== this.#stream) inspection = await inspect({ seqLen });
@@ -91,8 +91,8 @@ export class DataPanel {
   }
 
   /** Offers to choose the column of each kind of text. */
-  async #offerColumns(data: DataInput, of: { bytes?: number }): Promise<void> {
-    const [file] = await inspectData(data, { ...of, workerUrl });
+  async #offerColumns(data: DataInput, part: { bytes?: number }): Promise<void> {
+    const [file] = await inspectData(data, { ...part, workerUrl });
     const columns = file?.columns ?? [];
     if (columns.length === 0) return;
     for (const [select, none] of [
@@ -108,13 +108,15 @@ export class DataPanel {
 
   #report({ report, preview }: DataInspection, part: File | undefined): void {
     const { files, shapes, examples, tokens, seqLen, windows, packedFraction, stepsPerEpoch } = report;
-    const of = files.map(({ name, form, rows }) => `${escaped(name)}: ${form}${rows === null ? '' : `, ${many(rows, 'row')}`}`).join('; ');
+    const descriptions = files
+      .map(({ name, form, rows }) => `${escaped(name)}: ${form}${rows === null ? '' : `, ${many(rows, 'row')}`}`)
+      .join('; ');
     const kinds = Object.entries(shapes)
       .map(([kind, count]) => `${grouped(count)} ${kind}`)
       .join(', ');
     const head = part ? `Of the first ${bytes(LOOKED_AT)} of ${bytes(part.size)}: ` : '';
     const lines = [
-      `${head}${of}${kinds === '' ? '' : ` (${kinds})`}.`,
+      `${head}${descriptions}${kinds === '' ? '' : ` (${kinds})`}.`,
       `${examples > 0 ? `${many(examples, 'example')}, ` : ''}${many(tokens.total, 'token')}, of which ${grouped(tokens.learned)} are learned (${percent(tokens.learned / Math.max(1, tokens.total))}).`,
       `${many(windows, 'sequence')} of ${grouped(seqLen)} tokens per epoch, ${percent(packedFraction)} of them filled: ${many(stepsPerEpoch, 'step')}.`,
     ];

@@ -44,7 +44,7 @@ export class ExportPanel {
   readonly #status = byId('x-status', HTMLElement);
   #trainer: Trainer | undefined;
   #details: ModelDetails | undefined;
-  #beside = false;
+  #hasAdapter = false;
   /** Files that were chosen as the base. */
   #base: File[] = [];
   #writing: AbortController | undefined;
@@ -65,7 +65,7 @@ export class ExportPanel {
   /** Offers the formats in which this trainer's weights can be exported. */
   async open(trainer: Trainer): Promise<void> {
     const details = await trainer.details();
-    this.#beside = (await trainer.inspect()).adapter !== null;
+    this.#hasAdapter = (await trainer.inspect()).adapter !== null;
     if (trainer !== this.#trainer) this.#base = [];
     this.#trainer = trainer;
     this.#details = details;
@@ -89,7 +89,7 @@ export class ExportPanel {
 
   /** Returns whether files have to be chosen again; an adapter's base files are at hand. */
   #needs(choice: ExportChoice | undefined): boolean {
-    return choice?.needs === 'base' && !this.#beside;
+    return choice?.needs === 'base' && !this.#hasAdapter;
   }
 
   get #name(): string {
@@ -134,7 +134,7 @@ export class ExportPanel {
     if (!trainer || this.#writing) return;
     const controller = new AbortController();
     this.#writing = controller;
-    const tell = (words: string): void => {
+    const show = (words: string): void => {
       this.#status.textContent = words;
       this.say(words);
     };
@@ -142,17 +142,17 @@ export class ExportPanel {
       const target = await pick?.();
       if (pick && !target) return;
       this.#chosen();
-      tell('Writing the model …');
+      show('Writing the model …');
       const options = {
         ...this.#options,
         signal: controller.signal,
-        onProgress: (progress: Parameters<typeof progressOf>[0]) => tell(progressOf(progress)),
+        onProgress: (progress: Parameters<typeof progressOf>[0]) => show(progressOf(progress)),
       };
       if (target) this.#receipt(await trainer.exportTo(target, options));
       else download(this.#name, await trainer.export(options));
-      tell(`Exported: ${choiceName(this.#chosenOne ?? { format: 'safetensors', ok: true })}.`);
+      show(`Exported: ${choiceName(this.#chosenOne ?? { format: 'safetensors', ok: true })}.`);
     } catch (thrown) {
-      tell(controller.signal.aborted ? 'The export was cancelled: what was written is not complete.' : faultOf(thrown));
+      show(controller.signal.aborted ? 'The export was cancelled: what was written is not complete.' : faultOf(thrown));
     } finally {
       this.#writing = undefined;
       this.#chosen();

@@ -5,19 +5,19 @@ export function installTheme(onChange: () => void): void {
   const button = byId('theme', HTMLButtonElement);
   const system = matchMedia('(prefers-color-scheme: dark)');
   const paper = matchMedia('print');
-  let own: boolean | undefined;
+  let chosen: boolean | undefined;
   const apply = (printed = paper.matches): void => {
-    const dark = own ?? system.matches;
+    const dark = chosen ?? system.matches;
     document.documentElement.dataset['theme'] = dark && !printed ? 'dark' : 'light';
     button.textContent = dark ? 'Light' : 'Dark';
     onChange();
   };
   button.addEventListener('click', () => {
-    own = !(own ?? system.matches);
+    chosen = !(chosen ?? system.matches);
     apply();
   });
   for (const query of [system, paper]) query.addEventListener('change', () => apply());
-  // A browser that prints may tell of the other medium only after it has drawn the page.
+  // When printing, a browser may report the other medium only after it has drawn the page.
   addEventListener('beforeprint', () => apply(true));
   addEventListener('afterprint', () => apply());
   apply();

@@ -1,5 +1,5 @@
 /** Questions to loaded weights: an answer in a conversation, the probabilities of a text, the text of token ids. */
-import { naturalNumber, objectOf, ofKinds, translate, truth } from './checks.js';
+import { boolean, naturalNumber, objectOf, ofKinds, translate } from './checks.js';
 import type { Check, Checks } from './checks.js';
 import { badOption } from '../protocol/errors.js';
 import { json } from '../protocol/json.js';
@@ -75,24 +75,24 @@ export function chatted(
   options: ChatOptions,
 ): AsyncGenerator<SampledToken, SampleEnd | undefined> {
   const { signal, onWarning, tools, documents, chatTemplateKwargs, base = false, ...sampling } = optionsOf(options, 'the answer');
-  truth(base, 'base');
+  boolean(base, 'base');
   const written = json(conversation(messages, { tools, documents, chatTemplateKwargs }));
   const request = { conversation: written, options: sampleJson(sampling), base };
   return streamed((more) => ask('model.chat', request, more), { signal, onWarning });
 }
 
 /** @internal Scores a text, token ids or messages. */
-export async function scored(ask: Asker, of: Scorable, options: ScoreOptions): Promise<Score> {
+export async function scored(ask: Asker, scorable: Scorable, options: ScoreOptions): Promise<Score> {
   const { signal, generation, base = false, tools, documents, chatTemplateKwargs, ...rest } = optionsOf(options, 'the score');
-  truth(base, 'base');
+  boolean(base, 'base');
   const written = { tools, documents, chatTemplateKwargs };
   const settings = translate(rest, SCORING, '');
   const score = (given: object): Promise<Score> => ask('model.score', { request: json({ ...given, options: settings }), base }, { signal });
-  const plain = typeof of === 'string' ? { text: of } : isIds(of) ? { ids: idsOf(of) } : undefined;
+  const plain = typeof scorable === 'string' ? { text: scorable } : isIds(scorable) ? { ids: idsOf(scorable) } : undefined;
   if (!plain)
     return score({
-      conversation: conversation(of, written),
-      generation: generation === undefined ? false : truth(generation, 'generation'),
+      conversation: conversation(scorable, written),
+      generation: generation === undefined ? false : boolean(generation, 'generation'),
     });
   const [extra] = Object.entries({ generation, ...written }).find(([, value]) => value !== undefined) ?? [];
   if (extra !== undefined) throw badOption(extra, 'messages to score, which a template writes', 'text' in plain ? 'a text' : 'token ids');

@@ -34,15 +34,15 @@ export function planned(steps: unknown, stride: unknown): { points: number; stri
 const integer = numeric('an integer', Number.isSafeInteger);
 const finite = numeric('a finite number', Number.isFinite);
 
-export const truth: Check = (value, path) => {
+export const boolean: Check = (value, path) => {
   if (typeof value === 'boolean') return value;
   throw badOption(path, 'true or false', value);
 };
-export const words: Check = (value, path) => {
+export const string: Check = (value, path) => {
   if (typeof value === 'string') return value;
   throw badOption(path, 'a string', value);
 };
-export const among =
+export const oneOf =
   (...list: readonly (string | boolean)[]): Check =>
   (value, path) => {
     if (list.some((word) => word === value)) return value;
@@ -79,14 +79,14 @@ const OF_KIND = {
   number: finite,
   'number or auto': numberOr('auto'),
   'number or null': numberOr(null),
-  boolean: truth,
-  string: words,
-  names: some(words),
-  list: list(words),
+  boolean,
+  string,
+  names: some(string),
+  list: list(string),
   numbers: list(finite),
   table,
 };
-const ofKind = (kind: Kind): Check => (typeof kind === 'string' ? OF_KIND[kind] : among(...kind));
+const ofKind = (kind: Kind): Check => (typeof kind === 'string' ? OF_KIND[kind] : oneOf(...kind));
 /** Returns the checks for settings of the given kinds. */
 export const ofKinds = (kinds: Kinds): Checks => Object.fromEntries(Object.entries(kinds).map(([key, kind]) => [key, ofKind(kind)]));
 /** Returns Rust's name of an option: `learningRate` becomes `learning_rate`. */

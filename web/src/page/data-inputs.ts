@@ -1,6 +1,6 @@
 /** Turns a caller's training data into files that can be sent to the worker. */
-import { positive, positiveInteger, words } from './checks.js';
-import { own } from './given.js';
+import { positive, positiveInteger, string } from './checks.js';
+import { ownFields } from './given.js';
 import { brandOf, isOf } from '../protocol/brand.js';
 import { badOption, escaped, fault, TabtuneError } from '../protocol/errors.js';
 import type { DataSpec, SourceSpec } from '../protocol/protocol.js';
@@ -31,8 +31,8 @@ const COPIED_BYTES = 64 << 20;
 /** Returns data given directly in an object (`{ text }` or `{ tokens }`), or undefined for any other input. */
 function inline(input: object, path: string): BlobSpec | undefined {
   if (brandOf(input) !== 'Object' || !(Object.hasOwn(input, 'text') || Object.hasOwn(input, 'tokens'))) return undefined;
-  const { text, tokens, name = '' }: { text?: unknown; tokens?: unknown; name?: unknown } = own(input);
-  words(name, `${path}.name`);
+  const { text, tokens, name = '' }: { text?: unknown; tokens?: unknown; name?: unknown } = ownFields(input);
+  string(name, `${path}.name`);
   if (Object.hasOwn(input, 'text')) {
     if (typeof text !== 'string') throw badOption(`${path}.text`, 'a string', text);
     return blobSpec(String(name) || 'text.txt', new Blob([text], { type: 'text/plain' }));
@@ -110,7 +110,7 @@ async function parts(input: DataInput, path: string, weight: number, passedOver:
     return (await Promise.all(list.map((part, at) => parts(part, `${path}[${at}]`, weight, passedOver)))).flat();
   }
   if (isWeighted(input)) {
-    const { files, weight: share = 1 }: { files?: unknown; weight?: unknown } = own(input);
+    const { files, weight: share = 1 }: { files?: unknown; weight?: unknown } = ownFields(input);
     positive(share, `${path}.weight`);
     return parts(files as DataInput, `${path}.files`, Number(share), passedOver);
   }
@@ -139,7 +139,7 @@ export interface GivenData {
 /** @internal Adds the weights of the data to the settings of a run; giving them in both places is an error. */
 export function withWeights<T extends { dataWeights?: number[] | undefined }>(settings: T, weights: number[] | undefined): T {
   if (weights === undefined) return settings;
-  if (own(settings).dataWeights !== undefined) throw badOption('dataWeights', 'weights here or with the files of data', 'both');
+  if (ownFields(settings).dataWeights !== undefined) throw badOption('dataWeights', 'weights here or with the files of data', 'both');
   return { ...settings, dataWeights: weights };
 }
 

@@ -1,5 +1,5 @@
 /** Exports of a model or of a trainer's weights. */
-import { among, objectOf, positiveInteger, translate, truth, words } from './checks.js';
+import { boolean, objectOf, oneOf, positiveInteger, string, translate } from './checks.js';
 import type { Checks } from './checks.js';
 import { badOption, sinkFault } from '../protocol/errors.js';
 import { isOf } from '../protocol/brand.js';
@@ -10,23 +10,23 @@ import { EXPORT_FORMATS, EXPORT_WORDS } from '../protocol/generated/exports.js';
 import type { Ask, Reply } from '../protocol/protocol.js';
 import { toSources } from './inputs.js';
 import { signalOf } from './request-inputs.js';
-import { optionsOf, own } from './given.js';
+import { optionsOf, ownFields } from './given.js';
 import type { LinkOptions } from './link.js';
 import { inside } from './requests.js';
 import type { ExportOptions, Exports, ExportTarget } from './export-options.js';
 
 const EXPORT: Checks = {
-  format: among(...EXPORT_WORDS),
-  type: among('as-base', 'f32', 'f16', 'bf16', 'q8_0', 'q6_k', 'q5_1', 'q5_0', 'q4_k', 'q4_k_m', 'q4_1', 'q4_0'),
-  dtype: among('stored', 'f32', 'bf16', 'f16'),
-  encoding: among('numbers', 'base64'),
+  format: oneOf(...EXPORT_WORDS),
+  type: oneOf('as-base', 'f32', 'f16', 'bf16', 'q8_0', 'q6_k', 'q5_1', 'q5_0', 'q4_k', 'q4_k_m', 'q4_1', 'q4_0'),
+  dtype: oneOf('stored', 'f32', 'bf16', 'f16'),
+  encoding: oneOf('numbers', 'base64'),
   shardBytes: positiveInteger,
-  optimizer: truth,
-  manifest: truth,
-  requantise: truth,
-  allowNonFinite: truth,
-  name: (value, path) => plainName(String(words(value, path))),
-  card: inside({ name: words, license: words, baseModel: words, data: words, text: words }),
+  optimizer: boolean,
+  manifest: boolean,
+  requantise: boolean,
+  allowNonFinite: boolean,
+  name: (value, path) => plainName(String(string(value, path))),
+  card: inside({ name: string, license: string, baseModel: string, data: string, text: string }),
 };
 
 const TARGETS = 'a FileSystemDirectoryHandle, a FileSystemFileHandle or a WritableStream';
@@ -48,7 +48,7 @@ type Exporting = (ask: Ask<'model.export'>, options: LinkOptions) => Promise<Rep
 export function exportsOf(call: Exporting, usual?: boolean, adapting = false): Exports {
   const written = async (options: ExportOptions = {}, to: Reaching): Promise<Written> => {
     objectOf(options, 'options');
-    const { allowNonFinite = usual } = own(options);
+    const { allowNonFinite = usual } = ownFields(options);
     return exported(call, { ...options, allowNonFinite }, to, adapting);
   };
   return {

@@ -1,8 +1,8 @@
 /** Sizes of a new model, under Hugging Face's names in camelCase. */
-import { among, positive, positiveInteger, translate, truth } from './checks.js';
+import { boolean, oneOf, positive, positiveInteger, translate } from './checks.js';
 import { json } from '../protocol/json.js';
 import { badOption } from '../protocol/errors.js';
-import { own } from './given.js';
+import { ownFields } from './given.js';
 
 export interface ModelShape {
   /** Architecture. qwen2 is llama with biases on q, k and v; qwen3 is llama with norms on q and k. Default: 'llama'. */
@@ -29,7 +29,7 @@ export interface ModelShape {
 }
 
 const SHAPE = {
-  architecture: among('llama', 'qwen2', 'qwen3', 'gpt2'),
+  architecture: oneOf('llama', 'qwen2', 'qwen3', 'gpt2'),
   hiddenSize: positiveInteger,
   numHiddenLayers: positiveInteger,
   numAttentionHeads: positiveInteger,
@@ -39,7 +39,7 @@ const SHAPE = {
   maxPositionEmbeddings: positiveInteger,
   normEps: positive,
   ropeTheta: positive,
-  tieWordEmbeddings: truth,
+  tieWordEmbeddings: boolean,
   initializerRange: positive,
 };
 
@@ -57,7 +57,7 @@ const GPT2_NAMES: Record<string, string | undefined> = {
 /** @internal Returns the model's config.json without `vocab_size`, which the tokenizer determines. */
 export function modelJson(shape: ModelShape): string {
   const { architecture = 'llama', ...given } = translate(shape, SHAPE, 'shape');
-  const { hiddenSize, numHiddenLayers, numAttentionHeads, headDim } = own(shape);
+  const { hiddenSize, numHiddenLayers, numAttentionHeads, headDim } = ownFields(shape);
   for (const [key, value] of Object.entries({ hiddenSize, numHiddenLayers, numAttentionHeads })) {
     if (value === undefined) throw badOption(`shape.${key}`, 'an integer >= 1', value);
   }

@@ -18,12 +18,12 @@ export function callable(given: unknown, path: string): void {
 /**
  * @internal Returns a copy of an object without a prototype, so that a missing key is not found on `Object.prototype`, which some libraries extend.
  */
-export const own = <T extends object>(given: T): T => Object.assign(Object.create(null) as T, given);
+export const ownFields = <T extends object>(given: T): T => Object.assign(Object.create(null) as T, given);
 
 /** @internal Checks and copies the options of `what`: an object whose signal has not been aborted. If `keys` is given, no other keys are allowed. */
 export function optionsOf<T extends object>(all: T, what: string, keys?: readonly (keyof T & string)[]): T {
   objectOf(all, 'options');
-  const given = own(all);
+  const given = ownFields(all);
   const extra = keys && Object.keys(given).find((key) => !keys.some((known) => known === key));
   if (extra !== undefined) throw badOption(extra, `one of ${keys?.join(', ') ?? ''}`, extra);
   callable(Reflect.get(given, 'onProgress'), 'onProgress');
@@ -33,7 +33,7 @@ export function optionsOf<T extends object>(all: T, what: string, keys?: readonl
 }
 
 /** @internal Calls a function of the caller. If it throws, the error is reported like any other error of the page and has no effect here. */
-export function tell<T>(listener: ((value: T) => void) | undefined, value: T): void {
+export function notify<T>(listener: ((value: T) => void) | undefined, value: T): void {
   try {
     listener?.(value);
   } catch (thrown) {

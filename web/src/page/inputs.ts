@@ -2,7 +2,7 @@
  * Turns a caller's inputs into values that can be sent to the worker. Only the names and first bytes of files are read here; small data are read
  * whole.
  */
-import { naturalNumber, words } from './checks.js';
+import { naturalNumber, string } from './checks.js';
 import { brandOf, isOf } from '../protocol/brand.js';
 import { aborted, badOption, escaped, fault, TabtuneError } from '../protocol/errors.js';
 import { unlessAborted } from '../protocol/abort.js';
@@ -71,7 +71,7 @@ export interface Reading {
 }
 
 async function ofReader(reader: RangeReader, { path, signal }: Reading): Promise<SourceSpec> {
-  words(reader.name, `${path}.name`);
+  string(reader.name, `${path}.name`);
   naturalNumber(reader.size, `${path}.size`);
   const blob = await gathered(
     reader.size,
@@ -150,8 +150,8 @@ async function filesOf(folder: FileSystemDirectoryHandle, ending = ''): Promise<
     if (kind === 'file' && name.endsWith(ending)) names.push(name);
     else if (kind === 'directory' && name === MORE_TEMPLATES) more = await filesOf(await folder.getDirectoryHandle(name), '.jinja');
   }
-  const own = names.sort().map(async (name) => ({ input: await folder.getFileHandle(name), place: `${folder.name}/${name}` }));
-  return [...(await Promise.all(own)), ...more];
+  const direct = names.sort().map(async (name) => ({ input: await folder.getFileHandle(name), place: `${folder.name}/${name}` }));
+  return [...(await Promise.all(direct)), ...more];
 }
 
 /** Returns how a message names a file of a list: by its path in the folder that was picked, or by its place in the list. */

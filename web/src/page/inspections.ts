@@ -1,6 +1,6 @@
 /** Inspects files, verifies exports and extracts adapters: without a GPU, each call in its own worker. */
 import type { WorkerCall } from './call.js';
-import { naturalNumber, objectOf, ofKinds, positiveInteger, translate, truth, words } from './checks.js';
+import { boolean, naturalNumber, objectOf, ofKinds, positiveInteger, string, translate } from './checks.js';
 import type { ExportTarget } from './export-options.js';
 import { reaching } from './exporting.js';
 import { optionsOf } from './given.js';
@@ -20,7 +20,7 @@ import { json } from '../protocol/json.js';
 import { ADAPTER } from '../protocol/generated/kinds.js';
 import type { InspectReport, Receipt } from '../protocol/reports.js';
 import type { Extraction, Verification } from '../protocol/written.js';
-import { asked, workerCall } from './own-worker.js';
+import { askOwnWorker, workerCall } from './own-worker.js';
 
 /** Options of `inspectFiles`. */
 export interface InspectOptions extends Omit<OpenOptions, 'adapter' | 'allowNonFinite'> {
@@ -50,9 +50,13 @@ export interface ExtractOptions extends WorkerCall {
 export async function inspectFiles(files: FilesInput, options: InspectOptions = {}): Promise<InspectReport> {
   const { request, mergeAdapter, format, read = false, signal, ...rest } = optionsOf(options, 'the inspection');
   const call = workerCall({ ...rest, signal: signalOf(signal, files, mergeAdapter) });
-  if (format !== undefined) words(format, 'format');
-  truth(read, 'read');
-  return asked('files.inspect', { ...(await openingOf(files, request, mergeAdapter, 'mergeAdapter', call.signal)), format, read }, call);
+  if (format !== undefined) string(format, 'format');
+  boolean(read, 'read');
+  return askOwnWorker(
+    'files.inspect',
+    { ...(await openingOf(files, request, mergeAdapter, 'mergeAdapter', call.signal)), format, read },
+    call,
+  );
 }
 
 /** Options of `inspectData`: the settings of a run, which determine how the data are read. */
@@ -82,7 +86,7 @@ export async function inspectData(data: DataInput, options: DataOptions = {}): P
     validationData,
     show = 3,
     bytes,
-    signal: own,
+    signal: callSignal,
     onProgress,
     workerUrl,
     wasmUrl,
@@ -91,14 +95,18 @@ export async function inspectData(data: DataInput, options: DataOptions = {}): P
     ...settings
   } = optionsOf(options, 'the inspection');
   if (model !== undefined) checkModel(model);
-  const signal = signalOf(own, data, validationData);
+  const signal = signalOf(callSignal, data, validationData);
   naturalNumber(show, 'show');
   trainSettings(settings);
   const { read, partial } = beginningOf(data, bytes);
   const { spec, weights } = await toData(read, validationData, signal);
   const { config } = trainSettings(withWeights(settings, weights));
   if (model) return model.call('model.data', { data: spec, config, partial, show }, { signal, onProgress });
-  return asked('files.data', { data: spec, config, partial }, workerCall({ signal, onProgress, workerUrl, wasmUrl, wasmBinary, worker }));
+  return askOwnWorker(
+    'files.data',
+    { data: spec, config, partial },
+    workerCall({ signal, onProgress, workerUrl, wasmUrl, wasmBinary, worker }),
+  );
 }
 
 /** Recomputes the statements of an export's receipt; by default the receipt is the `tabtune.receipt.json` among the files. */
@@ -107,7 +115,7 @@ export async function verifyFiles(files: FilesInput, receipt?: Receipt, options:
   const call = workerCall({ ...given, signal: signalOf(given.signal, files) });
   const { signal } = call;
   if (receipt !== undefined) objectOf(receipt, 'receipt');
-  return asked(
+  return askOwnWorker(
     'files.verify',
     { sources: await toSources(files, 'files', signal), receipt: receipt === undefined ? undefined : json(receipt) },
     call,
@@ -126,7 +134,7 @@ export async function extractAdapter(given: ExtractOptions): Promise<Extraction>
   const options = json(translate({ r, targetModules }, ofKinds(ADAPTER), ''));
   const extracted: Parameters<typeof reaching<Extraction>>[1] = async (place, moved) => {
     const files = { tuned: await toSources(tuned, 'tuned', signal), base: await toSources(base, 'base', signal) };
-    return asked('files.extract', { ...files, options, ...place }, call, moved);
+    return askOwnWorker('files.extract', { ...files, options, ...place }, call, moved);
   };
   return target === undefined ? extracted({ container: 'files' }, {}) : reaching(target, extracted);
 }

@@ -1,14 +1,14 @@
 /** A model that is open in its own worker, until a trainer takes over both. */
 import { chatted, detokenized, scored } from './asking.js';
 import type { Asker, ChatMessage, ChatOptions, Scorable, ScoreOptions } from './asking.js';
-import { planned, words } from './checks.js';
+import { planned, string } from './checks.js';
 import { unlessAborted } from '../protocol/abort.js';
 import { brandOf } from '../protocol/brand.js';
 import { aborted, badOption, fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import type { Exports } from './export-options.js';
 import { exportsOf } from './exporting.js';
-import { optionsOf, own } from './given.js';
+import { optionsOf, ownFields } from './given.js';
 import type { DataInput } from './data-inputs.js';
 import { Link } from './link.js';
 import type { LinkOptions, Owner } from './link.js';
@@ -35,7 +35,7 @@ import type { WorkerOptions } from './spawn.js';
 /** @internal Opens the model in a worker; the inputs are kept so that another worker can open it again. */
 export type Open = (connection: Pick<Connection, 'call'>, options?: CallOptions) => Promise<ModelInfo>;
 
-const taken = (): TabtuneError => fault('model.taken', {}, { path: 'model' });
+const takenError = (): TabtuneError => fault('model.taken', {}, { path: 'model' });
 
 const ownerOf = (open: Open): Owner => ({
   confirmed: () => 0,
@@ -90,7 +90,7 @@ export class Model {
 
   /** @internal Opens a model with `open`, in a worker of its own. */
   static async open(worker: WorkerOptions, open: Open, call: CallOptions, kept: Kept = {}): Promise<Model> {
-    return new Model(await opened(worker, open, call), open, own(kept));
+    return new Model(await opened(worker, open, call), open, ownFields(kept));
   }
 
   /** Architecture, tensors, configuration, tokenizer. */
@@ -149,7 +149,7 @@ export class Model {
   /** Returns the model's worker, replacing one that was lost for good. Throws if a trainer has taken over the model. */
   async #worker(): Promise<Link> {
     const link = this.#link;
-    if (!link) throw taken();
+    if (!link) throw takenError();
     if (!link.failed || typeof link.worker.worker === 'object') return link;
     const { link: next } = await opened(link.worker, this.#open, {});
     if (this.#link === link) this.#link = next;
@@ -169,7 +169,7 @@ export class Model {
    * a second start is refused; `start` receives the worker when it asks for it, until when the model answers other requests.
    */
   async handOver<T>(start: (take: () => Promise<{ link: Link; open: Open }>) => Promise<T>): Promise<T> {
-    if (this.#claimed) throw taken();
+    if (this.#claimed) throw takenError();
     this.#claimed = true;
     let over: () => void = () => undefined;
     const take = async (): Promise<{ link: Link; open: Open }> => {
@@ -193,7 +193,7 @@ export class Model {
   /** Drops the files: a model that is disposed or taken over is not opened again. */
   #forget(): void {
     this.files = undefined;
-    this.#open = () => Promise.reject(taken());
+    this.#open = () => Promise.reject(takenError());
   }
 
   /** @internal Sends a request to the model's worker. */
@@ -203,13 +203,13 @@ export class Model {
 
   /** Returns one tensor by its name in `info`, widened to f32. */
   async tensor(name: string, options: { signal?: AbortSignal | undefined } = {}): Promise<NamedTensor> {
-    words(name, 'name');
+    string(name, 'name');
     return this.call('model.tensor', { name }, options);
   }
 
   /** Returns the token ids of a text. */
   async tokenize(text: string, options: AskedOptions = {}): Promise<number[]> {
-    words(text, 'text');
+    string(text, 'text');
     return this.call('model.tokenize', { text }, optionsOf(options, 'the text', ['signal', 'onWarning']));
   }
 

@@ -1,9 +1,9 @@
 /** Opens models, from files or with new weights. */
-import { truth } from './checks.js';
+import { boolean } from './checks.js';
 import type { WorkerCall } from './call.js';
 import { modelJson } from './fresh-model.js';
 import type { ModelShape } from './fresh-model.js';
-import { optionsOf, own } from './given.js';
+import { optionsOf, ownFields } from './given.js';
 import { beginningOf, toData } from './data-inputs.js';
 import type { DataInput } from './data-inputs.js';
 import { toSource, toSources } from './inputs.js';
@@ -43,7 +43,7 @@ const GRACE_MILLIS = 100;
 
 /** Splits the options of a call with these inputs, which may have signals of their own. */
 function split(all: WorkerCall, ...inputs: unknown[]): { worker: WorkerOptions; call: CallOptions } {
-  const { signal, onProgress, ...rest } = own(all);
+  const { signal, onProgress, ...rest } = ownFields(all);
   return { worker: workerOptions(rest), call: { signal: signalOf(signal, ...inputs), onProgress, graceMillis: GRACE_MILLIS } };
 }
 
@@ -51,8 +51,8 @@ function split(all: WorkerCall, ...inputs: unknown[]): { worker: WorkerOptions; 
 export async function openModel(files: FilesInput, options: OpenOptions = {}): Promise<Model> {
   const { request, mergeAdapter, resizeVocabulary = false, adapter, allowNonFinite = false, ...rest } = optionsOf(options, 'the opening');
   const { worker, call } = split(rest, files, mergeAdapter, adapter);
-  truth(allowNonFinite, 'allowNonFinite');
-  truth(resizeVocabulary, 'resizeVocabulary');
+  boolean(allowNonFinite, 'allowNonFinite');
+  boolean(resizeVocabulary, 'resizeVocabulary');
   if (adapter !== undefined && mergeAdapter !== undefined) throw badOption('adapter', 'either this or mergeAdapter', 'both');
   if (resizeVocabulary && mergeAdapter === undefined)
     throw badOption('resizeVocabulary', 'this only together with mergeAdapter', 'no mergeAdapter');

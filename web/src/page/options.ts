@@ -1,20 +1,20 @@
 /** Options of a run. Keys and kinds are checked here; the core checks the values and supplies the defaults. */
 import {
-  among,
+  boolean,
   naturalNumber,
   notNegative,
   objectOf,
   ofKinds,
+  oneOf,
   positiveInteger,
   snake,
+  string,
   together,
   translate,
-  truth,
   twoOrMore,
-  words,
 } from './checks.js';
 import type { Check, Checks } from './checks.js';
-import { own } from './given.js';
+import { ownFields } from './given.js';
 import { badOption } from '../protocol/errors.js';
 import { json } from '../protocol/json.js';
 import { ADAPTER, BLOCK_COORDINATE, COLUMNS, GROUP, OPTIMIZERS, RUN, SAMPLE, SCHEDULES } from '../protocol/generated/kinds.js';
@@ -107,7 +107,7 @@ const byType =
   (value, path) => {
     const { type, ...rest } = { type: undefined, ...objectOf(value, path) };
     if (type === undefined && untyped !== undefined) return translate(rest, untyped, path);
-    const kind = among(...Object.keys(types))(type, `${path}.type`);
+    const kind = oneOf(...Object.keys(types))(type, `${path}.type`);
     return { type: kind, ...translate(rest, ofKinds(types[String(kind)] ?? {}), path) };
   };
 
@@ -152,14 +152,14 @@ const DRIVE: Checks = {
   logEvery: positiveInteger,
   evalEvery: naturalNumber,
   evalBatches: naturalNumber,
-  autosave: truth,
+  autosave: boolean,
   saveEverySecs: notNegative,
   saveEvery: naturalNumber,
   saveTotalLimit: twoOrMore,
   sampleEvery: naturalNumber,
-  samplePrompt: words,
+  samplePrompt: string,
   sample: (value, path) => translate(objectOf(value, path), sampling, path),
-  onNonFinite: among('stop', 'skip'),
+  onNonFinite: oneOf('stop', 'skip'),
 };
 
 /** @internal Returns the core's `GenerateConfig` as JSON. */
@@ -171,7 +171,7 @@ export function sampleJson(options: SampleOptions): string {
 function settings(train: object): Record<string, unknown> {
   const { lr_scheduler: chosen, warmup_steps: warmupSteps, ...rest } = translate(train, TRAIN, '');
   if (chosen === undefined && warmupSteps === undefined) return rest;
-  const schedule: Record<string, unknown> = own({ ...objectOf(chosen ?? {}, 'lrScheduler') });
+  const schedule: Record<string, unknown> = ownFields({ ...objectOf(chosen ?? {}, 'lrScheduler') });
   if (warmupSteps !== undefined) {
     if (schedule['warmup_steps'] !== undefined) throw badOption('warmupSteps', 'this only once, here or in lrScheduler', warmupSteps);
     schedule['warmup_steps'] = warmupSteps;
@@ -180,7 +180,8 @@ function settings(train: object): Record<string, unknown> {
 }
 
 /** @internal Returns the files of the adapter in these settings. */
-export const adapterFiles = (settings: TrainOptions): FilesInput | undefined => own<AdapterOptions>(own(settings).adapter ?? {}).from;
+export const adapterFiles = (settings: TrainOptions): FilesInput | undefined =>
+  ownFields<AdapterOptions>(ownFields(settings).adapter ?? {}).from;
 
 /** @internal Returns the changes for a resume: keys of `TrainConfig` as JSON, and Rust's names of the keys that may differ from the checkpoint. */
 export function resumeSettings(changes: TrainOptions, override: readonly string[]): { config: string; override: string[] } {
@@ -188,7 +189,7 @@ export function resumeSettings(changes: TrainOptions, override: readonly string[
   const config = settings(objectOf(changes, 'settings'));
   if (adapterFiles(changes) !== undefined) throw badOption('settings.adapter.from', 'this only for a new run', 'files');
   const core = (name: unknown, index: number): string =>
-    snake(String(words(name, `override[${index}]`)))
+    snake(String(string(name, `override[${index}]`)))
       .replace(/^lr_scheduler\b/, 'schedule')
       .replace(/^warmup_steps$/, 'schedule.warmup_steps');
   return { config: json(config), override: override.map(core) };
@@ -217,7 +218,7 @@ export function trainSettings(given: TrainOptions & DriveOptions): { config: str
     samplePrompt = '',
     sample = {},
     onNonFinite = 'stop',
-  } = own(given);
+  } = ownFields(given);
   if (!autosave && saveEvery > 0) throw badOption('saveEvery', '0 with autosave: false', saveEvery);
   const driver = {
     logEvery,

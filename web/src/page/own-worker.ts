@@ -3,7 +3,7 @@ import type { WorkerCall } from './call.js';
 import { aborted } from '../protocol/errors.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import type { CallOptions } from './rpc.js';
-import { optionsOf, own } from './given.js';
+import { optionsOf, ownFields } from './given.js';
 import { spawn, workerOptions } from './spawn.js';
 
 /** Time after an abort before the worker is ended: short, because the core does not pause while it reads a file or waits for the GPU. */
@@ -11,13 +11,13 @@ const GRACE_MILLIS = 50;
 
 /** @internal Returns the options of a call that starts its own worker, checked before anything is read or started. */
 export function workerCall<T extends WorkerCall>(call: T): T {
-  const { signal: _, onProgress: __, ...worker } = own(call);
+  const { signal: _, onProgress: __, ...worker } = ownFields(call);
   workerOptions(worker);
-  return own(call);
+  return ownFields(call);
 }
 
 /** @internal Sends one request to a new worker and returns the reply. */
-export async function asked<T extends Tag>(tag: T, ask: Ask<T>, call: WorkerCall, moved: CallOptions = {}): Promise<Reply<T>> {
+export async function askOwnWorker<T extends Tag>(tag: T, ask: Ask<T>, call: WorkerCall, moved: CallOptions = {}): Promise<Reply<T>> {
   const { signal, onProgress, ...worker } = optionsOf(call, tag);
   const connection = await spawn(workerOptions(worker), signal);
   try {

@@ -1,5 +1,5 @@
 /** Import requests: the tensors to take from a model's files, and their names. The core checks the values. */
-import { among, objectOf, translate, truth } from './checks.js';
+import { boolean, objectOf, oneOf, translate } from './checks.js';
 import type { Check, Checks } from './checks.js';
 import { json } from '../protocol/json.js';
 import { badOption } from '../protocol/errors.js';
@@ -57,14 +57,14 @@ const REQUEST: Checks = {
     excludeStateKeys: texts,
     includePatterns: texts,
     excludePatterns: texts,
-    allowUnknownExcludes: truth,
+    allowUnknownExcludes: boolean,
   }),
-  keyRemap: inside({ sourceToTarget: names, renameState: truth }),
-  materializationPolicy: among('eager', 'deferred'),
-  groupPolicy: among('require_complete', 'weights_only'),
-  nonFinite: among('warn', 'refuse'),
-  verify: among('full', 'header'),
-  names: among('source', 'hf'),
+  keyRemap: inside({ sourceToTarget: names, renameState: boolean }),
+  materializationPolicy: oneOf('eager', 'deferred'),
+  groupPolicy: oneOf('require_complete', 'weights_only'),
+  nonFinite: oneOf('warn', 'refuse'),
+  verify: oneOf('full', 'header'),
+  names: oneOf('source', 'hf'),
 };
 
 /** @internal Returns the core's `PortableModelImportRequest` as JSON. */

@@ -1,5 +1,5 @@
 /** Custom metrics of data rows, computed from the probabilities that the model gives to their tokens. */
-import { naturalNumber, truth } from './checks.js';
+import { boolean, naturalNumber } from './checks.js';
 import { scored } from './asking.js';
 import type { Asker, ScoredToken } from './asking.js';
 import { callable, optionsOf } from './given.js';
@@ -52,12 +52,12 @@ const sum = (values: readonly number[]): number => values.reduce((total, value) 
 
 /** @internal Scores each row of the data and computes its metric. */
 export async function evaluatedRows(ask: Asker, data: DataInput, options: RowsOptions): Promise<RowsReport> {
-  const { metric, top = 0, base = false, signal: own, ...settings } = optionsOf(options, 'the evaluation');
-  const signal = signalOf(own, data);
+  const { metric, top = 0, base = false, signal: callSignal, ...settings } = optionsOf(options, 'the evaluation');
+  const signal = signalOf(callSignal, data);
   if (metric === undefined) throw badOption('metric', 'a function', metric);
   callable(metric, 'metric');
   naturalNumber(top, 'top');
-  truth(base, 'base');
+  boolean(base, 'base');
   const { config } = trainSettings(settings);
   const { spec, weights } = await toData(data, undefined, signal);
   if (weights) throw badOption('data', 'files without a weight: each row is evaluated once', weights);

@@ -1,6 +1,6 @@
 import { aborted, fault, fromErrorData, protocolError, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
-import { optionsOf, tell } from './given.js';
+import { notify, optionsOf } from './given.js';
 import type { Kept } from './kept.js';
 import { OWNER, ownerOf, REQUESTS, workerMessage } from '../protocol/protocol.js';
 import type { Ask, PageMessage, Reply, Tag } from '../protocol/protocol.js';
@@ -153,7 +153,7 @@ export class Connection {
           this.#take(message.id)?.reject(fromErrorData(message.error));
           return;
         case 'progress':
-          tell(this.#waiting.get(message.id)?.options.onProgress, message.progress);
+          notify(this.#waiting.get(message.id)?.options.onProgress, message.progress);
           return;
         case 'events':
           this.onEvents(message.events);
@@ -162,7 +162,7 @@ export class Connection {
           this.#waiting.get(message.id)?.options.onToken?.(message.token);
           return;
         case 'warning':
-          tell(this.#waiting.get(message.id)?.options.onWarning ?? logged, message.warning);
+          notify(this.#waiting.get(message.id)?.options.onWarning ?? logged, message.warning);
           return;
         case 'fault':
           this.onFault(fromErrorData(message.error));

@@ -1,5 +1,5 @@
 /** Access to this browser's checkpoints without a trainer, for example to offer them before one is created. */
-import { naturalNumber, truth, words } from './checks.js';
+import { boolean, naturalNumber, string } from './checks.js';
 import { optionsOf } from './given.js';
 import { isOf } from '../protocol/brand.js';
 import { aborted, badOption } from '../protocol/errors.js';
@@ -42,7 +42,7 @@ function importedFiles(input: CheckpointInput): NamedFile[] {
 
 /** Checks the run and the generation of a call. */
 function which(run: unknown, generation: unknown): void {
-  words(run, 'run');
+  string(run, 'run');
   if (generation !== undefined) naturalNumber(generation, 'generation');
 }
 
@@ -63,7 +63,7 @@ export class SavedRuns {
 
   /** Lists all checkpoints, newest first; one that cannot be resumed states the reason in `fault`. */
   async list(run?: string): Promise<CheckpointInfo[]> {
-    if (run !== undefined) words(run, 'run');
+    if (run !== undefined) string(run, 'run');
     return this.#stored.call('checkpoint.list', { run });
   }
 
@@ -88,7 +88,7 @@ export class SavedRuns {
   /** Marks a generation so that it is never dropped to make room for newer ones. */
   async keep(run: string, generation: number, kept = true): Promise<void> {
     which(run, naturalNumber(generation, 'generation'));
-    truth(kept, 'kept');
+    boolean(kept, 'kept');
     return this.#stored.call('checkpoint.keep', { run, generation, kept });
   }
 
@@ -96,7 +96,7 @@ export class SavedRuns {
   async fork(run: string, options: ForkOptions = {}): Promise<CheckpointInfo> {
     const { generation, label } = optionsOf(options, 'the copy', ['generation', 'label']);
     which(run, generation);
-    if (label !== undefined) words(label, 'label');
+    if (label !== undefined) string(label, 'label');
     const info = await this.#stored.call('checkpoint.fork', { run, generation, label });
     copyBase(run, info.run);
     return info;

@@ -1,6 +1,6 @@
 import { addressOf, refusedWorker, trusted } from './addresses.js';
 import type { Address, TrustedAddress } from './addresses.js';
-import { callable, listening, own } from './given.js';
+import { callable, listening, ownFields } from './given.js';
 import { cores, scripts } from './kept.js';
 import { Loading } from './loading.js';
 import { isOf } from '../protocol/brand.js';
@@ -49,7 +49,7 @@ const isWorker = (given: unknown): given is Worker =>
 
 /** @internal Returns the given options after checking that all are known and of the right kind. */
 export function workerOptions(all: WorkerOptions): WorkerOptions {
-  const given = own(all);
+  const given = ownFields(all);
   const extra = Object.keys(given).find((key) => !KEYS.includes(key));
   if (extra !== undefined) throw badOption(extra, `one of ${KEYS.join(', ')}`, extra);
   const { wasmUrl, wasmBinary, workerUrl, worker } = given;

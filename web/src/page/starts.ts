@@ -1,5 +1,5 @@
 /** Gives a trainer its worker, the lock of its run, and the means to recover. */
-import { among, naturalNumber, truth, words } from './checks.js';
+import { boolean, naturalNumber, oneOf, string } from './checks.js';
 import { aborted, badOption } from '../protocol/errors.js';
 import { baseOf, keepBase } from './bases.js';
 import { optionsOf } from './given.js';
@@ -50,14 +50,14 @@ async function locked(run: string, start: (lock: RunLock) => Promise<Started>): 
 
 export async function created(options: CreateOptions): Promise<Started> {
   const given = optionsOf(options, 'the start');
-  const { model, data, validationData, label, keepData = true, allowNonFinite: _, signal: own, onProgress, ...settings } = given;
+  const { model, data, validationData, label, keepData = true, allowNonFinite: _, signal: callSignal, onProgress, ...settings } = given;
   checkModel(model);
   const { allowNonFinite = model.allowNonFinite } = given;
-  truth(keepData, 'keepData');
-  if (label !== undefined) words(label, 'label');
-  truth(allowNonFinite, 'allowNonFinite');
+  boolean(keepData, 'keepData');
+  if (label !== undefined) string(label, 'label');
+  boolean(allowNonFinite, 'allowNonFinite');
   trainSettings(settings);
-  const signal = signalOf(own, data, validationData, adapterFiles(settings));
+  const signal = signalOf(callSignal, data, validationData, adapterFiles(settings));
   return model.handOver(async (take) => {
     const adapter = await adapterSources(settings, signal);
     const { spec, name, weights } = await toData(data, validationData, signal);
@@ -84,12 +84,12 @@ export async function resumed(options: ResumeOptions): Promise<Started> {
     verify,
     settings,
     override = [],
-    signal: own,
+    signal: callSignal,
     onProgress,
     ...rest
   } = optionsOf(options, 'the resume');
-  const signal = signalOf(own, data, validationData, base);
-  words(run, 'run');
+  const signal = signalOf(callSignal, data, validationData, base);
+  string(run, 'run');
   if (generation !== undefined) naturalNumber(generation, 'generation');
   const worker = workerOptions(rest);
   const changesWith = (more: TrainOptions | undefined): { config: string | undefined; override: string[] | undefined } =>
@@ -97,7 +97,7 @@ export async function resumed(options: ResumeOptions): Promise<Started> {
   let changes = changesWith(settings);
   if (changes.override?.includes('data') === true && data === undefined)
     throw badOption('data', "other data, as override names 'data'", data);
-  if (verify !== undefined) among('full', 'header')(verify, 'verify');
+  if (verify !== undefined) oneOf('full', 'header')(verify, 'verify');
   if (data === undefined && validationData !== undefined) throw badOption('validationData', 'this only together with data', 'no data');
   const given = data === undefined ? undefined : await toData(data, validationData, signal);
   // The core refuses weights that differ from the run's.

@@ -32,7 +32,7 @@ export class RunStatus {
     setTimeout(() => {
       const early = this.#early ?? [];
       this.#early = undefined;
-      for (const event of early) this.#tell(event);
+      for (const event of early) this.#dispatch(event);
     }, 0);
   }
 
@@ -40,7 +40,7 @@ export class RunStatus {
     if (event.type === 'step') this.step = event.step;
     if (event.type === 'state') this.state = event.state;
     if (this.#early) this.#early.push(event);
-    else this.#tell(event);
+    else this.#dispatch(event);
   }
 
   /** Lets a loop receive every event, beginning with the warnings from before it started. */
@@ -49,7 +49,7 @@ export class RunStatus {
     if (loop) this.#unseen.splice(0).forEach(loop);
   }
 
-  #tell(event: TrainerEvent): void {
+  #dispatch(event: TrainerEvent): void {
     if (this.#loop) this.#loop(event);
     else if (event.type === 'warning') this.#unseen.push(event);
     this.target.dispatchEvent(TrainerMessage.of(event));

@@ -94,16 +94,16 @@ async function look(nothing: Support): Promise<Support> {
 
 async function storageOf(navigator: Navigator): Promise<Support['storage']> {
   const manager: StorageManager | undefined = navigator.storage;
-  const told = <T>(asked: Promise<T> | undefined): Promise<T | undefined> =>
+  const answerOf = <T>(asked: Promise<T> | undefined): Promise<T | undefined> =>
     limited<T | undefined>(
       Promise.resolve(asked).catch(() => undefined),
       STORAGE_MILLIS,
       () => undefined,
     );
   const [estimate, persisted, opens] = await Promise.all([
-    told(manager?.estimate?.()),
-    told(manager?.persisted?.()),
-    told(databaseOpens()),
+    answerOf(manager?.estimate?.()),
+    answerOf(manager?.persisted?.()),
+    answerOf(databaseOpens()),
   ]);
   const locks: LockManager | undefined = navigator.locks;
   return { quota: estimate?.quota, usage: estimate?.usage, persisted, locks: locks !== undefined, indexedDb: opens === true };

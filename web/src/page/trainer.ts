@@ -1,11 +1,11 @@
 import { chatted, detokenized, scored } from './asking.js';
 import type { Asker, ChatMessage, ChatOptions, Scorable, ScoreOptions } from './asking.js';
-import { naturalNumber, objectOf, planned, positiveInteger, words } from './checks.js';
+import { naturalNumber, objectOf, planned, positiveInteger, string } from './checks.js';
 import { aborted, badOption } from '../protocol/errors.js';
 import { dropBase } from './bases.js';
 import type { Exports } from './export-options.js';
 import { exportsOf } from './exporting.js';
-import { optionsOf, own } from './given.js';
+import { optionsOf, ownFields } from './given.js';
 import type { DataInput } from './data-inputs.js';
 import type { Link } from './link.js';
 import { RunLoop } from './loop.js';
@@ -87,9 +87,9 @@ export class Trainer extends EventTarget {
       export: this.export,
       exportFiles: this.exportFiles,
     } = exportsOf((ask, more) => link.call('model.export', ask, more), undefined, info.adapter !== null));
-    const tell = (tag: 'checkpoint.autosave' | 'device.look') => (): void => void link.call(tag, undefined).catch(() => undefined);
-    this.#unwatch = watchVisibility(tell('checkpoint.autosave'), tell('device.look'));
-    this.#workerLoss.tell(info.warnings);
+    const send = (tag: 'checkpoint.autosave' | 'device.look') => (): void => void link.call(tag, undefined).catch(() => undefined);
+    this.#unwatch = watchVisibility(send('checkpoint.autosave'), send('device.look'));
+    this.#workerLoss.warn(info.warnings);
     if (lock.warning) status.warn(lock.warning);
   }
 
@@ -134,7 +134,7 @@ export class Trainer extends EventTarget {
 
   /** Trains and yields every event until the run is done, stopped or aborted. Leaving the `for await` loop pauses the run. */
   run(options: RunOptions = {}): AsyncGenerator<TrainerEvent, void> {
-    const { maxSteps } = own(objectOf(options, 'options') as RunOptions);
+    const { maxSteps } = ownFields(objectOf(options, 'options') as RunOptions);
     if (maxSteps !== undefined) positiveInteger(maxSteps, 'maxSteps');
     return this.#ran(options);
   }
@@ -212,7 +212,7 @@ export class Trainer extends EventTarget {
    */
   sample(prompt: string, options: SampleOptions & AskedOptions = {}): AsyncGenerator<SampledToken, SampleEnd | undefined> {
     const { signal, onWarning, ...sampling } = optionsOf(options, 'the sample');
-    words(prompt, 'prompt');
+    string(prompt, 'prompt');
     const request = { prompt, options: sampleJson(sampling) };
     return streamed((more) => this.#link.call('trainer.sample', request, more), { signal, onWarning });
   }

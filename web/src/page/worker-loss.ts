@@ -12,7 +12,7 @@ import type { RunStatus } from './status.js';
 export class WorkerLoss implements Owner {
   /** Step at the end of the last call; a successful read has confirmed it. */
   #settled: number;
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   #stateBefore: TrainerState = 'ready';
   #restored: SessionInfo | undefined;
   /** Step of the newest generation, as far as is known. */
@@ -32,11 +32,11 @@ export class WorkerLoss implements Owner {
   }
 
   /** Reports warnings of the start, each only once. */
-  tell(findings: readonly Finding[]): void {
-    for (const one of findings) {
-      if (this.#told.has(one.message)) continue;
-      this.#told.add(one.message);
-      this.status.warn(one);
+  warn(findings: readonly Finding[]): void {
+    for (const warning of findings) {
+      if (this.#reported.has(warning.message)) continue;
+      this.#reported.add(warning.message);
+      this.status.warn(warning);
     }
   }
 
@@ -84,7 +84,7 @@ export class WorkerLoss implements Owner {
     this.#settled = completedSteps;
     if (completedSteps !== this.#saved) this.status.receive({ type: 'state', state: 'recovering', step: completedSteps });
     this.#saved = completedSteps;
-    this.tell(info.warnings);
+    this.warn(info.warnings);
     this.#advice = '';
     // After running out of memory the same steps would fail again.
     if (error.code === 'OUT_OF_MEMORY') this.#advice = proposals(info.config);

@@ -28,7 +28,7 @@ const SWEEP_MILLIS = 10_000;
 export async function lockRun(run: string): Promise<RunLock> {
   const locks = lockManager();
   let request: Promise<RunLock | 'held'> | undefined;
-  const take = (): Promise<RunLock | 'held' | undefined> => answerTo('lock', () => (request = locks && taken(locks, run)));
+  const take = (): Promise<RunLock | 'held' | undefined> => answerTo('lock', () => (request = locks && requestLock(locks, run)));
   let lock = await take();
   if (locks === undefined || lock === undefined) {
     // A lock that is granted later is released with this one.
@@ -47,7 +47,7 @@ export async function lockRun(run: string): Promise<RunLock> {
 }
 
 /** Takes the run's lock, unless it is held elsewhere. */
-function taken(locks: LockManager, run: string): Promise<RunLock | 'held'> {
+function requestLock(locks: LockManager, run: string): Promise<RunLock | 'held'> {
   return new Promise((resolve, reject) => {
     locks
       .request(nameOfLock(run), { mode: 'exclusive', ifAvailable: true, ...OWN_KEYS }, (lock) => {

@@ -31,14 +31,14 @@ export async function streamed(
 
 /** Weights of the open model on the device, loaded at the first question. */
 export class Weights {
-  #held: { of: ModelHandle; loaded: LoadedModel } | undefined;
+  #held: { model: ModelHandle; loaded: LoadedModel } | undefined;
 
   /** Returns the weights of `model`, which must still be the open one. */
-  async of(model: ModelHandle, open: ModelHandle | undefined): Promise<LoadedModel> {
+  async loaded(model: ModelHandle, open: ModelHandle | undefined): Promise<LoadedModel> {
     if (model !== open) throw protocolError('another model was opened in this worker');
-    if (this.#held?.of !== model) {
+    if (this.#held?.model !== model) {
       this.drop();
-      this.#held = { of: model, loaded: await model.load() };
+      this.#held = { model, loaded: await model.load() };
     }
     return this.#held.loaded;
   }

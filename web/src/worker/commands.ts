@@ -105,8 +105,8 @@ export function handlersOf(state: WorkerState): Handlers {
     'files.extract': async ({ tuned, base, options, ...where }, { signal, onProgress }) => {
       await state.core();
       const [after, before] = [await openSources(tuned, signal, onProgress), await openSources(base, signal, onProgress)];
-      const told = (loaded: number, total: number): void => onProgress({ ...phase('read'), loaded, total, fraction: loaded / total });
-      const { stream, ...made } = await interruptible(signal, () => extractAdapter(after, before, options, told));
+      const onRead = (loaded: number, total: number): void => onProgress({ ...phase('read'), loaded, total, fraction: loaded / total });
+      const { stream, ...made } = await interruptible(signal, () => extractAdapter(after, before, options, onRead));
       return { ...parsed.extraction(made), ...(await delivered(stream, where, { signal, onProgress })) };
     },
     'model.open': async ({ sources, request, adapter, apart, resizeVocabulary }, { signal, onProgress }) => {

@@ -86,8 +86,8 @@ export function dataIn(kept: Blob, list: readonly KeptData[]): Promise<RunData> 
     at += bytes;
     return { validation, source: blobSource(name, kept.slice(at - bytes, at)) };
   });
-  const of = (wanted: boolean): JsSource[] => sources.filter(({ validation }) => validation === wanted).map(({ source }) => source);
-  return withStorage({ files: of(false), validation: of(true), passedOver: [] });
+  const sourcesOf = (wanted: boolean): JsSource[] => sources.filter(({ validation }) => validation === wanted).map(({ source }) => source);
+  return withStorage({ files: sourcesOf(false), validation: sourcesOf(true), passedOver: [] });
 }
 
 async function opened(specs: SourceSpec[], signal: AbortSignal, onProgress: OnProgress): Promise<JsSource[]> {

@@ -88,8 +88,8 @@ export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume
   if (!data) throw fault('data.missing', {}, { path: 'data' });
   const given = ask.base && (await openSources(ask.base, signal, onProgress));
   const header = ask.verify === 'header';
-  const beside = given ?? (await reopened(record.base ?? [], signal, onProgress));
-  const base = header ? beside : await summed(beside, signal, onProgress);
+  const opened = given ?? (await reopened(record.base ?? [], signal, onProgress));
+  const base = header ? opened : await summed(opened, signal, onProgress);
   const device = await state.device();
   if (signal.aborted) throw aborted('the resume');
   onProgress(phase('upload'));
@@ -177,6 +177,6 @@ export async function loadGeneration(state: WorkerState, ask: Ask<'trainer.load'
 
 function fitsTwice(gpuBytes: number | undefined): boolean {
   if (gpuBytes === undefined) return true;
-  const told: unknown = Reflect.get(globalThis.navigator ?? {}, 'deviceMemory');
-  return 2 * gpuBytes <= (typeof told === 'number' ? told : 4) * BYTES_PER_GIB;
+  const memory: unknown = Reflect.get(globalThis.navigator ?? {}, 'deviceMemory');
+  return 2 * gpuBytes <= (typeof memory === 'number' ? memory : 4) * BYTES_PER_GIB;
 }

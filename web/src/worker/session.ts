@@ -36,7 +36,7 @@ export interface SessionParts extends SaverParts {
 }
 
 /** Number of completed steps, and number of reports that arrived during a call. */
-export type Advance = Record<'step' | 'told', number>;
+export type Advance = Record<'step' | 'reported', number>;
 
 export interface Replacement {
   session: Session;
@@ -149,7 +149,7 @@ export class TrainingSession {
   /** Submits the next step of the core once the GPU has finished all but the last few steps. */
   async step(signal: AbortSignal): Promise<Advance> {
     await this.parts.watch.unhurried();
-    return this.#told(await this.mutex.take(async () => parsed.advanced(await this.session.step()), signal));
+    return this.#report(await this.mutex.take(async () => parsed.advanced(await this.session.step()), signal));
   }
 
   /** Waits for the reports of all steps. The refusal of a step is thrown by the next call of `step`. */
@@ -157,18 +157,18 @@ export class TrainingSession {
     return this.mutex.take(() => this.#settled());
   }
 
-  #told({ completedSteps, reports }: ReturnType<typeof parsed.advanced>): Advance {
+  #report({ completedSteps, reports }: ReturnType<typeof parsed.advanced>): Advance {
     for (const report of reports) {
       // Its loss was read after the update of the previous step.
       this.confirmed = report.step - 1;
       this.emit({ type: 'step', ...report });
     }
-    return { step: completedSteps, told: reports.length };
+    return { step: completedSteps, reported: reports.length };
   }
 
   /** Settles inside a turn, so that the saved state is one of steps whose reports were read. */
   async #settled(): Promise<Advance> {
-    return this.#told(parsed.advanced(await this.session.settle()));
+    return this.#report(parsed.advanced(await this.session.settle()));
   }
 
   skipBatch(): Promise<void> {

@@ -97,8 +97,8 @@ export class StepLoop {
   }
 
   /** Resets the count of consecutive refused steps if a step was taken. */
-  #counted({ step, told }: Advance): number {
-    if (told > 0) this.#skips = 0;
+  #counted({ step, reported }: Advance): number {
+    if (reported > 0) this.#skips = 0;
     return step;
   }
 
@@ -129,8 +129,9 @@ export class StepLoop {
     try {
       await work();
     } catch (thrown) {
-      const own = thrown instanceof TabtuneError && !OF_THE_DEVICE.test(thrown.code) && !signal.aborted && !this.trainer.parts.watch.fault;
-      if (!own) throw thrown;
+      const isHarmless =
+        thrown instanceof TabtuneError && !OF_THE_DEVICE.test(thrown.code) && !signal.aborted && !this.trainer.parts.watch.fault;
+      if (!isHarmless) throw thrown;
       this.trainer.emit({ type: 'warning', step, ...finding(code, { found: thrown.message }) });
     }
   }

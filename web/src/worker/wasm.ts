@@ -106,7 +106,7 @@ const report =
     parser(value, `wasm ${name}`);
 
 /** Parses a report with texts that people read. */
-const told =
+const spokenReport =
   <T>(parser: Parser<T>, name: string) =>
   (value: unknown): T =>
     parser(spokenIn(value), `wasm ${name}`);
@@ -116,31 +116,31 @@ export const parsed = {
   evaluation: report(evaluation, 'EvalReport'),
   profile: report(profile, 'ProfileReport'),
   gpu: report(gpu, 'GpuReport'),
-  estimate: told(estimateReport, 'Estimate'),
+  estimate: spokenReport(estimateReport, 'Estimate'),
   device: report(device, 'DeviceInfo'),
-  dataInspection: told(dataInspection, 'DataInspection'),
-  dataPreview: told(dataPreview, 'DataPreview'),
-  fileSummaries: told(fileSummaries, 'FileSummary'),
-  model: told(modelInfo, 'ModelInfo'),
-  session: told(coreSession, 'SessionInfo'),
+  dataInspection: spokenReport(dataInspection, 'DataInspection'),
+  dataPreview: spokenReport(dataPreview, 'DataPreview'),
+  fileSummaries: spokenReport(fileSummaries, 'FileSummary'),
+  model: spokenReport(modelInfo, 'ModelInfo'),
+  session: spokenReport(coreSession, 'SessionInfo'),
   /** `undefined` after the last token. */
   token: report(optional(token), 'GeneratedToken'),
-  score: told(score, 'Score'),
-  tokenized: told(record({ ids: listOf(count), warnings: listOf(warning) }), 'tokenize'),
-  findings: told(listOf(warning), 'TokenStream.warnings'),
-  sampleEnd: told(sampleEnd, 'TokenStream.end'),
+  score: spokenReport(score, 'Score'),
+  tokenized: spokenReport(record({ ids: listOf(count), warnings: listOf(warning) }), 'tokenize'),
+  findings: spokenReport(listOf(warning), 'TokenStream.warnings'),
+  sampleEnd: spokenReport(sampleEnd, 'TokenStream.end'),
   files: report(files, 'FileStream.files'),
-  receipt: told(missing(receipt), 'FileStream.receipt'),
-  details: told(modelDetails, 'ModelDetails'),
+  receipt: spokenReport(missing(receipt), 'FileStream.receipt'),
+  details: spokenReport(modelDetails, 'ModelDetails'),
   tensor: report(namedTensor, 'NamedTensor'),
-  fileReport: told(fileReport, 'InspectReport'),
+  fileReport: spokenReport(fileReport, 'InspectReport'),
   /** With the sentence of each refusal. */
   inspection: (value: unknown) => {
-    const found = told(inspection, 'ModelInspection')(value);
+    const found = spokenReport(inspection, 'ModelInspection')(value);
     return { ...found, refusals: found.refusals.map((refusal) => ({ ...refusal, message: sentence(refusal.code, refusal) })) };
   },
-  extraction: told(extraction, 'Extraction'),
-  verification: told(verification, 'Verification'),
+  extraction: spokenReport(extraction, 'Extraction'),
+  verification: spokenReport(verification, 'Verification'),
 };
 
 /** Converts a failure of the core; a trap leaves the instance unusable, so it is reported as a crash. */

@@ -117,10 +117,10 @@ export class WorkerState {
   /** Measures the speed of the GPU. */
   async measure({ signal, onProgress }: Context): Promise<GpuReport> {
     const adapter = await this.device();
-    const told = (loaded: number, total: number): void =>
+    const onMeasured = (loaded: number, total: number): void =>
       onProgress({ phase: 'measure', file: undefined, loaded, total, fraction: loaded / total });
     const timestamps = !this.#watch.hides('timestamp-query');
-    return this.#mutex.take(async () => ({ ...parsed.gpu(await measureGpu(timestamps, told)), adapter }), signal);
+    return this.#mutex.take(async () => ({ ...parsed.gpu(await measureGpu(timestamps, onMeasured)), adapter }), signal);
   }
 
   /** Removes leftovers of crashed tabs, once per worker. */
@@ -168,7 +168,7 @@ export class WorkerState {
     if (this.#trainer) return this.#trainer.asked(work, signal);
     const { model } = this;
     await this.device();
-    return this.#mutex.look(async () => work(await this.asking.of(model, this.#model)), signal);
+    return this.#mutex.look(async () => work(await this.asking.loaded(model, this.#model)), signal);
   }
 
   async detokenize(ids: number[]): Promise<string> {
@@ -258,8 +258,8 @@ export class WorkerState {
       trainer.announce('ready', info.completedSteps);
       const { data, driver, run } = rest;
       const served = warningsOf([...data.files, ...data.validation]);
-      const own = [...served, ...sampled.warnings, ...unevaluated(data, driver.evalEvery)];
-      return { ...info, warnings: [...info.warnings, ...own, ...(await this.#storageFindings(driver, run))] };
+      const findings = [...served, ...sampled.warnings, ...unevaluated(data, driver.evalEvery)];
+      return { ...info, warnings: [...info.warnings, ...findings, ...(await this.#storageFindings(driver, run))] };
     } catch (thrown) {
       await trainer.close().catch(() => undefined);
       throw thrown;

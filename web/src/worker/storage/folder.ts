@@ -31,10 +31,10 @@ export async function readFolder(given: readonly NamedFile[]): Promise<Generatio
   const document = files.get(CHECKPOINT_JSON);
   if (document === undefined)
     throw corrupt(`${CHECKPOINT_JSON} is absent: these are not the files of a checkpoint`, 'checkpoint.corrupt', { path: CHECKPOINT_JSON });
-  const said = await parsedDocument(document);
+  const description = await parsedDocument(document);
   const listed: FileRecord[] = [];
   let index = 0;
-  for (const file of said.files) {
+  for (const file of description.files) {
     if (!isFileName(file.name) || file.name === CHECKPOINT_JSON || listed.some(({ name }) => name === file.name)) {
       throw corrupt(`${CHECKPOINT_JSON} names a file ${quoted(file.name)}`, 'checkpoint.container.name');
     }
@@ -46,13 +46,13 @@ export async function readFolder(given: readonly NamedFile[]): Promise<Generatio
     index += chunks.length;
     listed.push({ name: file.name, bytes: file.bytes, chunks });
   }
-  const own: ChunkRecord[] = [];
+  const ownChunks: ChunkRecord[] = [];
   for (let at = 0; at < document.size; at += CHUNK_BYTES) {
     const bytes = await document.slice(at, at + CHUNK_BYTES).arrayBuffer();
-    own.push({ index: index++, bytes: bytes.byteLength, sha256: await sha256(bytes) });
+    ownChunks.push({ index: index++, bytes: bytes.byteLength, sha256: await sha256(bytes) });
   }
-  listed.push({ name: CHECKPOINT_JSON, bytes: document.size, chunks: own });
-  return { manifest: manifestOf(said, listed), record: undefined, history: [], ...chunksIn(files, undefined) };
+  listed.push({ name: CHECKPOINT_JSON, bytes: document.size, chunks: ownChunks });
+  return { manifest: manifestOf(description, listed), record: undefined, history: [], ...chunksIn(files, undefined) };
 }
 
 function manifestOf({ train, progress, environment }: Document, files: FileRecord[]): Manifest {

@@ -39,8 +39,10 @@ export async function listAll(connection: Connection, run: string | undefined): 
 function newestFirst(found: readonly Listed[]): CheckpointInfo[] {
   const last = new Map<string, number>();
   for (const { info, serial } of found) last.set(info.run, Math.max(serial, last.get(info.run) ?? 0));
-  const of = (run: string): number => last.get(run) ?? 0;
-  return found.map(({ info }) => info).sort((a, b) => of(b.run) - of(a.run) || (a.run === b.run ? b.generation - a.generation : 0));
+  const lastSaveOf = (run: string): number => last.get(run) ?? 0;
+  return found
+    .map(({ info }) => info)
+    .sort((a, b) => lastSaveOf(b.run) - lastSaveOf(a.run) || (a.run === b.run ? b.generation - a.generation : 0));
 }
 
 async function inDatabase(connection: Connection, run: string | undefined): Promise<Listed[]> {

@@ -36,10 +36,10 @@ export async function tokenStorage(need: number, memory: number): Promise<TokenS
   let stored = 0;
   let end = 0;
   /** Pieces that follow those in the file. */
-  const rest: { at: number; bytes: Uint8Array }[] = [];
+  const inMemory: { at: number; bytes: Uint8Array }[] = [];
   let full: TabtuneError | undefined;
   const isStored = (bytes: Uint8Array): boolean => {
-    if (rest.length > 0) return false;
+    if (inMemory.length > 0) return false;
     try {
       return access.write(bytes, { at: end }) === bytes.byteLength;
     } catch (thrown) {
@@ -51,7 +51,7 @@ export async function tokenStorage(need: number, memory: number): Promise<TokenS
     append(bytes) {
       const at = end;
       if (isStored(bytes)) stored += bytes.byteLength;
-      else if (at + bytes.byteLength - stored <= memory) rest.push({ at, bytes: bytes.slice() });
+      else if (at + bytes.byteLength - stored <= memory) inMemory.push({ at, bytes: bytes.slice() });
       else throw (full = fault('data.room', { expected: need, found: stored }, { need, have: stored }));
       end += bytes.byteLength;
       return at;
@@ -62,7 +62,7 @@ export async function tokenStorage(need: number, memory: number): Promise<TokenS
       const found = inFile.byteLength > 0 ? access.read(inFile, { at: offset }) : 0;
       // The core refuses fewer bytes than it asked for.
       if (found < inFile.byteLength) return bytes.subarray(0, found);
-      for (const piece of rest) {
+      for (const piece of inMemory) {
         const from = Math.max(0, offset - piece.at);
         const part = piece.bytes.subarray(from, Math.max(from, offset + bytes.byteLength - piece.at));
         if (part.byteLength > 0) bytes.set(part, piece.at + from - offset);
