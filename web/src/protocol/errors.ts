@@ -3,7 +3,9 @@ import type { CODES, ErrorCode } from './generated/codes.js';
 import type { PAGE_CODES } from './generated/page-codes.js';
 import type { WORKER_CODES } from './generated/worker-codes.js';
 import { brandOf } from './brand.js';
-import { classOf, sentence, spoken, spokenIn } from './sentence.js';
+import { detailOf } from './error-fields.js';
+import type { ErrorDetail } from './error-fields.js';
+import { classOf, sentence, spoken } from './sentence.js';
 import type { Values } from './sentence.js';
 
 /** Rows of the dotted words that TypeScript raises. */
@@ -14,43 +16,9 @@ export type Word = keyof Rows;
 type Raised = { [W in Word]: Rows[W][0] extends ErrorCode ? W : never }[Word];
 
 export { ERROR_CODES } from './generated/codes.js';
+export type { ErrorDetail } from './error-fields.js';
 export type { ErrorCode } from './generated/codes.js';
 
-/** Details of an error beyond its message: the dotted code, and the fields that belong to it. */
-export interface ErrorDetail {
-  /** Fixed dotted code, for example `safetensors.offset.overlap`. */
-  code?: string | undefined;
-  /** Path of the option or name of the file that is at fault. */
-  path?: string | undefined;
-  /** Reason why a file was refused. */
-  refusal?: unknown;
-  /** All reasons why a file was refused; never empty. */
-  refusals?: unknown[] | undefined;
-  need?: number | undefined;
-  have?: number | undefined;
-  /** With LIMIT_EXCEEDED: name of the limit. */
-  limit?: string | undefined;
-  /** With MISSING_FEATURE: name of the feature. */
-  feature?: string | undefined;
-  /** With SHADER_FAILED: name of the kernel. */
-  kernel?: string | undefined;
-  /** Position in a file, in bytes. */
-  offset?: number | undefined;
-  /** With INTEGRITY: expected (`want`) and found (`got`) digest. */
-  want?: string | undefined;
-  got?: string | undefined;
-  reason?: string | undefined;
-  /** The run that another tab holds. */
-  run?: string | undefined;
-  /** With CHECKPOINT_CORRUPT: number of the chunk. */
-  chunk?: number | undefined;
-  /** With NON_FINITE: the refused step; with a GPU fault: the last confirmed step. */
-  step?: number | undefined;
-  /** With NON_FINITE: `loss` or `grad_norm`. */
-  tensor?: string | undefined;
-  /** True if the call was abandoned and the trainer continues in another worker. */
-  recovered?: boolean | undefined;
-}
 /** @internal Details of an error raised in TypeScript, whose code is in the list. */
 export type Detail = Omit<ErrorDetail, 'code'> & { code?: Word | undefined };
 
@@ -135,33 +103,6 @@ const CODES_BY_NAME = new Map<string, ErrorCode>([
   ['NotReadableError', 'BAD_MODEL_FILE'],
   ['NotFoundError', 'BAD_MODEL_FILE'],
 ]);
-
-const NUMBERS = ['need', 'have', 'offset', 'step', 'chunk'] as const;
-const TEXTS = ['code', 'path', 'limit', 'feature', 'kernel', 'want', 'got', 'reason', 'run', 'tensor'] as const;
-
-/** Reads the fields that the core throws in addition to kind and message. */
-function detailOf(thrown: object): ErrorDetail {
-  const detail: ErrorDetail = {};
-  const given = (key: string): unknown => {
-    const value: unknown = Reflect.get(thrown, key);
-    return typeof value === 'bigint' ? Number(value) : value;
-  };
-  for (const key of NUMBERS) {
-    const value = given(key);
-    if (typeof value === 'number') detail[key] = value;
-  }
-  for (const key of TEXTS) {
-    const value = given(key);
-    if (typeof value === 'string') detail[key] = value;
-  }
-  const [refusal, refusals] = [spokenIn(given('refusal')), spokenIn(given('refusals'))];
-  if (Array.isArray(refusals) && refusals.length > 0) detail.refusals = refusals;
-  if (refusal !== undefined) {
-    detail.refusal = refusal;
-    detail.refusals ??= [refusal];
-  }
-  return detail;
-}
 
 /**
  * @internal Converts any thrown value to a `TabtuneError`; wasm throws plain objects with `kind`, `code`, `message` and the fields that belong to

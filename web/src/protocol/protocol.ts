@@ -3,6 +3,7 @@
  * reply; events have no id.
  */
 import { dataInspection, dataPreview, fileSummaries } from './data-report.js';
+import { errorDetail } from './error-fields.js';
 import { ERROR_CODES } from './errors.js';
 import { evaluation, gpu, profile, score, token, warning } from './generated/reports.js';
 import {
@@ -58,31 +59,7 @@ export function ownerOf(data: unknown): string | undefined {
   return typeof owner === 'string' ? owner : undefined;
 }
 
-const errorData = record({
-  code: oneOf(...ERROR_CODES),
-  message: text,
-  detail: record({
-    code: optional(text),
-    path: optional(text),
-    refusal: anything,
-    refusals: optional(listOf(anything)),
-    need: optional(number),
-    have: optional(number),
-    limit: optional(text),
-    feature: optional(text),
-    kernel: optional(text),
-    offset: optional(number),
-    want: optional(text),
-    got: optional(text),
-    reason: optional(text),
-    run: optional(text),
-    chunk: optional(number),
-    step: optional(number),
-    tensor: optional(text),
-    recovered: optional(flag),
-  }),
-  cause: optional(text),
-});
+const errorData = record({ code: oneOf(...ERROR_CODES), message: text, detail: errorDetail, cause: optional(text) });
 
 /** Properties of a request in which it differs from a plain one of its address. */
 const requestParts = record({ fields: tableOf(text), headers: listOf(listOf(text)), body: optional(buffer) });
