@@ -136,11 +136,11 @@ export interface GivenData {
   weights: number[] | undefined;
 }
 
-/** @internal Adds the weights of the data to the settings of a run; giving them in both places is an error. */
-export function withWeights<T extends { dataWeights?: number[] | undefined }>(settings: T, weights: number[] | undefined): T {
+/** @internal Adds the weights of the data to checked settings of a run; giving them in both places is an error. */
+export function withWeights(settings: Readonly<Record<string, unknown>>, weights: number[] | undefined): Readonly<Record<string, unknown>> {
   if (weights === undefined) return settings;
-  if (ownFields(settings).dataWeights !== undefined) throw badOption('dataWeights', 'weights here or with the files of data', 'both');
-  return { ...settings, dataWeights: weights };
+  if (settings['data_weights'] !== undefined) throw badOption('dataWeights', 'weights here or with the files of data', 'both');
+  return { ...settings, data_weights: weights };
 }
 
 /** Names files of one name by their folders or, where these are unknown, by their places, so that a report can tell them apart. */

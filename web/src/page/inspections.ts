@@ -97,10 +97,10 @@ export async function inspectData(data: DataInput, options: DataOptions = {}): P
   if (model !== undefined) checkModel(model);
   const signal = signalOf(callSignal, data, validationData);
   naturalNumber(show, 'show');
-  trainSettings(settings);
+  const checked = trainSettings(settings);
   const { read, partial } = beginningOf(data, bytes);
   const { spec, weights } = await toData(read, validationData, signal);
-  const { config } = trainSettings(withWeights(settings, weights));
+  const config = json(withWeights(checked.config, weights));
   if (model) return model.call('model.data', { data: spec, config, partial, show }, { signal, onProgress });
   return askOwnWorker(
     'files.data',

@@ -12,7 +12,7 @@ import { optionsOf, ownFields } from './given.js';
 import type { DataInput } from './data-inputs.js';
 import { Link } from './link.js';
 import type { LinkOptions, Owner } from './link.js';
-import { trainSettings } from './options.js';
+import { configJson } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { Ask, Reply, SourceSpec, Tag } from '../protocol/protocol.js';
 import type {
@@ -238,7 +238,7 @@ export class Model {
 
   /** Returns the learning rates planned by a run with these options for steps 1 to `steps`, or for every `stride`-th of them: at most 100,000. */
   async previewSchedule(options: TrainOptions, steps: number, stride = 1): Promise<number[]> {
-    return this.call('model.preview', { config: trainSettings(options).config, ...planned(steps, stride) });
+    return this.call('model.preview', { config: configJson(options), ...planned(steps, stride) });
   }
 
   /** A tag that keeps frameworks from wrapping this object in a proxy, which would break its private fields. */

@@ -10,7 +10,7 @@ import { toSource, toSources } from './inputs.js';
 import type { FilesInput, Input } from './inputs.js';
 import { signalOf } from './request-inputs.js';
 import { Model } from './model.js';
-import { trainSettings } from './options.js';
+import { configJson } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { Open } from './model.js';
 import { badOption } from '../protocol/errors.js';
@@ -97,7 +97,7 @@ export interface NewModelOptions extends WorkerCall, ReadingOptions {
  */
 export async function newModel(shape: ModelShape, data: DataInput, options: NewModelOptions = {}): Promise<Model> {
   const { tokenizer: given, bytes, form, columns, onBadRow, ...rest } = optionsOf(options, 'the model');
-  const settings = trainSettings({ form, columns, onBadRow }).config;
+  const settings = configJson({ form, columns, onBadRow });
   const { worker, call } = split(rest, data, given);
   const config = modelJson(shape);
   if (given !== undefined && bytes !== undefined) throw badOption('bytes', 'this only without a tokenizer', bytes);

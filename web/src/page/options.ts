@@ -28,6 +28,7 @@ import type {
   RunSettings,
   SampleOptions,
 } from '../protocol/generated/settings.js';
+import { driverParser } from '../protocol/protocol.js';
 import type { Driver, SourceSpec } from '../protocol/protocol.js';
 import { toSources } from './inputs.js';
 import type { FilesInput } from './inputs.js';
@@ -167,9 +168,11 @@ export function sampleJson(options: SampleOptions): string {
   return json(translate(options, sampling, ''));
 }
 
-/** Returns the given options under Rust's names, with the warmup moved into the schedule. */
-function settings(train: object): Record<string, unknown> {
-  const { lr_scheduler: chosen, warmup_steps: warmupSteps, ...rest } = translate(train, TRAIN, '');
+/** @internal Checked settings of a run under Rust's names. */
+export type Settings = Readonly<Record<string, unknown>>;
+
+/** Moves the warmup into the schedule, where the core has it. */
+function scheduled({ lr_scheduler: chosen, warmup_steps: warmupSteps, ...rest }: Settings): Settings {
   if (chosen === undefined && warmupSteps === undefined) return rest;
   const schedule: Record<string, unknown> = ownFields({ ...objectOf(chosen ?? {}, 'lrScheduler') });
   if (warmupSteps !== undefined) {
@@ -183,16 +186,16 @@ function settings(train: object): Record<string, unknown> {
 export const adapterFiles = (settings: TrainOptions): FilesInput | undefined =>
   ownFields<AdapterOptions>(ownFields(settings).adapter ?? {}).from;
 
-/** @internal Returns the changes for a resume: keys of `TrainConfig` as JSON, and Rust's names of the keys that may differ from the checkpoint. */
-export function resumeSettings(changes: TrainOptions, override: readonly string[]): { config: string; override: string[] } {
+/** @internal Checks the changes for a resume; `override` has Rust's names of the keys that may differ from the checkpoint. */
+export function resumeSettings(changes: TrainOptions, override: readonly string[]): { config: Settings; override: string[] } {
   if (!Array.isArray(override)) throw badOption('override', 'a list of option names', override);
-  const config = settings(objectOf(changes, 'settings'));
+  const config = scheduled(translate(objectOf(changes, 'settings'), TRAIN, ''));
   if (adapterFiles(changes) !== undefined) throw badOption('settings.adapter.from', 'this only for a new run', 'files');
   const core = (name: unknown, index: number): string =>
     snake(String(string(name, `override[${index}]`)))
       .replace(/^lr_scheduler\b/, 'schedule')
       .replace(/^warmup_steps$/, 'schedule.warmup_steps');
-  return { config: json(config), override: override.map(core) };
+  return { config, override: override.map(core) };
 }
 
 /** @internal Returns the files of the adapter that a run starts from. */
@@ -201,37 +204,18 @@ export async function adapterSources(settings: TrainOptions, signal?: AbortSigna
   return files === undefined ? [] : toSources(files, 'adapter.from', signal);
 }
 
-/** @internal Returns the core's `TrainConfig` as JSON, and the settings of the loop. Unknown keys are BAD_OPTION. */
-export function trainSettings(given: TrainOptions & DriveOptions): { config: string; driver: Driver } {
-  // Checked as a whole first, so that the faults of both halves are reported together.
-  translate(given, { ...TRAIN, ...DRIVE }, '');
-  const train: object = Object.fromEntries(Object.entries(given).filter(([key]) => !Object.hasOwn(DRIVE, key)));
-  const {
-    logEvery = 8,
-    evalEvery = 0,
-    evalBatches = 0,
-    autosave = true,
-    saveEverySecs = 120,
-    saveEvery = 0,
-    saveTotalLimit = 4,
-    sampleEvery = 0,
-    samplePrompt = '',
-    sample = {},
-    onNonFinite = 'stop',
-  } = ownFields(given);
+/** Rust's names of the settings of the loop, which the core does not get. */
+const OF_THE_LOOP = new Set(Object.keys(DRIVE).map(snake));
+
+/** @internal Checks settings and splits them into those of the core and those of the loop. Unknown keys are BAD_OPTION. */
+export function trainSettings(given: TrainOptions & DriveOptions): { config: Settings; driver: Driver } {
+  const checked = translate(given, { ...TRAIN, ...DRIVE }, '');
+  const driver = driverParser({ ...given, sample: json(checked['sample'] ?? {}) }, 'options');
+  const { autosave, saveEvery } = driver;
   if (!autosave && saveEvery > 0) throw badOption('saveEvery', '0 with autosave: false', saveEvery);
-  const driver = {
-    logEvery,
-    evalEvery,
-    evalBatches,
-    autosave,
-    saveEverySecs,
-    saveEvery,
-    saveTotalLimit,
-    sampleEvery,
-    samplePrompt,
-    sample: sampleJson(sample),
-    onNonFinite,
-  };
-  return { config: json(settings(train)), driver };
+  const config = scheduled(Object.fromEntries(Object.entries(checked).filter(([key]) => !OF_THE_LOOP.has(key))));
+  return { config, driver };
 }
+
+/** @internal Returns the core's `TrainConfig` as JSON. */
+export const configJson = (options: TrainOptions): string => json(trainSettings(options).config);

@@ -6,7 +6,7 @@ import { callable, optionsOf } from './given.js';
 import { toData } from './data-inputs.js';
 import { signalOf } from './request-inputs.js';
 import type { DataInput } from './data-inputs.js';
-import { trainSettings } from './options.js';
+import { configJson } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { DataPreview } from '../protocol/data-report.js';
 import { badOption } from '../protocol/errors.js';
@@ -58,7 +58,7 @@ export async function evaluatedRows(ask: Asker, data: DataInput, options: RowsOp
   callable(metric, 'metric');
   naturalNumber(top, 'top');
   boolean(base, 'base');
-  const { config } = trainSettings(settings);
+  const config = configJson(settings);
   const { spec, weights } = await toData(data, undefined, signal);
   if (weights) throw badOption('data', 'files without a weight: each row is evaluated once', weights);
   const examples = await ask('model.rows', { data: spec, config }, { signal });

@@ -1,6 +1,7 @@
 /** Gives a trainer its worker, the lock of its run, and the means to recover. */
 import { boolean, naturalNumber, oneOf, string } from './checks.js';
 import { aborted, badOption } from '../protocol/errors.js';
+import { json } from '../protocol/json.js';
 import { baseOf, keepBase } from './bases.js';
 import { optionsOf } from './given.js';
 import { toData, withWeights } from './data-inputs.js';
@@ -10,7 +11,6 @@ import { Link } from './link.js';
 import type { Owner } from './link.js';
 import { checkModel } from './model.js';
 import { adapterFiles, adapterSources, resumeSettings, trainSettings } from './options.js';
-import type { TrainOptions } from './options.js';
 import type { SessionInfo } from '../protocol/reports.js';
 import { Recovery } from './recovery.js';
 import type { CreateOptions, ResumeOptions } from './run-options.js';
@@ -56,12 +56,13 @@ export async function created(options: CreateOptions): Promise<Started> {
   boolean(keepData, 'keepData');
   if (label !== undefined) string(label, 'label');
   boolean(allowNonFinite, 'allowNonFinite');
-  trainSettings(settings);
+  const checked = trainSettings(settings);
   const signal = signalOf(callSignal, data, validationData, adapterFiles(settings));
   return model.handOver(async (take) => {
     const adapter = await adapterSources(settings, signal);
     const { spec, name, weights } = await toData(data, validationData, signal);
-    const { config, driver } = trainSettings(withWeights(settings, weights));
+    const config = json(withWeights(checked.config, weights));
+    const { driver } = checked;
     const run = crypto.randomUUID();
     const ask = { run, label: label ?? name, config, driver, data: spec, adapter, keepData, allowNonFinite };
     return locked(run, async (lock) => {
@@ -92,21 +93,19 @@ export async function resumed(options: ResumeOptions): Promise<Started> {
   string(run, 'run');
   if (generation !== undefined) naturalNumber(generation, 'generation');
   const worker = workerOptions(rest);
-  const changesWith = (more: TrainOptions | undefined): { config: string | undefined; override: string[] | undefined } =>
-    more === undefined && override.length === 0 ? { config: undefined, override: undefined } : resumeSettings(more ?? {}, override);
-  let changes = changesWith(settings);
-  if (changes.override?.includes('data') === true && data === undefined)
+  const changes = settings === undefined && override.length === 0 ? undefined : resumeSettings(settings ?? {}, override);
+  if (changes?.override.includes('data') === true && data === undefined)
     throw badOption('data', "other data, as override names 'data'", data);
   if (verify !== undefined) oneOf('full', 'header')(verify, 'verify');
   if (data === undefined && validationData !== undefined) throw badOption('validationData', 'this only together with data', 'no data');
   const given = data === undefined ? undefined : await toData(data, validationData, signal);
   // The core refuses weights that differ from the run's.
-  if (given?.weights) changes = changesWith(withWeights(settings ?? {}, given.weights));
+  const config = given?.weights ? withWeights(changes?.config ?? {}, given.weights) : changes?.config;
   const files = base === undefined ? baseOf(run) : await toSources(base, 'base', signal);
   return locked(run, async (lock) => {
     const link = await Link.open(worker, NOTHING_YET, signal);
     try {
-      const ask = { run, generation, data: given?.spec, base: files, verify, ...changes };
+      const ask = { run, generation, data: given?.spec, base: files, verify, config: config && json(config), override: changes?.override };
       const info = await link.call('trainer.resume', ask, { signal, onProgress, graceMillis: GRACE_MILLIS });
       keepBase(run, files, info.base);
       return { link, lock, info, recovery: new Recovery({ ...ask, changesUpTo: info.generation }, undefined) };

@@ -1,7 +1,7 @@
 import { chatted, detokenized, scored } from './asking.js';
 import type { Asker, ChatMessage, ChatOptions, Scorable, ScoreOptions } from './asking.js';
-import { naturalNumber, objectOf, planned, positiveInteger, string } from './checks.js';
-import { aborted, badOption } from '../protocol/errors.js';
+import { naturalNumber, notNegative, objectOf, planned, positiveInteger, string } from './checks.js';
+import { aborted } from '../protocol/errors.js';
 import { dropBase } from './bases.js';
 import type { Exports } from './export-options.js';
 import { exportsOf } from './exporting.js';
@@ -12,7 +12,7 @@ import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
 import { checkModel } from './model.js';
 import type { Model } from './model.js';
-import { adapterFiles, adapterSources, sampleJson, trainSettings } from './options.js';
+import { adapterFiles, adapterSources, configJson, sampleJson } from './options.js';
 import { signalOf } from './request-inputs.js';
 import type { TrainOptions } from './options.js';
 import type { DataPreview, DataReport } from '../protocol/data-report.js';
@@ -107,7 +107,7 @@ export class Trainer extends EventTarget {
   static async estimate(model: Model, options: TrainOptions = {}): Promise<Estimate> {
     checkModel(model);
     const signal = signalOf(undefined, adapterFiles(options));
-    const ask = { config: trainSettings(options).config, adapter: await adapterSources(options, signal) };
+    const ask = { config: configJson(options), adapter: await adapterSources(options, signal) };
     const { needBytes, parts } = await model.call('model.estimate', ask, { signal });
     const reported: unknown = Reflect.get(navigator, 'deviceMemory');
     const haveBytes = typeof reported === 'number' ? reported * 2 ** 29 : undefined;
@@ -185,7 +185,7 @@ export class Trainer extends EventTarget {
 
   /** Sets the learning rate manually from the next step on; `undefined` returns control to the schedule. */
   async setLearningRate(rate: number | undefined): Promise<void> {
-    if (rate !== undefined && !(Number.isFinite(rate) && rate >= 0)) throw badOption('rate', 'a finite number >= 0', rate);
+    if (rate !== undefined) notNegative(rate, 'rate');
     this.#recovery.journal.add({ set: 'rate', rate }, await this.#link.call('rate.set', { rate }));
   }
 
