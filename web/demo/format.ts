@@ -7,6 +7,8 @@ export const figure = (value: number): string => (value < 1000 ? String(Number(v
 /** Formats a number of items with their name: `1 tensor`, `2 tensors`. */
 export const counted = (count: number, name: string): string => `${grouped(count)} ${name}${count === 1 ? '' : 's'}`;
 
+export const percent = (share: number): string => `${Math.round(100 * share)} %`;
+
 export function bytes(value: number): string {
   if (value < 1000) return `${value} B`;
   const units = ['kB', 'MB', 'GB', 'TB'];

@@ -3,6 +3,7 @@ import { escaped, TabtuneError } from 'tabtune';
 import type { Progress } from 'tabtune';
 
 import { make } from './dom.js';
+import { percent } from './format.js';
 
 export const PHASES: Record<Progress['phase'], string> = {
   download: 'Downloading',
@@ -23,10 +24,12 @@ export const begun = (text: string): string => text.replace(/^[a-z](?=[a-z]*[ ,]
 /** Returns the code of a failure. */
 const codeOf = (thrown: unknown): string => (thrown instanceof TabtuneError ? (thrown.detail.code ?? thrown.code) : '');
 
+const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
+
 /** Returns a failure in one line, with what can be done and its code at the end. */
 export function faultOf(thrown: unknown, more = ''): string {
   const code = codeOf(thrown);
-  return [begun(escaped(thrown instanceof Error ? thrown.message : String(thrown))), more, code && `[${code}]`].filter(Boolean).join(' ');
+  return [begun(escaped(messageOf(thrown))), more, code && `[${code}]`].filter(Boolean).join(' ');
 }
 
 /** Shows a sentence with its code, which is small. */
@@ -36,7 +39,7 @@ export function showSentence(element: HTMLElement, message: string, code: string
 
 /** Shows a failure. */
 export function showFault(element: HTMLElement, thrown: unknown): void {
-  showSentence(element, thrown instanceof Error ? thrown.message : String(thrown), codeOf(thrown));
+  showSentence(element, messageOf(thrown), codeOf(thrown));
   element.hidden = false;
 }
 
@@ -45,6 +48,6 @@ const FINAL = new Set(['DEVICE_LOST', 'GPU_UNAVAILABLE', 'WORKER_CRASHED', 'SHAD
 export const isFinal = (thrown: unknown): boolean => thrown instanceof TabtuneError && FINAL.has(thrown.code);
 
 export function progressOf({ phase, file, fraction }: Progress): string {
-  const share = fraction > 0 && fraction < 1 ? `, ${Math.round(fraction * 100)} %` : '';
+  const share = fraction > 0 && fraction < 1 ? `, ${percent(fraction)}` : '';
   return `${PHASES[phase]}${file === undefined ? '' : ` ${escaped(file)}`}${share} …`;
 }

@@ -5,7 +5,7 @@ import { escaped, inspectData, TabtuneError } from 'tabtune';
 import type { DataInput, DataInspection, DataPreview, DataReport, Model, TrainOptions } from 'tabtune';
 
 import { byId, make } from '../dom.js';
-import { bytes, grouped } from '../format.js';
+import { bytes, counted, grouped, percent } from '../format.js';
 import { promptOf, suggestPrompt } from '../prompt.js';
 import { workerUrl } from '../worker.js';
 import { begun, showFault } from '../words.js';
@@ -16,9 +16,6 @@ export const isLarge = (data: DataInput): data is File => data instanceof File &
 /** Number of examples that are shown, and of tokens shown of each. */
 const SHOWN = 3;
 const SHOWN_TOKENS = 400;
-
-const many = (count: number, one: string): string => `${grouped(count)} ${one}${count === 1 ? '' : 's'}`;
-const percent = (share: number): string => `${Math.round(100 * share)} %`;
 
 export class DataPanel {
   readonly #section = byId('lesson', HTMLElement);
@@ -109,7 +106,7 @@ export class DataPanel {
   #report({ report, preview }: DataInspection, part: File | undefined): void {
     const { files, shapes, examples, tokens, seqLen, windows, packedFraction, stepsPerEpoch } = report;
     const descriptions = files
-      .map(({ name, form, rows }) => `${escaped(name)}: ${form}${rows === null ? '' : `, ${many(rows, 'row')}`}`)
+      .map(({ name, form, rows }) => `${escaped(name)}: ${form}${rows === null ? '' : `, ${counted(rows, 'row')}`}`)
       .join('; ');
     const kinds = Object.entries(shapes)
       .map(([kind, count]) => `${grouped(count)} ${kind}`)
@@ -117,8 +114,8 @@ export class DataPanel {
     const head = part ? `Of the first ${bytes(LOOKED_AT)} of ${bytes(part.size)}: ` : '';
     const lines = [
       `${head}${descriptions}${kinds === '' ? '' : ` (${kinds})`}.`,
-      `${examples > 0 ? `${many(examples, 'example')}, ` : ''}${many(tokens.total, 'token')}, of which ${grouped(tokens.learned)} are learned (${percent(tokens.learned / Math.max(1, tokens.total))}).`,
-      `${many(windows, 'sequence')} of ${grouped(seqLen)} tokens per epoch, ${percent(packedFraction)} of them filled: ${many(stepsPerEpoch, 'step')}.`,
+      `${examples > 0 ? `${counted(examples, 'example')}, ` : ''}${counted(tokens.total, 'token')}, of which ${grouped(tokens.learned)} are learned (${percent(tokens.learned / Math.max(1, tokens.total))}).`,
+      `${counted(windows, 'sequence')} of ${grouped(seqLen)} tokens per epoch, ${percent(packedFraction)} of them filled: ${counted(stepsPerEpoch, 'step')}.`,
     ];
     byId('lesson-facts', HTMLElement).replaceChildren(...lines.map((line) => make('p', line, 'facts')));
     this.#histogram(report);
@@ -152,7 +149,7 @@ export class DataPanel {
     const line = make('i');
     line.style.setProperty('left', `${Math.min(100, (100 * (seqLen + 1)) / (histogram.length * histogramStep))}%`);
     byId('lesson-bars', HTMLElement).replaceChildren(...bars, line);
-    const lost = cut + skipped > 0 ? `; ${many(cut, 'example')} cut, ${grouped(skipped)} left out` : '';
+    const lost = cut + skipped > 0 ? `; ${counted(cut, 'example')} cut, ${grouped(skipped)} left out` : '';
     byId('lesson-lengths-said', HTMLElement).textContent =
       `Tokens of an example: ${grouped(min)} to ${grouped(max)}, half up to ${grouped(p50)}, 95 % up to ${grouped(p95)}. The line is a sequence of ${grouped(seqLen)}${lost}.`;
   }

@@ -3,7 +3,7 @@ import { measureGpu } from 'tabtune';
 import type { GpuReport } from 'tabtune';
 
 import { byId, make } from '../dom.js';
-import { figure } from '../format.js';
+import { figure, percent } from '../format.js';
 import { progressOf } from '../words.js';
 import { workerUrl } from '../worker.js';
 
@@ -69,7 +69,7 @@ export class GpuPanel {
         head.scope = 'row';
         head.append(make('small', whole ? shape : `(${shape})`));
         const speed = gflopPerSec === undefined ? `${figure(gbPerSec)} GB/s` : `${figure(gflopPerSec)} GFLOP/s`;
-        const part = `${Math.round(100 * fraction)} % of ${of}`;
+        const part = `${percent(fraction)} of ${of}`;
         row.append(head, ...[figure(ms), speed, part].map((text) => make('td', text)));
         return row;
       }),
