@@ -1,6 +1,6 @@
 /** Addresses of the package's assets, in the forms that callers give and that browsers with Trusted Types accept. */
 import { brandOf } from '../protocol/brand.js';
-import { badOption, fault } from '../protocol/errors.js';
+import { badOption, fault, messageOf } from '../protocol/errors.js';
 
 /** A `TrustedScriptURL`, a type that TypeScript's own library does not declare. */
 export interface TrustedAddress {
@@ -60,10 +60,5 @@ export function refusedWorker(thrown: unknown): Error {
       thrown,
     );
   }
-  return fault(
-    'worker.failed',
-    { found: `it could not be started: ${thrown instanceof Error ? thrown.message : String(thrown)}`, hint: '' },
-    {},
-    thrown,
-  );
+  return fault('worker.failed', { found: `it could not be started: ${messageOf(thrown)}`, hint: '' }, {}, thrown);
 }

@@ -4,7 +4,7 @@
  */
 import { naturalNumber, string } from './checks.js';
 import { brandOf, isOf } from '../protocol/brand.js';
-import { aborted, badOption, escaped, fault, TabtuneError } from '../protocol/errors.js';
+import { aborted, badOption, escaped, fault, messageOf, TabtuneError } from '../protocol/errors.js';
 import { unlessAborted } from '../protocol/abort.js';
 import type { SourceSpec } from '../protocol/protocol.js';
 import { lastSegment, ofRequest, ofUrl } from './request-inputs.js';
@@ -120,7 +120,7 @@ export async function reading<T>({ path, signal }: Pick<Reading, 'path' | 'signa
     return await unlessAborted(work, signal);
   } catch (thrown) {
     if (thrown instanceof TabtuneError) throw thrown;
-    throw fault('source.read', { subject: path, found: thrown instanceof Error ? thrown.message : String(thrown) }, { path }, thrown);
+    throw fault('source.read', { subject: path, found: messageOf(thrown) }, { path }, thrown);
   }
 }
 

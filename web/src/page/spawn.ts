@@ -5,7 +5,7 @@ import { cores, scripts } from './kept.js';
 import { Loading } from './loading.js';
 import { isOf } from '../protocol/brand.js';
 import { VERSION, WASM_HASH } from '../protocol/build.js';
-import { badOption, fault, toTabtuneError } from '../protocol/errors.js';
+import { badOption, fault, messageOf, toTabtuneError } from '../protocol/errors.js';
 import { PROTOCOL } from '../protocol/protocol.js';
 import { Connection } from './rpc.js';
 import type { Port } from './rpc.js';
@@ -95,7 +95,7 @@ function givenWorker(start: () => Worker): Worker {
   } catch (thrown) {
     throw fault(
       'worker.failed',
-      { found: `the function given as worker threw: ${thrown instanceof Error ? thrown.message : String(thrown)}`, hint: '' },
+      { found: `the function given as worker threw: ${messageOf(thrown)}`, hint: '' },
       { path: 'worker' },
       thrown,
     );

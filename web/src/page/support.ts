@@ -1,3 +1,4 @@
+import { messageOf } from '../protocol/errors.js';
 import type { ErrorCode } from '../protocol/errors.js';
 import { limited } from '../protocol/limited.js';
 import { sentence } from '../protocol/sentence.js';
@@ -38,11 +39,7 @@ export async function support(): Promise<Support> {
   try {
     return await look(nothing);
   } catch (thrown) {
-    return {
-      ...nothing,
-      code: 'NO_ADAPTER',
-      help: `Requesting the GPU failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
-    };
+    return { ...nothing, code: 'NO_ADAPTER', help: `Requesting the GPU failed: ${messageOf(thrown)}` };
   }
 }
 

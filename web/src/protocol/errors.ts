@@ -73,6 +73,9 @@ export function sinkFault(thrown: unknown): TabtuneError {
   return fault('sink.write', { found: message }, { reason: detail.reason }, thrown);
 }
 
+/** @internal Returns the message of a thrown value, which need not be an error. */
+export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
+
 /** Describes objects and functions by their class, everything else by its value. */
 function named(value: unknown): string {
   const brand = typeof value === 'function' ? 'function' : brandOf(value);

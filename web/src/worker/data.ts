@@ -1,5 +1,5 @@
 /** Training data in the form in which the core reads them: range by range, so that large files are never in memory as a whole. */
-import { escaped, fault, finding } from '../protocol/errors.js';
+import { escaped, fault, finding, messageOf } from '../protocol/errors.js';
 import type { Word } from '../protocol/errors.js';
 import type { DataReport } from '../protocol/data-report.js';
 import type { DataSpec, SourceSpec } from '../protocol/protocol.js';
@@ -106,8 +106,6 @@ async function fromParquet(source: JsSource, signal: AbortSignal): Promise<JsSou
     return blobSource(source.name.replace(/\.parquet$/i, '.jsonl'), await jsonLines(source, signal));
   } catch (thrown) {
     signal.throwIfAborted();
-    throw fault('data.parquet', { artifact: escaped(source.name), found: reasonOf(thrown) }, { path: source.name }, thrown);
+    throw fault('data.parquet', { artifact: escaped(source.name), found: messageOf(thrown) }, { path: source.name }, thrown);
   }
 }
-
-const reasonOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));

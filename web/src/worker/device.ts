@@ -1,5 +1,5 @@
 /** Sees every GPU fault first: wgpu's own handler would panic inside the event callback. */
-import { fault } from '../protocol/errors.js';
+import { fault, messageOf } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import { limited } from '../protocol/limited.js';
 import { wait } from './wait.js';
@@ -91,7 +91,7 @@ export class DeviceWatch {
     try {
       device = await request.call(adapter, { ...descriptor, requiredFeatures });
     } catch (thrown) {
-      const reason = thrown instanceof Error ? thrown.message : String(thrown);
+      const reason = messageOf(thrown);
       this.#raise(fault('device.no-adapter', { found: `it could not be opened, ${reason}` }, { reason }, thrown));
       throw thrown;
     }

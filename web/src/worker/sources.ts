@@ -2,7 +2,7 @@
 import { download } from './download.js';
 import { ReadAhead } from './read-ahead.js';
 import { RangedSource, rangedSource } from './ranges.js';
-import { fault } from '../protocol/errors.js';
+import { fault, messageOf } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import { pageWarning } from './http-headers.js';
 import type { SourceSpec } from '../protocol/protocol.js';
@@ -30,7 +30,7 @@ export function blobSource(name: string, blob: Blob, origin?: JsSource['origin']
       try {
         return new Uint8Array(reader.readAsArrayBuffer(blob.slice(offset, end)));
       } catch (thrown) {
-        throw readError(name, thrown instanceof Error ? thrown.message : String(thrown));
+        throw readError(name, messageOf(thrown));
       }
     },
   };

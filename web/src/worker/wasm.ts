@@ -3,7 +3,7 @@ import init, * as api from 'tabtune-wasm';
 
 import { sha256 } from './storage/chunks.js';
 import { UNBUILT, WASM_HASH } from '../protocol/build.js';
-import { fault, toTabtuneError } from '../protocol/errors.js';
+import { fault, messageOf, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import { evaluation, gpu, profile, score, step, token, warning } from '../protocol/generated/reports.js';
 import { CORE_SENTENCES, SETTINGS, WORKER_CODES } from '../protocol/generated/worker-codes.js';
@@ -90,7 +90,7 @@ export async function loadWasm(source: CoreSource): Promise<{ version: string; c
     construct(exports);
   } catch (thrown) {
     await checkSum();
-    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    const reason = messageOf(thrown);
     throw fault('wasm.load', { found: reason }, {}, thrown);
   }
   return { version: api.version(), compiled: source instanceof WebAssembly.Module ? undefined : api.compiled() };

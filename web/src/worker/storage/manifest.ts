@@ -1,4 +1,5 @@
 /** Stored records of generations and of runs. */
+import { messageOf } from '../../protocol/errors.js';
 import type { CheckpointInfo } from '../../protocol/reports.js';
 import { count, fileHandle, flag, listOf, number, oneOf, optional, record, text } from '../../protocol/parse.js';
 import type { Parsed, Parser } from '../../protocol/parse.js';
@@ -62,8 +63,6 @@ export type KeptFile = Parsed<typeof keptFile>;
 const storedRun = record({ ...runFields, base: optional(listOf(keptFile)) });
 export type RunRecord = Parsed<typeof storedRun>;
 
-const reasonOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
-
 /** Parses a stored manifest, and checks its consistency and its key. */
 export function readManifest(stored: unknown, run: string, generation: number): Manifest {
   const where = `manifest of run ${quoted(run)}, generation ${generation}`;
@@ -73,7 +72,7 @@ export function readManifest(stored: unknown, run: string, generation: number): 
   try {
     manifest = manifestParser(stored, 'manifest');
   } catch (thrown) {
-    throw corrupt(`${where}: ${reasonOf(thrown)}`, 'checkpoint.manifest');
+    throw corrupt(`${where}: ${messageOf(thrown)}`, 'checkpoint.manifest');
   }
   if (manifest.run !== run || manifest.generation !== generation) {
     throw corrupt(`${where}: it is that of run ${quoted(manifest.run)}, generation ${manifest.generation}`, 'checkpoint.manifest');
