@@ -5,6 +5,7 @@ import { Retries } from './retries.js';
 import { unlessAborted } from '../protocol/abort.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import type { TrainerEvent } from '../protocol/reports.js';
+import { wait } from '../protocol/wait.js';
 import type { CallOptions, Connection } from './rpc.js';
 import { spawn } from './spawn.js';
 import type { WorkerOptions } from './spawn.js';
@@ -137,7 +138,8 @@ export class Link {
     let unstarted = false;
     for (;;) {
       const memory = error.code === 'OUT_OF_MEMORY';
-      if (!memory) await sleep(this.#retries.delayAfter(error, confirmed, unstarted) * 1000);
+      const secs = memory ? 0 : this.#retries.delayAfter(error, confirmed, unstarted);
+      await (secs > 0 ? wait(secs * 1000) : undefined);
       this.#check();
       unstarted = true;
       try {
@@ -178,5 +180,3 @@ export class Link {
     return this.#spare;
   }
 }
-
-const sleep = (millis: number): Promise<void> => (millis === 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, millis)));

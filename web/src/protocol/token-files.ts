@@ -1,6 +1,7 @@
 /** Files in the origin's private file system that hold the tokens of large data while a run needs them. */
 
 import { privateFiles } from './answers.js';
+import { wait } from './wait.js';
 
 const FOLDER = 'tabtune-tokens';
 /** Delays in milliseconds before each attempt to remove files: a worker that was ended keeps its files open for a moment. */
@@ -31,7 +32,7 @@ export async function sweepTokens(): Promise<boolean> {
 /** @internal Removes the files of a worker that was ended. */
 export async function dropTokens(): Promise<void> {
   for (const millis of AGAIN_MILLIS) {
-    await new Promise((resolve) => setTimeout(resolve, millis));
+    await wait(millis);
     if (!(await sweepTokens().catch(() => false))) return;
   }
 }

@@ -2,7 +2,7 @@
 import { fault, messageOf } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import { limited } from '../protocol/limited.js';
-import { wait } from './wait.js';
+import { wait } from '../protocol/wait.js';
 
 /** The scope that is watched: a worker's global scope. */
 export interface WatchedScope {

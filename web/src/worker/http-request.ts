@@ -3,7 +3,7 @@ import { unlessAborted } from '../protocol/abort.js';
 import { fault } from '../protocol/errors.js';
 import type { SourceSpec } from '../protocol/protocol.js';
 import { quoted } from './storage/faults.js';
-import { wait } from './wait.js';
+import { wait } from '../protocol/wait.js';
 
 export type UrlSpec = Extract<SourceSpec, { kind: 'url' }>;
 

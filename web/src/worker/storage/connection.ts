@@ -1,7 +1,7 @@
 /** The only database connection of a worker: opened at first use, reopened after a loss, closed for a newer version. */
 import { TabtuneError } from '../../protocol/errors.js';
 import { limited } from '../../protocol/limited.js';
-import { wait } from '../wait.js';
+import { wait } from '../../protocol/wait.js';
 import { openDatabase } from './database.js';
 import type { Database } from './database.js';
 import { closed, Foreign, hanging, nameOf, storageError } from './faults.js';

@@ -2,7 +2,7 @@
 import { deleteDB, openDB } from 'idb';
 import type { DBSchema, IDBPDatabase } from 'idb';
 
-import { wait } from '../wait.js';
+import { wait } from '../../protocol/wait.js';
 import { blocked, storageError } from './faults.js';
 
 /**
