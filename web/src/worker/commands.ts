@@ -24,7 +24,7 @@ import {
 } from './wasm.js';
 import type { JsSource } from './wasm.js';
 import { EXPORT_FORMATS, EXPORT_WORDS } from '../protocol/generated/exports.js';
-import { phase, ready } from './worker-state.js';
+import { phase, progressOf, ready } from './progress.js';
 import type { Context, WorkerState } from './worker-state.js';
 
 export interface CallContext extends Context {
@@ -105,7 +105,7 @@ export function handlersOf(state: WorkerState): Handlers {
     'files.extract': async ({ tuned, base, options, ...where }, { signal, onProgress }) => {
       await state.core();
       const [after, before] = [await openSources(tuned, signal, onProgress), await openSources(base, signal, onProgress)];
-      const onRead = (loaded: number, total: number): void => onProgress({ ...phase('read'), loaded, total, fraction: loaded / total });
+      const onRead = (loaded: number, total: number): void => onProgress(progressOf('read', undefined, loaded, total));
       const { stream, ...made } = await interruptible(signal, () => extractAdapter(after, before, options, onRead));
       return { ...parsed.extraction(made), ...(await delivered(stream, where, { signal, onProgress })) };
     },

@@ -4,6 +4,7 @@ import { isOf } from '../protocol/brand.js';
 import { aborted, fault, sinkFault, TabtuneError } from '../protocol/errors.js';
 import type { Ask, Reply } from '../protocol/protocol.js';
 import type { NamedFile, OnProgress } from '../protocol/reports.js';
+import { progressOf } from './progress.js';
 import { exactBuffer } from './storage/chunks.js';
 import { drop, fileSink, pour } from './storage/sinks.js';
 import type { Sink } from './storage/sinks.js';
@@ -74,7 +75,7 @@ export async function delivered(
       got += piece.byteLength;
       loaded += piece.byteLength;
       yield exactBuffer(piece);
-      onProgress({ phase: 'export', file: name, loaded, total, fraction: loaded / total });
+      onProgress(progressOf('export', name, loaded, total));
     }
   }
   const opened = async (opening: Promise<Sink>): Promise<Sink> => {

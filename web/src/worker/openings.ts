@@ -12,7 +12,8 @@ import type { RunData } from './data.js';
 import type { JsSource } from './wasm.js';
 import { clearAbort, ModelHandle, parsed, Session } from './wasm.js';
 import type { Word } from '../protocol/errors.js';
-import { phase, ready, refuseSkip } from './worker-state.js';
+import { phase, ready } from './progress.js';
+import { refuseSkip } from './worker-state.js';
 import type { Context, WorkerState } from './worker-state.js';
 
 /** Estimated GPU memory per GiB of memory that the browser reports: about half. Without a report, 4 GiB are assumed. */

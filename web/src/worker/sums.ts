@@ -1,6 +1,7 @@
 /** Checksums of an adapter's base files: its checkpoints record every piece of them, and a resume compares them. */
 import { aborted } from '../protocol/errors.js';
 import type { OnProgress } from '../protocol/reports.js';
+import { progressOf } from './progress.js';
 import { inPieces } from './sources.js';
 import { exactBuffer, sha256 } from './storage/chunks.js';
 import type { JsSource } from './wasm.js';
@@ -17,7 +18,7 @@ export async function summed(sources: readonly JsSource[], signal: AbortSignal, 
       if (signal.aborted) throw aborted('the start');
       sums.push(await sha256(exactBuffer(piece)));
       loaded += piece.byteLength;
-      onProgress({ phase: 'verify', file: source.name, loaded, total, fraction: loaded / total });
+      onProgress(progressOf('verify', source.name, loaded, total));
     }
     source.pieces = sums;
   }

@@ -9,8 +9,9 @@ import { CoreMutex } from './core-mutex.js';
 import type { WatchedScope } from './device.js';
 import { unevaluated } from './data.js';
 import { Outbox } from './outbox.js';
+import { progressOf } from './progress.js';
 import type { Driver, WorkerMessage } from '../protocol/protocol.js';
-import type { Finding, GpuReport, ModelInfo, OnProgress, Progress, SessionInfo } from '../protocol/reports.js';
+import type { Finding, GpuReport, ModelInfo, OnProgress, SessionInfo } from '../protocol/reports.js';
 import { triedSample } from './prompts.js';
 import { warningsOf } from './sources.js';
 import type { SaverParts } from './saver.js';
@@ -26,9 +27,6 @@ export interface Context {
   signal: AbortSignal;
   onProgress: OnProgress;
 }
-
-export const ready: Progress = { phase: 'ready', file: undefined, loaded: 1, total: 1, fraction: 1 };
-export const phase = (name: Progress['phase'], file?: string): Progress => ({ phase: name, file, loaded: 0, total: 1, fraction: 0 });
 
 interface Installed extends Pick<SaverParts, 'run' | 'label' | 'driver' | 'data' | 'base' | 'keepData' | 'newData'> {
   session: Session;
@@ -117,8 +115,7 @@ export class WorkerState {
   /** Measures the speed of the GPU. */
   async measure({ signal, onProgress }: Context): Promise<GpuReport> {
     const adapter = await this.device();
-    const onMeasured = (loaded: number, total: number): void =>
-      onProgress({ phase: 'measure', file: undefined, loaded, total, fraction: loaded / total });
+    const onMeasured = (loaded: number, total: number): void => onProgress(progressOf('measure', undefined, loaded, total));
     const timestamps = !this.#watch.hides('timestamp-query');
     return this.#mutex.take(async () => ({ ...parsed.gpu(await measureGpu(timestamps, onMeasured)), adapter }), signal);
   }

@@ -1,6 +1,7 @@
 /** A generation that is copied from one storage location to another. */
 import { aborted } from '../../protocol/errors.js';
 import type { HistoryEntry, OnProgress, Progress } from '../../protocol/reports.js';
+import { progressOf } from '../progress.js';
 import { checked, readChunk } from './chunks.js';
 import type { Connection } from './connection.js';
 import { corrupt, quoted } from './faults.js';
@@ -83,7 +84,7 @@ export async function* carried(
       yield { bytes: await copy.chunk(file, offset, record), file, offset, record };
       offset += record.bytes;
       loaded += record.bytes;
-      onProgress?.({ phase, file: file.name, loaded, total, fraction: total > 0 ? Math.min(1, loaded / total) : 1 });
+      onProgress?.(progressOf(phase, file.name, loaded, total));
     }
   }
 }

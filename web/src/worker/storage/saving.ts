@@ -1,6 +1,7 @@
 /** A save: writes chunks, reads one back, checks the GPU once more, and then publishes in one transaction. */
 import { aborted, TabtuneError } from '../../protocol/errors.js';
 import type { HistoryEntry, OnProgress } from '../../protocol/reports.js';
+import { progressOf } from '../progress.js';
 import { dropUnpublished, putChunk, readChunk, writeChunks } from './chunks.js';
 import type { Incoming, NextChunk } from './chunks.js';
 import type { Connection } from './connection.js';
@@ -106,7 +107,7 @@ async function writeGeneration(
     signal,
     onBytes: (file, bytes) => {
       loaded += bytes;
-      onProgress?.({ phase: 'save', file, loaded, total, fraction: total > 0 ? loaded / total : 1 });
+      onProgress?.(progressOf('save', file, loaded, total));
     },
   });
 }

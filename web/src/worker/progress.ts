@@ -1,0 +1,15 @@
+/** Progress of a call in the form in which it is reported to the page. */
+import type { Progress } from '../protocol/reports.js';
+
+/** Work of which nothing remains is complete. */
+export const progressOf = (phase: Progress['phase'], file: string | undefined, loaded: number, total: number): Progress => ({
+  phase,
+  file,
+  loaded,
+  total,
+  fraction: total > 0 ? Math.min(1, loaded / total) : 1,
+});
+
+/** The beginning of a phase. */
+export const phase = (name: Progress['phase'], file?: string): Progress => progressOf(name, file, 0, 1);
+export const ready: Progress = progressOf('ready', undefined, 1, 1);
