@@ -87,7 +87,7 @@ test('each field of files is emptied, so that the same file can be chosen again 
   await page.setInputFiles('#inspect-files', file('none'));
   await page.setInputFiles('#checkpoint-files', file('none'));
   await page.setInputFiles('#x-base', file('none'));
-  // A browser tells of a choice only if it differs from what the field holds.
+  // A browser reports a choice only if it differs from the value of the field.
   assert.deepEqual(await page.$$eval('input[type="file"]', (all) => all.map(({ id, files }) => [id, files.length])), [
     ...['model-files', 'data-file', 'inspect-files', 'checkpoint-files', 'x-base'].map((id) => [id, 0]),
   ]);

@@ -51,7 +51,7 @@ class Plot {
     });
   }
 
-  /** Draws the chart anew at once, in the colours of the current theme: a page that is printed has no further frame. */
+  /** Redraws the chart at once, in the colours of the current theme: a page that is printed has no further frame. */
   repaint(): void {
     this.reset();
     this.#show();

@@ -34,7 +34,7 @@ export function chosenPrompt(): string {
 const isMark = (token: string): boolean => /^[<[].+[>\]]$/.test(token);
 
 /**
- * Returns the prompt that data suggest: the beginning of the first text that a run learns to write, without the tokens that stand around it. The
+ * Returns the prompt that data suggest: the beginning of the first text that a run learns to write, without the tokens around it. The
  * first token of a text, which nothing predicts, belongs to it.
  */
 export function promptOf(preview: DataPreview, end: readonly string[]): string {

@@ -1,4 +1,4 @@
-/** A worker serves one model or trainer, a model is handed over once, and the messages of others are passed over. */
+/** A worker serves one model or trainer, a model is handed over once, and foreign messages are ignored. */
 import { describe, expect, it } from 'vitest';
 
 import { inspectFiles, newModel, openSavedRuns, Trainer } from '../src/index.js';

@@ -68,7 +68,7 @@ export function behaviours(count: number, seed: number): Behaviour[] {
   });
 }
 
-/** Returns whether only the server could know that a file is not whole: its encoding was cut, and it tells the size of the file to nobody. */
+/** Returns whether only the server could know that a file is not whole: its encoding was cut, and it reports the size of the file to nobody. */
 export const isUnseen = ({ encoding, ranges, busy }: Behaviour): boolean =>
   encoding === 'gzip, cut within its frame' && (['403', '416', 'encoded'].includes(ranges) || busy > 3);
 

@@ -219,7 +219,7 @@ export class Setup {
     this.release();
   }
 
-  /** Shows the choice for the next run, because no run is open any more. */
+  /** Shows the choice for the next run, because no run is open. */
   comeBack(): void {
     this.#runOpen = false;
     this.refresh(0);

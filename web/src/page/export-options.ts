@@ -23,7 +23,7 @@ export interface ExportOptions extends Call {
   /** For safetensors and JSON: the type in which the weights are stored, or one type for all of them. Default: 'stored'. */
   dtype?: 'stored' | 'f32' | 'bf16' | 'f16' | undefined;
   /**
-   * GGUF files that the model came from; their metadata, tokenizer and untrained tensors are kept byte for byte. By default the file is written anew;
+   * GGUF files that the model came from; their metadata, tokenizer and untrained tensors are kept byte for byte. By default the file is written from scratch;
    * a run that trains an adapter uses the files of its base.
    */
   base?: FilesInput | undefined;

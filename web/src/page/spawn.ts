@@ -115,7 +115,7 @@ function portOf({ worker }: WorkerOptions, address: Address | undefined): Port {
 const UNSTARTED: readonly unknown[] = ['worker.failed', 'worker.silent', 'protocol.invalid'];
 
 /**
- * @internal Starts a worker of the same build and returns once it is ready for requests. If its script cannot be loaded any more, or has become that of
+ * @internal Starts a worker of the same build and returns once it is ready for requests. If its script can no longer be loaded, or has become that of
  * another build, the script that the page has kept takes its place. On any failure the started worker is ended.
  */
 export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promise<Connection> {

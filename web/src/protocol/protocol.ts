@@ -50,7 +50,7 @@ export const PROTOCOL = 10;
 
 /**
  * Field of every message with the connection that it belongs to. A worker may exchange other messages with its page, and those of a connection that
- * has ended may still arrive: both are passed over.
+ * has ended may still arrive: both are ignored.
  */
 export const OWNER = 'tabtune';
 /** Returns the connection that a message belongs to, if it is one of the package. */
