@@ -1,5 +1,6 @@
 //! Training data: turns a text or a list of examples into batches, in a seeded order that can be resumed exactly.
 
+mod answer_span;
 mod answers;
 mod array;
 mod batch;
@@ -44,6 +45,7 @@ mod table;
 mod text;
 mod text_findings;
 mod unread_parts;
+mod warnings;
 mod window;
 
 pub use corpus::Dataset;

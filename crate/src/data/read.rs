@@ -1,28 +1,20 @@
 //! Reads data files: bytes → form → rows → records → examples, with an account of everything on the way.
 
-use std::io::Read;
+mod current_file;
+
 use std::rc::Rc;
 
-use serde_json::{Map, Value};
-
+use self::current_file::Current;
 use super::corpus::{Content, Dataset};
-use super::files::{Opened, are_tokens, opened, whole_text};
-use super::gzip::{Contents, Trailing};
-use super::newlines::Newlines;
-use super::place::RowPlace;
+use super::files::{Opened, are_tokens, opened};
 use super::records::{NO_END, Records};
 use super::report::{Account, DataWarning, FileReport};
-use super::rows::{ROWS_AT_ONCE, Rows};
-use super::source::{DataFile, DataSource, TokenStorage, pause, unreadable};
-use super::store::{ExampleStore, TokenStore, check_ids};
-use super::text::TextReader;
+use super::source::{DataFile, DataSource, TokenStorage, pause};
+use super::store::{ExampleStore, TokenStore};
 use crate::config::{DataSettings, Form};
 use crate::error::{Error, Refusal, Result, shown, word};
 use crate::interrupt::Interrupt;
 use crate::tokenizer::Tokenizer;
-
-/// Number of bytes of token ids that are read in one go.
-const BYTES_AT_ONCE: u64 = 1 << 20;
 
 /// Reads files piece by piece, so that other work can be done in between.
 pub struct DataReader<'a> {
@@ -57,33 +49,6 @@ impl Dataset {
         let settings = DataSettings { form: Some(form), validation_fraction, ..DataSettings::default() };
         Self::read(&[&DataFile { name: form.name(), bytes }], Ok::<_, Error>(tokenizer), &settings)
     }
-}
-
-/// The file that is being read.
-struct Current<'a> {
-    file: Opened<'a>,
-    rows: usize,
-    kind: Kind<'a>,
-    trailing: Trailing,
-    newlines: Newlines,
-}
-
-enum Kind<'a> {
-    Text {
-        reader: TextReader<'a>,
-        pending: String,
-        /// Length in bytes that `pending` must reach before encoding is tried again: a text that cannot be cut must not be encoded anew
-        /// with each piece.
-        enough: usize,
-    },
-    Ids {
-        reader: Contents<'a>,
-        pending: Vec<u8>,
-        offset: usize,
-    },
-    Rows(Rows<'a>),
-    /// A text file among files of rows.
-    Document,
 }
 
 impl<'a> DataReader<'a> {
@@ -178,122 +143,10 @@ impl<'a> DataReader<'a> {
         Ok(Dataset::new(content, hash.finish(), settings, pad, account)?.with_document_ends(ends))
     }
 
-    fn begin(&mut self, file: Opened<'a>) -> Result<Current<'a>> {
-        // A name may indicate another form.
-        let message = file.found.other_name(&shown(file.source.name()), self.records.settings);
-        self.records.account.warn_once(word!("data.form"), message);
-        let partial = self.records.settings.partial;
-        let mut newlines = Newlines::default();
-        let (trailing, kind) = match file.found.form {
-            Form::Tokens => {
-                let reader = Contents::open(file.source, partial)?;
-                (reader.trailing(), Kind::Ids { reader, pending: Vec::new(), offset: 0 })
-            }
-            Form::Text if self.stream => {
-                let (reader, found) = TextReader::open(file.source, partial)?.with_newlines();
-                newlines = found;
-                (reader.trailing(), Kind::Text { reader, pending: String::new(), enough: 0 })
-            }
-            Form::Text => (Trailing::default(), Kind::Document),
-            _ => {
-                let rows = Rows::open(file.source, &file.found, partial)?;
-                self.records.account.warn_once(word!("data.columns.unused"), rows.unread());
-                (rows.trailing(), Kind::Rows(rows))
-            }
-        };
-        Ok(Current { file, rows: 0, kind, trailing, newlines })
-    }
-
     /// Warns about files in folders of texts that are not read, by their names.
     pub fn passed_over(&mut self, names: &[String]) {
         if let Some(warning) = DataWarning::passed_over(names) {
             self.records.account.warn(word!("data.folder"), None, warning.message);
         }
-    }
-
-    /// Reads a part of a file. Returns false if nothing of it is left.
-    fn read_on(&mut self, current: &mut Current<'a>) -> Result<bool> {
-        let name = current.file.source.name();
-        let place = |line: usize, row: usize, account: &Account| RowPlace { file: account.files(), line, row };
-        let form = current.file.found.form;
-        match &mut current.kind {
-            Kind::Text { reader, pending, enough } => self.text(reader, pending, enough),
-            Kind::Ids { reader, pending, offset } => {
-                let read = reader.take(BYTES_AT_ONCE).read_to_end(pending).map_err(|error| unreadable(error, name))?;
-                self.token_ids(pending, offset, read == 0).map_err(|error| match error {
-                    Error::DataTokens { reason } => Error::DataTokens { reason: format!("{name}: {reason}") },
-                    other => other,
-                })
-            }
-            Kind::Document => {
-                current.rows = 1;
-                let text = whole_text(current.file.source, self.records.settings.partial);
-                let row = text.map(|(text, trailing, newlines)| {
-                    (current.trailing, current.newlines) = (trailing, newlines);
-                    Map::from_iter([("text".to_owned(), Value::from(text))])
-                });
-                let place = place(1, 1, &self.records.account);
-                self.records.row(place, (name, form), row, None)?;
-                Ok(false)
-            }
-            Kind::Rows(rows) => {
-                for _ in 0..ROWS_AT_ONCE {
-                    let next = rows.next()?;
-                    for (line, row, note) in rows.notes() {
-                        self.records.note(place(line, row, &self.records.account), (name, form), &note);
-                    }
-                    let Some((line, row)) = next else { return Ok(false) };
-                    current.rows += 1;
-                    let expected = || format!("a row of {}", form.name());
-                    let row = row.map_err(|fault| Refusal::new(word!("data.row")).expected(expected()).found_whole(fault).into());
-                    let place = place(line, current.rows, &self.records.account);
-                    self.records.row(place, (name, form), row, self.records.settings.columns.as_ref())?;
-                }
-                Ok(true)
-            }
-        }
-    }
-
-    /// Encodes a piece of a text. If there are several texts, each is a document that ends with an end token.
-    fn text(&mut self, reader: &mut TextReader<'_>, pending: &mut String, enough: &mut usize) -> Result<bool> {
-        let Some(tokenizer) = self.records.tokenizer else { return Ok(false) };
-        let more = reader.fill()?;
-        let last = more.is_empty();
-        pending.push_str(more);
-        let taken = more.len();
-        reader.take(taken);
-        if !last && pending.len() < *enough {
-            return Ok(true);
-        }
-        let (ids, used) = tokenizer.encode_part(pending, last)?;
-        self.records.account.texts.add(&tokenizer.stream_findings(pending.get(..used).unwrap_or_default(), &ids)?, None);
-        *enough = if used == 0 { 2 * pending.len() } else { 0 };
-        pending.drain(..used);
-        self.add_ids(&ids)?;
-        if last && self.several {
-            self.add_ids(tokenizer.eos().get(..1).unwrap_or_default())?;
-        }
-        Ok(!last)
-    }
-
-    fn add_ids(&mut self, ids: &[u32]) -> Result<()> {
-        self.records.hash.ids(ids);
-        self.ids.extend(ids.iter().copied())
-    }
-
-    /// Takes the complete ids of `pending`, u32 little endian.
-    fn token_ids(&mut self, pending: &mut Vec<u8>, offset: &mut usize, last: bool) -> Result<bool> {
-        let (words, rest) = pending.as_chunks::<4>();
-        if last && !rest.is_empty() {
-            let bytes = *offset * size_of::<u32>() + pending.len();
-            let reason = format!("expected ids of 4 bytes, u32 little endian, found {bytes} bytes");
-            return Err(Error::DataTokens { reason });
-        }
-        let ids: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
-        check_ids(&ids, *offset)?;
-        *offset += ids.len();
-        pending.drain(..size_of_val(ids.as_slice()));
-        self.add_ids(&ids)?;
-        Ok(!last)
     }
 }
