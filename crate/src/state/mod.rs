@@ -29,6 +29,7 @@ mod state_digests;
 mod state_receipt;
 mod survey;
 mod tensor;
+mod tensor_entry;
 mod tokenizer_record;
 
 pub(crate) use account::Input;
@@ -66,10 +67,11 @@ pub use request::{
 pub use select::{Selected, SelectedTensor, SelectionReport, select};
 pub use source_word::SourceWord;
 pub(crate) use state_dict::{JSON_FILE, MODEL_FILE, OPTIMIZER_FILE};
-pub use state_dict::{PortableModelStateDict, SelectedStateDict, StateTensorEntry};
+pub use state_dict::{PortableModelStateDict, SelectedStateDict};
 pub use state_digests::{StateDigests, StatedResult};
 pub(crate) use survey::survey;
 pub use tensor::{Identity, ModelStateTensorManifest, StateWord, TensorRole, byte_len};
+pub use tensor_entry::StateTensorEntry;
 pub use tokenizer_record::CARRIED_FILES;
 pub(crate) use tokenizer_record::TEMPLATES;
 pub use tokenizer_record::{AssetFormat, TokenizerFamily, TokenizerRecord};

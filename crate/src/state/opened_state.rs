@@ -7,8 +7,9 @@ use serde::Serialize;
 use super::account::{Input, imported};
 use super::payload::Payload;
 use super::source_word::SourceWord;
-use super::state_dict::{PortableModelStateDict, StateTensorEntry, is_step};
+use super::state_dict::{PortableModelStateDict, is_step};
 use super::survey::survey;
+use super::tensor_entry::StateTensorEntry;
 use super::{
     Identity, ModelStateGroupAssignment, NonFinitePolicy, PortableModelImportRequest, Selected, SelectionReport, StateDigests,
     StateManifest, StatedDigests, StatedResult, TensorMaterializationPolicy, TensorRole, VerifyPolicy, leaf, refuse_non_finite, select,

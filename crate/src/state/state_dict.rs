@@ -6,14 +6,14 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::account::account;
-use super::payload::Payload;
 use super::source_word::SourceWord;
+use super::tensor_entry::{StateTensorEntry, broken_row, wrong_key, wrong_length};
 use super::{
     Identity, ModelIoArtifactReceipt, ModelStateGroupAssignment, ModelStateTensorManifest, Operation, PortableModelImportRequest, Selected,
-    SelectionReport, StateDigests, StateManifest, StateWord, TensorRecord, TensorRole, check_groups, leaf, select, weights_digest,
+    SelectionReport, StateDigests, StateManifest, StateWord, TensorRecord, TensorRole, check_groups, select, weights_digest,
 };
 use crate::error::{Error, Refusal, Result, word};
-use crate::formats::{Digest, Encoding, GgmlType, Warning, dtype_bits, unreadable};
+use crate::formats::{Digest, Encoding, Warning, unreadable};
 
 /// File name of parameters and buffers.
 pub(crate) const MODEL_FILE: &str = "model.safetensors";
@@ -21,36 +21,6 @@ pub(crate) const MODEL_FILE: &str = "model.safetensors";
 pub(crate) const OPTIMIZER_FILE: &str = "optimizer.safetensors";
 /// File name of the tensors of a JSON document: the field that holds them.
 pub(crate) const JSON_FILE: &str = "state_dict";
-/// Maximum length of a key in bytes.
-const MAX_KEY_BYTES: usize = 1_024;
-
-/// A tensor of a state dict: its description and its stored bytes.
-#[derive(Debug, Clone)]
-pub struct StateTensorEntry {
-    /// Name, path, role, dtype, shape.
-    pub manifest: ModelStateTensorManifest,
-    /// Stored bytes: little-endian, row-major, contiguous.
-    pub payload: Payload,
-}
-
-impl StateTensorEntry {
-    /// Returns whether it is a tensor that an optimizer keeps.
-    pub fn is_state(&self) -> bool {
-        matches!(self.manifest.role, TensorRole::State(_))
-    }
-
-    /// Returns the digest of name, dtype, shape and bytes, if that of the bytes is known already.
-    pub(crate) fn known_leaf(&self) -> Option<Digest> {
-        let ModelStateTensorManifest { state_key, dtype, shape, .. } = &self.manifest;
-        Some(leaf(state_key, dtype, shape, self.payload.known_digest()?))
-    }
-
-    /// Computes the digest of name, dtype, shape and bytes.
-    async fn leaf(&self) -> Result<Digest> {
-        let ModelStateTensorManifest { state_key, dtype, shape, .. } = &self.manifest;
-        Ok(leaf(state_key, dtype, shape, self.payload.digest().await?))
-    }
-}
 
 /// Named tensors and the groups that train them, independent of any container, file or device.
 ///
@@ -118,10 +88,7 @@ impl PortableModelStateDict {
     ) -> Result<Self> {
         let mut refusals: Vec<Refusal> = tensors.iter().filter_map(|(key, entry)| wrong_key(key, &entry.manifest)).collect();
         refusals.extend(tensors.iter().filter_map(|(key, entry)| wrong_length(key, entry)));
-        refusals.extend(tensors.iter().filter(|(_, entry)| has_broken_row(&entry.manifest)).map(|(key, entry)| {
-            let refusal = Refusal::new(word!("state.tensor.block-row")).subject(key);
-            refusal.expected(format!("rows of whole blocks of {}", entry.manifest.dtype)).found(format!("{:?}", entry.manifest.shape))
-        }));
+        refusals.extend(tensors.iter().filter_map(|(key, entry)| broken_row(key, &entry.manifest)));
         let manifests: BTreeMap<_, _> = tensors.iter().map(|(key, entry)| (key.clone(), entry.manifest.clone())).collect();
         let step_of = |key: &str| {
             let bytes = tensors.get(key)?.payload.in_memory()?;
@@ -138,12 +105,12 @@ impl PortableModelStateDict {
         Ok(Self { identity, source_format, tensors, groups, digests: OnceCell::new(), account })
     }
 
-    /// Returns the tensors by key.
+    /// The tensors by key: parameters, buffers, and those that optimizers keep.
     pub fn tensors(&self) -> &BTreeMap<String, StateTensorEntry> {
         &self.tensors
     }
 
-    /// Returns the groups in their order.
+    /// The groups that train tensors, in the order in which they were given.
     pub fn groups(&self) -> &[ModelStateGroupAssignment] {
         &self.groups
     }
@@ -258,34 +225,4 @@ pub(crate) fn manifest_of<'a>(
 /// Returns whether a tensor is the number of updates of a parameter.
 pub(crate) fn is_step(tensor: &ModelStateTensorManifest) -> bool {
     tensor.role == TensorRole::State(StateWord::Step)
-}
-
-fn wrong_key(key: &str, manifest: &ModelStateTensorManifest) -> Option<Refusal> {
-    let refusal = Refusal::new(word!("state.key.mismatch")).subject(key);
-    if manifest.state_key != key {
-        return Some(refusal.expected(key).found(&manifest.state_key));
-    }
-    let sized = (1..=MAX_KEY_BYTES).contains(&key.len());
-    (!sized).then(|| refusal.expected(format!("1 to {MAX_KEY_BYTES} bytes")).found(key.len()))
-}
-
-/// Returns whether the rows are no whole number of blocks.
-fn has_broken_row(manifest: &ModelStateTensorManifest) -> bool {
-    let block = GgmlType::of_dtype(&manifest.dtype).and_then(|ggml| ggml.block);
-    block.is_some_and(|(elements, _)| manifest.shape.last().is_none_or(|row| !row.is_multiple_of(elements)))
-}
-
-fn wrong_length(key: &str, entry: &StateTensorEntry) -> Option<Refusal> {
-    let StateTensorEntry { manifest, payload } = entry;
-    let need = manifest.byte_len();
-    if need == Some(payload.len()) || has_broken_row(manifest) {
-        return None;
-    }
-    let refusal = Refusal::new(word!("state.tensor.length")).subject(key).found(format!("{} bytes", payload.len()));
-    let known = dtype_bits(&manifest.dtype).is_some() || GgmlType::of_dtype(&manifest.dtype).is_some_and(|ggml| ggml.block.is_some());
-    Some(match need {
-        Some(need) => refusal.expected(format!("{need} bytes")),
-        None if known => refusal.expected(format!("a size below 2^64 for {:?}", manifest.shape)),
-        None => refusal.expected(format!("a dtype of known size, not {}", manifest.dtype)),
-    })
 }

@@ -3,7 +3,8 @@
 use super::artifact_digests::ArtifactDigests;
 use super::receipt::{ModelIoArtifactReceipt, Operation, ReceiptTensors};
 use super::source_word::SourceWord;
-use super::state_dict::{PortableModelStateDict, StateTensorEntry};
+use super::state_dict::PortableModelStateDict;
+use super::tensor_entry::StateTensorEntry;
 use crate::error::Result;
 use crate::formats::Digest;
 
