@@ -1,17 +1,20 @@
 //! Compares a receipt with files: everything that it states about them is computed again.
 
+mod present_files;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
 
+use self::present_files::{Claim, PresentFiles};
 use super::adapter::CONFIG as ADAPTER_CONFIG;
 use super::file_digests::digests_of;
 use super::files::MAX_DOCUMENT_BYTES;
 use super::hf_folder::INDEX;
 use super::tokenizer_files::TOKENIZER_FILES;
 use crate::error::{Refusal, Result, word};
-use crate::formats::{ByteSource, Digest, base_name, read_document, sha256_of};
+use crate::formats::{ByteSource, Digest, base_name, read_document};
 use crate::state::receipt::{CheckResult, Evaluation, EvaluationRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptFile};
 use crate::state::{CARRIED_FILES, Conversion, changes_of};
 
@@ -81,13 +84,18 @@ pub fn verify_with_inputs(sources: &[Box<dyn ByteSource>], own: usize) -> Result
     let receipt = ModelIoArtifactReceipt::read(std::str::from_utf8(&bytes).map_err(not_utf8)?, file.name())?;
     let (mut verification, taken) = compare(&receipt, sources, own)?;
     if base_name(file.name()) == RECEIPT {
-        let others = sources.iter().zip(&taken).take(own).filter(|(source, taken)| !**taken && is_of_model(base_name(source.name())));
-        verification.checks.extend(others.map(|(source, _)| Check {
-            expected: Some("no such file".into()),
-            found: Some("a file that the receipt does not list".into()),
-            ..Check::new(&format!("unlisted:{}", base_name(source.name())), CheckResult::Differs)
-        }));
-        verification.ok &= verification.checks.iter().all(|check| !check.name.starts_with("unlisted:"));
+        for (source, taken) in sources.iter().zip(&taken).take(own) {
+            let name = base_name(source.name());
+            if *taken || !is_of_model(name) {
+                continue;
+            }
+            verification.ok = false;
+            verification.checks.push(Check {
+                expected: Some("no such file".into()),
+                found: Some("a file that the receipt does not list".into()),
+                ..Check::new(&format!("unlisted:{name}"), CheckResult::Differs)
+            });
+        }
     }
     Ok((verification, taken))
 }
@@ -121,7 +129,7 @@ pub fn verify(receipt: &ModelIoArtifactReceipt, sources: &[Box<dyn ByteSource>])
 fn compare(receipt: &ModelIoArtifactReceipt, sources: &[Box<dyn ByteSource>], own: usize) -> Result<(Verification, Vec<bool>)> {
     let stated = receipt.receipt_digest.map_or_else(String::new, |digest| digest.to_string());
     let mut checks = vec![Check::compared("receipt_digest", stated, receipt.digest()?)];
-    let mut files = Files { sources, sums: vec![None; sources.len()], taken: vec![false; sources.len()] };
+    let mut files = PresentFiles { sources, sums: vec![None; sources.len()], taken: vec![false; sources.len()] };
     let (outputs, inputs) = (receipt.outputs.iter().map(|file| (Claim::Output, file)), receipt.inputs.iter());
     let claims: Vec<(Claim, &ReceiptFile)> = outputs.chain(inputs.map(|file| (Claim::Input, file))).collect();
     let among = |claim: Claim| if claim == Claim::Output { own } else { sources.len() };
@@ -157,8 +165,8 @@ fn evaluation_check(receipt: &ModelIoArtifactReceipt) -> Option<Check> {
             let of = |step: u64, digest: Digest| format!("step {step} on data {digest}");
             let changed = |one: &&Conversion| one.max_abs_error > 0.0 || one.survival.is_some();
             let changed: Vec<Conversion> = receipt.conversions.iter().filter(changed).cloned().collect();
-            let changes = changes_of(&changed, !receipt.tensors.scaled.is_empty()).filter(|_| training.losses.evaluation_before.is_none());
-            if let Some(changes) = changes {
+            let changes = changes_of(&changed, !receipt.tensors.scaled.is_empty());
+            if let Some(changes) = changes.filter(|_| training.losses.evaluation_before.is_none()) {
                 return Some(Check::compared("evaluation", format!("measured before {changes}"), "of these weights"));
             }
             // If none of the data is kept back, other data were evaluated.
@@ -171,15 +179,19 @@ fn evaluation_check(receipt: &ModelIoArtifactReceipt) -> Option<Check> {
 
 /// Returns the checks of the stated digests: those of the output, or of the input if nothing was written. The result of an operation that
 /// stayed in memory cannot be computed again, and of a selection only a part is present.
-fn digest_checks(receipt: &ModelIoArtifactReceipt, files: &Files<'_>, found: &[Option<usize>], own: usize) -> Vec<Check> {
+fn digest_checks(receipt: &ModelIoArtifactReceipt, files: &PresentFiles<'_>, found: &[Option<usize>], own: usize) -> Vec<Check> {
     let wrote = !receipt.outputs.is_empty();
     let among = if wrote { own } else { files.sources.len() };
     let claims = if wrote { &receipt.outputs } else { &receipt.inputs };
     // The positions of outputs come first.
-    let part = |(file, at): (&'_ ReceiptFile, &Option<usize>)| at.or_else(|| files.named(file, among)).map(|at| (file.role.clone(), at));
+    let part = |(file, at): (&'_ ReceiptFile, &Option<usize>)| {
+        let at = at.or_else(|| files.named(file, among))?;
+        Some((file.role.clone(), at))
+    };
     let parts: Option<Vec<(String, usize)>> = claims.iter().zip(found).map(part).collect();
     let each = |result: &dyn Fn(&str, Digest) -> Check| -> Vec<Check> {
-        receipt.digests.each().into_iter().filter_map(|(name, stated)| Some(result(name, stated?))).collect()
+        let stated = receipt.digests.each().into_iter();
+        stated.filter_map(|(name, digest)| Some(result(name, digest?))).collect()
     };
     let whole = receipt.tensors.dropped.is_empty() && receipt.tensors.renamed.is_empty();
     let parts = match parts {
@@ -197,84 +209,12 @@ fn digest_checks(receipt: &ModelIoArtifactReceipt, files: &Files<'_>, found: &[O
     match digests_of(&parts, receipt.digests.weights) {
         Ok(digests) => {
             let found: BTreeMap<&str, Option<Digest>> = digests.each().into();
-            each(&|name, stated| {
-                Check::compared(name, stated, found.get(name).copied().flatten().map_or("none".to_string(), |found| found.to_string()))
+            each(&|name, stated| match found.get(name).copied().flatten() {
+                Some(found) => Check::compared(name, stated, found),
+                None => Check::compared(name, stated, "none"),
             })
         }
         // A file that differs may not even open.
         Err(error) => each(&|name, stated| Check { found: Some(error.to_string()), ..Check::compared(name, stated, "") }),
-    }
-}
-
-/// Role of a file in a receipt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Claim {
-    Output,
-    Input,
-}
-
-impl Claim {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Output => "output",
-            Self::Input => "input",
-        }
-    }
-}
-
-/// The files that are present.
-struct Files<'a> {
-    sources: &'a [Box<dyn ByteSource>],
-    /// SHA-256 of the files that were read.
-    sums: Vec<Option<Digest>>,
-    /// True for each file that was assigned to a file of the receipt.
-    taken: Vec<bool>,
-}
-
-impl Files<'_> {
-    fn sum(&mut self, at: usize) -> Result<Digest> {
-        let source = &self.sources[at];
-        let sum = match self.sums[at] {
-            Some(sum) => sum,
-            None => sha256_of(source.as_ref(), 0, source.len())?,
-        };
-        self.sums[at] = Some(sum);
-        Ok(sum)
-    }
-
-    /// Returns one of the first `among` files that equals this one, and assigns it to it.
-    fn equal(&mut self, file: &ReceiptFile, among: usize) -> Result<Option<usize>> {
-        for at in 0..among {
-            let source = &self.sources[at];
-            if self.taken[at] || base_name(source.name()) != file.name || source.len() != file.bytes {
-                continue;
-            }
-            if file.sha256.is_none_or(|sum| self.sum(at).is_ok_and(|found| found == sum)) {
-                self.taken[at] = true;
-                return Ok(Some(at));
-            }
-            // A file that cannot be read is an error, not a difference.
-            self.sum(at)?;
-        }
-        Ok(None)
-    }
-
-    /// Returns one of the first `among` files that has this name.
-    fn named(&self, file: &ReceiptFile, among: usize) -> Option<usize> {
-        self.sources[..among].iter().position(|source| base_name(source.name()) == file.name)
-    }
-
-    /// Returns one of the first `among` files that has this name and is not assigned to another file of the receipt.
-    fn left(&self, file: &ReceiptFile, among: usize) -> Option<usize> {
-        (0..among).find(|&at| !self.taken[at] && base_name(self.sources[at].name()) == file.name)
-    }
-
-    /// Returns the check of the file at `at`, which has other bytes than the receipt states, and assigns it.
-    fn differing(&mut self, at: usize, name: &str, file: &ReceiptFile) -> Result<Check> {
-        self.taken[at] = true;
-        let told =
-            |bytes: u64, sum: Option<Digest>| format!("{bytes} bytes{}", sum.map_or(String::new(), |sum| format!(", SHA-256 {sum}")));
-        let found = told(self.sources[at].len(), Some(self.sum(at)?));
-        Ok(Check { expected: Some(told(file.bytes, file.sha256)), found: Some(found), ..Check::new(name, CheckResult::Differs) })
     }
 }
