@@ -9,6 +9,7 @@ mod folder;
 mod format;
 mod gguf;
 mod gguf_adapter;
+mod gguf_base;
 mod gguf_types;
 mod json;
 mod json_document;

@@ -3,18 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use burn::tensor::{DType, Tensor};
-use half::bf16;
-
+use super::gguf_base::{check_base, check_files, check_vocabulary, is_new, is_untouched};
 use super::gguf_types::{GgufTypes, Place, Wanted, elements, encoded, file_type, is_plain, replaced, type_of_most, weight_of};
-use super::source::{ExportSource, Weights};
-use crate::bundle::{Bundle, FileStream, Pieces, Segment, StreamTensor, StreamValues, gguf_files, open_bundle, summed_gguf};
+use super::source::ExportSource;
+use crate::bundle::{FileStream, Segment, StreamTensor, StreamValues, gguf_files, open_bundle, summed_gguf};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::families::{HEAD, embedding, from_gguf, to_gguf};
 use crate::formats::{ByteSource, FileTensor, GgufFile, GgufValue, SourceSpan, TensorType, Warning};
-use crate::gpu::transfer::{Part, RUN_BYTES, read_parts};
-use crate::state::{Base, BaseFile, Reordering, SourceFormat};
+use crate::state::{Base, Reordering};
 
 const FILE_TYPE: &str = "general.file_type";
 /// Prefix of the keys that distinguish the parts of a split file.
@@ -45,16 +42,15 @@ pub(super) async fn patch(
             untouched.insert(tensor.name.as_str());
         }
     }
-    let recorded = source.base.as_ref().filter(|base| base.format == bundle.base.format);
-    if let Some(recorded) = recorded.filter(|recorded| !untouched.is_empty() && !recorded.matches(&bundle.base)) {
-        let refusal = other(&bundle, "files").expected(told(recorded));
-        return Err(refusal.found(told(&bundle.base)).into());
+    if !untouched.is_empty() {
+        check_files(source, &bundle)?;
     }
     let family = file.get("general.architecture").and_then(GgufValue::text).unwrap_or_default();
     let (mut outputs, mut refusals, mut other_types) = (Vec::new(), Vec::new(), Vec::new());
     for (stored, &home) in file.tensors.iter().zip(&homes) {
-        let place = from_gguf(&stored.name, family, config).and_then(|(name, order)| Some((*tensors.get(tied(&name, config))?, order)));
-        let Some((tensor, order)) = place.filter(|(tensor, _)| !untouched.contains(tensor.name.as_str())) else {
+        let tensor_of = |(name, order): (String, Reordering)| Some((*tensors.get(tied(&name, config))?, order));
+        let changed = |(tensor, _): &(&StreamTensor, Reordering)| !untouched.contains(tensor.name.as_str());
+        let Some((tensor, order)) = from_gguf(&stored.name, family, config).and_then(tensor_of).filter(changed) else {
             let matrix = types.of_matrix(&stored.name, config).filter(|_| !is_plain(&stored.name, &stored.shape));
             let wanted = matrix.map(|matrix| matrix.for_width(stored.shape.last().copied().unwrap_or(1)).ggml());
             if wanted.is_some_and(|wanted| wanted.dtype() != stored.dtype) {
@@ -91,29 +87,9 @@ fn kept_types(tensors: &[&FileTensor]) -> Option<Warning> {
     Some(Warning::new(word!("export.gguf.type-kept"), &format!("{} ({}){more}", first.name, first.dtype)))
 }
 
-/// Describes the files of a base for a message.
-fn told(base: &Base) -> String {
-    let one = |file: &BaseFile| {
-        let header =
-            file.header_sha256.map_or_else(String::new, |sum| format!(", header {}", sum.to_string().get(..8).unwrap_or_default()));
-        format!("{} bytes{header}", file.bytes)
-    };
-    base.files.iter().map(one).collect::<Vec<_>>().join("; ")
-}
-
 /// Returns the model's name of a tensor of the base, which may store a tied head as a second tensor.
 fn tied<'a>(name: &'a str, config: &ModelConfig) -> &'a str {
     if config.tie_word_embeddings && name == HEAD { embedding(config.architecture) } else { name }
-}
-
-fn other(bundle: &Bundle, subject: &str) -> Refusal {
-    let hint = "give the GGUF file that training started from";
-    Refusal::new(word!("export.gguf.base")).of(bundle.sources().next().map_or("", |(name, _)| name)).subject(subject).hint(hint)
-}
-
-/// Returns whether the model has the tensor `name` as its own, and the base has it tied to the embedding.
-fn is_new(name: &str, config: &ModelConfig, bundle: &Bundle) -> bool {
-    name == HEAD && bundle.config.tie_word_embeddings && !config.tie_word_embeddings
 }
 
 /// Returns the head that the base's file does not have, in the type of the table that it was tied to unless another one was requested.
@@ -137,96 +113,6 @@ fn new_head(
         // The bytes of the table, even in a type that cannot be written.
         None if as_table => encoded(head, Place { name: stored.name, shape: stored.shape, order }, Wanted::AsStored, requantise),
         matrix => replacement(&stored, head, order, matrix, requantise),
-    }
-}
-
-/// Refuses a vocabulary that an adapter enlarged: the base's tokenizer, which is copied, has no tokens for its rows.
-fn check_vocabulary(source: &ExportSource, bundle: &Bundle) -> Result<()> {
-    let grown = source.warnings.iter().any(|warning| warning.code == word!("adapter.vocabulary").text());
-    let (rows, of_base) = (source.weights.config.vocab_size, bundle.config.vocab_size);
-    if !grown || rows == of_base {
-        return Ok(());
-    }
-    let hint = "make a folder of the base first: tabtune convert --model BASE --to FOLDER (with --dtype f32 if the base has blocks), then \
-                tabtune adapter merge --model FOLDER with the same adapter and options writes a file with a tokenizer of its own";
-    let refusal = Refusal::new(word!("export.gguf.base")).of(bundle.sources().next().map_or("", |(name, _)| name));
-    let expected = format!("{of_base} rows, as the tokenizer of the base's file has, which is copied");
-    let refusal = refusal.subject("vocabulary").expected(expected);
-    Err(refusal.found(format!("{rows} rows, after the adapter enlarged it")).hint(hint).into())
-}
-
-/// Refuses a base with other tensors or settings than the model's. A head that an adapter untied is a new tensor.
-fn check_base(weights: &Weights, bundle: &Bundle) -> Result<()> {
-    if bundle.source_format != SourceFormat::Gguf {
-        return Err(other(bundle, "format").expected("gguf").found(bundle.source_format).into());
-    }
-    let config = &weights.config;
-    let old = weights.tensors.iter().filter(|tensor| !is_new(&tensor.name, config, bundle));
-    let shapes = old.map(|tensor| (bundle.shape(&tensor.name), tensor));
-    let differs = shapes.filter(|(found, tensor)| found.as_ref() != Some(&tensor.shape));
-    let refusals: Vec<Refusal> = differs
-        .map(|(found, tensor)| {
-            let found = found.map_or_else(|| "none".to_string(), |shape| format!("{shape:?}"));
-            other(bundle, &tensor.name).expected(format!("{:?}", tensor.shape)).found(found)
-        })
-        .collect();
-    if !refusals.is_empty() {
-        return Err(Error::Refused(refusals));
-    }
-    // A folder has another word for the family and another spread of new weights, neither of which a step depends on.
-    let (model_type, initializer_range) = (bundle.config.model_type.clone(), bundle.config.initializer_range);
-    let untied = bundle.config.tie_word_embeddings && weights.tensors.iter().any(|tensor| tensor.name == HEAD);
-    let tie_word_embeddings = config.tie_word_embeddings || untied;
-    let same = ModelConfig { model_type, initializer_range, tie_word_embeddings, ..config.clone() };
-    if same == bundle.config { Ok(()) } else { Err(other(bundle, "metadata").expected("the configuration of the model").into()) }
-}
-
-/// Returns whether the model still has the values that it loaded from the base.
-async fn is_untouched(bundle: &Bundle, tensor: &StreamTensor) -> Result<bool> {
-    let mut pieces = bundle.pieces(&tensor.name, RUN_BYTES / 4)?;
-    match &tensor.values {
-        StreamValues::Device(handle) => same_on_device(&mut pieces, handle).await,
-        StreamValues::Stored(stored) => same_in_files(&mut pieces, &mut stored.pieces(RUN_BYTES / 4)?),
-        StreamValues::U64(_) | StreamValues::Copied(..) => Ok(false),
-    }
-}
-
-async fn same_on_device(pieces: &mut Pieces<'_>, handle: &Tensor<1>) -> Result<bool> {
-    let (dtype, size) = (handle.dtype(), handle.dtype().size() as u64);
-    while let Some((at, values)) = pieces.next_piece()? {
-        // These are the values as they are uploaded to the device.
-        let expected: Vec<u8> = match dtype {
-            DType::BF16 => values.iter().flat_map(|value| bf16::from_f32(*value).to_le_bytes()).collect(),
-            _ => bytemuck::cast_slice(values).to_vec(),
-        };
-        let begin = at * size;
-        let part = Part { tensor: handle.clone(), bytes: begin..begin + expected.len() as u64 };
-        if read_parts(&[part]).await? != expected {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// Compares two tensors of one shape, whose pieces may end at other places.
-fn same_in_files(pieces: &mut Pieces<'_>, others: &mut Pieces<'_>) -> Result<bool> {
-    let (mut left, mut right) = (Vec::new(), Vec::new());
-    loop {
-        if left.is_empty() {
-            left = pieces.next_piece()?.map(|(_, values)| values.to_vec()).unwrap_or_default();
-        }
-        if right.is_empty() {
-            right = others.next_piece()?.map(|(_, values)| values.to_vec()).unwrap_or_default();
-        }
-        let count = left.len().min(right.len());
-        if count == 0 {
-            return Ok(left.len() == right.len());
-        }
-        if left.iter().zip(&right).any(|(a, b)| a.to_bits() != b.to_bits()) {
-            return Ok(false);
-        }
-        left.drain(..count);
-        right.drain(..count);
     }
 }
 
