@@ -1,25 +1,14 @@
 //! Exact integer deltas: the bitwise difference between the weights of two states (crate/FORMATS.md, "Exact delta").
 
+mod delta_file;
+
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use super::safetensors::push_file;
-use crate::bundle::FileStream;
 use crate::error::{Error, Refusal, Result, Word, word};
-use crate::formats::{ByteSource, Digest, DocumentError, Json, SafetensorsFile, dtype_bits, json_document, json_typed, sha256_of};
-use crate::state::{
-    ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, Payload, PortableModelStateDict, RECEIPT, ReceiptFile, StateTensorEntry,
-    canonical,
-};
-
-/// Metadata key of a delta's record in its file.
-const DELTA_KEY: &str = "tabtune.delta";
-/// Maximum number of tensors: that of a safetensors file.
-const MAX_TENSORS: usize = 100_000;
-/// File name of a delta.
-const DELTA_FILE: &str = "delta.safetensors";
+use crate::formats::{Digest, dtype_bits};
+use crate::state::{ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, Payload, PortableModelStateDict, StateTensorEntry};
 
 /// Method by which a delta changes weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,16 +51,6 @@ struct DeltaTensor {
     dtype: String,
     /// The words: U8, U16, U32 or U64 in the shape of the tensor; the bytes of blocks and of dtypes below one byte are one row.
     words: StateTensorEntry,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DeltaRecord {
-    version: u64,
-    adapter_id: String,
-    base_weights_digest: Digest,
-    target_weights_digest: Digest,
-    tensors: BTreeMap<String, String>,
 }
 
 /// Returns the words of a tensor: their manifest in a delta, and their width in bytes.
@@ -222,77 +201,5 @@ impl ModelAdapterDelta {
     /// `receipt.invalid` or `config.invalid` for contents that are no JSON.
     pub fn receipt(&self) -> Result<ModelIoArtifactReceipt> {
         self.account.clone().seal()
-    }
-
-    /// Writes the delta as `delta.safetensors`, then its receipt; its words are computed when they are written.
-    ///
-    /// # Errors
-    /// The errors of [`Self::export_as`].
-    pub fn export(&self) -> Result<FileStream> {
-        self.export_as(DELTA_FILE)
-    }
-
-    /// Writes the delta to a file `name`, then its receipt.
-    ///
-    /// # Errors
-    /// `export.name.invalid` or `export.tensor.size` for a tensor that the format cannot hold.
-    pub fn export_as(&self, name: &str) -> Result<FileStream> {
-        let record = DeltaRecord {
-            version: 1,
-            adapter_id: self.adapter_id.clone(),
-            base_weights_digest: self.base_weights_digest,
-            target_weights_digest: self.target_weights_digest,
-            tensors: self.tensors.iter().map(|(key, tensor)| (key.clone(), tensor.dtype.clone())).collect(),
-        };
-        let metadata = BTreeMap::from([(DELTA_KEY.to_string(), canonical(&record)?)]);
-        let mut stream = FileStream::summed();
-        push_file(&mut stream, name, &self.tensors.values().map(|tensor| &tensor.words).collect::<Vec<_>>(), &metadata, None)?;
-        stream.push_receipt(RECEIPT, self.account.clone())?;
-        Ok(stream)
-    }
-
-    /// Reads the header of a delta's file, and all of it for its checksum.
-    ///
-    /// # Errors
-    /// The errors of [`SafetensorsFile::open`]; `format.unsupported` for a file that is no delta; `manifest.json`, `manifest.version` for a
-    /// record that cannot be read; `manifest.tensor.missing`, `manifest.tensor.unlisted` if it does not list the file's tensors.
-    pub fn open(source: Rc<dyn ByteSource>) -> Result<Self> {
-        let file = SafetensorsFile::open(&source)?;
-        let refuse = |code| Refusal::new(code).of(source.name());
-        let Some(text) = file.metadata.get(DELTA_KEY) else {
-            return Err(refuse(word!("format.unsupported")).subject(DELTA_KEY).expected("an exact delta").found("none").into());
-        };
-        let wrong = |wrong: DocumentError| refuse(word!("manifest.json")).subject(DELTA_KEY).found(wrong.found);
-        let document = json_document(&text).map_err(wrong)?;
-        let [version, listed] = document.fields(["version", "tensors"]);
-        if let Some(found) = version.and_then(Json::count).filter(|&version| version != 1) {
-            return Err(refuse(word!("manifest.version")).subject(DELTA_KEY).expected("1").found(found).into());
-        }
-        if listed.and_then(Json::object).is_some_and(|tensors| tensors.count() > MAX_TENSORS) {
-            return Err(refuse(word!("manifest.json")).subject(DELTA_KEY).expected(format!("at most {MAX_TENSORS} tensors")).into());
-        }
-        let record: DeltaRecord = json_typed(document, "").map_err(wrong)?;
-        let mut tensors = BTreeMap::new();
-        let mut unlisted = Vec::new();
-        for tensor in file.tensors {
-            let Some(dtype) = record.tensors.get(&tensor.name) else {
-                unlisted.push(refuse(word!("manifest.tensor.unlisted")).subject(&tensor.name));
-                continue;
-            };
-            let manifest = ModelStateTensorManifest::parameter(&tensor.name, &tensor.dtype, &tensor.shape);
-            let payload = Payload::of_source(source.clone(), tensor.begin, tensor.end() - tensor.begin);
-            tensors.insert(tensor.name, DeltaTensor { dtype: dtype.clone(), words: StateTensorEntry { manifest, payload } });
-        }
-        let missing = record.tensors.keys().filter(|key| !tensors.contains_key(*key));
-        let mut refusals: Vec<_> = missing.map(|key| refuse(word!("manifest.tensor.missing")).subject(key)).collect();
-        refusals.extend(unlisted);
-        if !refusals.is_empty() {
-            return Err(Error::Refused(refusals));
-        }
-        let DeltaRecord { adapter_id, base_weights_digest, target_weights_digest, .. } = record;
-        let mut account = ModelIoArtifactReceipt::new(Operation::Import);
-        let sum = sha256_of(&source, 0, source.len())?;
-        account.inputs = vec![ReceiptFile { role: "delta".into(), ..ReceiptFile::of_name(source.name(), source.len(), Some(sum)) }];
-        Ok(Self { adapter_id, kind: DeltaKind::ExactInteger, base_weights_digest, target_weights_digest, tensors, account })
     }
 }

@@ -1,30 +1,20 @@
 //! Extracts an adapter from two models: for each matrix the best product of low rank for their difference.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
 use super::difference::Difference;
-use super::subspace::{add_transposed, best_product, orthonormalise, products, random_vectors, subtract};
-use crate::bundle::{Bundle, FileStream, ModelAssets, StreamTensor, StreamValues};
+use super::factors::{Factors, READINGS, factors_of, in_memory};
+use crate::bundle::{Bundle, FileStream, ModelAssets, StreamTensor};
 use crate::config::{AdapterConfig, AdapterWarning, ModelConfig, Module, Names};
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::export::{ExportFormat, ExportOptions, ExportSource, ModelCard, Weights, export_adapter};
 use crate::families::{factor_names, peft_names};
-use crate::formats::{MemorySource, SourceSpan};
 use crate::interrupt::Interrupt;
 use crate::model::modules;
 use crate::state::{Base, Operation, ReceiptFile};
 
-/// Number of vectors beyond the rank, which make the iteration converge.
-const SPARE: usize = 8;
-/// Number of times that the vectors are multiplied by DᵀD.
-const ROUNDS: usize = 4;
-/// Number of times that a target is read after it was measured.
-const READINGS: u64 = ROUNDS as u64 + 2;
-/// Number of rows that are multiplied together, so that the vectors are read from memory once for all of them.
-const ROWS: usize = 16;
 /// Number of values that are measured together.
 const MEASURED: usize = 1 << 16;
 
@@ -81,14 +71,6 @@ pub struct Extracted {
     pub stream: FileStream,
 }
 
-/// Factors A [r, in] and B [out, r] of a target.
-struct Factors {
-    a: Vec<f32>,
-    b: Vec<f32>,
-    /// Squared length of the difference that they leave.
-    rest: f64,
-}
-
 /// Extracts a folder of a PEFT adapter from the difference of `tuned` and `base`, two models of one shape in any format: for each target the
 /// best product of the given rank in the Frobenius norm, both factors with the root of each direction's size, alpha = rank. The error is that
 /// of the factors as they are written, in f32. If the difference has no greater rank, it is below 1e-6.
@@ -127,7 +109,9 @@ pub async fn extract_adapter(
 
     let size = |[out, input]: [usize; 2]| out as u64 * input as u64;
     let values = |name: &String| base.shape(name).unwrap_or_default().iter().map(|&dim| dim as u64).product::<u64>();
-    let total = base.names().iter().map(values).sum::<u64>() + targets.iter().map(|(_, module)| size(module.shape) * READINGS).sum::<u64>();
+    let measured: u64 = base.names().iter().map(values).sum();
+    let multiplied: u64 = targets.iter().map(|(_, module)| size(module.shape) * READINGS).sum();
+    let total = measured + multiplied;
     let mut difference = Difference { tuned, base, interrupt, progress, done: 0, total };
     let mut squares = measure(&mut difference).await?;
     let all: f64 = squares.values().sum();
@@ -201,49 +185,6 @@ async fn measure(difference: &mut Difference<'_>) -> Result<BTreeMap<String, f64
         squares.insert(name, sum);
     }
     if refusals.is_empty() { Ok(squares) } else { Err(Error::Refused(refusals)) }
-}
-
-/// Computes the factors of one target: the largest directions of D, as it is stored, found by multiplying vectors by DᵀD.
-async fn factors_of(difference: &mut Difference<'_>, name: &str, module: &Module, rank: usize) -> Result<Factors> {
-    let [out, input] = module.shape;
-    let [rows, columns] = if module.fan_in_fan_out { [input, out] } else { [out, input] };
-    let width = (rank + SPARE).min(rows).min(columns);
-    let mut vectors = random_vectors(&module.name, columns, width);
-    orthonormalise(&mut vectors, width);
-    for _ in 0..ROUNDS {
-        let mut next = vec![0.0; vectors.len()];
-        let multiply = |block: &mut [f64]| add_transposed(block, &products(block, &vectors, width), &mut next, width);
-        difference.read(name, ROWS * columns, multiply).await?;
-        vectors = next;
-        orthonormalise(&mut vectors, width);
-    }
-    let mut images = Vec::with_capacity(rows * width);
-    difference.read(name, ROWS * columns, |block| images.extend(products(block, &vectors, width))).await?;
-    let [left, right] = best_product(&images, &vectors, width, rank);
-    drop((images, vectors));
-
-    let (mut row, mut rest) = (0, 0.0);
-    let leave = |block: &mut [f64]| {
-        let count = block.len() / columns;
-        subtract(block, &left[row * rank..][..count * rank], &right, rank);
-        row += count;
-        rest += block.iter().map(|value| value * value).sum::<f64>();
-    };
-    difference.read(name, ROWS * columns, leave).await?;
-    // For a matrix that is stored as [in, out], the factors change places.
-    let [a, b] = if module.fan_in_fan_out { [transposed(&left, rank), transposed(&right, columns)] } else { [right, left] };
-    Ok(Factors { a, b, rest })
-}
-
-/// Transposes a flat matrix: [rows, width] → [width, rows].
-fn transposed(values: &[f32], width: usize) -> Vec<f32> {
-    (0..width).flat_map(|column| values.iter().skip(column).step_by(width).copied()).collect()
-}
-
-fn in_memory(name: String, shape: [usize; 2], values: &[f32]) -> StreamTensor {
-    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    let span = SourceSpan { bytes: bytes.len() as u64, source: Rc::new(MemorySource::new(name.as_str(), bytes)), begin: 0 };
-    StreamTensor { name, shape: shape.to_vec(), values: StreamValues::Copied("F32".to_string(), span) }
 }
 
 /// Writes the folder of the adapter. Its receipt lists the files of both models.

@@ -10,6 +10,7 @@ mod difference;
 mod export_options;
 mod export_source;
 mod extract;
+mod factors;
 mod imports;
 mod inspection;
 mod json;
