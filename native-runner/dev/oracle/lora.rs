@@ -1,11 +1,12 @@
 //! Cases of a model with a separate adapter: nothing is merged, and the base is stored as requested.
 
+mod case;
+
 use std::collections::BTreeMap;
 
 use burn::tensor::Tensor;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tabtune::config::{AdapterConfig, Form, GroupConfig, TrainConfig};
+use tabtune::config::{AdapterConfig, Form, TrainConfig};
 use tabtune::data::{Batch, Dataset};
 use tabtune::error::Fault;
 use tabtune::formats::Digest;
@@ -16,6 +17,8 @@ use tabtune::state::{leaf, weights_digest};
 use tabtune::train::{NamedGradients, Trainer, accumulate, evaluate};
 use tabtune::{Error, Result};
 
+pub use self::case::{LoraCase, LoraTask};
+use self::case::{LoraGradExpect, LoraTrainExpect};
 use super::judge::{Subject, batch, mean, train_config};
 use super::{CeExpect, LOSS, NORM, Verdict, cross_entropy, square_sum};
 
@@ -27,89 +30,6 @@ const CHANGE: f64 = 1e-3;
 const FIRST: f64 = 1e-2;
 /// Share of the whole norm below which a tensor's norm is compared relative to this share.
 const SMALL: f64 = 1e-3;
-
-/// A case of a model with a separate adapter.
-#[derive(Debug, Deserialize)]
-pub struct LoraCase {
-    /// Path of the model, relative to the assets folder.
-    pub model: String,
-    /// Path of the model's tokenizer.json.
-    pub tokenizer: String,
-    /// Path of the adapter.
-    pub lora: String,
-    /// Feature that the case needs in addition to a plain adapter.
-    #[serde(default)]
-    pub feature: Option<String>,
-    /// Computation, and its expected results.
-    #[serde(flatten)]
-    pub task: LoraTask,
-}
-
-/// Computation of a case, with its inputs and expected results.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "kind")]
-pub enum LoraTask {
-    /// Cross-entropy of the `count` tokens after `start`.
-    #[serde(rename = "lora_ce")]
-    Ce { text: String, start: usize, count: usize, expect: CeExpect },
-    /// Loss and gradients of one batch.
-    #[serde(rename = "lora_grad")]
-    Grad { text: String, starts: Vec<usize>, length: usize, expect: LoraGradExpect },
-    /// A short run.
-    #[serde(rename = "lora_train")]
-    Train {
-        text: String,
-        length: usize,
-        steps: Vec<Vec<usize>>,
-        #[serde(default)]
-        micro_batches: Option<usize>,
-        optimizer: Value,
-        #[serde(default)]
-        groups: Vec<GroupConfig>,
-        expect: LoraTrainExpect,
-    },
-}
-
-impl LoraTask {
-    /// Returns the path of the text.
-    pub fn text(&self) -> &str {
-        match self {
-            Self::Ce { text, .. } | Self::Grad { text, .. } | Self::Train { text, .. } => text,
-        }
-    }
-}
-
-/// Expected results of a `lora_grad` case.
-#[derive(Debug, Deserialize)]
-pub struct LoraGradExpect {
-    loss: f64,
-    /// Gradient norm over all trained tensors.
-    norm: f64,
-    /// Gradient norm of each trained tensor.
-    norms: BTreeMap<String, f64>,
-    /// First four values of each gradient.
-    samples: BTreeMap<String, Vec<f64>>,
-}
-
-/// Expected results of a `lora_train` case.
-#[derive(Debug, Deserialize)]
-pub struct LoraTrainExpect {
-    losses: Vec<f64>,
-    grad_norms: Vec<f64>,
-    final_loss: f64,
-    adapter_norm: f64,
-    adapter_change: f64,
-    tensors: BTreeMap<String, TrainedExpect>,
-}
-
-/// Expected values of a trained tensor.
-#[derive(Debug, Deserialize)]
-struct TrainedExpect {
-    shape: Vec<u64>,
-    norm: f64,
-    change: f64,
-    first: Vec<f64>,
-}
 
 /// Result of a case: its compared figures, and a digest for its output line.
 pub struct Judged {

@@ -3,7 +3,8 @@
 use tabtune::word;
 
 use super::driver::Driver;
-use super::{Kept, Run, prepare};
+use super::start::prepare;
+use super::{Kept, Run};
 use crate::args::{SettingsArgs, TrainArgs};
 use crate::error::{Result, RunError};
 
