@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::corrupt;
-use crate::config::{ApolloConfig, GroupConfig, OptimizerConfig, ScheduleConfig, TrainConfig};
+use crate::config::{GroupConfig, ScheduleConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
 use crate::schedule;
 
@@ -97,19 +97,11 @@ pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[Strin
     if faults.is_empty() { Ok(given) } else { Err(Error::ResumeMismatch(faults)) }
 }
 
-/// Fills in the defaults of `rule` that depend on its other keys.
-fn in_force(rule: OptimizerConfig) -> OptimizerConfig {
-    match rule {
-        OptimizerConfig::Apollo(c) => OptimizerConfig::Apollo(ApolloConfig { rank: c.rank.or(c.mini.then_some(1)), ..c }),
-        other => other,
-    }
-}
-
 /// Returns `config` in a normal form, so that settings with the same effect are equal. A group spells out the values that it inherits from the
 /// run if the group of `other` has values of its own.
 fn settled(config: &TrainConfig, other: &TrainConfig) -> Result<Value> {
     // The time at which reports are read has no other effect.
-    let mut settled = TrainConfig { optimizer: in_force(config.optimizer.clone()), report_every: 1, ..config.clone() };
+    let mut settled = TrainConfig { optimizer: config.optimizer.clone().in_force(), report_every: 1, ..config.clone() };
     if let ScheduleConfig::Infinite(schedule) = &mut settled.schedule
         && schedule.cooldown_steps == 0
     {
@@ -128,7 +120,7 @@ fn settled(config: &TrainConfig, other: &TrainConfig) -> Result<Value> {
         let rule = ours.rule(&config.optimizer);
         let decay = rule.weight_decay();
         if ours.optimizer.is_some() || theirs.optimizer.is_some() {
-            ours.optimizer = Some(in_force(rule));
+            ours.optimizer = Some(rule.in_force());
         }
         if ours.weight_decay.is_some() || theirs.weight_decay.is_some() {
             ours.weight_decay = Some(decay);

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::adapter_values::{Bias, Init, Layers, Names, Table};
+use super::hyperparameters::POSITIVE_F32;
+use super::optimizer_kind::Range;
 use super::patterns::{BlockPattern, Pattern, check_count, check_length};
 use super::rules::{Rules, is_positive_f32};
 use crate::error::{Error, Fault, Result};
@@ -107,7 +109,8 @@ impl AdapterConfig {
         let mut rules = Rules { prefix: "adapter", faults: Vec::new() };
         let ranks = (1..=MAX_RANK).contains(&self.r);
         rules.check(ranks, "r", &format!("an integer from 1 to {MAX_RANK}"), self.r);
-        rules.positive("alpha", self.alpha);
+        let Range(rule, holds) = POSITIVE_F32;
+        rules.check(holds(self.alpha), "alpha", rule, self.alpha);
         rules.check((0.0..1.0).contains(&(self.dropout as f32)), "dropout", "0 ≤ p < 1 in f32", self.dropout);
         for (name, rank) in self.rank_pattern.0.iter().filter(|(_, rank)| !(1..=MAX_RANK).contains(rank)) {
             rules.check(false, "rank_pattern", &format!("integers from 1 to {MAX_RANK}"), format!("{name}: {rank}"));

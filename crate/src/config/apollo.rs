@@ -1,102 +1,15 @@
-//! Settings of APOLLO (shaders/README.md, "APOLLO").
+//! APOLLO: its settings, and what it keeps (shaders/README.md, "APOLLO").
 
-use std::fmt;
-
-use serde::de::{self, Deserializer, Visitor};
-use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
-use super::AdamwConfig;
-use super::rules::{DECAY_RULE, Rules, is_decay, is_positive_f32};
+use super::apollo_values::{ApolloScale, Projected, ProjectorKind};
+use super::hyperparameters::{BETA1, BETA2, COUNT, EPS, FINITE, POSITIVE, POSITIVE_F32, STOCHASTIC_ROUNDING, WEIGHT_DECAY};
+use super::optimizer_kind::{Extent, Hyperparameter, KeptTensor, OptimizerKind, Range};
+use super::rules::{DECAY_RULE, RuleSettings, Rules, is_decay, is_positive_f32};
+use super::{AdamwConfig, StateWord};
 
 /// Maximum rank that is chosen by default.
 const MAX_DEFAULT_RANK: usize = 128;
-/// JSON value of [`ApolloScale::Auto`].
-const AUTO: &str = "auto";
-
-/// Kind of random matrix with which APOLLO projects gradients.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum ProjectorKind {
-    /// Independent, normally distributed entries.
-    #[default]
-    Normal,
-    /// Orthonormal columns.
-    Orthogonal,
-}
-
-/// Matrices that APOLLO projects; AdamW updates the rest.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Projected {
-    /// Matrices of attention and MLP.
-    #[default]
-    Blocks,
-    /// These, and embeddings and head.
-    All,
-}
-
-/// Square of a factor of the update.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum ApolloScale {
-    /// Length of a channel divided by the rank, which makes an update as long as AdamW's for every rank; `"auto"` in JSON.
-    #[default]
-    Auto,
-    /// A fixed value.
-    Square(f64),
-}
-
-impl Serialize for ApolloScale {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Auto => to.serialize_str(AUTO),
-            Self::Square(scale) => to.serialize_f64(*scale),
-        }
-    }
-}
-
-struct ScaleVisitor;
-
-impl Visitor<'_> for ScaleVisitor {
-    type Value = ApolloScale;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number or \"auto\"")
-    }
-
-    fn visit_f64<E: de::Error>(self, scale: f64) -> Result<ApolloScale, E> {
-        Ok(ApolloScale::Square(scale))
-    }
-
-    fn visit_u64<E: de::Error>(self, scale: u64) -> Result<ApolloScale, E> {
-        Ok(ApolloScale::Square(scale as f64))
-    }
-
-    fn visit_i64<E: de::Error>(self, scale: i64) -> Result<ApolloScale, E> {
-        Ok(ApolloScale::Square(scale as f64))
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<ApolloScale, E> {
-        if text == AUTO { Ok(ApolloScale::Auto) } else { Err(E::invalid_value(de::Unexpected::Str(text), &self)) }
-    }
-
-    // Older checkpoints have null for a scale that was not given.
-    fn visit_unit<E: de::Error>(self) -> Result<ApolloScale, E> {
-        Ok(ApolloScale::Auto)
-    }
-}
-
-impl<'de> Deserialize<'de> for ApolloScale {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(ScaleVisitor)
-    }
-}
-
 /// APOLLO and APOLLO-Mini (arXiv:2412.05270).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -186,26 +99,81 @@ impl ApolloConfig {
         }
     }
 
-    /// Checks these values at this learning rate.
-    pub(super) fn check(&self, rules: &mut Rules<'_>, learning_rate: f64) {
-        rules.moments(self.beta1, self.beta2, self.eps);
+    /// Returns the same settings with the defaults that depend on other keys filled in.
+    pub(super) fn in_force(self) -> Self {
+        Self { rank: self.rank.or(self.mini.then_some(1)), ..self }
+    }
+}
+
+static MINI: Hyperparameter = Hyperparameter::switch("mini");
+static RANK: Hyperparameter =
+    Hyperparameter::new("rank", COUNT, Range("an integer ≥ 1", |value| (1.0..=f64::from(u32::MAX)).contains(&value))).optional();
+static SCALE: Hyperparameter = Hyperparameter::new("scale", POSITIVE, POSITIVE_F32).optional();
+static SCALE_FRONT: Hyperparameter = Hyperparameter::switch("scale_front");
+static GROWTH_LIMIT: Hyperparameter = Hyperparameter::new(
+    "growth_limit",
+    Range("0 or a number > 1", |value| value == 0.0 || value > 1.0),
+    Range("> 1 and finite in f32, or null", |value| (value as f32).is_finite() && value as f32 > 1.0),
+)
+.words(&[(0.0, None)]);
+static PROJECTED: Hyperparameter = Hyperparameter::switch("projected").words(&[(0.0, Some("blocks")), (1.0, Some("all"))]);
+static ADAMW_LEARNING_RATE_SCALE: Hyperparameter = Hyperparameter::unchecked("adamw_learning_rate_scale", POSITIVE);
+static UPDATE_STEPS: Hyperparameter = Hyperparameter::new("update_steps", COUNT, Range("an integer ≥ 1", |value| value >= 1.0));
+static PROJECTOR: Hyperparameter =
+    Hyperparameter::unchecked("projector", FINITE).words(&[(0.0, Some("normal")), (1.0, Some("orthogonal"))]);
+
+/// APOLLO. AdamW moves parameters that it does not project.
+pub(crate) static APOLLO: OptimizerKind = OptimizerKind {
+    word: "apollo",
+    trained: true,
+    hyperparameters: &[
+        &BETA1,
+        &BETA2,
+        &EPS,
+        &WEIGHT_DECAY,
+        &MINI,
+        &RANK,
+        &SCALE,
+        &SCALE_FRONT,
+        &GROWTH_LIMIT,
+        &PROJECTED,
+        &ADAMW_LEARNING_RATE_SCALE,
+        &UPDATE_STEPS,
+        &PROJECTOR,
+        &STOCHASTIC_ROUNDING,
+    ],
+    state: &[
+        KeptTensor::f32(StateWord::M, Extent::Projection),
+        KeptTensor::f32(StateWord::V, Extent::Projection),
+        KeptTensor::f32(StateWord::Norm, Extent::Projected),
+    ],
+};
+
+impl RuleSettings for ApolloConfig {
+    fn kind(&self) -> &'static OptimizerKind {
+        &APOLLO
+    }
+
+    fn check(&self, rules: &mut Rules<'_>, learning_rate: f64) {
+        self.fallback().check(rules, learning_rate);
         if let Some(rank) = self.rank {
-            rules.check((1..=u64::from(u32::MAX)).contains(&rank), "rank", "an integer ≥ 1", rank);
+            rules.within_shown(&RANK, rank as f64, rank);
         }
         if let ApolloScale::Square(scale) = self.scale {
-            rules.positive("scale", scale);
+            rules.within(&SCALE, scale);
         }
         if let Some(limit) = self.growth_limit {
-            rules.check((limit as f32).is_finite() && limit as f32 > 1.0, "growth_limit", "> 1 and finite in f32, or null", limit);
+            rules.within(&GROWTH_LIMIT, limit);
         }
         let (factor, rate) = (self.adamw_learning_rate_scale, learning_rate * self.adamw_learning_rate_scale);
+        let key = ADAMW_LEARNING_RATE_SCALE.key;
         // A rate of 0 means that the rate is not known yet.
         let fits = is_positive_f32(factor) && (learning_rate == 0.0 || is_positive_f32(rate));
-        rules.check(fits, "adamw_learning_rate_scale", "finite and > 0 in f32, also multiplied by learning_rate", factor);
+        rules.check(fits, key, "finite and > 0 in f32, also multiplied by learning_rate", factor);
         // The caller checks the decay at the rate of projected matrices, as for every rule.
         if factor > 1.0 && is_decay(self.weight_decay, learning_rate) {
-            rules.check(is_decay(self.weight_decay, rate), "adamw_learning_rate_scale", DECAY_RULE, factor);
+            rules.check(is_decay(self.weight_decay, rate), key, DECAY_RULE, factor);
         }
-        rules.check(self.update_steps >= 1, "update_steps", "an integer ≥ 1", self.update_steps);
+        rules.within_shown(&UPDATE_STEPS, self.update_steps as f64, self.update_steps);
     }
 }

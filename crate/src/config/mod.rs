@@ -1,6 +1,8 @@
 //! Settings as plain data. `validate` reports all faults at once. [`TrainConfig::overlaid`] takes settings as JSON; `crate/SETTINGS.md` describes
 //! every key and its values, also those of rarely changed settings, whose types are left out of this page.
 
+mod adafactor;
+mod adamw;
 mod adapter;
 mod adapter_continued;
 mod adapter_limited;
@@ -8,29 +10,38 @@ mod adapter_modules;
 mod adapter_targets;
 mod adapter_values;
 mod apollo;
+mod apollo_values;
 mod block_coordinate;
 mod data;
 mod glob;
 mod groups;
+mod hyperparameters;
 mod idle;
 mod json;
 mod layer;
 mod model;
 mod optimizer;
+mod optimizer_kind;
 mod patterns;
 mod rules;
 mod schedule;
+mod sgd;
+mod state_word;
 mod train;
 
+pub use adafactor::*;
+pub use adamw::*;
 pub use adapter::*;
 pub use adapter_values::*;
 pub use apollo::*;
+pub use apollo_values::*;
 pub use block_coordinate::*;
 pub use data::*;
 pub use groups::*;
 pub use model::*;
 pub use optimizer::*;
 pub use schedule::*;
+pub use sgd::*;
 pub use train::*;
 
 // For the packages of this workspace.
@@ -42,4 +53,7 @@ pub use self::{
     json::overlay,
     layer::*,
     patterns::*,
+    state_word::StateWord,
 };
+pub(crate) use hyperparameters::{FINITE, LEARNING_RATE};
+pub(crate) use optimizer_kind::{Hyperparameter, Kept, KeptTensor, OptimizerKind, Range, matrix};

@@ -1,5 +1,6 @@
 //! Checks that several settings share, and a collector of the faults that they find.
 
+use super::optimizer_kind::{Hyperparameter, OptimizerKind, Range};
 use crate::error::Fault;
 
 /// Text of the rule that [`is_decay`] checks.
@@ -16,6 +17,15 @@ pub(super) fn is_decay(decay: f64, rate: f64) -> bool {
     decay >= 0.0 && rate * decay < 1.0
 }
 
+/// Settings of an update rule.
+pub(super) trait RuleSettings {
+    /// Returns the description of its kind.
+    fn kind(&self) -> &'static OptimizerKind;
+
+    /// Checks these values at this learning rate; 0 if it is not known yet. The weight decay is checked for every rule.
+    fn check(&self, rules: &mut Rules<'_>, learning_rate: f64);
+}
+
 /// Collects faults under one prefix.
 pub(super) struct Rules<'a> {
     pub(super) prefix: &'a str,
@@ -29,17 +39,15 @@ impl Rules<'_> {
         }
     }
 
-    pub(super) fn beta(&mut self, key: &str, beta: f64) {
-        self.check((0.0..1.0).contains(&(beta as f32)), key, "0 ≤ β < 1 in f32", beta);
+    /// Checks a setting by the range of its hyperparameter.
+    pub(super) fn within(&mut self, of: &Hyperparameter, value: f64) {
+        self.within_shown(of, value, value);
     }
 
-    pub(super) fn positive(&mut self, key: &str, value: f64) {
-        self.check(is_positive_f32(value), key, "finite and > 0 in f32", value);
-    }
-
-    pub(super) fn moments(&mut self, beta1: f64, beta2: f64, eps: f64) {
-        self.beta("beta1", beta1);
-        self.beta("beta2", beta2);
-        self.check((eps as f32).is_finite() && eps >= 1.2e-38, "eps", "finite in f32 and ≥ 1.2e-38", eps);
+    /// Does the same as [`Self::within`] for a value that a fault shows in another form.
+    pub(super) fn within_shown(&mut self, of: &Hyperparameter, value: f64, shown: impl std::fmt::Display) {
+        if let Some(Range(rule, holds)) = of.trained {
+            self.check(holds(value), of.key, rule, shown);
+        }
     }
 }

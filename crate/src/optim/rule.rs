@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use burn::tensor::{DType, Device, Tensor};
 
 use super::{Optim, ParamInfo};
+use crate::config::{Kept, KeptTensor, OptimizerKind};
 use crate::error::{Error, Fault, Result};
 use crate::gpu::Buffer;
 use crate::gpu::noise::Noise;
@@ -111,6 +112,18 @@ impl Layout {
     /// Makes a layout with one tensor for each name, of the shape and dtype of the parameter.
     pub fn like(parameter: &ParamInfo, names: &[&'static str]) -> Self {
         Self(names.iter().map(|&name| (name, parameter.shape.clone(), parameter.dtype)).collect())
+    }
+
+    /// Makes the layout of one of the crate's own rules from the table of optimizers. `rank` is that of the projection, if the parameter is
+    /// projected.
+    pub(super) fn of(kind: &OptimizerKind, parameter: &ParamInfo, rank: Option<usize>) -> Self {
+        let shape: Vec<u64> = parameter.shape.iter().map(|&dim| dim as u64).collect();
+        let own = kind.kept(&shape, rank.map(|rank| rank as u64)).filter(|(tensor, _)| tensor.kept != Kept::Elsewhere);
+        let tensor = |(tensor, shape): (&KeptTensor, Vec<u64>)| {
+            let dtype = if tensor.always_f32 { DType::F32 } else { parameter.dtype };
+            (tensor.word.text(), shape.into_iter().map(|dim| dim as usize).collect(), dtype)
+        };
+        Self(own.map(tensor).collect())
     }
 
     /// Returns the number of bytes of all tensors.

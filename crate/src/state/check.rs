@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::expected::{ExpectedState, TRAINED, dtypes};
+use super::expected::ExpectedState;
 use super::findings::{Findings, Steps, listed};
 use super::group::{GroupMember, ModelStateGroupAssignment};
-use super::tensor::{ModelStateTensorManifest, StateWord, TensorRole};
+use super::tensor::{ModelStateTensorManifest, TensorRole};
+use crate::config::{FINITE, Hyperparameter, OptimizerKind, Range, StateWord};
 use crate::error::{Result, Word, word};
 
 /// Largest step, and largest integer in a document: JavaScript's numbers are exact up to it.
@@ -75,14 +76,14 @@ pub fn check_groups(
 /// Checks that tabtune can continue training `groups`, which [`check_groups`] found sound.
 ///
 /// # Errors
-/// `state.group.kind` for another optimizer than sgd, adamw, adafactor and apollo, and for a `master` tensor; `state.group.state-words` for
+/// `state.group.kind` for an optimizer that tabtune does not train, and for a `master` tensor; `state.group.state-words` for
 /// a member that has state but no `step`: all of them.
 pub fn check_trainable(groups: &[ModelStateGroupAssignment], artifact: &str) -> Result<()> {
     let mut findings = Findings::new(artifact, STEPS);
     for group in groups {
         let kind = &group.optimizer.kind;
-        if !TRAINED.contains(&kind.as_str()) {
-            findings.add(KIND, &group.group_id, |refusal| refusal.expected(TRAINED.join(", ")).found(kind));
+        if !OptimizerKind::of_word(kind).is_some_and(|kind| kind.trained) {
+            findings.add(KIND, &group.group_id, |refusal| refusal.expected(OptimizerKind::trained().join(", ")).found(kind));
         }
         for member in group.members.iter().filter(|member| !member.state.is_empty()) {
             if let Some(key) = member.state.get(&StateWord::Master) {
@@ -97,34 +98,13 @@ pub fn check_trainable(groups: &[ModelStateGroupAssignment], artifact: &str) -> 
     findings.result()
 }
 
-/// A description of a range, and a test whether a value is in it.
-type Range = (&'static str, fn(f64) -> bool);
-
-/// Returns the range of a known hyperparameter.
-fn range(name: &str) -> Option<Range> {
-    Some(match name {
-        "learning_rate" | "weight_decay" | "eps" | "eps1" | "eps2" | "learning_rate_scale" | "weight_decay_scale" => {
-            ("a number >= 0", |value| value >= 0.0)
-        }
-        "beta1" | "beta2" | "beta2_cap" | "momentum" => ("a number >= 0 and < 1", |value| (0.0..1.0).contains(&value)),
-        "clip_threshold" | "scale" | "adamw_learning_rate_scale" => ("a number > 0", |value| value > 0.0),
-        "growth_limit" => ("0 or a number > 1", |value| value == 0.0 || value > 1.0),
-        "decay_rate" => ("a number < 0", |value| value < 0.0),
-        "rank" | "update_steps" => ("an integer >= 1", |value| value >= 1.0 && value.fract() == 0.0),
-        "mini" | "nesterov" | "projected" | "relative_step" | "scale_front" | "stochastic_rounding" => {
-            ("0 or 1", |value| value == 0.0 || value == 1.0)
-        }
-        _ => return None,
-    })
-}
-
 /// Checks that hyperparameters and scales are finite and in their ranges.
 fn settings(group: &ModelStateGroupAssignment, findings: &mut Findings<'_>) {
     let semantics = &group.parameter_semantics;
     let scales = [("learning_rate_scale", semantics.learning_rate_scale), ("weight_decay_scale", semantics.weight_decay_scale)];
     let own = group.optimizer.hyperparameters.iter().map(|(name, value)| (name.as_str(), *value));
     for (name, value) in own.chain(scales) {
-        let (expected, holds) = range(name).unwrap_or(("a finite number", |_| true));
+        let Range(expected, holds) = Hyperparameter::of_key(name).map_or(FINITE, |known| known.carried);
         if !(value.is_finite() && holds(value)) {
             findings.add(HYPERPARAMETER, &format!("{}/{name}", group.group_id), |refusal| refusal.expected(expected).found(value));
         }
@@ -148,7 +128,7 @@ fn state(tensors: &Tensors, group: &ModelStateGroupAssignment, member: &GroupMem
     let state: BTreeMap<StateWord, &ModelStateTensorManifest> =
         member.state.iter().filter_map(|(word, key)| Some((*word, tensors.get(key)?))).collect();
     for (word, tensor) in &state {
-        let dtypes = dtypes(*word);
+        let dtypes = word.dtypes();
         if !dtypes.contains(&tensor.dtype.as_str()) {
             findings.add(STATE_DTYPE, &member.state[word], |refusal| refusal.expected(dtypes.join(", ")).found(&tensor.dtype));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::tensor::StateWord;
+use crate::config::StateWord;
 
 /// Common property of the members of a group: plain data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub enum GroupClass {
 /// An optimizer by its public name, with every hyperparameter as a number: 0 and 1 for a switch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OptimizerRecord {
-    /// `sgd`, `adamw`, `adafactor`, `apollo`; `adam`, `lars`, `lamb` are carried, not trained.
+    /// Word of its kind; kinds that tabtune does not train are carried.
     pub kind: String,
     /// Hyperparameters by public name.
     #[serde(flatten)]

@@ -32,6 +32,7 @@ mod tensor;
 mod tensor_entry;
 mod tokenizer_record;
 
+pub use crate::config::StateWord;
 pub(crate) use account::Input;
 pub(crate) use artifact_digests::ArtifactDigests;
 pub use check::{check_groups, check_trainable};
@@ -70,7 +71,7 @@ pub(crate) use state_dict::{JSON_FILE, MODEL_FILE, OPTIMIZER_FILE};
 pub use state_dict::{PortableModelStateDict, SelectedStateDict};
 pub use state_digests::{StateDigests, StatedResult};
 pub(crate) use survey::survey;
-pub use tensor::{Identity, ModelStateTensorManifest, StateWord, TensorRole, byte_len};
+pub use tensor::{Identity, ModelStateTensorManifest, TensorRole, byte_len};
 pub use tensor_entry::StateTensorEntry;
 pub use tokenizer_record::CARRIED_FILES;
 pub(crate) use tokenizer_record::TEMPLATES;

@@ -2,26 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use crate::config::{OptimizerConfig, ScheduleConfig};
+use crate::config::{self, Hyperparameter, OptimizerConfig, ScheduleConfig};
 use crate::error::{Error, Fault, Refusal, Result, Word, word};
 use crate::state::{OptimizerRecord, SchedulerAccount};
 
 /// Name of the hyperparameter that is the run's peak rate and not a setting of an update rule.
-pub const LEARNING_RATE: &str = "learning_rate";
+pub const LEARNING_RATE: &str = config::LEARNING_RATE.key;
 /// Key of a setting's kind in its JSON.
 const KIND: &str = "type";
-/// Settings whose values are words or null, with the numbers that represent these values.
-const WORDS: [(&str, f64, Option<&str>); 5] = [
-    ("projector", 0.0, Some("normal")),
-    ("projector", 1.0, Some("orthogonal")),
-    ("projected", 0.0, Some("blocks")),
-    ("projected", 1.0, Some("all")),
-    (GROWTH_LIMIT, 0.0, None),
-];
-/// Key of a setting that is a number, or a word that means it is not set.
-const SCALE: &str = "scale";
-/// Key of a setting that is a number > 1 or null.
-const GROWTH_LIMIT: &str = "growth_limit";
 /// Bound below which every integer is exact in an f64.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
@@ -39,8 +27,8 @@ pub fn optimizer_record(optimizer: &OptimizerConfig, learning_rate: f64) -> Resu
             Value::Number(number) => number.as_f64().ok_or_else(|| not_finite(&key))?,
             Value::Null | Value::String(_) if is_optional(&key) => continue,
             word => {
-                let number = WORDS.iter().find(|(of, _, stood)| *of == key && *stood == word.as_str() && word.is_null() == stood.is_none());
-                number.ok_or_else(|| not_finite(&key))?.1
+                let number = words_of(&key).iter().find(|(_, of)| *of == word.as_str() && word.is_null() == of.is_none());
+                number.ok_or_else(|| not_finite(&key))?.0
             }
         };
         account.hyperparameters.insert(key, number);
@@ -119,20 +107,25 @@ fn joined<T: serde::de::DeserializeOwned>(kind: &str, mut settings: Map<String, 
     serde_json::from_value(settings.into()).map_err(|error| wrong(error).into())
 }
 
-/// Returns whether a setting may be absent: APOLLO's rank and scale then follow from the matrix.
+/// Returns whether a setting may be absent; its value then follows from the parameter.
 fn is_optional(key: &str) -> bool {
-    matches!(key, "rank" | SCALE)
+    Hyperparameter::of_key(key).is_some_and(|known| known.optional)
+}
+
+/// Returns the words that a setting may have, or null, with the numbers that represent them.
+fn words_of(key: &str) -> &'static [(f64, Option<&'static str>)] {
+    Hyperparameter::of_key(key).map_or(&[], |known| known.words)
 }
 
 /// Returns the value of the setting `key` that `number` represents, in the type of `default`.
 fn setting(key: &str, default: &Value, number: f64) -> Option<Value> {
     let integral = number.fract() == 0.0 && number.abs() < EXACT;
-    let word = WORDS.iter().find(|(of, stood, _)| *of == key && *stood == number);
+    let word = words_of(key).iter().find(|(of, _)| *of == number);
     match default {
         _ if !number.is_finite() => None,
-        _ if word.is_some() => word.map(|(.., word)| word.map_or(Value::Null, Value::from)),
+        _ if word.is_some() => word.map(|(_, word)| word.map_or(Value::Null, Value::from)),
         Value::Bool(_) => [0.0, 1.0].iter().position(|&value| value == number).map(|switch| Value::Bool(switch == 1)),
-        Value::String(_) if key != SCALE => None,
+        Value::String(_) if !is_optional(key) => None,
         // An integral number becomes an integer, because settings that count accept nothing else.
         _ if integral => serde_json::from_str(&number.to_string()).ok(),
         _ => Some(number.into()),

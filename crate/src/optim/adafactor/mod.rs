@@ -9,7 +9,7 @@ pub mod vector_moments;
 
 use burn::tensor::DType;
 
-use crate::config::AdafactorConfig;
+use crate::config::{ADAFACTOR, AdafactorConfig};
 use crate::error::Result;
 use crate::gpu::{Buffer, Kernels, run};
 use crate::optim::ParamInfo;
@@ -40,10 +40,7 @@ impl Adafactor {
 
 impl Rule for Adafactor {
     fn layout(&self, parameter: &ParamInfo) -> Layout {
-        Layout(match parameter.matrix() {
-            Some((rows, cols)) => vec![("row", vec![rows], DType::F32), ("col", vec![cols], DType::F32)],
-            None => vec![("row", parameter.shape.clone(), DType::F32)],
-        })
+        Layout::of(&ADAFACTOR, parameter, None)
     }
 
     fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {

@@ -9,7 +9,7 @@ use std::any::Any;
 
 use burn::tensor::DType;
 
-use crate::config::AdamwConfig;
+use crate::config::{ADAMW, AdamwConfig};
 use crate::error::Result;
 use crate::gpu::{Buffer, Kernels, run};
 use crate::optim::ParamInfo;
@@ -43,7 +43,7 @@ impl Adamw {
 
 impl Rule for Adamw {
     fn layout(&self, parameter: &ParamInfo) -> Layout {
-        Layout::like(parameter, &["m", "v"])
+        Layout::of(&ADAMW, parameter, None)
     }
 
     fn repeats(&self) -> bool {

@@ -9,7 +9,7 @@ pub mod project;
 
 use burn::tensor::{DType, Tensor, TensorData};
 
-use crate::config::{ApolloConfig, Projected, ProjectorKind};
+use crate::config::{APOLLO, ApolloConfig, Projected, ProjectorKind};
 use crate::error::Result;
 use crate::gpu::{Buffer, Kernels, run};
 use crate::ops;
@@ -111,9 +111,7 @@ fn side(parameter: &ParamInfo) -> Side {
 
 impl Rule for Apollo {
     fn layout(&self, parameter: &ParamInfo) -> Layout {
-        let Side { dim, channels, .. } = side(parameter);
-        let moments = vec![self.config.rank(dim), channels];
-        Layout(vec![("m", moments.clone(), DType::F32), ("v", moments, DType::F32), ("norm", Vec::new(), DType::F32)])
+        Layout::of(&APOLLO, parameter, Some(self.config.rank(side(parameter).dim)))
     }
 
     fn side_bytes(&self, parameter: &ParamInfo) -> u64 {

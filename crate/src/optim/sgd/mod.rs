@@ -3,7 +3,7 @@
 pub mod kernel;
 pub mod momentum;
 
-use crate::config::SgdConfig;
+use crate::config::{SGD, SgdConfig};
 use crate::error::Result;
 use crate::gpu::{Buffer, Kernels, run};
 use crate::optim::ParamInfo;
@@ -25,7 +25,7 @@ impl Sgd {
 
 impl Rule for Sgd {
     fn layout(&self, parameter: &ParamInfo) -> Layout {
-        Layout::like(parameter, if self.0.momentum > 0.0 { &["momentum"] } else { &[] })
+        if self.0.momentum > 0.0 { Layout::of(&SGD, parameter, None) } else { Layout::default() }
     }
 
     fn repeats(&self) -> bool {
