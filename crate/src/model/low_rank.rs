@@ -75,6 +75,6 @@ impl LowRank {
         let z = if let Some(products) = span.products { products.next(made) } else { made() };
         let (words, z) = if recorded { (Tensor::from_inner(words), Tensor::from_inner(z)) } else { (words, z) };
         let adapted = Adapted { form, conv1d: conv1d != turned, scale: self.scale, mask };
-        ops::low_rank(x, words, z, [a.weight.val(), b.weight.val()], adapted)
+        ops::low_rank(x, words, z, a.weight.val(), b.weight.val(), adapted)
     }
 }

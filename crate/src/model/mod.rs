@@ -222,7 +222,7 @@ impl Model {
             let shape = table.val().dims();
             let begun = sums.remove(&name).map(|sum| sum.reshape(shape));
             let sum = begun.unwrap_or_else(|| Tensor::zeros(shape, (&self.device, DType::F32)));
-            let sum = ops::embedding_backward(sum, rows.inner(), gradient.clone());
+            let sum = ops::embedding_backward(sum, gradient.clone(), rows.inner());
             sums.insert(name, sum.reshape([shape[0] * shape[1]]));
         }
     }

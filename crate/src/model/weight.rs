@@ -192,7 +192,7 @@ impl Matrix {
         match self {
             Self::Dense { weight, .. } => {
                 let weight = weight.beside(&x);
-                ops::head_evaluation(x, weight, targets, rows)
+                ops::head_evaluation(x, weight, rows, targets)
             }
             Self::Packed { matrix, .. } => ops::packed_head_evaluation(x, matrix, targets, rows),
         }

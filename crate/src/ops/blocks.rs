@@ -2,11 +2,13 @@
 //! belong together are one dispatch on a GPU, forward and backward, where their shapes and storage types allow it (`linear/joint.rs`).
 
 use burn::backend::tensor::FloatTensor;
+use burn::tensor::{Int, Tensor};
 
 use crate::gpu::launch::Launch;
 use crate::ops::attention::{self, Attention, AttentionShape};
 use crate::ops::elementwise::{self, Swiglu};
 use crate::ops::linear::joint::{self, Joint};
+use crate::ops::operation::operation;
 use crate::ops::rope::{self, Positions};
 use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
@@ -22,7 +24,7 @@ pub struct SelfAttention<T> {
 
 /// Computes attention between the rows of `x [B·T, C]` by the matrices of queries `[heads·H, C]`, keys and values `[kv_heads·H, C]` and the
 /// tables of the rotation `[positions, H/2]` → `[B·T, heads·H]`, and the inputs of the backward pass.
-pub fn self_attention<B: Launch>(
+fn attention_forward<B: Launch>(
     x: FloatTensor<B>,
     ws: [Weights<FloatTensor<B>>; 3],
     tables: [FloatTensor<B>; 2],
@@ -32,7 +34,7 @@ pub fn self_attention<B: Launch>(
 ) -> (FloatTensor<B>, SelfAttention<FloatTensor<B>>) {
     let positions = Positions { len: shape.seq_len, offset: shape.offset };
     let [q, k, v] = joint::forward::<B, 3>(x.clone(), ws.clone());
-    let [q, k] = rope::rope::<B>([q, k], tables.clone(), positions, 1.0);
+    let [q, k] = rope::rotated::<B>([q, k], tables.clone(), positions, 1.0);
     let (y, attention) = attention::forward::<B>(q, k, v, starts, documents, shape);
     (y, SelfAttention { of: Joint { x, ws }, tables, positions, attention })
 }
@@ -52,7 +54,7 @@ fn attention_gradients<B: Launch>(
         joint::three::<B>(dy, of, sum)
     } else {
         let [dq, dk, dv] = Vjp::<B, 3>::backward(attention, dy, [true; 3]).map(|grad| grad.expect("attention gives all gradients"));
-        let [dq, dk] = rope::rope::<B>([dq, dk], tables, positions, -1.0);
+        let [dq, dk] = rope::rotated::<B>([dq, dk], tables, positions, -1.0);
         joint::apart::<B, 3>([dq, dk, dv], of, (needs[0], [needs[1], needs[2], needs[3]]), sum)
     };
     [dx, dq, dk, dv]
@@ -76,9 +78,9 @@ pub struct Gated<T> {
 }
 
 /// Computes `silu(x Wgᵀ) · (x Wuᵀ)`: `x [n, C]`, the matrices of gate and up `[F, C]` → `[n, F]`, and the inputs of the backward pass.
-pub fn gated<B: Launch>(x: FloatTensor<B>, ws: [Weights<FloatTensor<B>>; 2]) -> (FloatTensor<B>, Gated<FloatTensor<B>>) {
+fn gated_forward<B: Launch>(x: FloatTensor<B>, ws: [Weights<FloatTensor<B>>; 2]) -> (FloatTensor<B>, Gated<FloatTensor<B>>) {
     let [gate, up] = joint::forward::<B, 2>(x.clone(), ws.clone());
-    let y = elementwise::swiglu::<B>(gate.clone(), up.clone());
+    let y = elementwise::silu_times::<B>(gate.clone(), up.clone());
     (y, Gated { of: Joint { x, ws }, swiglu: Swiglu { gate, up } })
 }
 
@@ -106,4 +108,46 @@ impl<B: Launch> Vjp<B, 3> for Gated<FloatTensor<B>> {
     fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
         gated_gradients::<B>(self, dy, needs, Some(sum))
     }
+}
+
+operation! {
+    /// Computes [`self_attention`]; `starts` is read only with documents.
+    fn attention_of_rows(
+        x: Tensor<2>, q: Tensor<2>, k: Tensor<2>, v: Tensor<2>, cosines: Tensor<2>, sines: Tensor<2>;
+        documents: bool, shape: AttentionShape;
+        starts: Tensor<1, Int>
+    ) -> Tensor<2> {
+        let ([x, q, k, v], nodes) = B::parts([x, q, k, v]);
+        let tables = [B::constant(cosines), B::constant(sines)];
+        let starts = B::Inner::ids(B::integers(starts));
+        let (y, vjp) = attention_forward::<B::Inner>(x, [q, k, v].map(Weights::of), tables, starts, documents, shape);
+        B::record(nodes, y, vjp)
+    }
+}
+
+/// Computes [`attention()`](crate::ops::attention()) between the rows of `x [B·T, C]` → `[B·T, heads·H]`. Queries, keys and values are `x · wᵀ` with the
+/// matrices `[heads·H, C]`, `[kv_heads·H, C]` and `[kv_heads·H, C]` of `ws`; queries and keys are rotated as by [`rope()`](crate::ops::rope()).
+pub fn self_attention(
+    x: Tensor<2>,
+    [q, k, v]: [Tensor<2>; 3],
+    [cosines, sines]: [Tensor<2>; 2],
+    starts: Option<Tensor<1, Int>>,
+    shape: AttentionShape,
+) -> Tensor<2> {
+    let (documents, starts) = attention::given(starts, &x.device());
+    attention_of_rows(x, q, k, v, cosines, sines, documents, shape, starts)
+}
+
+operation! {
+    /// Computes [`gated`] with the matrices apart.
+    fn gated_by(x: Tensor<2>, gate: Tensor<2>, up: Tensor<2>) -> Tensor<2> {
+        let ([x, gate, up], nodes) = B::parts([x, gate, up]);
+        let (y, vjp) = gated_forward::<B::Inner>(x, [gate, up].map(Weights::of));
+        B::record(nodes, y, vjp)
+    }
+}
+
+/// Computes `silu(x · Wgᵀ) · (x · Wuᵀ)`: `x [n, C]`, gate and up `[F, C]` → `[n, F]`.
+pub fn gated(x: Tensor<2>, [gate, up]: [Tensor<2>; 2]) -> Tensor<2> {
+    gated_by(x, gate, up)
 }

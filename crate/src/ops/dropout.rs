@@ -6,6 +6,7 @@ use burn::tensor::DType;
 
 use crate::gpu::launch::Launch;
 use crate::gpu::{Kernels, Words, groups_of_64};
+use crate::ops::operation::operation;
 use crate::ops::tape::Vjp;
 use crate::random::philox;
 
@@ -63,7 +64,7 @@ pub struct Mask {
 }
 
 /// Returns `x` with some values set to 0 and the others scaled, in any shape.
-pub fn dropout<B: Launch>(x: FloatTensor<B>, mask: Mask) -> FloatTensor<B> {
+pub(crate) fn masked<B: Launch>(x: FloatTensor<B>, mask: Mask) -> FloatTensor<B> {
     let n = x.shape().num_elements();
     let Mask { probability, key: [key_low, key_high], dropout_step: DropoutStep { step, micro_batch } } = mask;
     let params = Params {
@@ -90,6 +91,14 @@ pub struct Dropout {
 
 impl<B: Launch> Vjp<B, 1> for Dropout {
     fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
-        [Some(dropout::<B>(dy, self.mask))]
+        [Some(masked::<B>(dy, self.mask))]
+    }
+}
+
+operation! {
+    /// Returns `x [n, C]` with some values set to 0 and the others divided by 1 − p, as `mask` says.
+    pub fn dropout(x: Tensor<2>; mask: Mask) -> Tensor<2> {
+        let ([x], nodes) = B::parts([x]);
+        B::record(nodes, masked::<B::Inner>(x, mask), Dropout { mask })
     }
 }

@@ -7,6 +7,8 @@ use burn::tensor::DType;
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernel, Kernels, Words, groups_of_64};
 use crate::ops::column_sum::column_sum;
+use crate::ops::operation::operation;
+use crate::ops::residual;
 use crate::ops::tape::Vjp;
 
 /// The kernels of this file.
@@ -131,31 +133,69 @@ fn fresh<B: Launch, const R: usize>(
 }
 
 /// Computes `silu(gate) up`, both of any one shape.
-pub fn swiglu<B: Launch>(gate: FloatTensor<B>, up: FloatTensor<B>) -> FloatTensor<B> {
+pub(crate) fn silu_times<B: Launch>(gate: FloatTensor<B>, up: FloatTensor<B>) -> FloatTensor<B> {
     let wide = gate.shape().num_elements().is_multiple_of(4);
     let (kernel, per_thread) = if wide { (&SWIGLU_FORWARD_WIDE, 4) } else { (&SWIGLU_FORWARD, 1) };
     fresh::<B, 2>(kernel, [gate, up], per_thread)
 }
 
-/// Computes GELU in its tanh form, for x of any shape.
-pub fn gelu<B: Launch>(x: FloatTensor<B>) -> FloatTensor<B> {
-    fresh::<B, 1>(&GELU_FORWARD, [x], 1)
+/// Computes `x [n, C] + b [C]`, in place of x if it is uniquely owned.
+pub(crate) fn add_bias<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
+    let (n, width) = rows_columns(&x.shape());
+    let params = BiasParams { n: n as u32, width: width as u32 };
+    let [x] = B::launch(&BIAS_ADD, [b], [x], &params, groups_of_64(n * width));
+    x
 }
 
 /// Computes `x [n, C] + b [C]`, in place of x if it is uniquely owned, and the GELU of the sum `[n, C]`.
-pub fn gelu_bias<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> [FloatTensor<B>; 2] {
+fn gelu_of_sum<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> [FloatTensor<B>; 2] {
     let (n, width) = rows_columns(&x.shape());
     let y = B::empty(&x, x.shape(), DType::F32);
     let params = BiasParams { n: n as u32, width: width as u32 };
     B::launch(&GELU_BIAS_FORWARD, [b], [x, y], &params, groups_of_64(n * width))
 }
 
-/// Computes `x [n, C] + b [C]`, in place of x if it is uniquely owned.
-pub fn bias_add<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
-    let (n, width) = rows_columns(&x.shape());
-    let params = BiasParams { n: n as u32, width: width as u32 };
-    let [x] = B::launch(&BIAS_ADD, [b], [x], &params, groups_of_64(n * width));
-    x
+operation! {
+    /// Computes `silu(gate) · up`, both `[n, C]`. Their gradients are computed in place of them if they are uniquely owned.
+    pub fn swiglu(gate: Tensor<2>, up: Tensor<2>) -> Tensor<2> {
+        let ([gate, up], nodes) = B::parts([gate, up]);
+        let y = silu_times::<B::Inner>(gate.clone(), up.clone());
+        B::record(nodes, y, Swiglu { gate, up })
+    }
+}
+
+operation! {
+    /// Computes GELU in its tanh form, `[n, C]`, finite for every finite input. The gradient is computed in place of x if it is uniquely owned.
+    pub fn gelu(x: Tensor<2>) -> Tensor<2> {
+        let ([x], nodes) = B::parts([x]);
+        let y = fresh::<B::Inner, 1>(&GELU_FORWARD, [x.clone()], 1);
+        B::record(nodes, y, Gelu { x })
+    }
+}
+
+operation! {
+    /// Computes [`gelu`] of `x + b`, `x [n, C]`, `b [C]`, with the sum in place of x if it is uniquely owned.
+    pub fn gelu_bias(x: Tensor<2>, b: Tensor<1>) -> Tensor<2> {
+        let ([x, b], nodes) = B::parts([x, b]);
+        let [x, y] = gelu_of_sum::<B::Inner>(x, b);
+        B::record(nodes, y, GeluBias { x })
+    }
+}
+
+operation! {
+    /// Computes `x [n, C] + b [C]`, in place of x if it is uniquely owned.
+    pub fn bias_add(x: Tensor<2>, b: Tensor<1>) -> Tensor<2> {
+        let ([x, b], nodes) = B::parts([x, b]);
+        B::record(nodes, add_bias::<B::Inner>(x, b), Bias)
+    }
+}
+
+operation! {
+    /// Computes `x + y`, both `[n, C]`, in place of one of them if it is uniquely owned.
+    pub fn residual_add(x: Tensor<2>, y: Tensor<2>) -> Tensor<2> {
+        let ([x, y], nodes) = B::parts([x, y]);
+        B::record(nodes, residual::residual_add::<B::Inner>(x, y), Residual)
+    }
 }
 
 /// The backward pass of SwiGLU, in place of the inputs if they are uniquely owned.

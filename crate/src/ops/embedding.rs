@@ -6,6 +6,7 @@ use burn::tensor::{DType, FloatDType, IntDType};
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, StoredMatrix, Words, groups_of_64};
+use crate::ops::operation::operation;
 use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
 
@@ -137,5 +138,33 @@ impl<B: Launch> Vjp<B, 1> for Embedding<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
         let zeros = B::float_zeros(self.shape.into(), &dy.device(), FloatDType::F32);
         [Some(backward::<B>(zeros, self.ids, dy))]
+    }
+}
+
+operation! {
+    /// Looks up the rows of `w [V, C]` (f32 or packed bf16) at `ids [n]` → `[n, C]`, f32. An id outside the table gives zeros. The gradient of the
+    /// table is dense.
+    pub fn embedding(w: Tensor<2>;; ids: Tensor<1, Int>) -> Tensor<2> {
+        let ([w], nodes) = B::parts([w]);
+        let (w, ids) = (Weights::of(w), B::Inner::ids(B::integers(ids)));
+        let shape = [w.form.rows, w.form.columns];
+        let y = forward::<B::Inner>(w, ids.clone());
+        B::record(nodes, y, Embedding { ids, shape })
+    }
+}
+
+operation! {
+    /// Looks up rows of a packed table.
+    pub(super) fn embedding_of_words(words: Tensor<1>; form: StoredMatrix; ids: Tensor<1, Int>) -> Tensor<2> {
+        let w = Weights { words: B::constant(words), form };
+        B::untracked(forward::<B::Inner>(w, B::Inner::ids(B::integers(ids))))
+    }
+}
+
+operation! {
+    /// Computes the gradient of [`embedding()`]'s table from that of its output: adds each row of `dy [n, C]` to the row of its id in `sum [V, C]`. It is
+    /// computed in place if the sum is uniquely owned, so that the gradient of a tied table never exists twice. Not differentiable.
+    pub fn embedding_backward(sum: Tensor<2>, dy: Tensor<2>;; ids: Tensor<1, Int>) -> Tensor<2> {
+        B::untracked(backward::<B::Inner>(B::constant(sum), B::Inner::ids(B::integers(ids)), B::constant(dy)))
     }
 }

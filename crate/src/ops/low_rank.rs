@@ -10,9 +10,10 @@ use burn::tensor::{DType, Scalar};
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, StorageType, StoredMatrix, Words};
-use crate::ops::dropout::{Mask, dropout};
+use crate::ops::dropout::{Mask, masked};
 use crate::ops::linear::work::{input_work_bytes, weight_work_bytes};
 use crate::ops::linear::{self, SLICE};
+use crate::ops::operation::operation;
 use crate::ops::residual::residual_add;
 use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
@@ -254,7 +255,7 @@ fn by_parts<B: Launch>(
     let up = linear::Linear { x: scaled::<B>(z, scale), w: Weights::of(b) };
     let [dz, db] = Vjp::<B, 2>::backward(up, dy.clone(), [true, needs[2]]);
     let dz = scaled::<B>(dz.expect("it was asked for"), scale);
-    let x = if let Some(mask) = mask { dropout::<B>(x, mask) } else { x };
+    let x = if let Some(mask) = mask { masked::<B>(x, mask) } else { x };
     let down = linear::Linear { x, w: Weights::of(a) };
     if !needs[0] {
         let [_, da] = Vjp::<B, 2>::backward(down, dz, [false, needs[1]]);
@@ -265,8 +266,8 @@ fn by_parts<B: Launch>(
     let [dx, da] = match mask {
         None => Vjp::<B, 2>::backward_onto(down, dx, dz, [true, needs[1]]),
         Some(mask) => {
-            let [masked, da] = Vjp::<B, 2>::backward(down, dz, [true, needs[1]]);
-            [masked.map(|masked| residual_add::<B>(dx, dropout::<B>(masked, mask))), da]
+            let [dropped, da] = Vjp::<B, 2>::backward(down, dz, [true, needs[1]]);
+            [dropped.map(|dropped| residual_add::<B>(dx, masked::<B>(dropped, mask))), da]
         }
     };
     [dx, da, db]
@@ -279,5 +280,16 @@ impl<B: Launch> Vjp<B, 3> for LowRank<FloatTensor<B>> {
 
     fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
         if self.fused::<B>() { by_tiles::<B>(self, dy, needs, Some(sum)) } else { by_parts::<B>(self, dy, needs, Some(sum)) }
+    }
+}
+
+operation! {
+    /// Computes `x [n, k] · Wᵀ + s·z·Bᵀ → [n, m]` by the words of a constant matrix W, which `adapted` describes, and the factors `a [r, k]`, `b [m, r]`
+    /// of an adapter (f32 or packed bf16). `z [n, r]` is `d(x)·Aᵀ` with the dropout d of `adapted`, computed before and not recorded: the gradients
+    /// of x and A, which pass through it, are computed here.
+    pub fn low_rank(x: Tensor<2>, words: Tensor<1>, z: Tensor<2>, a: Tensor<2>, b: Tensor<2>; adapted: Adapted) -> Tensor<2> {
+        let ([x, a, b], nodes) = B::parts([x, a, b]);
+        let vjp = LowRank { x, words: B::constant(words), z: B::constant(z), a, b, adapted };
+        B::record(nodes, forward::<B::Inner>(&vjp), vjp)
     }
 }

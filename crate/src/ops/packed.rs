@@ -1,12 +1,12 @@
 //! Matrices that stay on the device as their file stores them, and the operations on them. They are constants without a gradient and without
 //! an unpacked copy: products and lookups read the blocks. Each result has the bits of the unpacked operation on the decoded weights.
 
-use burn::backend::Dispatch;
 use burn::tensor::kind::Autodiff;
 use burn::tensor::{Device, Int, Tensor};
 
-use super::backend::ModelOps;
-use super::loss::head::HeadPlan;
+use super::embedding::embedding_of_words;
+use super::linear::{conv1d_of_words, linear_of_words};
+use super::loss::head::{HeadPlan, evaluation_of_words, planned_loss_of_words};
 use crate::error::Result;
 use crate::gpu::{PackedUpload, StoredMatrix};
 use crate::interrupt::Interrupt;
@@ -83,19 +83,18 @@ impl PackedMatrix {
 /// Computes `x [n, k] · w [m, k]ᵀ → [n, m]`.
 pub fn packed_linear(x: Tensor<2>, w: &PackedMatrix) -> Tensor<2> {
     let words = w.beside(&x);
-    Tensor::from_dispatch(Dispatch::packed_linear(x.into_dispatch(), words.into_dispatch(), w.form))
+    linear_of_words(x, words, w.form)
 }
 
 /// Computes `x [n, k] · w [k, m] → [n, m]`, the layout of GPT-2's Conv1D.
 pub fn packed_conv1d(x: Tensor<2>, w: &PackedMatrix) -> Tensor<2> {
     let words = w.beside(&x);
-    Tensor::from_dispatch(Dispatch::packed_conv1d(x.into_dispatch(), words.into_dispatch(), w.form))
+    conv1d_of_words(x, words, w.form)
 }
 
 /// Looks up the rows of `w [V, C]` at `ids [n]` → `[n, C]`, f32; an id outside the table gives zeros.
 pub fn packed_embedding(w: &PackedMatrix, ids: Tensor<1, Int>) -> Tensor<2> {
-    let words = w.beside(&ids);
-    Tensor::from_dispatch(Dispatch::packed_embedding(words.into_dispatch(), ids.into_dispatch(), w.form))
+    embedding_of_words(w.beside(&ids), w.form, ids)
 }
 
 /// Computes `Σ loss` in nats, `[1]`, of the rows of `x [n, C]` under the head `w [V, C]` with targets `[n]`, as [`head_loss`](super::head_loss).
@@ -103,13 +102,11 @@ pub fn packed_embedding(w: &PackedMatrix, ids: Tensor<1, Int>) -> Tensor<2> {
 pub fn packed_head_loss(x: Tensor<2>, w: &PackedMatrix, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
     let plan = HeadPlan { rows: rows.max(1), needs: [x.is_tracked(), false] };
     let words = w.beside(&x);
-    let (x, words, targets) = (x.into_dispatch(), words.into_dispatch(), targets.into_dispatch());
-    Tensor::from_dispatch(Dispatch::packed_head_loss(x, words, targets, w.form, plan))
+    planned_loss_of_words(x, words, w.form, plan, targets)
 }
 
 /// Evaluates `x [n, C]` under the packed head `w [V, C]` with targets `[n]`, as [`head_evaluation`](super::head_evaluation) → `[2]`.
 pub(crate) fn packed_head_evaluation(x: Tensor<2>, w: &PackedMatrix, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
     let words = w.beside(&x);
-    let (x, words, targets) = (x.into_dispatch(), words.into_dispatch(), targets.into_dispatch());
-    Tensor::from_dispatch(Dispatch::head_evaluation(x, words, targets, w.form, rows.max(1)))
+    evaluation_of_words(x, words, w.form, rows, targets)
 }

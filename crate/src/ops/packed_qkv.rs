@@ -2,12 +2,13 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::DType;
+use burn::tensor::{DType, Int, Tensor};
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
 use crate::ops::attention::{self, Attention, AttentionShape};
 use crate::ops::column_sum::column_sum;
+use crate::ops::operation::operation;
 use crate::ops::tape::Vjp;
 
 /// The kernels of this file.
@@ -48,7 +49,7 @@ crate::kernel! {
 
 /// Computes attention from the rows of `x + b`, `x [B·T, 3 C]`, `b [3 C]`, whose thirds are queries, keys and values → `[B·T, C]`, and the inputs
 /// of the backward pass.
-pub fn attention<B: Launch>(
+fn forward<B: Launch>(
     x: FloatTensor<B>,
     b: FloatTensor<B>,
     starts: FloatTensor<B>,
@@ -64,7 +65,7 @@ pub fn attention<B: Launch>(
     (y, PackedQkv { attention })
 }
 
-/// The backward pass of [`attention()`].
+/// The backward pass of [`attention_of_packed_qkv`].
 #[derive(Debug, Clone)]
 pub struct PackedQkv<T> {
     attention: Attention<T>,
@@ -79,4 +80,20 @@ impl<B: Launch> Vjp<B, 2> for PackedQkv<FloatTensor<B>> {
         let db = needs[1].then(|| column_sum::<B>(dx.clone()));
         [needs[0].then_some(dx), db]
     }
+}
+
+operation! {
+    /// Computes [`attention_of_packed_qkv`]; `starts` is read only with documents.
+    fn attention_of_thirds(x: Tensor<2>, b: Tensor<1>; documents: bool, shape: AttentionShape; starts: Tensor<1, Int>) -> Tensor<2> {
+        let ([x, b], nodes) = B::parts([x, b]);
+        let (y, vjp) = forward::<B::Inner>(x, b, B::Inner::ids(B::integers(starts)), documents, shape);
+        B::record(nodes, y, vjp)
+    }
+}
+
+/// Computes [`attention()`](crate::ops::attention()) from the rows of `x + b`, `x [B·T, 3·C]`, `b [3·C]` → `[B·T, C]`. The thirds of a row are queries,
+/// keys and values, of equally many heads.
+pub fn attention_of_packed_qkv(x: Tensor<2>, b: Tensor<1>, starts: Option<Tensor<1, Int>>, shape: AttentionShape) -> Tensor<2> {
+    let (documents, starts) = attention::given(starts, &x.device());
+    attention_of_thirds(x, b, documents, shape, starts)
 }

@@ -6,6 +6,7 @@ use burn::tensor::{DType, FloatDType, Shape};
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
+use crate::ops::operation::operation;
 use crate::ops::tape::JointVjp;
 
 /// The kernels of this file.
@@ -109,7 +110,12 @@ pub struct Positions {
 
 /// Rotates `q [rows, heads · H]` and `k [rows, kv_heads · H]` by the tables `[positions, H / 2]`, or back with the sign −1. Each is changed in place
 /// if it is uniquely owned.
-pub fn rope<B: Launch>(of: [FloatTensor<B>; 2], tables: [FloatTensor<B>; 2], positions: Positions, sign: f32) -> [FloatTensor<B>; 2] {
+pub(crate) fn rotated<B: Launch>(
+    of: [FloatTensor<B>; 2],
+    tables: [FloatTensor<B>; 2],
+    positions: Positions,
+    sign: f32,
+) -> [FloatTensor<B>; 2] {
     let half = rows_columns(&tables[0].shape()).1.max(1);
     let [(pairs, heads), (kv_pairs, kv_heads)] =
         of.each_ref().map(|x| (x.shape().num_elements() / 2, (rows_columns(&x.shape()).1 / 2 / half).max(1)));
@@ -171,6 +177,21 @@ impl<B: Launch> JointVjp<B, 2, 2> for Rope<FloatTensor<B>> {
         let or_zeros = |grad: Option<_>, shape: Shape| grad.unwrap_or_else(|| B::float_zeros(shape, &tables[0].device(), FloatDType::F32));
         let [q, k] = shapes;
         let grads = [or_zeros(dq, q), or_zeros(dk, k)];
-        rope::<B>(grads, tables, positions, -1.0).map(Some)
+        rotated::<B>(grads, tables, positions, -1.0).map(Some)
+    }
+}
+
+operation! {
+    /// Applies the rotary embedding to `q [B·T, heads·H]` and `k [B·T, kv_heads·H]`, in half-split pairing, by tables `[positions, H/2]` that need no
+    /// gradient. Each is changed in place if it is uniquely owned.
+    pub fn rope(
+        q: Tensor<2>, k: Tensor<2>, cosines: Tensor<2>, sines: Tensor<2>; positions: Positions
+    ) -> (Tensor<2>, Tensor<2>) {
+        let (of, nodes) = B::parts([q, k]);
+        let tables = [B::constant(cosines), B::constant(sines)];
+        let shapes = of.each_ref().map(|x| x.shape());
+        let turned = rotated::<B::Inner>(of, tables.clone(), positions, 1.0);
+        let [q, k] = B::record_joint(nodes, turned, Rope { tables, positions, shapes });
+        (q, k)
     }
 }

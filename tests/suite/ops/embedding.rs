@@ -70,11 +70,11 @@ fn embedding_backward_writes_over_the_sum() {
     let dy = Tensor::<2>::from_data([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], &device);
     let sum = Tensor::<2>::from_data([[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]], &device);
     let place = Buffer::from(sum.clone()).place();
-    let added = ops::embedding_backward(sum, ids.clone(), dy.clone());
+    let added = ops::embedding_backward(sum, dy.clone(), ids.clone());
     assert_eq!(Buffer::from(added.clone()).place(), place, "a sum that nobody else holds is not copied");
     let values = |tensor: Tensor<2>| tabtune_tests::block_on(gpu::read_data(tensor)).unwrap().try_to_vec::<f32>().unwrap();
     assert_eq!(values(added.clone()), [13.0, 24.0, 30.0, 40.0, 56.0, 68.0]);
-    let again = ops::embedding_backward(added.clone(), ids, dy);
+    let again = ops::embedding_backward(added.clone(), dy, ids);
     assert_eq!(values(again), [16.0, 28.0, 30.0, 40.0, 62.0, 76.0]);
     assert_eq!(values(added), [13.0, 24.0, 30.0, 40.0, 56.0, 68.0], "one that somebody holds is left alone");
 }

@@ -92,7 +92,7 @@ fn low_rank_matches_its_formula() {
                 let x = i[0].clone() * 2.0;
                 let z = ops::linear(x.clone().inner(), i[1].clone().inner());
                 let words = Tensor::from_inner(base(&x.device().inner()));
-                let y = ops::low_rank(x.clone(), words, Tensor::from_inner(z), [i[1].clone(), i[2].clone()], adapted);
+                let y = ops::low_rank(x.clone(), words, Tensor::from_inner(z), i[1].clone(), i[2].clone(), adapted);
                 ops::residual_add(y, ops::linear(x, i[3].clone()))
             };
             compare_within(4.0 * gradients::BOUND, "low_rank", &[[n, k], [r, k], [m, r], [m, k]], &ours, &|i| {

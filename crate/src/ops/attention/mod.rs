@@ -7,10 +7,11 @@ mod twins;
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::DType;
+use burn::tensor::{DType, Device, Int, Tensor};
 
 use crate::gpu::groups_of_64;
 use crate::gpu::launch::Launch;
+use crate::ops::operation::operation;
 use crate::ops::tape::Vjp;
 use kernels::{TILE, TILE_WIDTH};
 use params::{BlockParams, HeadSumParams, PadParams, Params};
@@ -225,4 +226,26 @@ impl<B: Launch> Vjp<B, 3> for Attention<FloatTensor<B>> {
         let [dk, dv] = if B::software(&dq) { [dk, dv] } else { shape.shared::<B>([dk, dv]) };
         [dq, dk, dv].map(|x| Some(resized::<B>(x, to, from)))
     }
+}
+
+operation! {
+    /// Computes [`attention()`]; `starts` is read only with documents.
+    fn causal(q: Tensor<2>, k: Tensor<2>, v: Tensor<2>; documents: bool, shape: AttentionShape; starts: Tensor<1, Int>) -> Tensor<2> {
+        let ([q, k, v], nodes) = B::parts([q, k, v]);
+        let (y, vjp) = forward::<B::Inner>(q, k, v, B::Inner::ids(B::integers(starts)), documents, shape);
+        B::record(nodes, y, vjp)
+    }
+}
+
+/// Returns whether there are starts, and a tensor that can be bound: without documents it is not read.
+pub(super) fn given(starts: Option<Tensor<1, Int>>, device: &Device) -> (bool, Tensor<1, Int>) {
+    (starts.is_some(), starts.unwrap_or_else(|| Tensor::empty([1], (device, DType::I32))))
+}
+
+/// Computes causal attention: `q [B·T, heads·H]`, `k`, `v [B·(offset + T), kv_heads·H]` → `[B·T, heads·H]`. Query t sees the keys
+/// `start ..= offset + t` of its sequence; scores are divided by √H. `starts [B·T]` are key indices that grow with t and are at most `offset + t`;
+/// if `starts` is `None`, each is 0.
+pub fn attention(q: Tensor<2>, k: Tensor<2>, v: Tensor<2>, starts: Option<Tensor<1, Int>>, shape: AttentionShape) -> Tensor<2> {
+    let (documents, starts) = given(starts, &q.device());
+    causal(q, k, v, documents, shape, starts)
 }

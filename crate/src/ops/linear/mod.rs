@@ -8,6 +8,7 @@
 mod blocks;
 pub mod joint;
 pub mod kernels;
+mod operations;
 pub mod params;
 mod tiles;
 mod twins;
@@ -25,6 +26,8 @@ use crate::ops::residual::residual_add;
 use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
 use blocks::{blocked, blocked_input, blocked_weight};
+pub use operations::{conv1d, linear};
+pub(super) use operations::{conv1d_of_words, linear_of_words};
 use params::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, ForwardParams, ForwardTileParams, InputParams};
 pub(super) use tiles::{by_tiles, tiled, tiling};
 

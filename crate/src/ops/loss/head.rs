@@ -5,11 +5,13 @@ use std::ops::Range;
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::{FloatTensor, IntTensor};
-use burn::tensor::Slice;
+use burn::tensor::{Int, Slice, Tensor};
 
+use crate::gpu::StoredMatrix;
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::ops::linear::{self, Linear};
 use crate::ops::loss::cross_entropy;
+use crate::ops::operation::operation;
 use crate::ops::scale::scale;
 use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
@@ -92,7 +94,7 @@ pub fn forward<B: Launch>(
 pub fn evaluation<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, targets: IntTensor<B>, rows: usize) -> FloatTensor<B> {
     let (n, vocab) = (rows_columns(&x.shape()).0, w.form.rows);
     let (mut losses, mut hits) = (Vec::new(), Vec::new());
-    let rows = HeadPlan { rows, needs: [false; 2] }.rows_of_a_run(n);
+    let rows = HeadPlan { rows: rows.max(1), needs: [false; 2] }.rows_of_a_run(n);
     for start in (0..n).step_by(rows) {
         let (part, ids) = part::<B>(&x, &targets, start..n.min(start + rows));
         let logits = linear::padded::<B>(part, w.clone());
@@ -127,4 +129,49 @@ impl<B: Launch> Vjp<B, 2> for HeadLoss<FloatTensor<B>> {
     fn backward(self, g: FloatTensor<B>, _needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
         [self.dx, self.dw].map(|part| part.map(|part| scale::<B>(part, g.clone())))
     }
+}
+
+operation! {
+    /// Computes `Σ loss` of the rows of x under the head w.
+    fn planned_loss(x: Tensor<2>, w: Tensor<2>; plan: HeadPlan; targets: Tensor<1, Int>) -> Tensor<1> {
+        let ([x, w], nodes) = B::parts([x, w]);
+        let (loss, vjp) = forward::<B::Inner>(x, Weights::of(w), B::integers(targets), plan);
+        B::record(nodes, loss, vjp)
+    }
+}
+
+operation! {
+    /// Computes `Σ loss` of the rows of x under a packed head, which is a constant.
+    pub(crate) fn planned_loss_of_words(
+        x: Tensor<2>, words: Tensor<1>; form: StoredMatrix, plan: HeadPlan; targets: Tensor<1, Int>
+    ) -> Tensor<1> {
+        let ([x, words], nodes) = B::parts([x, words]);
+        let (loss, vjp) = forward::<B::Inner>(x, Weights { words, form }, B::integers(targets), plan);
+        B::record(nodes, loss, vjp)
+    }
+}
+
+operation! {
+    /// Computes `[Σ loss in nats, number of targets that are the arg max of their logits, the lowest id of equal ones] → [2]`, from the arguments
+    /// of [`head_loss`]: `x [n, C]`, `w [V, C]`, targets `[n]`. Not differentiable.
+    pub(crate) fn head_evaluation(x: Tensor<2>, w: Tensor<2>; rows: usize; targets: Tensor<1, Int>) -> Tensor<1> {
+        B::untracked(evaluation::<B::Inner>(B::constant(x), Weights::of(B::constant(w)), B::integers(targets), rows))
+    }
+}
+
+operation! {
+    /// Computes [`head_evaluation`] under a packed head.
+    pub(crate) fn evaluation_of_words(
+        x: Tensor<2>, words: Tensor<1>; form: StoredMatrix, rows: usize; targets: Tensor<1, Int>
+    ) -> Tensor<1> {
+        let w = Weights { words: B::constant(words), form };
+        B::untracked(evaluation::<B::Inner>(B::constant(x), w, B::integers(targets), rows))
+    }
+}
+
+/// Computes `Σ loss` in nats, `[1]`, of the rows of `x [n, C]` under the head `w [V, C]` (f32 or packed bf16) with targets `[n]`. Targets that are
+/// not an id (IGNORE_INDEX) do not count. At most `rows` rows of the logits, and of their gradient, exist at once.
+pub fn head_loss(x: Tensor<2>, w: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+    let plan = HeadPlan { rows: rows.max(1), needs: [x.is_tracked(), w.is_tracked()] };
+    planned_loss(x, w, plan, targets)
 }

@@ -2,13 +2,14 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::DType;
+use burn::tensor::{DType, Tensor};
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
 use crate::ops::column_sum::{self, column_sum};
-use crate::ops::elementwise::bias_add;
+use crate::ops::elementwise::{BiasedResidual, Residual, add_bias};
 use crate::ops::norm::rms::{self, ForwardParams};
+use crate::ops::operation::operation;
 use crate::ops::residual::residual_add;
 use crate::ops::tape::Vjp;
 
@@ -143,7 +144,7 @@ pub(crate) fn add_forward<B: Launch>(
 ) -> [FloatTensor<B>; 3] {
     let (n, width) = rows_columns(&x.shape());
     if !by_groups::<B>(&x, width) {
-        let y = bias.into_iter().fold(y, bias_add::<B>);
+        let y = bias.into_iter().fold(y, add_bias::<B>);
         let sum = residual_add::<B>(x, y);
         let [y, stats] = forward::<B>(sum.clone(), w, b, eps);
         return [sum, y, stats];
@@ -221,4 +222,43 @@ impl<B: Launch> Vjp<B, 3> for LayerNorm<FloatTensor<B>> {
         let [dx, dw, db] = Vjp::<B, 3>::backward(self, dy, needs);
         [dx.map(|dx| residual_add::<B>(sum, dx)), dw, db]
     }
+}
+
+operation! {
+    /// Computes the LayerNorm of the rows of `x [n, C]` with `weight` and `bias [C]`.
+    pub fn layer_norm(x: Tensor<2>, weight: Tensor<1>, bias: Tensor<1>; eps: f64) -> Tensor<2> {
+        let ([x, w, b], nodes) = B::parts([x, weight, bias]);
+        let [y, stats] = forward::<B::Inner>(x.clone(), w.clone(), b, eps as f32);
+        B::record(nodes, y, LayerNorm { x, w, stats })
+    }
+}
+
+operation! {
+    /// Computes [`add_layer_norm`]; `bias` is read if there is one.
+    fn add_norm(x: Tensor<2>, y: Tensor<2>, bias: Tensor<1>, w: Tensor<1>, b: Tensor<1>; biased: bool, eps: f64) -> (Tensor<2>, Tensor<2>) {
+        let ([x, y, bias, w, b], [of_x, of_y, of_bias, of_w, of_b]) = B::parts([x, y, bias, w, b]);
+        let [sum, normed, stats] = add_forward::<B::Inner>(x, y, biased.then_some(bias), [w.clone(), b], eps as f32);
+        let stream = if biased {
+            B::record([of_x, of_y, of_bias], sum.clone(), BiasedResidual)
+        } else {
+            B::record([of_x, of_y], sum.clone(), Residual)
+        };
+        let normed = B::record([B::node(&stream), of_w, of_b], normed, LayerNorm { x: sum, w, stats });
+        (stream, normed)
+    }
+}
+
+/// Computes `x + (y + bias)`, `x` and `y [n, C]`, `bias [C]`, and its LayerNorm with `weight` and `b [C]`. The sum is computed in place of y if it is
+/// uniquely owned.
+pub fn add_layer_norm(
+    x: Tensor<2>,
+    y: Tensor<2>,
+    bias: Option<Tensor<1>>,
+    [weight, b]: [Tensor<1>; 2],
+    eps: f64,
+) -> (Tensor<2>, Tensor<2>) {
+    let biased = bias.is_some();
+    // A binding cannot be omitted: without a bias this one is not read.
+    let bias = bias.unwrap_or_else(|| Tensor::empty([4], &x.device()));
+    add_norm(x, y, bias, weight, b, biased, eps)
 }

@@ -7,6 +7,8 @@ use burn::tensor::DType;
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernel, KernelParams, Kernels, Words, groups_of_64};
 use crate::ops::column_sum::{self, column_sum};
+use crate::ops::elementwise::Residual;
+use crate::ops::operation::operation;
 use crate::ops::tape::Vjp;
 
 /// The kernels of this file.
@@ -195,5 +197,25 @@ impl<B: Launch> Vjp<B, 2> for RmsNorm<FloatTensor<B>> {
 
     fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
         backward::<B>(self, dy, needs, Some(sum))
+    }
+}
+
+operation! {
+    /// Computes the RMSNorm of the rows of `x [n, C]` with `weight [C]`. For norms of heads, `x` is `[n · heads, H]`.
+    pub fn rms_norm(x: Tensor<2>, weight: Tensor<1>; eps: f64) -> Tensor<2> {
+        let ([x, w], nodes) = B::parts([x, weight]);
+        let [y, scales] = forward::<B::Inner>(x.clone(), w.clone(), eps as f32);
+        B::record(nodes, y, RmsNorm { x, w, scales })
+    }
+}
+
+operation! {
+    /// Computes `x + y`, both `[n, C]`, and its RMSNorm with `weight [C]`. The sum is computed in place of y if it is uniquely owned.
+    pub fn add_rms_norm(x: Tensor<2>, y: Tensor<2>, weight: Tensor<1>; eps: f64) -> (Tensor<2>, Tensor<2>) {
+        let ([x, y, w], [of_x, of_y, of_w]) = B::parts([x, y, weight]);
+        let [sum, normed, scales] = add_forward::<B::Inner>(x, y, w.clone(), eps as f32);
+        let stream = B::record([of_x, of_y], sum.clone(), Residual);
+        let normed = B::record([B::node(&stream), of_w], normed, RmsNorm { x: sum, w, scales });
+        (stream, normed)
     }
 }
