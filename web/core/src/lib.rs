@@ -6,6 +6,7 @@
 mod data;
 mod device;
 mod error;
+mod estimate;
 mod exports;
 mod extract;
 mod inspect;

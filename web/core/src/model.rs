@@ -20,7 +20,6 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
 use crate::data::JsData;
-use crate::device::software;
 use crate::error::{JsResult, thrown};
 use crate::exports::{Details, written};
 use crate::inspect::request;
@@ -161,11 +160,9 @@ impl ModelHandle {
                 let mut info = ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), &format, |name| bundle.dtype(name));
                 let notice =
                     |warning: &Warning| Notice { code: warning.code, subject: Some(warning.subject.clone()), message: warning.message() };
-                let adapter = attached_settings(bundle)
-                    .ok()
-                    .flatten()
-                    .and_then(|settings| AdapterInfo::new(&settings, &self.config, Precision::F32).ok());
-                (info.warnings, info.adapter) = (bundle.warnings.iter().map(notice).collect(), adapter);
+                info.warnings = bundle.warnings.iter().map(notice).collect();
+                let settings = attached_settings(bundle).ok().flatten();
+                info.adapter = settings.and_then(|settings| AdapterInfo::new(&settings, &self.config, Precision::F32).ok());
                 info
             }
             Weights::Fresh => ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), "scratch", |_| None),
@@ -181,7 +178,7 @@ impl ModelHandle {
         self.assets.need_tokenizer()
     }
 
-    /// Returns the shape of the model.
+    /// The configuration: sizes, family, and the longest context.
     pub(crate) fn shape(&self) -> &ModelConfig {
         &self.config
     }
@@ -228,34 +225,4 @@ impl ModelHandle {
         };
         Ok((model, Rc::clone(&self.assets)))
     }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Estimate {
-    need_bytes: u64,
-    parts: Parts,
-}
-
-#[derive(Serialize)]
-struct Parts {
-    /// Trained weights of the model; 0 if an adapter is trained.
-    weights: u64,
-    /// Trained factors and modules of an adapter; 0 without one.
-    adapter: u64,
-    base: u64,
-    grads: u64,
-    optimizer: u64,
-    activations: u64,
-}
-
-/// Estimates the bytes that training `model` with these settings takes on the device.
-#[wasm_bindgen]
-pub fn estimate(model: &ModelHandle, config_json: &str) -> JsResult<JsValue> {
-    let train = train_config(config_json, model.files()).map_err(thrown)?;
-    let plan = tabtune::train::memory_plan(&model.config, &train, model.files(), software()).map_err(thrown)?;
-    let beside = train.adapter.is_some();
-    let (base, weights, adapter) = if beside { (plan.base, 0, plan.weights - plan.base) } else { (0, plan.weights, 0) };
-    let parts = Parts { weights, adapter, base, grads: plan.gradients, optimizer: plan.optimizer, activations: plan.activations };
-    plain(&Estimate { need_bytes: plan.total(), parts })
 }
