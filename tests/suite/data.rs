@@ -147,7 +147,7 @@ fn order_is_fixed_by_the_specification() {
 const ORDER_SEED_42: [i32; 6] = [155, 171, 91, 139, 75, 123];
 
 #[test]
-fn restored_loader_goes_on_bit_for_bit() {
+fn restored_loader_continues_bit_for_bit() {
     let data = stream(777, 0.0);
     for stop in [0, 1, 5, 13, 60] {
         let mut straight = Loader::new(&data, 3, 20, 9).unwrap();
@@ -268,7 +268,7 @@ fn examples_are_cut_filled_and_left_out_when_nothing_is_learned() {
 }
 
 #[test]
-fn document_mask_starts_anew_after_each_end() {
+fn document_mask_starts_again_after_each_end() {
     let mut data = Dataset::from_tokens(vec![5, 9, 5, 5, 8, 9, 9, 5, 5, 5, 9], 0.0).unwrap();
     let batch = |data: &Dataset| in_order(data, 2, 5, 0).unwrap().next(data).unwrap();
     assert_eq!(batch(&data).document_starts, None, "unless asked for, a token sees all that is before it");

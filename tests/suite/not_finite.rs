@@ -72,7 +72,7 @@ fn steep(device: &Device) -> Model {
 }
 
 #[test]
-fn skipped_batches_are_passed_over_and_training_goes_on_with_the_next() {
+fn batches_are_skipped_and_training_continues_with_the_next() {
     for device in [Some(cpu()), gpu()].into_iter().flatten() {
         let mut trainer = Trainer::new(poisoned(&device), dataset(), config(json!({}))).unwrap();
         let mut losses: Vec<f64> = (0..2).map(|_| block_on(trainer.step()).unwrap().loss).collect();

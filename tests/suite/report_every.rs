@@ -127,7 +127,7 @@ pub fn states(device: &Device, steps: u64) -> Vec<State> {
 }
 
 #[test]
-fn loss_that_is_not_finite_changes_nothing_wherever_it_stands() {
+fn loss_that_is_not_finite_changes_nothing_wherever_it_is() {
     for device in devices() {
         let before = states(&device, STEPS);
         for rare in 1..=STEPS {
@@ -158,7 +158,7 @@ fn loss_that_is_not_finite_changes_nothing_wherever_it_stands() {
 
 /// A sequence of one token that is not a counted target: the loss is finite although the token is NaN, but a gradient is not.
 #[test]
-fn gradient_that_is_not_finite_is_named_wherever_it_stands() {
+fn gradient_that_is_not_finite_is_named_wherever_it_is() {
     let batch = |step: u64, rare: bool| {
         let mut inputs: Vec<i32> = (0..12).map(|i| (i * i + 5 * i32::try_from(step).unwrap()) % 12).collect();
         let mut targets: Vec<i32> = inputs.iter().map(|id| (id + 1) % 12).collect();

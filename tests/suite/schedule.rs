@@ -291,7 +291,7 @@ proptest! {
 }
 
 #[test]
-fn a_start_that_is_stated_twice_is_told() {
+fn a_start_that_is_stated_twice_is_reported() {
     let told = |keys: Value| {
         let config = TrainConfig { steps: 100, schedule: schedule(keys), ..TrainConfig::default() };
         misfits(&config, resolve_start(&config.schedule, None, 0))

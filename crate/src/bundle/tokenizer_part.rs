@@ -3,18 +3,16 @@
 use serde_json::Value;
 
 use super::files::WITHOUT_TOKENIZER;
-use super::tokenizer_files::{Documents, GENERATION, not_carried};
+use super::tokenizer_files::{GENERATION, not_carried};
 use crate::error::{Error, Refusal, Warning, word};
 use crate::formats::not_json;
 use crate::tokenizer::{Tokenizer, listed_briefly};
 
-/// A tokenizer with the documents that it does not hold itself, for a model of `rows` rows.
+/// A tokenizer for a model of `rows` rows, with the document that states how to generate.
 pub(super) struct TokenizerPart {
     pub(super) tokenizer: Option<Tokenizer>,
     /// Reason why there is none.
     pub(super) refused: Option<Error>,
-    /// Other documents by name, byte for byte.
-    pub(super) documents: Documents,
     /// `generation_config.json` byte for byte, if present.
     pub(super) generation_config_json: Option<Vec<u8>>,
     rows: usize,
@@ -30,7 +28,7 @@ impl TokenizerPart {
         rows: usize,
         warnings: &mut Vec<Warning>,
     ) -> Self {
-        let mut part = Self { tokenizer, refused, documents: Vec::new(), generation_config_json: None, rows };
+        let mut part = Self { tokenizer, refused, generation_config_json: None, rows };
         let Some(tokenizer) = part.tokenizer.as_mut() else { return part };
         let found = tokenizer.vocab_size();
         let beyond = if found > rows { tokenizer.limit(rows) } else { Some(Vec::new()) };

@@ -160,7 +160,7 @@ fn marked(generated: Vec<Range<usize>>, answers: &[usize], learned: &[usize]) ->
     }
     if generated.len() != answers.len() {
         let found = format!(
-            "a chat template that marks {} answers of {}, so that the learned ones cannot be told apart",
+            "a chat template that marks {} answers of {}, so that the learned ones cannot be distinguished",
             generated.len(),
             answers.len()
         );

@@ -86,7 +86,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
             json!({ "storage": types, "secs": stored, "f32_secs": wide, "ratio": ratio, "equal": equal, "adapter": device.info().adapter });
         output.line(&line, || {
             format!(
-                "{types}: step {stored:.3} s, beside f32 {wide:.3} s, ratio {ratio:.2}, {}",
+                "{types}: step {stored:.3} s, with f32 {wide:.3} s, ratio {ratio:.2}, {}",
                 if equal { "equal losses" } else { "OTHER LOSSES" }
             )
         })?;

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shorter_factors_are_told() {
+    fn shorter_factors_are_reported() {
         let (a, b) = (matrix(1), matrix(2));
         let product = |kept: u32| {
             let cut = |values: &[f32]| values.iter().map(|value| f32::from_bits(value.to_bits() & kept)).collect::<Vec<_>>();

@@ -52,7 +52,7 @@ fn told(files: &Files, adapter: &Files) -> [Vec<&'static str>; 2] {
 }
 
 #[test]
-fn an_adapter_states_the_digest_of_its_base_and_another_base_is_told() {
+fn an_adapter_states_the_digest_of_its_base_and_another_base_is_reported() {
     let files = folder(&shape(), ExportDtype::F32);
     let adapter = trained(&files);
     assert_eq!(stated(&adapter), Some(digest_of(&opened(&files)).to_string()));
@@ -85,7 +85,7 @@ fn other_values() -> Files {
 /// Tensors stored next to a base are not part of it: a run that continues from an adapter states the digest of the same base, whether or not it
 /// has a norm of its own.
 #[test]
-fn an_adapter_that_goes_on_states_the_base_and_not_itself() {
+fn an_adapter_that_continues_states_the_base_and_not_itself() {
     for files in [folder(&shape(), ExportDtype::F32), base(&shape(), "q8_0")] {
         let adapter = trained(&files);
         let bundle = beside(&files, &adapter, true);

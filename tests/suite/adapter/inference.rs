@@ -149,7 +149,7 @@ fn samples_of_an_adapter_in_training_are_those_of_its_files() {
 }
 
 #[test]
-fn adapter_beside_a_model_says_what_it_is() {
+fn adapter_next_to_a_model_says_what_it_is() {
     let files = base(&shape(), "q8_0");
     assert_eq!(AttachedAdapter::of(&opened(&files)).unwrap(), None);
     let adapter = peft(&run(&files, "norm", &cpu()), &files);

@@ -43,7 +43,7 @@ fn run(types: &str, storage: &str, (rank, seq_len, precision): Size, device: &De
 /// Covers products as separate operations and, for GPUs, with the low-rank part inside. The full form has separate operations for every type on
 /// every device.
 #[test]
-fn adapter_beside_a_packed_base_has_the_bits_of_the_decoded_one() {
+fn adapter_of_a_packed_base_has_the_bits_of_the_decoded_one() {
     let few = if in_full() { &TYPES[..] } else { &["q5_0", "q4_k_m"] };
     let by_parts = devices().into_iter().map(|device| (device, (3, 9, "f32"), few));
     let fused =
@@ -120,7 +120,7 @@ fn run_gpt2(width: usize, types: &str, storage: &str, device: &Device) -> (Train
 
 /// The kernels of a product with a matrix [in, out] differ from those of its transpose: for one row `linear_row` has another order of sums.
 #[test]
-fn adapter_beside_a_packed_gpt2_has_the_bits_of_the_decoded_one() {
+fn adapter_of_a_packed_gpt2_has_the_bits_of_the_decoded_one() {
     for device in devices() {
         // Rows of whole blocks, and widths that are not multiples of 32.
         for (width, types) in [(32, "q8_0"), (32, "q5_0"), (256, "q4_k_m"), (36, "f16"), (20, "f16")] {
@@ -148,7 +148,7 @@ fn adapter_runs_tell_what_is_worth_knowing() {
 }
 
 #[test]
-fn adapter_beside_a_base_counts_what_the_device_holds() {
+fn adapter_next_to_a_base_counts_what_the_device_holds() {
     let bundle = opened(&base(&shape(), "q8_0"));
     let config = settings(json!({ "target_modules": "all-linear" }), Value::Null);
     let model = adapted(&bundle, &config, &cpu());

@@ -52,7 +52,7 @@ pub(super) fn run_settings(precision: &str) -> TrainConfig {
 }
 
 #[test]
-fn adapter_resumes_bitwise_beside_its_base() {
+fn adapter_resumes_bitwise_next_to_its_base() {
     let files = base(&shape(), "q5_0");
     for device in devices() {
         for precision in if in_full() { &["f32", "bf16"][..] } else { &["bf16"] } {

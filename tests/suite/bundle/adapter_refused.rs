@@ -220,7 +220,7 @@ fn files_that_are_no_adapter_of_peft_are_refused() {
 }
 
 #[test]
-fn modules_without_a_pair_are_told_unless_the_configuration_leaves_them_out() {
+fn modules_without_a_pair_are_reported_unless_the_configuration_leaves_them_out() {
     let told = |change: Value, tensors: &[Stored]| {
         let bundle = open_bundle_with(llama(Dtype::F32, true), adapter(&settings(change), tensors)).unwrap();
         let absent = bundle.warnings.iter().filter(|warning| warning.code == "adapter.pair.absent");

@@ -69,7 +69,7 @@ fn a_vocabulary_larger_than_the_embedding_is_refused_as_the_file_that_it_is_in()
 }
 
 #[test]
-fn ids_beside_the_text_that_no_token_has_are_told() {
+fn ids_next_to_the_text_that_no_token_has_are_reported() {
     let more = json!({"pad_token_id": 3, "sep_token_id": 2, "cls_token_id": -1, "mask_token_id": -7});
     let bundle = opened(3, &tokenizer(&["<s>"]), &json!({}), &more);
     assert_eq!(codes(&bundle), [("tokenizer.id.unused", "pad"), ("tokenizer.id.unused", "mask")]);
@@ -78,7 +78,7 @@ fn ids_beside_the_text_that_no_token_has_are_told() {
 
 /// Ids of texts are used from these documents only where a token has them: GPT-2's 50256 is in the configuration of every small copy.
 #[test]
-fn ids_of_the_ends_of_a_text_that_no_token_has_are_told() {
+fn ids_of_the_ends_of_a_text_that_no_token_has_are_reported() {
     let more = json!({"bos_token_id": 50256, "eos_token_id": [2, 50256], "pad_token_id": null});
     let bundle = opened(3, &tokenizer(&["<s>"]), &json!({}), &more);
     assert_eq!(codes(&bundle), [("tokenizer.id.unused", "bos"), ("tokenizer.id.unused", "eos")]);
@@ -86,7 +86,7 @@ fn ids_of_the_ends_of_a_text_that_no_token_has_are_told() {
 }
 
 #[test]
-fn special_tokens_that_the_vocabulary_lacks_have_the_next_ids_and_are_told() {
+fn special_tokens_that_the_vocabulary_lacks_have_the_next_ids_and_are_reported() {
     let settings = json!({"bos_token": "<s>", "eos_token": "[STOP]", "unk_token": "<unk>"});
     let bundle = opened(3, &tokenizer(&["<s>"]), &settings, &json!({}));
     assert_eq!(codes(&bundle), [("tokenizer.tokens.beyond", "[STOP]")]);
@@ -99,7 +99,7 @@ fn special_tokens_that_the_vocabulary_lacks_have_the_next_ids_and_are_told() {
 }
 
 #[test]
-fn tokens_that_have_another_id_than_a_file_states_are_told() {
+fn tokens_that_have_another_id_than_a_file_states_are_reported() {
     let token = json!({"content": "<x>", "special": true, "normalized": false});
     let settings = json!({"added_tokens_decoder": {"2": {"content": "<s>", "special": true, "normalized": false}, "4": token}});
     let bundle = opened(5, &tokenizer(&["<s>"]), &settings, &json!({}));
@@ -108,7 +108,7 @@ fn tokens_that_have_another_id_than_a_file_states_are_told() {
 }
 
 #[test]
-fn an_end_in_a_list_that_is_a_part_of_texts_is_told() {
+fn an_end_in_a_list_that_is_a_part_of_texts_is_reported() {
     let found = |ids: Value| {
         let bundle = opened(4, &tokenizer(&["<s>", "</s>"]), &json!({"eos_token": "</s>"}), &json!({"eos_token_id": ids}));
         (

@@ -86,7 +86,7 @@ fn split_parts_that_do_not_make_a_whole_are_refused() {
 }
 
 #[test]
-fn adapter_beside_a_base_is_refused_by_name() {
+fn adapter_next_to_a_base_is_refused_by_name() {
     let base = || vec![named("qwen2/config.json"), named("qwen2/model.safetensors")];
     let mut files = base();
     files.extend([file("adapter_config.json", "{}"), file("adapter_model.safetensors", "x")]);
@@ -102,7 +102,7 @@ fn adapter_beside_a_base_is_refused_by_name() {
 }
 
 #[test]
-fn gguf_beside_a_configuration_opens_and_names_what_is_unused() {
+fn gguf_next_to_a_configuration_opens_and_names_what_is_unused() {
     let files = vec![named("llama3/config.json"), named("qwen2.gguf"), file("tokenizer.json", "{"), file("notes.txt", "x")];
     let bundle = open_bundle(files).unwrap();
     assert_eq!(bundle.config.model_type, "qwen2");
@@ -203,7 +203,7 @@ fn end_ids_of_a_gguf_survive_as_documents() {
 }
 
 #[test]
-fn the_end_of_a_text_counts_in_whichever_document_it_stands() {
+fn the_end_of_a_text_counts_in_whichever_document_states_it() {
     let qwen2 = documents(&open_bundle(vec![named("qwen2.gguf")]).unwrap());
     let config: serde_json::Value = serde_json::from_slice(&qwen2["config.json"]).unwrap();
     let open = |id: serde_json::Value, specials: Option<&str>| {

@@ -126,7 +126,7 @@ fn an_end_that_is_no_id_is_refused() {
 }
 
 #[test]
-fn a_chat_template_that_is_cut_is_told() {
+fn a_chat_template_that_is_cut_is_reported() {
     let files = model(&[("chat_template.jinja", b"{% for m in messages %}{{ m.content")]);
     let bundle = open_bundle(files).unwrap();
     let told: Vec<String> = bundle.warnings.iter().filter(|warning| warning.code == "tokenizer.template").map(|w| w.message()).collect();

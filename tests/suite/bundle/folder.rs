@@ -105,7 +105,7 @@ fn shards_are_found_by_their_index() {
 }
 
 #[test]
-fn files_that_are_no_model_are_told_apart() {
+fn files_that_are_no_model_are_distinguished() {
     let code = |files: Vec<Box<dyn ByteSource>>| open_bundle(files).unwrap_err().code();
     assert_eq!(code(vec![]), "bundle.empty");
     assert_eq!(code(vec![file("notes.txt", "hello")]), "format.unsupported");

@@ -51,7 +51,7 @@ fn told(bundle: &Bundle) -> Vec<(&'static str, &str)> {
 }
 
 #[test]
-fn one_common_prefix_too_many_or_too_few_is_accepted_and_told_once() {
+fn one_common_prefix_too_many_or_too_few_is_accepted_and_reported_once() {
     let of =
         |body: &str, head: Option<&str>| BODY.iter().map(|name| format!("{body}{name}")).chain(head.map(String::from)).collect::<Vec<_>>();
     let own: Vec<String> = BODY.iter().map(|name| format!("model.{name}")).collect();

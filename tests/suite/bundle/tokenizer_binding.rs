@@ -119,7 +119,7 @@ fn every_changed_part_changes_its_digest() {
 
 /// Line 42 of tests/suite/portable/README.md, for templates: precedence, conflict, list form, named ones, and one of 2 MiB that is kept unrendered.
 #[test]
-fn template_of_the_file_wins_and_a_conflict_is_told() {
+fn template_of_the_file_wins_and_a_conflict_is_reported() {
     let with_file = |text: &str, edit: fn(&mut BTreeMap<String, Value>)| {
         let mut documents = edited(edit);
         documents.insert("chat_template.jinja".into(), text.as_bytes().to_vec());

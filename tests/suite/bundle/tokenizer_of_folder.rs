@@ -57,7 +57,7 @@ fn every_document_of_a_tokenizer_is_carried_byte_for_byte() {
 }
 
 #[test]
-fn a_pointer_in_the_place_of_a_document_is_told_and_not_carried() {
+fn a_pointer_in_the_place_of_a_document_is_reported_and_not_carried() {
     let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n".to_vec();
     let bundle = opened(2, &[("tokenizer.model", pointer)]);
     assert!(codes(&bundle).contains(&("tokenizer.file.pointer", "tokenizer.model")));

@@ -88,7 +88,7 @@ fn vocabularies_that_llama_cpp_refuses_or_guesses_are_refused() {
 }
 
 #[test]
-fn an_end_that_no_key_names_is_told() {
+fn an_end_that_no_key_names_is_reported() {
     let recorded = golden("vocabularies");
     let names_end = |case: &Value| case["keys"].as_array().unwrap().iter().any(|key| key[0] == "tokenizer.ggml.eos_token_id");
     let mut cases = recorded["cases"].as_array().unwrap().iter().filter(|case| !is_refused(case) && !names_end(case));

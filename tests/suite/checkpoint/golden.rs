@@ -21,7 +21,7 @@ fn version_1() -> Files {
 
 /// Line 29 of tests/suite/portable/README.md: the losses are those of the same backend, so they agree within the order of sums.
 #[test]
-fn version_1_loads_and_goes_on() {
+fn version_1_loads_and_continues() {
     let checkpoint = opened(version_1()).unwrap();
     let dataset = crate::data::of_ids(&std::fs::read(golden().join("v1-data.tokens")).unwrap()).unwrap();
     let mut run = block_on(checkpoint.resume(dataset, None, &[], &cpu().inner(), &Default::default())).unwrap();

@@ -237,7 +237,7 @@ fn trained(place: &Path) -> (String, String, String) {
 }
 
 #[test]
-fn lora_is_evaluated_and_writes_beside_its_base() {
+fn lora_is_evaluated_and_writes_next_to_its_base() {
     let place = folder("lora-apart");
     let (model, data, peft) = trained(&place);
     let merged = text(&place.join("merged"));

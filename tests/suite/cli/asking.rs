@@ -26,7 +26,7 @@ fn chat<'a>(model: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_conversation_goes_on_and_computes_what_is_new() {
+fn a_conversation_continues_and_computes_what_is_new() {
     let place = folder("chat");
     let model = talking(&place);
     let said = succeed(&chat(&model, &["--system", "the", "--message", "wabe", "gyre"]));
@@ -73,7 +73,7 @@ fn what_is_no_conversation_is_refused() {
 }
 
 #[test]
-fn the_base_answers_beside_its_adapter() {
+fn the_base_answers_next_to_its_adapter() {
     let place = folder("chat-base");
     let model = talking(&place);
     let (_, data) = checkpoint();

@@ -49,7 +49,7 @@ fn number(value: &Value, key: &str) -> f64 {
 }
 
 #[test]
-fn bench_gpu_measures_its_list_and_steps_beside_pytorch() {
+fn bench_gpu_measures_its_list_and_steps_compared_with_pytorch() {
     if tabtune_tests::gpu().is_none() {
         return;
     }
@@ -116,7 +116,7 @@ fn bench_gpu_measures_its_list_and_steps_beside_pytorch() {
 }
 
 #[test]
-fn bench_gpu_goes_on_without_pytorch_and_says_so() {
+fn bench_gpu_continues_without_pytorch_and_says_so() {
     let place = folder("gpu-refused");
     let without = program(&place, "python", "{\"missing\":\"No module named 'torch'\"}");
     let answer = bench(&place, &["--torch", &without, "--device", "cpu"]);

@@ -97,7 +97,7 @@ fn checkpoint_in_one_file_that_is_damaged_is_refused_by_what_is_wrong() {
 }
 
 #[test]
-fn resume_goes_on_with_other_data_where_data_is_named_and_says_so() {
+fn resume_continues_with_other_data_where_data_is_named_and_says_so() {
     let (out, _) = checkpoint();
     let place = folder("other-data");
     let other = write(&place, "other.txt", POEM.repeat(5));

@@ -295,7 +295,7 @@ fn a_run_with_nothing_left_says_so_and_evaluates() {
 }
 
 #[test]
-fn data_kept_for_an_evaluation_that_never_comes_are_told() {
+fn data_kept_for_an_evaluation_that_never_comes_are_reported() {
     let (config, data) = tiny(&folder("kept"));
     let answer = succeed(&[&short(&config, &data)[..], &["--validation-fraction", "0.3"]].concat());
     assert_eq!(answer.with("warning")[0]["warning"]["code"], json!("data.validation.unused"));
@@ -367,7 +367,7 @@ fn an_evaluation_belongs_to_its_step() {
 }
 
 #[test]
-fn phases_that_do_not_fit_and_jumps_of_the_rate_are_told() {
+fn phases_that_do_not_fit_and_jumps_of_the_rate_are_reported() {
     let place = folder("rates");
     let (config, data) = tiny(&place);
     let told = |answer: &Answer| {

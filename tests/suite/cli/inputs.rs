@@ -172,7 +172,7 @@ fn ids_outside_the_vocabulary_are_refused_before_they_are_shown() {
 }
 
 #[test]
-fn faults_of_many_rows_are_told_one_by_one() {
+fn faults_of_many_rows_are_reported_one_by_one() {
     let place = folder("inputs-faults");
     let data = write(&place, "rows.jsonl", "{\"answer\": 4}\n".repeat(130));
     let args = ["data", &data, "--model", &input("forms/model")];
@@ -187,7 +187,7 @@ fn faults_of_many_rows_are_told_one_by_one() {
 }
 
 #[test]
-fn files_of_one_name_are_told_apart() {
+fn files_of_one_name_are_distinguished() {
     let place = folder("inputs-names");
     let paths = ["one", "other"].map(|folder| {
         std::fs::create_dir_all(place.join(folder)).unwrap();
@@ -249,7 +249,7 @@ fn content_may_be_null_absent_or_parts() {
 }
 
 #[test]
-fn the_length_of_sequences_follows_the_rows_and_what_is_longer_is_told() {
+fn the_length_of_sequences_follows_the_rows_and_what_is_longer_is_reported() {
     let long = report("long/model", "long/long.jsonl", &[]);
     let (seq_len, longest) = (long["seq_len"].as_u64().unwrap(), long["lengths"]["max"].as_u64().unwrap());
     assert!(longest - 1 <= seq_len && seq_len % 64 == 0 && seq_len < longest + 64, "{seq_len} {longest}");
@@ -275,7 +275,7 @@ fn the_length_of_sequences_follows_the_rows_and_what_is_longer_is_told() {
 }
 
 #[test]
-fn the_end_of_a_turn_is_learned_told_and_ends_an_answer() {
+fn the_end_of_a_turn_is_learned_reported_and_ends_an_answer() {
     let step = step("turn-end/model", "turn-end/chat.jsonl");
     assert_eq!(step.tokens, 2);
     assert!(step.digest.starts_with("f4f8ff1ddeba8f62"), "{}", step.digest);
@@ -374,7 +374,7 @@ fn a_resume_on_other_data_says_how_they_were_read() {
 }
 
 #[test]
-fn the_form_in_a_checkpoint_is_not_told_as_given() {
+fn the_form_in_a_checkpoint_is_not_reported_as_given() {
     let place = folder("inputs-kept-form");
     let out = text(&place.join("run"));
     let (data, table) = (input("forms/rows.jsonl"), input("forms/rows.csv"));
@@ -402,7 +402,7 @@ fn a_tokenizer_may_be_a_vocabulary_with_merges() {
 }
 
 #[test]
-fn an_added_token_beyond_the_rows_is_told_and_refused_in_a_text() {
+fn an_added_token_beyond_the_rows_is_reported_and_refused_in_a_text() {
     let train =
         ["train", "--model", &input("added-token/model"), "--data", &input("added-token/rows.jsonl"), "--device", "cpu", "--steps", "1"];
     let told = output(&train);
@@ -424,7 +424,7 @@ fn converted(model: &str) -> (PathBuf, String) {
 }
 
 #[test]
-fn a_common_prefix_too_many_or_too_few_is_told_once() {
+fn a_common_prefix_too_many_or_too_few_is_reported_once() {
     for which in ["bare", "orig_mod", "module"] {
         let (to, told) = converted(&format!("prefixes/{which}"));
         assert_eq!(told.matches("[model.tensor.prefix]").count(), 1, "{which}: {told}");

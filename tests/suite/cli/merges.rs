@@ -274,7 +274,7 @@ fn values_that_are_no_numbers_do_not_leave_unseen() {
 }
 
 #[test]
-fn a_prefix_too_many_or_too_few_is_told_once() {
+fn a_prefix_too_many_or_too_few_is_reported_once() {
     let place = folder("merges-prefix");
     let (model, _) = base_in_bf16(&place);
     let factors = factors(2e-2);
@@ -295,7 +295,7 @@ fn a_prefix_too_many_or_too_few_is_told_once() {
 
 /// An adapter before its first step, and matrices of the base that a requested type does not reach: both are warnings.
 #[test]
-fn a_merge_without_effect_and_types_that_stay_are_told() {
+fn a_merge_without_effect_and_types_that_stay_are_reported() {
     let place = folder("merges-told");
     let to = |name: &str| text(&place.join(name));
     let (model, _) = base_in_bf16(&place);

@@ -30,7 +30,7 @@ fn check_is_passed_on_to_the_program_of_developers() {
 }
 
 #[test]
-fn adapters_beside_packed_bases_compute_what_float64_does() {
+fn adapters_of_packed_bases_compute_what_float64_does() {
     let stored = checked(&["--device", "cpu"]);
     assert_eq!(stored.len(), 5);
     // The device holds the types of the file, without a widened copy.
@@ -47,7 +47,7 @@ fn adapters_beside_packed_bases_compute_what_float64_does() {
 }
 
 #[test]
-fn adapters_beside_packed_bases_compute_the_same_on_the_gpu() {
+fn adapters_of_packed_bases_compute_the_same_on_the_gpu() {
     if tabtune_tests::gpu().is_none() {
         return;
     }

@@ -49,7 +49,7 @@ fn unchanged(before: &Contents, folder: &Path) {
 }
 
 #[test]
-fn files_of_the_user_in_and_beside_a_checkpoint_stay() {
+fn files_of_the_user_in_and_next_to_a_checkpoint_stay() {
     let place = folder("foreign");
     let (config, data) = tiny(&place);
     let (run, beside) = (place.join("run"), ["run.previous", "run.partial"].map(|name| place.join(name)));

@@ -145,7 +145,7 @@ fn resume_changes_only_what_override_names() {
 }
 
 #[test]
-fn finished_run_extended_by_its_steps_goes_on_along_the_longer_schedule() {
+fn finished_run_extended_by_its_steps_continues_along_the_longer_schedule() {
     let place = folder("extend");
     let (config, data) = tiny(&place);
     let run = text(&place.join("run"));
@@ -294,7 +294,7 @@ fn bench_memory_keeps_its_bounds() {
 }
 
 #[test]
-fn saving_replaces_the_checkpoint_and_leaves_nothing_beside() {
+fn saving_replaces_the_checkpoint_and_leaves_nothing_next_to_it() {
     let place = folder("saves");
     let (config, data) = tiny(&place);
     let out = text(&place.join("run"));

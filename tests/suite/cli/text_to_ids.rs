@@ -58,7 +58,7 @@ fn a_generated_text_has_one_probability() {
 }
 
 #[test]
-fn prompts_are_told_what_has_no_token() {
+fn characters_of_prompts_without_a_token_are_reported() {
     let place = folder("told-prompts");
     let model = begun(&place);
     for (command, more) in [

@@ -178,7 +178,7 @@ fn each_path_is_verified_by_itself() {
 }
 
 #[test]
-fn a_page_of_html_is_told_by_whatever_option_it_comes() {
+fn a_page_of_html_is_reported_by_whatever_option_it_comes() {
     let place = folder("told-html");
     let (config, data) = tiny(&place);
     let page = write(&place, "page.json", "<!DOCTYPE html><html>");

@@ -171,7 +171,7 @@ fn faults_of_settings_are_reported_together() {
 }
 
 #[test]
-fn an_adapter_runs_its_blocks_again_unless_told_otherwise() {
+fn an_adapter_runs_its_blocks_again_by_default() {
     let recomputes = |given: Value| read(given).gradient_checkpointing;
     assert!(!recomputes(json!({})) && !recomputes(json!({"adapter": null})));
     assert!(recomputes(json!({"adapter": {}})));

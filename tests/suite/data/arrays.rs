@@ -114,7 +114,7 @@ fn array(case: u64) -> (String, Vec<String>, usize, bool) {
 }
 
 #[test]
-fn rows_that_are_kept_and_told_are_those_that_were_written() {
+fn rows_that_are_kept_and_reported_are_those_that_were_written() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let full = std::env::var_os("TABTUNE_FULL").is_some();
     let (mut faulty_ones, mut odd_ones) = (0, 0);
@@ -144,7 +144,7 @@ fn rows_that_are_kept_and_told_are_those_that_were_written() {
 }
 
 #[test]
-fn what_is_wrong_between_rows_is_told_and_costs_none() {
+fn what_is_wrong_between_rows_is_reported_and_costs_none() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let two = read("a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"}", OnBadRow::Stop, &tokenizer).unwrap().digest();
     for (text, faults) in [
@@ -169,7 +169,7 @@ fn what_is_wrong_between_rows_is_told_and_costs_none() {
 }
 
 #[test]
-fn rows_after_a_faulty_one_stay_whatever_stands_between() {
+fn rows_after_a_faulty_one_stay_whatever_is_between() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let row = |number: usize| format!("{{\"prompt\":\"p{number}\",\"completion\":\"c{number}\"}}");
     let (faulty, opened) = ("{\"prompt\":\"p2\",\"completion\" \"c2\"}", "{\"prompt\":\"p2\",\"completion\": c2 {\\\"a\\\": 1}\"}");

@@ -219,7 +219,7 @@ fn the_beginning_of_the_next_turn_ends_an_answer_that_has_no_end() {
 }
 
 #[test]
-fn a_turn_that_another_ends_is_told_and_ends_generation() {
+fn a_turn_that_another_ends_is_reported_and_ends_generation() {
     let row = serde_json::json!({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}).to_string();
     let mut parts = byte_level("qwen2");
     (parts.chat_template, parts.eos) = (Some(BEGINNINGS.to_owned()), vec![2]);
@@ -338,7 +338,7 @@ fn a_template_that_writes_nothing_of_the_messages_is_refused() {
 
 /// No special token of the tokenizer is written after an answer.
 #[test]
-fn answers_without_an_end_are_told() {
+fn answers_without_an_end_are_reported() {
     let said = |role: &str, content: &str| serde_json::json!({"role": role, "content": content});
     let row = serde_json::json!({"messages": [said("user", "a"), said("assistant", "b")]}).to_string();
     let codes = |template: &str| {

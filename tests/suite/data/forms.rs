@@ -413,7 +413,7 @@ fn files_without_a_row_are_empty() {
 }
 
 #[test]
-fn wide_characters_without_a_mark_are_told_by_their_first_zero() {
+fn wide_characters_without_a_mark_are_reported_by_their_first_zero() {
     let wide: Vec<u8> = LINES.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let wider: Vec<u8> = LINES.chars().flat_map(|c| (c as u32).to_le_bytes()).collect();
     let marked: Vec<u8> = [0xff, 0xfe, 0, 0].into_iter().chain(wider.iter().copied()).collect();
@@ -432,7 +432,7 @@ fn wide_characters_without_a_mark_are_told_by_their_first_zero() {
 
 /// The first turn contains the system's text, whatever follows.
 #[test]
-fn what_the_system_says_stands_before_the_history() {
+fn what_the_system_says_comes_before_the_history() {
     let row = r#"{"system": "SYS", "history": [["q1", "a1"]], "instruction": "q2", "output": "a2"}"#;
     let plain = Tokenizer::from_parts(TokenizerParts { chat_template: None, ..byte_level("gpt-2") }).unwrap();
     let data = Dataset::from_bytes(row.as_bytes(), Form::Jsonl, &plain, 0.0).unwrap();
@@ -443,7 +443,7 @@ fn what_the_system_says_stands_before_the_history() {
 }
 
 #[test]
-fn keys_next_to_the_rows_are_told() {
+fn keys_next_to_the_rows_are_reported() {
     let rows = br#"{"version": 1, "data": [{"text": "a"}, {"text": "b"}], "license": {"name": "MIT"}}"#;
     let message = |warnings: Vec<tabtune::data::DataWarning>| {
         let unused = warnings.into_iter().find(|warning| warning.code == "data.columns.unused");
@@ -491,7 +491,7 @@ fn a_summary_says_why_rows_cannot_be_used() {
 }
 
 #[test]
-fn several_objects_in_one_line_are_told_with_what_to_do() {
+fn several_objects_in_one_line_are_reported_with_what_to_do() {
     let one = LINES.replace('\n', " ");
     let refused = read("rows.jsonl", format!("{one}\n{LINES}").as_bytes()).unwrap_err().to_string();
     assert!(

@@ -57,7 +57,7 @@ fn a_prompt_and_its_completion_have_the_ids_of_their_joined_text() {
 }
 
 #[test]
-fn a_token_that_an_answer_shares_with_its_prompt_is_told() {
+fn a_token_that_an_answer_shares_with_its_prompt_is_reported() {
     let path = format!("{}/golden/joints.json", env!("CARGO_MANIFEST_DIR"));
     let golden: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let document = golden["tokenizers"]["byte_level"]["document"].to_string();

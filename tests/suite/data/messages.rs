@@ -30,7 +30,7 @@ fn calls_of_tools_may_be_their_json_text() {
 }
 
 #[test]
-fn a_part_that_is_wrong_is_told_with_its_place() {
+fn a_part_that_is_wrong_is_reported_with_its_place() {
     let chat =
         |tools: Value| json!({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "tools": tools});
     let called = |call: Value| answered(&json!({"tool_calls": [{"function": {"name": "f"}}, call]}));
@@ -86,7 +86,7 @@ fn a_key_that_a_table_fills_with_null_is_absent() {
 }
 
 #[test]
-fn an_end_that_is_learned_twice_is_told() {
+fn an_end_that_is_learned_twice_is_reported() {
     let told = |row: &Value| read(row).unwrap().reading_warnings().iter().any(|warning| warning.code == "data.end.twice");
     for end in ["<|im_end|>", "<|im_end|>\n"] {
         assert!(told(&answered(&json!({"content": format!("b{end}")}))), "{end:?} in a chat");
@@ -142,7 +142,7 @@ fn keys_that_the_template_does_not_read_are_counted() {
 }
 
 #[test]
-fn an_empty_value_is_not_told_as_unread() {
+fn an_empty_value_is_not_reported_as_unread() {
     let empty = json!({"content": "b", "tool_calls": [], "reasoning_content": "", "name": " ", "extra": {}});
     let reading = CHATML.replacen("{{ m.content }}", "{{ (m.reasoning_content or '') + (m.name or '') + m.content }}", 1);
     for template in [CHATML, reading.as_str()] {
@@ -177,7 +177,7 @@ fn contents_and_keys_that_one_kind_of_message_loses_are_counted() {
 }
 
 #[test]
-fn answers_without_text_are_told() {
+fn answers_without_text_are_reported() {
     let code = "data.answer.empty";
     let empty = [json!({"prompt": "a", "completion": ""}), answered(&json!({"content": " "})), answered(&json!({}))];
     for row in &empty {
@@ -213,7 +213,7 @@ fn an_integer_that_would_lose_digits_is_a_fault() {
 
 /// No row is at fault, so that none is left out either.
 #[test]
-fn a_model_without_a_template_is_told_once() {
+fn a_model_without_a_template_is_reported_once() {
     let row = answered(&json!({"content": "b"})).to_string();
     let rows = format!("{row}\n{row}");
     let settings = DataSettings { on_bad_row: OnBadRow::Skip, ..DataSettings::default() };
@@ -270,7 +270,7 @@ fn a_turn_that_is_rewritten_is_learned_as_it_is_used() {
 
 /// `str` of a list in Python, which pandas writes into a cell, has single quotes.
 #[test]
-fn the_notation_of_python_is_told_as_that() {
+fn the_notation_of_python_is_reported_as_that() {
     let list = "[{'role': 'user', 'content': 'a'}, {'role': 'assistant', 'content': \"it's\"}]";
     let read = |form: Form, bytes: &str| Dataset::from_bytes(bytes.as_bytes(), form, &with_template(CHATML), 0.0).unwrap_err().to_string();
     let cell = list.replace('"', "\"\"");

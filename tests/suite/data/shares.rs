@@ -65,7 +65,7 @@ fn files_come_by_their_weights_over_epochs() {
 }
 
 #[test]
-fn a_share_of_nothing_is_told() {
+fn a_share_of_nothing_is_reported() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let data = two(&tokenizer, 10, 10);
     let told = |weight: f64, epochs: f64| {
@@ -109,7 +109,7 @@ fn rows_for_evaluation_are_their_share_in_whole_rows() {
 }
 
 #[test]
-fn a_share_that_keeps_no_row_for_evaluation_is_told() {
+fn a_share_that_keeps_no_row_for_evaluation_is_reported() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     for (count, share, told) in [
         (10, 0.01, Some("0.01 of 10 rows")),

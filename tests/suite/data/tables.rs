@@ -25,7 +25,7 @@ fn lines(rows: &[[&str; 2]]) -> String {
 }
 
 #[test]
-fn tables_have_the_rows_of_python_or_are_told() {
+fn tables_have_the_rows_of_python_or_are_reported() {
     let cases: Vec<(String, Option<Vec<Vec<String>>>)> = serde_json::from_str(include_str!("../../golden/tables.json")).unwrap();
     assert!(cases.len() >= 2000);
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
@@ -109,7 +109,7 @@ fn quotes_that_break_the_rules_cost_no_row() {
 }
 
 #[test]
-fn a_row_of_too_many_fields_is_told_with_what_to_do() {
+fn a_row_of_too_many_fields_is_reported_with_what_to_do() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let (_, all, warnings) = read("a.csv", b"p,q\na,b,c\nd,e\n", Some(Form::Csv), &tokenizer).unwrap();
     assert_eq!((all, count(&warnings, "data.row.skipped")), (2, 1));

@@ -134,7 +134,7 @@ fn a_turn_ends_in_a_token_that_is_not_special() {
 
 /// T5-06, and the other kinds of vocabularies that have an unknown token.
 #[test]
-fn characters_without_a_token_are_told() {
+fn characters_without_a_token_are_reported() {
     type Vocab = serde_json::Map<String, Value>;
     let letters = |more: &[&str]| -> Vocab {
         let tokens = ["<unk>", "▁"].iter().chain(more).map(ToString::to_string).chain(('a'..='z').map(String::from));
@@ -227,7 +227,7 @@ fn characters_that_would_vanish_are_refused() {
 
 /// Control tokens in contents are encoded as transformers does, and reported; the template's own are not.
 #[test]
-fn control_tokens_in_contents_are_told() {
+fn control_tokens_in_contents_are_reported() {
     let added = [("<|endoftext|>", true), ("<|im_start|>", true), ("<|im_end|>", false), ("<s>", true)];
     let tokenizer = tokenizer(&bytes(&[], &added), &json!({"eos_token": "<|endoftext|>"}), Some(CHATML));
     let row = json!({"messages": [said("user", "a<|im_end|><|im_start|>b<|im_end|>"), said("assistant", "c < d <s>")]});
@@ -306,7 +306,7 @@ fn tools_and_functions_that_are_json_texts_are_decoded() {
 
 /// The arguments of a call that are a JSON text are a text, which `tojson` writes in quotes, in transformers too.
 #[test]
-fn arguments_that_are_texts_in_quotes_are_told() {
+fn arguments_that_are_texts_in_quotes_are_reported() {
     let called = |arguments: Value| json!({"messages": [said("user", "a"), {"role": "assistant", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": arguments}}]}]});
     let tokenizer = with_tools();
     let (object, quoted) = (called(json!({"x": "é"})), called(json!("{\"x\": \"é\"}")));
@@ -330,7 +330,7 @@ fn arguments_that_are_texts_in_quotes_are_told() {
 
 /// T5-14. What a template writes at another message is read.
 #[test]
-fn a_message_that_is_written_elsewhere_is_not_told_as_unread() {
+fn a_message_that_is_written_elsewhere_is_not_reported_as_unread() {
     let template = "{% if messages[0].role == 'system' %}{% set pre = messages[0].content + '\n\n' %}{% set turns = messages[1:] %}\
         {% else %}{% set pre = '' %}{% set turns = messages %}{% endif %}{% for m in turns %}<|im_start|>{{ m.role }}\n\
         {{ (pre if loop.first else '') + m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
@@ -375,7 +375,7 @@ fn messages_that_are_to_be_trained_are_learned_in_any_role() {
 
 /// T5-22. An empty template is named as that, and so is one that writes nothing.
 #[test]
-fn an_empty_template_is_told_as_that() {
+fn an_empty_template_is_reported_as_that() {
     let row = json!({"messages": [said("user", "a"), said("assistant", "b")]}).to_string();
     for (template, words) in [("", "template"), (" \n", "template"), ("{# nothing #}", "writes nothing")] {
         let config = json!({"eos_token": "</s>", "chat_template": template});

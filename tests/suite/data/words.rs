@@ -73,7 +73,7 @@ fn model() -> String {
 }
 
 #[test]
-fn rows_of_json_are_told_by_their_number() {
+fn rows_of_json_are_reported_by_their_number() {
     let place = cli::folder("data-rows-of-json");
     let good = r#"{"prompt": "2+2?", "completion": "4"}"#;
     let written = r#"{"prompt": "2+2?", "completion": "4<|im_end|>"}"#;
@@ -96,7 +96,7 @@ fn rows_of_json_are_told_by_their_number() {
 }
 
 #[test]
-fn entries_of_folders_that_are_not_read_are_told() {
+fn entries_of_folders_that_are_not_read_are_reported() {
     let place = cli::folder("data-folder");
     std::fs::create_dir_all(place.join("texts/sub")).unwrap();
     for name in ["a.txt", "b.md", "c.pdf", ".hidden", "sub/d.txt"] {
@@ -138,7 +138,7 @@ fn faults_of_json_have_the_line_of_the_file() {
 }
 
 #[test]
-fn what_is_told_of_data_for_evaluation_reaches_the_terminal() {
+fn reports_about_data_for_evaluation_reach_the_terminal() {
     let place = cli::folder("data-validation-words");
     let data = cli::write(&place, "rows.jsonl", "{\"prompt\": \"2+2?\", \"completion\": \"4\"}\n".repeat(4));
     let rows = "{\"prompt\": \"2+2?\", \"completion\": \"4\", \"extra\": 1}\nnot JSON\n{\"prompt\": \"2+2?\", \"completion\": \"4\"}\n";

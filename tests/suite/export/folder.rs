@@ -124,7 +124,7 @@ fn line_33_shards_are_filled_in_the_order_of_the_names() {
 }
 
 #[test]
-fn dtypes_are_those_asked_for_and_their_cost_is_told() {
+fn dtypes_are_those_asked_for_and_their_cost_is_reported() {
     let from = of_files(golden_folder("qwen2"));
     let before = open_bundle(golden_folder("qwen2")).unwrap();
     for (dtype, word, torch) in [(ExportDtype::Bf16, "BF16", "bfloat16"), (ExportDtype::F16, "F16", "float16")] {

@@ -119,7 +119,7 @@ fn line_43_inputs_are_compared_where_they_are_given() {
 }
 
 #[test]
-fn line_43_gguf_file_has_its_receipt_beside_the_stream() {
+fn line_43_gguf_file_has_its_receipt_next_to_the_stream() {
     for base in [Vec::new(), goldens(&["llama3.gguf"])] {
         let patched = !base.is_empty();
         let options = named("out", if patched { "as-base" } else { "q8_0" });

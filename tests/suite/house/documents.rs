@@ -128,7 +128,7 @@ fn documents_have_lines_of_120_columns() {
 }
 
 #[test]
-fn documents_are_told_from_what_looks_like_them() {
+fn documents_are_distinguished_from_what_looks_like_them() {
     let named = |line| mentions(line).into_iter().map(|mention| mention.path).collect::<Vec<_>>();
     assert_eq!(named("see [tests](tests/README.md#bench), `web/README.md`."), ["tests/README.md", "web/README.md"]);
     assert_eq!(named("every *.md, a.mdx, codes.d.mts, https://x.org/README.md, –README.md"), ["README.md"]);

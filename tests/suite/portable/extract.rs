@@ -205,7 +205,7 @@ fn rank_beyond_the_matrix_is_exact_and_warned_of() {
 }
 
 #[test]
-fn what_has_no_factors_is_told_with_its_share() {
+fn what_has_no_factors_is_reported_with_its_share() {
     let base = opened(&base(&shape(), "f32"));
     let mut all = values(&base);
     let mut add = |name: &str, by: f32| all.get_mut(name).unwrap().1.iter_mut().for_each(|value| *value += by);

@@ -53,7 +53,7 @@ fn class_is_what_the_family_says_of_the_members() {
 }
 
 #[test]
-fn group_stands_for_the_module_of_all_its_members() {
+fn group_means_the_module_of_all_its_members() {
     let patterns = ["*layers.0.self_attn.q_proj*", "*layers.0.self_attn.k_proj.weight", "*layers.0*", "*layers*", "lm_head*", "*"];
     let groups = resolved(&qwen2(), json!({"groups": patterns.map(|pattern| json!({"pattern": pattern}))}));
     let paths: Vec<String> = groups.iter().map(|group| group.model_tree_path.join(".")).collect();

@@ -12,7 +12,7 @@ fn messages(changes: Value, code: &str) -> Vec<String> {
 }
 
 #[test]
-fn settings_without_effect_are_told() {
+fn settings_without_effect_are_reported() {
     let idle = |changes: Value| messages(changes, "config.idle").join("; ");
     let rounding = json!({"optimizer": {"stochastic_rounding": false}});
     assert_eq!(idle(rounding.clone()), "optimizer.stochastic_rounding = false has no effect in f32, which is not rounded.");

@@ -189,7 +189,7 @@ impl<'a> Parser<'a> {
             'O' => self.dot(true),
             'R' => Node::Atomic(Box::new(Node::Set(NEWLINE.to_owned()))),
             'K' | 'X' | 'y' | 'Y' => {
-                return unsaid(format!("\\{escape}"), "it is not read; write what it stands for with classes and look-around");
+                return unsaid(format!("\\{escape}"), "it is not read; write its meaning with classes and look-around");
             }
             'g' if matches!(self.reader.peek(), Some('<' | '\'')) => return unsaid("\\g", "write the group again"),
             'k' if matches!(self.reader.peek(), Some('<' | '\'')) => {
@@ -230,7 +230,7 @@ impl<'a> Parser<'a> {
         let places: Vec<usize> = named.enumerate().filter(|(_, group)| **group == name).map(|(place, _)| place + 1).collect();
         match places.as_slice() {
             [one] => self.reference(*one),
-            _ => unsaid(format!("\\k<{name}>"), "the name stands for one group before it"),
+            _ => unsaid(format!("\\k<{name}>"), "the name belongs to one group before it"),
         }
     }
 

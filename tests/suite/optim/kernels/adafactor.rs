@@ -127,7 +127,7 @@ fn adafactor_apply_equals_its_twin() {
 }
 
 #[test]
-fn adafactor_keeps_a_silent_row_beside_a_huge_gradient() {
+fn adafactor_keeps_a_silent_row_next_to_a_huge_gradient() {
     // row/S underflows in f32: 0·∞ would make NaN of a row without gradients.
     let mut case = apply((3, 64), 0, 0);
     case.buffers[0][..64].fill(0);
